@@ -1,0 +1,3 @@
+module di-orchestrator/cluster/coredns
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module di-orchestrator/cluster/etcd
+
+go 1.26.0

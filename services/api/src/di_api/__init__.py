@@ -1,0 +1,1 @@
+"""The DIJob contract: names, schema, defaults, validation; extra kube: API client and watch cache."""

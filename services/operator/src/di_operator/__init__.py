@@ -1,0 +1,1 @@
+"""Controller for DIJobs: lifecycle and allocation."""

@@ -1,0 +1,1 @@
+"""REST server of DIJobs: scaling, queries and profilings."""

@@ -1,0 +1,1 @@
+"""Admission webhook for DIJobs: defaults and refusals."""
