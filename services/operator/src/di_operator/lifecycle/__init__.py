@@ -1,0 +1,1 @@
+"""What to do about one DIJob: pure decisions, no client, clock, log or environment."""

@@ -1,0 +1,50 @@
+"""The answer of one reconcile, and the operator's options that shape it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from di_operator.lifecycle.actions import Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Options of the operator that reach into decisions and pod bodies.
+
+    ``service_domain`` is the cluster's service domain (``svc.cluster.local``), ``server_url`` what
+    pods get as ``DI_SERVER_URL``. With ``token_audience`` set, every pod gets a projected
+    service-account token of that audience; None leaves it out.
+    """
+
+    service_domain: str
+    server_url: str
+    token_audience: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """One Kubernetes Event on the job; repeated ones are to be folded into a count."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do now, in this order: actions, status, events.
+
+    ``status`` is the whole new status as far as the operator owns it (see
+    :func:`di_operator.lifecycle.status.merge_patch`), None when nothing changed. It tells what the
+    actions will have made true, so it is written only after all of them succeeded, guarded by the
+    resourceVersion of the job that the snapshot was built from: after a conflict the job is
+    decided again, never patched over, or a restart would be counted twice. Events follow only a
+    status write that held (or, without one, the actions). ``requeue_after`` is in seconds; None
+    means that the next watch event or poll is early enough.
+    """
+
+    actions: tuple[Action, ...] = ()
+    status: dict[str, Any] | None = None
+    events: tuple[JobEvent, ...] = ()
+    requeue_after: float | None = None
