@@ -1,0 +1,187 @@
+"""The box: one pid, mount and net namespace that holds a whole cluster.
+
+Everything of the cluster is a descendant of the box's process 1, so killing that one process ends
+all of it, with every mount and network rule. One veth pair joins it to the host. It has no default
+route: no packet of the cluster can leave the machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from di_cluster import init
+from di_cluster.cgroups import Cgroups
+from di_cluster.commands import run
+from di_cluster.errors import ClusterError, CommandFailed, TimedOut
+from di_cluster.network import Network
+from di_cluster.process import PidFile, Process, reap, spawn
+from di_cluster.waiting import wait_until
+from di_cluster.workfolder import WorkFolder
+
+_INIT = "init"
+_UPLINK = "uplink"
+# Daemons get a clean environment: a proxy variable of the user's would break webhook calls.
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LANG": "C.UTF-8",
+    "HOME": "/root",
+}
+
+
+class Box:
+    """The namespaces of one cluster and the processes in them."""
+
+    def __init__(self, *, network: Network, folder: WorkFolder) -> None:
+        self._network = network
+        self._folder = folder
+        self.cgroups = Cgroups(network.cgroup)
+
+    @property
+    def init(self) -> Process | None:
+        """Process 1 of the box; None while the box is down."""
+        return self._folder.pid_file(_INIT).read()
+
+    @property
+    def is_up(self) -> bool:
+        return self.init is not None
+
+    def up(self) -> None:
+        """Make the namespaces and join them to the host; the box must be down and clean.
+
+        Raises:
+            ClusterError: the kernel or a missing permission does not let us.
+        """
+        self._folder.run.mkdir(parents=True, exist_ok=True)
+        ready = self._folder.run / "init.ready"
+        ready.unlink(missing_ok=True)
+        log = self._folder.logs / "init.log"
+        log.unlink(missing_ok=True)
+        unshare = spawn(
+            [
+                *("unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc"),
+                "--kill-child=SIGKILL",
+                *(sys.executable, "-I", init.__file__, ready),
+            ],
+            log=log,
+            environment=ENVIRONMENT,
+        )
+        try:
+            process = unshare.first_child()
+            self._folder.pid_file(_INIT).write(process)
+            wait_until(
+                lambda: ready.exists() or not process.alive,
+                seconds=20,
+                what="the namespaces",
+                every=0.01,
+            )
+        except (TimedOut, OSError) as error:
+            raise ClusterError(f"the namespaces cannot be made: {_last_lines(log)}") from error
+        if not process.alive:
+            raise ClusterError(f"the namespaces cannot be made: {_last_lines(log)}")
+        self._connect(process)
+        self.cgroups.create()
+
+    def down(self) -> None:
+        """Kill the box and remove what it left outside; also cleans up after a crash."""
+        process = self.init
+        if process is not None:
+            process.kill()
+        reap()
+        with contextlib.suppress(CommandFailed):  # it goes with the namespace, sooner or later
+            run(["ip", "link", "del", self._network.host_device])
+        self.cgroups.remove()
+        shutil.rmtree(self._folder.run, ignore_errors=True)
+
+    def argv(self, argv: Sequence[str | Path], *, namespace: str = "") -> list[str | Path]:
+        """The command line that runs `argv` in the box (or in a net namespace of it).
+
+        Raises:
+            ClusterError: the box is down.
+        """
+        process = self.init
+        if process is None:
+            raise ClusterError(
+                f"cluster {self._folder.name} is down: di-cluster up --name {self._folder.name}"
+            )
+        enter: list[str | Path] = ["nsenter", "-t", str(process.pid), "-n", "-m", "-p", "--"]
+        if namespace:
+            enter += ["nsenter", f"--net=/run/netns/{namespace}", "--"]
+        return [*enter, *argv]
+
+    def run(self, argv: Sequence[str | Path], *, namespace: str = "", seconds: float = 30) -> str:
+        """Run a program in the box to its end and return its output."""
+        return run(self.argv(argv, namespace=namespace), seconds=seconds, environment=ENVIRONMENT)
+
+    def start(self, name: str, argv: Sequence[str | Path], *, namespace: str = "") -> bool:
+        """Start a daemon in the box unless it runs already; returns whether it was started."""
+        pid_file = self._folder.pid_file(name)
+        if pid_file.read() is not None:
+            return False
+        entering = spawn(
+            self.argv(argv, namespace=namespace),
+            log=self.log(name),
+            environment=ENVIRONMENT,
+        )
+        # nsenter forks to enter the pid namespace and waits: its child is the daemon (the
+        # second nsenter, for a net namespace, does not fork).
+        try:
+            pid_file.write(entering.first_child())
+        except (TimedOut, OSError) as error:
+            raise ClusterError(f"{name} ended at once: {_last_lines(self.log(name))}") from error
+        return True
+
+    def log(self, name: str) -> Path:
+        return self._folder.logs / f"{name}.log"
+
+    def processes(self) -> dict[str, Process | None]:
+        """Every daemon that was started, by name; None for one that has died."""
+        return {pid_file.name: pid_file.read() for pid_file in self._pid_files()}
+
+    def require_alive(self, name: str) -> None:
+        """Fail early, with the end of the log, when a daemon has died.
+
+        Raises:
+            ClusterError: it is not running.
+        """
+        if self._folder.pid_file(name).read() is None:
+            raise ClusterError(f"{name} ended: {_last_lines(self.log(name))}")
+
+    def _pid_files(self) -> list[PidFile]:
+        return self._folder.pid_files()
+
+    def _connect(self, process: Process) -> None:
+        net = self._network
+        device, gateway = net.host_device, net.control_plane
+        with contextlib.suppress(CommandFailed):
+            run(["ip", "link", "del", device])
+        run(
+            [
+                *("ip", "link", "add", device, "type", "veth"),
+                *("peer", "name", _UPLINK, "netns", str(process.pid)),
+            ]
+        )
+        run(["ip", "addr", "add", f"{net.host}/24", "dev", device])
+        run(["ip", "link", "set", device, "up"])
+        run(["ip", "route", "add", str(net.whole), "via", str(gateway), "dev", device])
+        self.run(["ip", "link", "set", _UPLINK, "master", init.NODE_BRIDGE, "up"])
+        self.run(["ip", "addr", "add", f"{gateway}/24", "dev", init.NODE_BRIDGE])
+        # Service addresses are rewritten after the route look-up, so they need some route; it
+        # leads nowhere. There is no other way out of the box.
+        self.run(
+            [
+                *("ip", "route", "add", str(net.services)),
+                *("dev", init.NODE_BRIDGE, "src", str(gateway)),
+            ]
+        )
+
+
+def _last_lines(log: Path, lines: int = 8) -> str:
+    try:
+        text = log.read_text(errors="replace").strip()
+    except OSError:
+        return f"no log in {log}"
+    return "\n".join(text.splitlines()[-lines:]) + f"\n(log: {log})"

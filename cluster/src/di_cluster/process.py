@@ -1,0 +1,163 @@
+"""Long-running processes, remembered in pid files that a reused pid cannot fool."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from di_cluster.waiting import wait_until
+
+_STAT_STATE = 0
+_STAT_USER_TICKS, _STAT_SYSTEM_TICKS = 11, 12
+_STAT_START_TIME = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One life of a process: its pid alone may come to mean another process later."""
+
+    pid: int
+    start_time: str
+
+    @property
+    def alive(self) -> bool:
+        fields = _stat(self.pid)
+        return fields is not None and fields[_STAT_START_TIME] == self.start_time
+
+    def memory(self) -> int:
+        """Resident memory in bytes; 0 if it is dead."""
+        with contextlib.suppress(OSError, ValueError):
+            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1]) * 1024
+        return 0
+
+    def cpu_seconds(self) -> float:
+        """User and system time used so far; 0 if it is dead."""
+        fields = _stat(self.pid)
+        if fields is None:
+            return 0
+        ticks = int(fields[_STAT_USER_TICKS]) + int(fields[_STAT_SYSTEM_TICKS])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def kill(self, *, seconds: float = 20) -> None:
+        """End it with SIGKILL and wait until it is gone.
+
+        Raises:
+            TimedOut: it is still there after `seconds` (it hangs in the kernel).
+        """
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+        wait_until(
+            lambda: not self.alive, seconds=seconds, what=f"process {self.pid} to end", every=0.01
+        )
+        reap()
+
+    def first_child(self) -> Process:
+        """The process it forked; waits up to ten seconds for the fork."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        wait_until(
+            lambda: bool(children.read_text().split()),
+            seconds=10,
+            what=f"a child of process {self.pid}",
+            every=0.005,
+        )
+        child = find(int(children.read_text().split()[0]))
+        if child is None:
+            raise ProcessLookupError(f"the child of process {self.pid} ended at once")
+        return child
+
+
+def find(pid: int) -> Process | None:
+    """The process that has this pid now; None if there is none or it is a zombie."""
+    fields = _stat(pid)
+    return None if fields is None else Process(pid, fields[_STAT_START_TIME])
+
+
+def spawn(argv: Sequence[str | Path], *, log: Path, environment: Mapping[str, str]) -> Process:
+    """Start a process in its own session, its output appended to `log`.
+
+    posix_spawn rather than subprocess: the process is to outlive us, and a Popen object that is
+    dropped while its process runs warns.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    words = [str(word) for word in argv]
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    pid = os.posix_spawnp(
+        words[0],
+        words,
+        dict(environment),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+        setsigmask=(),
+    )
+    process = find(pid)
+    if process is None:
+        raise ProcessLookupError(f"{words[0]} ended at once; see {log}")
+    _spawned.add(pid)
+    return process
+
+
+# Children that this interpreter has to reap: nobody waits for daemons, and a long-lived test
+# runner would otherwise collect a zombie for each of them.
+_spawned: set[int] = set()
+
+
+def reap() -> None:
+    """Collect the exit codes of spawned processes that have ended."""
+    for pid in tuple(_spawned):
+        try:
+            done, _ = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            done = pid
+        if done:
+            _spawned.discard(pid)
+
+
+class PidFile:
+    """A file that holds a process's pid and start time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def write(self, process: Process) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_suffix(".tmp")
+        temporary.write_text(f"{process.pid} {process.start_time}\n")
+        temporary.replace(self.path)
+
+    def read(self) -> Process | None:
+        """The process if it is still alive; None also for a missing or damaged file."""
+        try:
+            pid, start_time = self.path.read_text().split()
+            process = Process(int(pid), start_time)
+        except (OSError, ValueError):
+            return None
+        return process if process.alive else None
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the state on; None if dead or a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The program's name is in parentheses and may hold blanks and parentheses itself.
+    fields = text[text.rindex(")") + 2 :].split()
+    return None if fields[_STAT_STATE] in {"Z", "X"} else fields
