@@ -1,0 +1,433 @@
+"""The asynchronous API client: aiohttp and orjson over raw dicts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from di_api.kube import wire
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import Gone, from_status
+from di_api.kube.resources import Resource
+from di_api.kube.wire import MERGE_PATCH, Object, Objects
+
+# Bookmarks come about once a minute even when nothing happens, so a stream that has been silent
+# for longer is dead although its socket may look alive.
+WATCH_SILENCE = 70.0
+_CONNECT_TIMEOUT = 5.0
+_LIST_ATTEMPTS = 3
+
+
+class KubeClient:
+    """Talks to one API server. Enter it as a context manager to open its connections.
+
+    Every method raises one of `di_api.kube.errors`; `timeout` is the time a request may take
+    once it has a connection, in seconds (default 10). No request is repeated: whether that is
+    safe only the caller knows.
+
+    Attributes:
+        requests: count of finished requests by (verb, plural, code); code 0 = no answer.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: KubeConfig,
+        connections: int = 16,
+        timeout: float = wire.DEFAULT_TIMEOUT,
+    ) -> None:
+        self._config = config
+        self._connections = connections
+        self._timeout = timeout
+        self._session: aiohttp.ClientSession | None = None
+        self._watch_session: aiohttp.ClientSession | None = None
+        # The queue for a connection must not eat into a request's own time-out: a thousand
+        # creates at once would fail for waiting, not for the server.
+        self._slots = asyncio.Semaphore(connections)
+        self.requests: Counter[tuple[str, str, int]] = Counter()
+
+    async def __aenter__(self) -> Self:
+        self._session = self._open(limit=self._connections)
+        # Watches hold their connection for minutes; in the shared pool they would starve writes.
+        self._watch_session = self._open(limit=0)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for session in (self._session, self._watch_session):
+            if session is not None:
+                await session.close()
+        self._session = self._watch_session = None
+
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Object:
+        """Read one object, consistently (never from an API server's stale cache)."""
+        path = resource.path(namespace, name)
+        return await self._call("GET", path, resource, namespace, name, timeout=timeout)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = wire.PAGE,
+        timeout: float | None = None,
+    ) -> tuple[Objects, str]:
+        """Read a whole collection, `limit` objects a request; `timeout` is for each of them.
+
+        Returns:
+            The objects and the resource version to watch from.
+
+        Raises:
+            Gone: the pages expired under us three times.
+        """
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        for attempt in range(_LIST_ATTEMPTS):
+            try:
+                return await self._list_pages(resource, namespace, selectors, limit, timeout)
+            except Gone:
+                if attempt == _LIST_ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def create(
+        self,
+        resource: Resource,
+        body: Object,
+        namespace: str | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Object:
+        """Create an object in `namespace`, else in the one its metadata names."""
+        namespace = wire.body_namespace(body, namespace)
+        name = body.get("metadata", {}).get("name")
+        path = resource.path(namespace)
+        return await self._call("POST", path, resource, namespace, name, body=body, timeout=timeout)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Object | Sequence[Object],
+        namespace: str | None = None,
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        force: bool | None = None,
+        timeout: float | None = None,
+    ) -> Object:
+        """Patch an object or one of its subresources; `force` is for apply patches."""
+        path = wire.url_path(
+            resource.path(namespace, name, subresource),
+            {"fieldManager": field_manager, "force": force},
+        )
+        return await self._call(
+            "PATCH",
+            path,
+            resource,
+            namespace,
+            name,
+            body=patch,
+            content_type=content_type,
+            timeout=timeout,
+        )
+
+    async def replace(
+        self,
+        resource: Resource,
+        name: str,
+        body: Object,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        timeout: float | None = None,
+    ) -> Object:
+        """Replace an object; a resourceVersion in the body makes it a compare-and-swap."""
+        path = resource.path(namespace, name, subresource)
+        return await self._call("PUT", path, resource, namespace, name, body=body, timeout=timeout)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
+        propagation: str = "Background",
+        timeout: float | None = None,
+    ) -> Object:
+        """Delete an object.
+
+        Args:
+            uid, resource_version: preconditions; Conflict is raised when they do not hold.
+            grace_period_seconds: None means the pod's own.
+
+        Returns:
+            The object as it is now (with its deletionTimestamp), or a `Status` if it is gone.
+        """
+        options = wire.delete_options(
+            uid=uid,
+            resource_version=resource_version,
+            grace_period_seconds=grace_period_seconds,
+            propagation=propagation,
+        )
+        path = resource.path(namespace, name)
+        return await self._call(
+            "DELETE", path, resource, namespace, name, body=options, timeout=timeout
+        )
+
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        resource_version: str,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_seconds: int,
+        send_initial_events: bool = False,
+        silence: float = WATCH_SILENCE,
+    ) -> AsyncIterator[tuple[str, Object]]:
+        """Follow a collection; yields (type, object) until the server ends the stream.
+
+        Types are ADDED, MODIFIED, DELETED and BOOKMARK (only its resourceVersion counts). ERROR
+        events are raised.
+
+        Args:
+            resource_version: where to start; "" with `send_initial_events`.
+            timeout_seconds: when the server ends the stream.
+            send_initial_events: begin with an ADDED for each object there is, then a BOOKMARK
+                annotated k8s.io/initial-events-end (Kubernetes 1.32 or newer; older: Invalid).
+            silence: seconds without a byte after which the stream counts as dead.
+
+        Raises:
+            Gone: `resource_version` is too old.
+            Unavailable: the stream was cut (WatchCut) or fell silent (WatchSilent).
+        """
+        query: dict[str, str | int | bool | None] = {
+            "watch": True,
+            "allowWatchBookmarks": True,
+            "resourceVersion": resource_version or None,
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "timeoutSeconds": timeout_seconds,
+        }
+        if send_initial_events:
+            query |= {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
+        url = self._url(wire.url_path(resource.path(namespace), query))
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=silence)
+        code = 0
+        try:
+            async with self._opened(self._watch_session).get(
+                url, headers=self._headers(None), timeout=limits, **self._tls()
+            ) as response:
+                code = response.status
+                if code >= 300:
+                    raw = await _read_bounded(response, resource, namespace, None)
+                    raise wire.decode_error(code, raw, response.headers, resource, namespace, None)
+                async for event in _events(response, resource, namespace):
+                    yield event
+        except TimeoutError as error:
+            reason, words = "WatchSilent", f"no byte for {silence:g} s"
+            raise wire.broken(resource, namespace, None, reason, words) from error
+        except aiohttp.ClientError as error:
+            reason = "WatchCut" if code else "ConnectionError"
+            raise wire.broken(resource, namespace, None, reason, str(error)) from error
+        finally:
+            self.requests["WATCH", resource.plural, code] += 1
+
+    async def raw(self, path: str, *, timeout: float | None = None) -> bytes:
+        """GET a path that is no resource (/metrics, /openapi/v3, ...) and return its bytes."""
+        return await self._send("GET", path, _NON_RESOURCE, None, path, timeout=timeout)
+
+    async def _list_pages(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        selectors: Mapping[str, str | None],
+        limit: int,
+        timeout: float | None,
+    ) -> tuple[Objects, str]:
+        items: Objects = []
+        token: str | None = None
+        while True:
+            query = {**selectors, "limit": limit, "continue": token}
+            path = wire.url_path(resource.path(namespace), query)
+            page = await self._call("GET", path, resource, namespace, None, timeout=timeout)
+            items += wire.take_items(page, resource)
+            metadata = page.get("metadata", {})
+            token = metadata.get("continue")
+            if not token:
+                return items, metadata.get("resourceVersion", "")
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        resource: Resource,
+        namespace: str | None,
+        name: str | None,
+        *,
+        body: object = None,
+        content_type: str = wire.JSON,
+        timeout: float | None,
+    ) -> Object:
+        raw = await self._send(
+            method,
+            path,
+            resource,
+            namespace,
+            name,
+            body=body,
+            content_type=content_type,
+            timeout=timeout,
+        )
+        return wire.decode_object(raw, resource, namespace, name)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        resource: Resource,
+        namespace: str | None,
+        name: str | None,
+        *,
+        body: object = None,
+        content_type: str = wire.JSON,
+        timeout: float | None,
+    ) -> bytes:
+        seconds = self._timeout if timeout is None else timeout
+        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_TIMEOUT))
+        data = None if body is None else wire.encode(body)
+        headers = self._headers(content_type if data is not None else None)
+        code = 0
+        try:
+            async with (
+                self._slots,
+                self._opened(self._session).request(
+                    method,
+                    self._url(path),
+                    data=data,
+                    headers=headers,
+                    timeout=limits,
+                    **self._tls(),
+                ) as response,
+            ):
+                raw = await _read_bounded(response, resource, namespace, name)
+                code = response.status
+        except TimeoutError as error:
+            words = f"no answer within {seconds:g} s"
+            raise wire.broken(resource, namespace, name, "Timeout", words) from error
+        except aiohttp.ClientError as error:
+            raise wire.broken(resource, namespace, name, "ConnectionError", str(error)) from error
+        finally:
+            self.requests[method, resource.plural, code] += 1
+        if code >= 300:
+            raise wire.decode_error(code, raw, response.headers, resource, namespace, name)
+        return raw
+
+    def _open(self, *, limit: int) -> aiohttp.ClientSession:
+        secure = self._config.server.startswith("https:")
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=limit, ssl=self._config.ssl_context() if secure else True
+            ),
+            # Proxy variables and .netrc are for the web, not for the cluster's own network.
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=1 << 18,
+            auto_decompress=True,
+        )
+
+    def _opened(self, session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
+        if session is None:
+            raise RuntimeError("the client is not open: use `async with KubeClient(...)`")
+        return session
+
+    def _headers(self, content_type: str | None) -> dict[str, str]:
+        headers = {"Accept": wire.JSON, "User-Agent": wire.USER_AGENT}
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        authorization = self._config.authorization()
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        return headers
+
+    def _tls(self) -> dict[str, Any]:
+        name = self._config.tls_server_name
+        return {} if name is None else {"server_hostname": name}
+
+    def _url(self, path: str) -> URL:
+        # Encoded already; letting yarl decide again would turn %2F in a name into a separator.
+        return URL(self._config.server + path, encoded=True)
+
+
+_NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
+
+
+async def _read_bounded(
+    response: aiohttp.ClientResponse,
+    resource: Resource,
+    namespace: str | None,
+    name: str | None,
+) -> bytes:
+    chunks: Objects | list[bytes]
+    chunks, size = [], 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > wire.MAX_BODY:
+            words = f"the answer is larger than {wire.MAX_BODY} bytes"
+            raise wire.broken(resource, namespace, name, "BadBody", words)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+async def _events(
+    response: aiohttp.ClientResponse, resource: Resource, namespace: str | None
+) -> AsyncIterator[tuple[str, Object]]:
+    """Split the stream into lines and parse them; a half line at the end is a cut."""
+    rest = b""
+    async for chunk in response.content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line:
+                yield _event(line, resource, namespace)
+        if len(rest) > wire.MAX_LINE:
+            words = f"an event is larger than {wire.MAX_LINE} bytes"
+            raise wire.broken(resource, namespace, None, "WatchCut", words)
+    if rest:
+        raise wire.broken(resource, namespace, None, "WatchCut", "the stream ends inside an event")
+
+
+def _event(line: bytes, resource: Resource, namespace: str | None) -> tuple[str, Object]:
+    try:
+        event = orjson.loads(line)
+        kind, body = event["type"], event["object"]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise wire.broken(resource, namespace, None, "WatchCut", f"bad event: {error}") from error
+    if kind == "ERROR":
+        code = body.get("code", 0) if isinstance(body, dict) else 0
+        raise from_status(code, body, {}, kind=resource.kind, namespace=namespace)
+    return kind, body

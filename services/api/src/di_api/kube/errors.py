@@ -1,0 +1,178 @@
+"""What the API server can answer instead of the object: one exception type per reaction.
+
+Callers decide by type (`except Conflict`), never by code or message text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_MAX_MESSAGE = 2048
+_QUOTA_PHRASE = "exceeded quota"
+
+
+class ApiError(Exception):
+    """The request did not succeed.
+
+    Attributes:
+        kind: kind of the object asked for, e.g. "Pod".
+        namespace: its namespace; None for cluster-scoped kinds and all-namespace lists.
+        name: its name; None for collections.
+        code: HTTP status; 0 when no usable answer arrived.
+        reason: the machine-readable `Status.reason`, or one of "Timeout", "ConnectionError",
+            "BadBody", "WatchSilent", "WatchCut" when the answer itself is missing or broken.
+        message: the server's own words, cut at 2048 characters.
+        retry_after: seconds the server asks to wait; None when it does not say.
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: str,
+        namespace: str | None = None,
+        name: str | None = None,
+        code: int = 0,
+        reason: str = "",
+        message: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        self.kind = kind
+        self.namespace = namespace
+        self.name = name
+        self.code = code
+        self.reason = reason
+        self.message = message[:_MAX_MESSAGE]
+        self.retry_after = retry_after
+        super().__init__(f"{self.target}: {code or 'no answer'} {reason}: {self.message}")
+
+    @property
+    def target(self) -> str:
+        """The object or collection asked for, e.g. "Pod default/a" or "Pod *"."""
+        path = "/".join(part for part in (self.namespace, self.name) if part)
+        return f"{self.kind} {path or '*'}"
+
+
+class NotFound(ApiError):
+    """404: no such object (or the kind is not served yet)."""
+
+
+class AlreadyExists(ApiError):
+    """409 on create: the name is taken; by whom must be looked at."""
+
+
+class Conflict(ApiError):
+    """409: the object changed since it was read, or a delete precondition does not hold."""
+
+
+class Gone(ApiError):
+    """410: the resource version is too old (or not yet known); list again."""
+
+
+class Invalid(ApiError):
+    """400, 413, 415 or 422: the request itself is wrong; the same request never succeeds."""
+
+
+class Unauthorized(ApiError):
+    """401: the credentials are missing, expired or unknown."""
+
+
+class Forbidden(ApiError):
+    """403: not allowed by RBAC, admission or quota."""
+
+    @property
+    def is_quota(self) -> bool:
+        """Whether a ResourceQuota refused it: the same request succeeds once there is room."""
+        return _QUOTA_PHRASE in self.message
+
+
+class Throttled(ApiError):
+    """429: the server asks for fewer requests; wait `retry_after`."""
+
+
+class Unavailable(ApiError):
+    """No answer, a broken one, 408 or 5xx: whether a write took effect is not known."""
+
+
+_BY_CODE: Mapping[int, type[ApiError]] = {
+    400: Invalid,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    408: Unavailable,
+    409: Conflict,
+    410: Gone,
+    413: Invalid,
+    415: Invalid,
+    422: Invalid,
+    429: Throttled,
+}
+
+
+def from_status(
+    code: int,
+    body: object,
+    headers: Mapping[str, str],
+    *,
+    kind: str,
+    namespace: str | None = None,
+    name: str | None = None,
+) -> ApiError:
+    """Make the typed error for an answer.
+
+    Args:
+        code: HTTP status, or `Status.code` of an ERROR watch event.
+        body: the decoded `Status`; anything else (a proxy's page as str, None) is tolerated.
+        headers: response headers; `Retry-After` in seconds is read.
+        kind, namespace, name: what was asked for.
+    """
+    status: Mapping[str, Any] = body if isinstance(body, dict) else {}
+    reason = _text(status.get("reason"))
+    message = _text(status.get("message")) or (body if isinstance(body, str) else "")
+    return _type_for(code, reason, status)(
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        code=code,
+        reason=reason,
+        message=message,
+        retry_after=_retry_after(status, headers),
+    )
+
+
+def _type_for(code: int, reason: str, status: Mapping[str, Any]) -> type[ApiError]:
+    if reason == "AlreadyExists":
+        return AlreadyExists
+    # After etcd is restored from a backup our version lies in the server's future; it answers
+    # 504 for ever, and only a new list helps.
+    if reason == "Expired" or "ResourceVersionTooLarge" in _cause_reasons(status):
+        return Gone
+    return _BY_CODE.get(code) or (Unavailable if code >= 500 or code == 0 else ApiError)
+
+
+def _cause_reasons(status: Mapping[str, Any]) -> list[str]:
+    causes = _details(status).get("causes")
+    if not isinstance(causes, list):
+        return []
+    return [_text(cause.get("reason")) for cause in causes if isinstance(cause, dict)]
+
+
+def _retry_after(status: Mapping[str, Any], headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait. The date form of the header is ignored: no Kubernetes server sends it."""
+    for value in (headers.get("Retry-After"), _details(status).get("retryAfterSeconds")):
+        try:
+            seconds = float(value)  # type: ignore[arg-type]  # None and junk raise, as wanted
+        except (TypeError, ValueError):
+            continue
+        if 0 < seconds < float("inf"):
+            return seconds
+    return None
+
+
+def _details(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    details = status.get("details")
+    return details if isinstance(details, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

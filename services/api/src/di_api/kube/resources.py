@@ -1,0 +1,91 @@
+"""The resources the services touch, and the URL paths they are served under."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+_NAMESPACES_PLURAL = "namespaces"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """A served resource; `group` is empty for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(
+        self,
+        namespace: str | None = None,
+        name: str | None = None,
+        subresource: str | None = None,
+    ) -> str:
+        """The URL path, percent-encoded; without `namespace` the one of all namespaces.
+
+        Raises:
+            ValueError: a part is empty, "." or ".." (it would name another object or the whole
+                collection), a namespaced object is named without its namespace, or a
+                cluster-scoped one is given a namespace.
+        """
+        if namespace is not None and not self.namespaced:
+            raise ValueError(f"{self.kind} is cluster-scoped, it has no namespace {namespace!r}")
+        if name is not None and namespace is None and self.namespaced:
+            raise ValueError(f"{self.kind} {name!r} needs its namespace")
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if namespace is not None:
+            parts += [_NAMESPACES_PLURAL, _segment(namespace)]
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(_segment(name))
+        if subresource is not None:
+            parts.append(_segment(subresource))
+        return "/" + "/".join(parts)
+
+
+def _segment(text: str) -> str:
+    if text in ("", ".", ".."):
+        raise ValueError(f"{text!r} is not a name")
+    return quote(text, safe="")
+
+
+def _core(plural: str, kind: str, *, namespaced: bool = True) -> Resource:
+    return Resource(group="", version="v1", plural=plural, kind=kind, namespaced=namespaced)
+
+
+def _cluster(group: str, plural: str, kind: str) -> Resource:
+    return Resource(group=group, version="v1", plural=plural, kind=kind, namespaced=False)
+
+
+PODS = _core("pods", "Pod")
+SERVICES = _core("services", "Service")
+CONFIGMAPS = _core("configmaps", "ConfigMap")
+EVENTS = _core("events", "Event")
+SECRETS = _core("secrets", "Secret")
+SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount")
+NODES = _core("nodes", "Node", namespaced=False)
+NAMESPACES = _core(_NAMESPACES_PLURAL, "Namespace", namespaced=False)
+LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
+DIJOBS = Resource(group="diengine.opendilab.org", version="v2alpha1", plural="dijobs", kind="DIJob")
+CRDS = _cluster("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition")
+MUTATING_WEBHOOKS = _cluster(
+    "admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+)
+VALIDATING_WEBHOOKS = _cluster(
+    "admissionregistration.k8s.io",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+)
+TOKEN_REVIEWS = _cluster("authentication.k8s.io", "tokenreviews", "TokenReview")
+SUBJECT_ACCESS_REVIEWS = _cluster(
+    "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"
+)
