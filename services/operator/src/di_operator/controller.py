@@ -1,0 +1,117 @@
+"""Workers that take keys from the queue and reconcile them, one at a time for each key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, Protocol
+
+import structlog
+from di_api.kube.errors import ApiError
+
+from di_operator.queue import Backoff, KeyQueue, QueueClosed
+
+log = structlog.get_logger(__name__)
+
+
+class JobKey(NamedTuple):
+    """A job by name; which job of that name is decided from the state read at the time."""
+
+    namespace: str
+    name: str
+
+
+class NotLeading(Exception):
+    """The lease is not ours any more: nothing may be written."""
+
+
+class Observer(Protocol):
+    """What the controller tells the metrics."""
+
+    def reconciled(self, result: str, seconds: float) -> None:
+        """Count one reconcile with its result (`ok`, `retry`, `error`) and duration."""
+        ...
+
+
+class Controller:
+    """Runs `reconcile` for every key of the queue.
+
+    `reconcile` returns the delay in seconds after which it wants to look again, or None. When it
+    raises, the key comes back after its back-off, or after the server's Retry-After if that is
+    longer. A defect in one job's reconcile never stops the others.
+    """
+
+    def __init__(
+        self,
+        *,
+        reconcile: Callable[[JobKey], Awaitable[float | None]],
+        queue: KeyQueue[JobKey],
+        backoff: Backoff[JobKey],
+        workers: int,
+        monotonic: Callable[[], float],
+        observer: Observer,
+    ) -> None:
+        self._reconcile = reconcile
+        self._queue = queue
+        self._backoff = backoff
+        self._workers = workers
+        self._monotonic = monotonic
+        self._observer = observer
+
+    async def run(self) -> None:
+        """Work until the queue is closed and the reconciles under way have ended.
+
+        Raises:
+            NotLeading: a reconcile found the lease lost; the other workers are cancelled.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._workers):
+                    group.create_task(self._work())
+        except* NotLeading as lost:
+            raise NotLeading("lost the lease during a reconcile") from lost
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self._queue.get()
+            except QueueClosed:
+                return
+            try:
+                await self._handle(key)
+            finally:
+                self._queue.done(key)
+
+    async def _handle(self, key: JobKey) -> None:
+        started = self._monotonic()
+        try:
+            requeue_after = await self._reconcile(key)
+        except NotLeading:
+            raise
+        except ApiError as error:
+            result = "retry"
+            delay = max(self._backoff.next(key), error.retry_after or 0.0)
+            log.warning(
+                "reconcile postponed",
+                namespace=key.namespace,
+                name=key.name,
+                error=str(error),
+                retry_in=round(delay, 3),
+            )
+            self._queue.add_after(key, delay)
+        except Exception:
+            result = "error"
+            delay = self._backoff.next(key)
+            log.exception(
+                "reconcile failed",
+                namespace=key.namespace,
+                name=key.name,
+                retry_in=round(delay, 3),
+            )
+            self._queue.add_after(key, delay)
+        else:
+            result = "ok"
+            self._backoff.forget(key)
+            if requeue_after is not None:
+                self._queue.add_after(key, requeue_after)
+        self._observer.reconciled(result, self._monotonic() - started)

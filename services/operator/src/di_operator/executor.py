@@ -1,0 +1,260 @@
+"""Carries out the actions of a decision."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Protocol, assert_never
+
+from di_api.kube.client import KubeClient
+from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
+from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+
+from di_operator.lifecycle.actions import (
+    Action,
+    CreateConfigMap,
+    CreatePod,
+    CreateService,
+    DeleteConfigMap,
+    DeleteJob,
+    DeletePod,
+    DeleteService,
+    ReplaceConfigMap,
+)
+from di_operator.lifecycle.faults import (
+    CreateForbidden,
+    Fault,
+    NameTaken,
+    QuotaExceeded,
+    TemplateRefused,
+)
+
+# The client has 16 connections. Half of them for one job leaves the other half to the others:
+# a job of a thousand pods must not make a job of four wait until it is done.
+CONCURRENCY = 8
+
+
+class Outdated(Exception):
+    """The world is not what the decision was made from: decide again."""
+
+
+class Writes(Protocol):
+    """Where the answer of each write is put, so that the next decision knows of it."""
+
+    def observe(self, resource: Resource, body: Mapping[str, Any]) -> None:
+        """Take in an object as the API server returned it."""
+        ...
+
+    def forget(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
+        """Take in that the object is gone."""
+        ...
+
+
+class Observer(Protocol):
+    """What the executor tells the metrics."""
+
+    def acted(self, action: str, result: str) -> None:
+        """Count one action with its result (`ok`, `refused`, `error`)."""
+        ...
+
+
+class Executor:
+    """Runs actions in order; neighbours of one class at the same time."""
+
+    def __init__(
+        self,
+        *,
+        client: KubeClient,
+        writes: Writes,
+        check_lease: Callable[[], None],
+        observer: Observer,
+    ) -> None:
+        self._client = client
+        self._writes = writes
+        self._check_lease = check_lease
+        self._observer = observer
+
+    async def run(self, actions: Sequence[Action]) -> list[Fault]:
+        """Carry out `actions`; stops after the class in which one was refused.
+
+        Returns the refusals that say something about the job.
+
+        Raises:
+            NotLeading: the lease was lost; nothing further was written.
+            Outdated: an object is not what the decision saw.
+            ApiError: everything else; the same actions may succeed later.
+        """
+        for _, batch in groupby(actions, key=type):
+            faults = await self._run_batch(list(batch))
+            if faults:
+                return faults
+        return []
+
+    async def _run_batch(self, batch: list[Action]) -> list[Fault]:
+        # Once per batch and not per write: a write that leaves late cannot do harm, since creates
+        # have fixed names and an owner, deletes and status patches carry preconditions.
+        self._check_lease()
+        if len(batch) == 1:
+            fault = await self._run_one(batch[0])
+            return [fault] if fault is not None else []
+        todo, faults, errors = iter(batch), list[Fault](), list[Exception]()
+        lanes = (self._lane(todo, faults, errors) for _ in range(min(CONCURRENCY, len(batch))))
+        await asyncio.gather(*lanes)
+        if errors:
+            raise errors[0]
+        return faults
+
+    async def _lane(
+        self, todo: Iterator[Action], faults: list[Fault], errors: list[Exception]
+    ) -> None:
+        """Take actions until none is left, or one went wrong in any lane.
+
+        A thousand pods under an exceeded quota cost eight refusals, not a thousand. What other
+        lanes have under way is awaited, not cancelled: a cancelled create may have happened.
+        """
+        for action in todo:
+            try:
+                fault = await self._run_one(action)
+            except (ApiError, Outdated) as error:
+                errors.append(error)
+            else:
+                if fault is not None:
+                    faults.append(fault)
+            if faults or errors:
+                return
+
+    async def _run_one(self, action: Action) -> Fault | None:
+        kind = type(action).__name__
+        try:
+            fault = await self._act(action)
+        except (ApiError, Outdated):
+            self._observer.acted(kind, "error")
+            raise
+        self._observer.acted(kind, "ok" if fault is None else "refused")
+        return fault
+
+    async def _act(self, action: Action) -> Fault | None:
+        match action:
+            case CreateService(body=body):
+                return await self._create(SERVICES, body)
+            case CreateConfigMap(body=body):
+                return await self._create(CONFIGMAPS, body)
+            case CreatePod(body=body):
+                return await self._create(PODS, body)
+            case ReplaceConfigMap(body=body):
+                return await self._replace(CONFIGMAPS, body)
+            case DeletePod():
+                return await self._delete(PODS, action, action.grace_period_seconds)
+            case DeleteService():
+                return await self._delete(SERVICES, action)
+            case DeleteConfigMap():
+                return await self._delete(CONFIGMAPS, action)
+            case DeleteJob():
+                return await self._delete(DIJOBS, action)
+            case _:
+                assert_never(action)
+
+    async def _create(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
+        namespace = str(body["metadata"]["namespace"])
+        try:
+            created = await self._client.create(resource, dict(body), namespace)
+        except AlreadyExists:
+            return await self._exists(resource, body)
+        except Invalid as error:
+            return TemplateRefused(message=error.message)
+        except Forbidden as error:
+            if error.is_quota:
+                return QuotaExceeded(message=error.message)
+            return CreateForbidden(message=error.message)
+        self._writes.observe(resource, created)
+        return None
+
+    async def _exists(self, resource: Resource, wanted: Mapping[str, Any]) -> Fault | None:
+        """Judge an object in the way of a create.
+
+        Ours means: the create happened before and its answer was lost, or the cache is behind.
+        """
+        metadata = wanted["metadata"]
+        try:
+            found = await self._client.get(resource, metadata["name"], metadata["namespace"])
+        except NotFound as error:
+            raise Outdated(f"{error.target} is gone again") from error
+        ours = _controller_uid(found) == _controller_uid(wanted)
+        if ours and "deletionTimestamp" not in found["metadata"]:
+            self._writes.observe(resource, found)
+            return None
+        if ours or _is_of_earlier_job(found, wanted):
+            self._writes.observe(resource, found)
+            raise Outdated(f"{resource.kind} {metadata['name']} has to go first")
+        return NameTaken(kind=resource.kind, found=found)
+
+    async def _replace(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
+        metadata = body["metadata"]
+        try:
+            replaced = await self._client.replace(
+                resource, metadata["name"], dict(body), metadata["namespace"]
+            )
+        except (Conflict, NotFound) as error:
+            await self._look(resource, metadata["namespace"], metadata["name"])
+            raise Outdated(str(error)) from error
+        except Invalid as error:
+            return TemplateRefused(message=error.message)
+        self._writes.observe(resource, replaced)
+        return None
+
+    async def _delete(
+        self,
+        resource: Resource,
+        action: DeletePod | DeleteService | DeleteConfigMap | DeleteJob,
+        grace_period_seconds: int | None = None,
+    ) -> None:
+        try:
+            left = await self._client.delete(
+                resource,
+                action.name,
+                action.namespace,
+                uid=action.uid,
+                resource_version=action.resource_version,
+                grace_period_seconds=grace_period_seconds,
+            )
+        except NotFound:
+            self._writes.forget(resource, action.namespace, action.name, action.uid)
+        except Conflict as error:
+            now = await self._look(resource, action.namespace, action.name)
+            if now is None or now["metadata"]["uid"] != action.uid:
+                return  # what was to be deleted is gone; another object has its name
+            raise Outdated(str(error)) from error
+        else:
+            if left.get("metadata", {}).get("deletionTimestamp"):
+                self._writes.observe(resource, left)
+            else:
+                self._writes.forget(resource, action.namespace, action.name, action.uid)
+
+    async def _look(self, resource: Resource, namespace: str, name: str) -> dict[str, Any] | None:
+        """Read one object anew and put it where the next decision finds it."""
+        try:
+            found = await self._client.get(resource, name, namespace)
+        except NotFound:
+            self._writes.forget(resource, namespace, name, "")
+            return None
+        self._writes.observe(resource, found)
+        return found
+
+
+def _controller_uid(body: Mapping[str, Any]) -> str | None:
+    for reference in body["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return str(reference["uid"])
+    return None
+
+
+def _is_of_earlier_job(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Tell whether `found` was made by the operator for an earlier job of the same name."""
+    labels = found["metadata"].get("labels") or {}
+    return (
+        _controller_uid(found) is not None
+        and labels.get(LABEL_OPERATOR) == OPERATOR_NAME
+        and labels.get(LABEL_JOB) == wanted["metadata"]["labels"][LABEL_JOB]
+    )

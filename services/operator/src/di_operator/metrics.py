@@ -1,0 +1,108 @@
+"""The operator's Prometheus metrics, all in one registry owned by the composition root."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+# Labels are bounded: results, action kinds, reasons from our own constants. Never a job's name.
+RECONCILE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Metrics:
+    """Counters the shell increments, and gauges read from the shell when scraped."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._reconciles = Counter(
+            "di_operator_reconciles",
+            "Reconciles of a job, by result.",
+            ["result"],
+            registry=self.registry,
+        )
+        self._duration = Histogram(
+            "di_operator_reconcile_duration_seconds",
+            "Time of one reconcile, writes included.",
+            buckets=RECONCILE_BUCKETS,
+            registry=self.registry,
+        )
+        self._actions = Counter(
+            "di_operator_actions",
+            "Writes to objects of jobs, by action and result.",
+            ["action", "result"],
+            registry=self.registry,
+        )
+        self._status_writes = Counter(
+            "di_operator_status_writes",
+            "Status patches, by result.",
+            ["result"],
+            registry=self.registry,
+        )
+        self._events = Counter(
+            "di_operator_events",
+            "Events on jobs, by type and by what became of them.",
+            ["type", "result"],
+            registry=self.registry,
+        )
+        self._anomalies = Counter(
+            "di_operator_anomalies",
+            "Warning events decided, by reason.",
+            ["reason"],
+            registry=self.registry,
+        )
+
+    def reconciled(self, result: str, seconds: float) -> None:
+        """Count one reconcile and its duration in seconds."""
+        self._reconciles.labels(result).inc()
+        self._duration.observe(seconds)
+
+    def acted(self, action: str, result: str) -> None:
+        """Count one executed action (`CreatePod`, ...) and its result."""
+        self._actions.labels(action, result).inc()
+
+    def status_written(self, result: str) -> None:
+        """Count one status patch: `ok`, `conflict` or `error`."""
+        self._status_writes.labels(result).inc()
+
+    def event(self, type_: str, result: str) -> None:
+        """Count one event: `sent`, `over_budget`, `queue_full` or `error`."""
+        self._events.labels(type_, result).inc()
+
+    def anomaly(self, reason: str) -> None:
+        """Count one anomaly by its event reason."""
+        self._anomalies.labels(reason).inc()
+
+    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+        """Register a gauge whose value is read at each scrape."""
+        Gauge(name, text, registry=self.registry).set_function(read)
+
+    def jobs(self, read: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+        """Register the gauge of jobs by phase, counted over `read()` at each scrape."""
+        self.registry.register(_JobsByPhase(read))
+
+    def render(self) -> bytes:
+        """Return the text exposition of all metrics."""
+        return generate_latest(self.registry)
+
+
+class _JobsByPhase:
+    """Counts at scrape time: a running tally would drift with every missed event."""
+
+    def __init__(self, read: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterable[Metric]:
+        tally = Tally(
+            str((job.get("status") or {}).get("phase") or "Pending") for job in self._read()
+        )
+        family = GaugeMetricFamily("di_jobs", "DIJobs in the cluster, by phase.", labels=["phase"])
+        for phase, number in sorted(tally.items()):
+            family.add_metric([phase], number)
+        yield family
+
+    def describe(self) -> Iterable[Metric]:
+        return []

@@ -1,0 +1,135 @@
+"""One reconcile: read, decide, act, write one status, then tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+from typing import Any, Protocol
+
+import structlog
+from di_api.kube.client import KubeClient
+from di_api.kube.errors import Conflict, NotFound
+from di_api.kube.resources import DIJOBS
+
+from di_operator.clock import Clock
+from di_operator.controller import JobKey
+from di_operator.executor import Executor, Outdated
+from di_operator.executor import Writes as ExecutorWrites
+from di_operator.lifecycle.decide import decide
+from di_operator.lifecycle.decision import Decision, JobEvent, Settings
+from di_operator.lifecycle.faults import gravest, on_error
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.status import StatusWriter
+
+log = structlog.get_logger(__name__)
+
+# How often a decision is made anew within one reconcile when the world moved under it. Another
+# writer who touches the job all the time must not hold a worker: the key then takes its back-off.
+ATTEMPTS = 5
+# Seconds; the longest pause before deciding again, so that two writers fall out of step.
+RETRY_PAUSE = 0.05
+
+
+class World(ExecutorWrites, Protocol):
+    """What is known of the cluster, own writes included."""
+
+    def job(self, key: JobKey) -> dict[str, Any] | None:
+        """Return the job of that name, None if there is none."""
+        ...
+
+    def pods(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
+        """Return the pods labelled with the job's name."""
+        ...
+
+    def services(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
+        """Return the Services labelled with the job's name."""
+        ...
+
+    def configmaps(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
+        """Return the ConfigMaps labelled with the job's name."""
+        ...
+
+
+class Reconciler:
+    """Brings one job one step further; called again for every change and at every poll."""
+
+    def __init__(
+        self,
+        *,
+        client: KubeClient,
+        world: World,
+        executor: Executor,
+        status: StatusWriter,
+        emit: Callable[[Mapping[str, Any], JobEvent], None],
+        settings: Settings,
+        clock: Clock,
+        rng: Random,
+    ) -> None:
+        self._client = client
+        self._world = world
+        self._executor = executor
+        self._status = status
+        self._emit = emit
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng
+
+    async def reconcile(self, key: JobKey) -> float | None:
+        """Do what is to be done for the job now; returns when to look again, in seconds.
+
+        Raises:
+            NotLeading: the lease was lost.
+            ApiError: the API server is away, or the job kept changing; try again later.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            job = self._world.job(key)
+            if job is None:
+                return None
+            try:
+                return await self._step(key, job)
+            except NotFound as error:
+                if error.kind != DIJOBS.kind:
+                    raise
+                self._world.forget(DIJOBS, key.namespace, key.name, job["metadata"]["uid"])
+                return None
+            except Outdated as error:
+                if attempt == ATTEMPTS:
+                    log.info("world keeps changing", **key._asdict(), error=str(error))
+                    return self._rng.uniform(RETRY_PAUSE, 10 * RETRY_PAUSE)
+            except Conflict:
+                # Our read is behind, and the watch may be slow: read this one job now.
+                await self._refresh(key)
+                if attempt == ATTEMPTS:
+                    raise
+            await self._clock.sleep(self._rng.uniform(0.0, RETRY_PAUSE))
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _step(self, key: JobKey, job: dict[str, Any]) -> float | None:
+        snapshot = Snapshot.build(
+            job,
+            self._world.pods(key),
+            self._world.services(key),
+            self._world.configmaps(key),
+        )
+        decision = decide(snapshot, self._clock.now(), self._settings)
+        faults = await self._executor.run(decision.actions)
+        if faults:
+            decision = on_error(snapshot, gravest(faults), self._clock.now())
+            await self._executor.run(decision.actions)
+        await self._conclude(job, decision)
+        return decision.requeue_after
+
+    async def _conclude(self, job: dict[str, Any], decision: Decision) -> None:
+        if decision.status is not None:
+            await self._status.write(job, decision.status)
+        # Only now: an event about a phase that was never written would be a lie.
+        for event in decision.events:
+            self._emit(job, event)
+
+    async def _refresh(self, key: JobKey) -> None:
+        try:
+            job = await self._client.get(DIJOBS, key.name, key.namespace)
+        except NotFound:
+            self._world.forget(DIJOBS, key.namespace, key.name, "")
+        else:
+            self._world.observe(DIJOBS, job)

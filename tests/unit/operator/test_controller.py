@@ -1,0 +1,184 @@
+"""The workers: one reconcile of a key at a time, failures come back later, a lost lease stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+from di_api.kube.errors import Throttled
+from di_operator.controller import Controller, JobKey, NotLeading
+from di_operator.queue import Backoff, KeyQueue
+
+from tests.unit.operator import virtual_time
+
+KEY = JobKey("default", "a")
+
+
+class Results(list[str]):
+    def reconciled(self, result: str, seconds: float) -> None:
+        self.append(result)
+
+
+def controller(
+    reconcile: Callable[[JobKey], Awaitable[float | None]],
+    queue: KeyQueue[JobKey],
+    results: Results,
+) -> Controller:
+    return Controller(
+        reconcile=reconcile,
+        queue=queue,
+        backoff=Backoff(initial=1, maximum=60, rng=Random(1)),
+        workers=4,
+        monotonic=asyncio.get_running_loop().time,
+        observer=results,
+    )
+
+
+def test_a_key_is_never_reconciled_twice_at_the_same_time() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[JobKey]()
+        active = 0
+        seen = 0
+
+        async def reconcile(_: JobKey) -> float | None:
+            nonlocal active, seen
+            active += 1
+            seen += 1
+            assert active == 1
+            if seen < 10:
+                queue.add(KEY)
+            else:
+                queue.close()
+            await asyncio.sleep(1)
+            active -= 1
+            return None
+
+        queue.add(KEY)
+        results = Results()
+        await controller(reconcile, queue, results).run()
+        assert results == ["ok"] * 10
+
+    virtual_time.run(scenario())
+
+
+def test_different_keys_are_reconciled_at_the_same_time() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[JobKey]()
+        together = asyncio.Barrier(3)
+
+        async def reconcile(_: JobKey) -> float | None:
+            await asyncio.wait_for(together.wait(), 5)
+            queue.close()
+            return None
+
+        for name in "abc":
+            queue.add(JobKey("default", name))
+        results = Results()
+        await controller(reconcile, queue, results).run()
+        assert results == ["ok"] * 3
+
+    virtual_time.run(scenario())
+
+
+def test_a_reconcile_comes_back_when_it_asked_to() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[JobKey]()
+        times: list[float] = []
+
+        async def reconcile(_: JobKey) -> float | None:
+            times.append(asyncio.get_running_loop().time())
+            if len(times) == 2:
+                queue.close()
+            return 90.0
+
+        queue.add(KEY)
+        await controller(reconcile, queue, Results()).run()
+        assert times == pytest.approx([0, 90])
+
+    virtual_time.run(scenario())
+
+
+def test_a_server_that_asks_to_wait_is_obeyed() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[JobKey]()
+        times: list[float] = []
+
+        async def reconcile(_: JobKey) -> float | None:
+            times.append(asyncio.get_running_loop().time())
+            if len(times) == 1:
+                raise Throttled(kind="Pod", code=429, retry_after=17.0)
+            queue.close()
+            return None
+
+        queue.add(KEY)
+        results = Results()
+        await controller(reconcile, queue, results).run()
+        assert times == pytest.approx([0, 17])
+        assert results == ["retry", "ok"]
+
+    virtual_time.run(scenario())
+
+
+def test_a_defect_in_one_job_is_retried_and_spares_the_others() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[JobKey]()
+        other = JobKey("default", "b")
+        calls: list[JobKey] = []
+
+        async def reconcile(key: JobKey) -> float | None:
+            calls.append(key)
+            if key == KEY and calls.count(KEY) < 3:
+                raise KeyError("defect")
+            if calls.count(KEY) == 3:
+                queue.close()
+            return None
+
+        queue.add(KEY)
+        queue.add(other)
+        results = Results()
+        await controller(reconcile, queue, results).run()
+        assert calls == [KEY, other, KEY, KEY]
+        assert sorted(results) == ["error", "error", "ok", "ok"]
+
+    virtual_time.run(scenario())
+
+
+def test_a_lost_lease_stops_all_workers() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[JobKey]()
+        finished: list[JobKey] = []
+
+        async def reconcile(key: JobKey) -> float | None:
+            if key == KEY:
+                raise NotLeading("gone")
+            await asyncio.sleep(3600)
+            finished.append(key)
+            return None
+
+        queue.add(JobKey("default", "b"))
+        queue.add(KEY)
+        with pytest.raises(NotLeading):
+            await controller(reconcile, queue, Results()).run()
+        assert finished == []
+
+    virtual_time.run(scenario())
+
+
+def test_closing_the_queue_lets_a_reconcile_under_way_end() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[JobKey]()
+        finished: list[JobKey] = []
+
+        async def reconcile(key: JobKey) -> float | None:
+            queue.close()
+            await asyncio.sleep(5)
+            finished.append(key)
+            return 0.0
+
+        queue.add(KEY)
+        await controller(reconcile, queue, Results()).run()
+        assert finished == [KEY]
+
+    virtual_time.run(scenario())

@@ -1,0 +1,120 @@
+"""The work queue: a key waits once, is worked on by one worker, and comes back when due."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from di_operator.queue import Backoff, KeyQueue, QueueClosed
+
+from tests.unit.operator import virtual_time
+
+
+def test_a_key_added_many_times_is_handed_out_once() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str]()
+        for key in ("a", "b", "a", "a"):
+            queue.add(key)
+        assert [await queue.get(), await queue.get()] == ["a", "b"]
+        assert len(queue) == 0
+
+    virtual_time.run(scenario())
+
+
+def test_a_key_added_while_worked_on_comes_back_only_when_done() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str]()
+        queue.add("a")
+        key = await queue.get()
+        queue.add("a")
+        assert len(queue) == 0
+        queue.done(key)
+        assert await asyncio.wait_for(queue.get(), 1) == "a"
+        queue.done("a")
+        assert len(queue) == 0
+
+    virtual_time.run(scenario())
+
+
+def test_the_earliest_of_several_delays_counts() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str]()
+        queue.add_after("a", 30)
+        queue.add_after("a", 5)
+        queue.add_after("a", 60)
+        assert await queue.get() == "a"
+        assert asyncio.get_running_loop().time() == pytest.approx(5)
+        assert queue.delayed == 0
+
+    virtual_time.run(scenario())
+
+
+def test_taking_a_key_drops_its_pending_delay() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str]()
+        queue.add_after("a", 5)
+        queue.add("a")
+        queue.done(await queue.get())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(queue.get(), 60)
+
+    virtual_time.run(scenario())
+
+
+def test_a_worker_that_waits_is_woken_by_each_key() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str]()
+        waiting = [asyncio.create_task(queue.get()) for _ in range(2)]
+        await asyncio.sleep(0)
+        queue.add("a")
+        queue.add("b")
+        assert await asyncio.gather(*waiting) == ["a", "b"]
+
+    virtual_time.run(scenario())
+
+
+def test_a_cancelled_waiter_does_not_swallow_a_key() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str]()
+        first, second = (asyncio.create_task(queue.get()) for _ in range(2))
+        await asyncio.sleep(0)
+        queue.add("a")
+        first.cancel()
+        assert await asyncio.wait_for(second, 1) == "a"
+
+    virtual_time.run(scenario())
+
+
+def test_a_closed_queue_hands_out_nothing_more() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str]()
+        waiting = asyncio.create_task(queue.get())
+        await asyncio.sleep(0)
+        queue.close()
+        queue.add("a")
+        queue.add_after("b", 1)
+        with pytest.raises(QueueClosed):
+            await waiting
+        with pytest.raises(QueueClosed):
+            await queue.get()
+
+    virtual_time.run(scenario())
+
+
+def test_backoff_doubles_to_its_maximum_with_jitter_below() -> None:
+    backoff = Backoff[str](initial=1, maximum=60, rng=Random(1))
+    delays = [backoff.next("a") for _ in range(100)]
+    for delay, full in zip(delays, [1, 2, 4, 8, 16, 32, 60, 60], strict=False):
+        assert full / 2 <= delay <= full
+    assert all(30 <= delay <= 60 for delay in delays[6:])
+    assert len(set(delays[6:])) > 50
+
+
+def test_backoff_is_kept_for_each_key_and_forgotten_on_success() -> None:
+    backoff = Backoff[str](initial=1, maximum=60, rng=Random(1))
+    for _ in range(5):
+        backoff.next("a")
+    assert backoff.next("b") <= 1
+    backoff.forget("a")
+    assert backoff.next("a") <= 1
