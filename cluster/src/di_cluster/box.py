@@ -18,12 +18,14 @@ from di_cluster.cgroups import Cgroups
 from di_cluster.commands import run
 from di_cluster.errors import ClusterError, CommandFailed, TimedOut
 from di_cluster.network import Network
-from di_cluster.process import PidFile, Process, reap, spawn
+from di_cluster.process import Process, reap, spawn
 from di_cluster.waiting import wait_until
 from di_cluster.workfolder import WorkFolder
 
 _INIT = "init"
 _UPLINK = "uplink"
+# A daemon tells its pid in the box's pid namespace before it becomes the program.
+_ANNOUNCE = 'echo $$ > "$0"; log=$1; shift; exec "$@" >> "$log" 2>&1'
 # Daemons get a clean environment: a proxy variable of the user's would break webhook calls.
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -117,21 +119,36 @@ class Box:
         return run(self.argv(argv, namespace=namespace), seconds=seconds, environment=ENVIRONMENT)
 
     def start(self, name: str, argv: Sequence[str | Path], *, namespace: str = "") -> bool:
-        """Start a daemon in the box unless it runs already; returns whether it was started."""
+        """Start a daemon in the box unless it runs already; returns whether it was started.
+
+        The daemon becomes a child of the box's process 1: nothing of it stays outside.
+
+        Raises:
+            ClusterError: it cannot be started.
+        """
         pid_file = self._folder.pid_file(name)
         if pid_file.read() is not None:
             return False
-        entering = spawn(
-            self.argv(argv, namespace=namespace),
-            log=self.log(name),
-            environment=ENVIRONMENT,
-        )
-        # nsenter forks to enter the pid namespace and waits: its child is the daemon (the
-        # second nsenter, for a net namespace, does not fork).
+        announced = self._folder.run / f"{name}.inner-pid"
+        announced.unlink(missing_ok=True)
+        self._folder.logs.mkdir(exist_ok=True)
+        launch = ["setsid", "--fork", "sh", "-c", _ANNOUNCE, announced, self.log(name), *argv]
+        self.run(launch, namespace=namespace)
+        box = self.init
         try:
-            pid_file.write(entering.first_child())
-        except (TimedOut, OSError) as error:
-            raise ClusterError(f"{name} ended at once: {_last_lines(self.log(name))}") from error
+            wait_until(
+                lambda: announced.exists() and announced.read_text().endswith("\n"),
+                seconds=10,
+                what=f"the pid of {name}",
+                every=0.005,
+            )
+            inner_pid = int(announced.read_text())
+        except TimedOut as error:
+            raise ClusterError(f"{name} cannot be started: {error}") from error
+        process = box.child_in_namespace(inner_pid) if box is not None else None
+        if process is None:
+            raise ClusterError(f"{name} ended at once: {_last_lines(self.log(name))}")
+        pid_file.write(process)
         return True
 
     def log(self, name: str) -> Path:
@@ -139,7 +156,7 @@ class Box:
 
     def processes(self) -> dict[str, Process | None]:
         """Every daemon that was started, by name; None for one that has died."""
-        return {pid_file.name: pid_file.read() for pid_file in self._pid_files()}
+        return {pid_file.name: pid_file.read() for pid_file in self._folder.pid_files()}
 
     def require_alive(self, name: str) -> None:
         """Fail early, with the end of the log, when a daemon has died.
@@ -149,9 +166,6 @@ class Box:
         """
         if self._folder.pid_file(name).read() is None:
             raise ClusterError(f"{name} ended: {_last_lines(self.log(name))}")
-
-    def _pid_files(self) -> list[PidFile]:
-        return self._folder.pid_files()
 
     def _connect(self, process: Process) -> None:
         net = self._network

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class Cluster:
         if profile == "node" and not 1 <= nodes <= MAX_NODES:
             raise ClusterError(f"nodes {nodes}: must be 1 to {MAX_NODES}")
         self._settings = settings or Settings.from_environment(os.environ)
-        self._reporter = reporter or Reporter()
+        self._reporter = reporter or Reporter(sys.stderr)
         self._clock = clock
         self._profile: Profile = profile
         self._nodes = nodes if profile == "node" else 0

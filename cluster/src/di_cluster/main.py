@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = _parser().parse_args(argv)
     settings = Settings.from_environment(os.environ)
-    reporter = Reporter()
+    reporter = Reporter(sys.stderr)
     cluster = Cluster(
         arguments.name,
         profile=getattr(arguments, "profile", "control-plane"),

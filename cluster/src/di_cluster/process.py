@@ -58,19 +58,40 @@ class Process:
         )
         reap()
 
+    def children(self) -> list[int]:
+        """The pids of its child processes now; empty if it is dead."""
+        try:
+            return [
+                int(pid)
+                for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+            ]
+        except OSError:
+            return []
+
     def first_child(self) -> Process:
-        """The process it forked; waits up to ten seconds for the fork."""
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        """The process it forked; waits up to ten seconds for the fork.
+
+        Raises:
+            ProcessLookupError: it ended, or its child did.
+            TimedOut: it forks nothing.
+        """
         wait_until(
-            lambda: bool(children.read_text().split()),
+            lambda: bool(self.children()) or not self.alive,
             seconds=10,
             what=f"a child of process {self.pid}",
             every=0.005,
         )
-        child = find(int(children.read_text().split()[0]))
+        child = next(map(find, self.children()), None)
         if child is None:
-            raise ProcessLookupError(f"the child of process {self.pid} ended at once")
+            raise ProcessLookupError(f"process {self.pid} or its child ended at once")
         return child
+
+    def child_in_namespace(self, inner_pid: int) -> Process | None:
+        """Its child that has the pid `inner_pid` in the child's own pid namespace."""
+        for pid in self.children():
+            if _namespace_pid(pid) == inner_pid:
+                return find(pid)
+        return None
 
 
 def find(pid: int) -> Process | None:
@@ -150,6 +171,15 @@ class PidFile:
         except (OSError, ValueError):
             return None
         return process if process.alive else None
+
+
+def _namespace_pid(pid: int) -> int | None:
+    """The pid of a process in its innermost pid namespace; None if it is dead."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return int(line.split()[-1])
+    return None
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,22 +9,24 @@ from typing import TextIO
 
 
 class Reporter:
-    """Prints one line for each finished step, with seconds since the start."""
+    """Prints one line for each finished step, with seconds since the start.
+
+    Args:
+        stream: where to print; None reports nothing.
+        clock: seconds of a clock that never goes back.
+    """
 
     def __init__(
-        self, stream: TextIO | None = None, *, clock: Callable[[], float] = time.monotonic
+        self, stream: TextIO | None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._stream = sys.stderr if stream is None else stream
+        self._stream = stream
         self._clock = clock
         self._start = clock()
 
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the reporter was made."""
-        return self._clock() - self._start
-
     def say(self, text: str) -> None:
-        print(f"[{self.elapsed:6.1f} s] {text}", file=self._stream, flush=True)
+        if self._stream is not None:
+            elapsed = self._clock() - self._start
+            print(f"[{elapsed:6.1f} s] {text}", file=self._stream, flush=True)
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:
@@ -37,10 +38,3 @@ class Reporter:
             self.say(f"{text}: failed after {self._clock() - before:.1f} s")
             raise
         self.say(f"{text} ({self._clock() - before:.1f} s)")
-
-
-class Silent(Reporter):
-    """Reports nothing; for callers that only want the result."""
-
-    def say(self, text: str) -> None:
-        del text
