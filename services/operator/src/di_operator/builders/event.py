@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
+
+from di_api import names
+
+MAX_MESSAGE = 1024
+"""The API server refuses an Event with a longer message."""
 
 
 def event_body(
@@ -23,4 +28,30 @@ def event_body(
 
     A repeated event keeps its name and first time, and grows ``count`` and ``last``.
     """
-    raise NotImplementedError
+    metadata = job["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": metadata["namespace"]},
+        "involvedObject": {
+            "apiVersion": names.API_VERSION,
+            "kind": names.KIND,
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "uid": metadata["uid"],
+            "resourceVersion": metadata.get("resourceVersion", ""),
+        },
+        "type": type,
+        "reason": reason,
+        "message": message[:MAX_MESSAGE],
+        "firstTimestamp": _time(first),
+        "lastTimestamp": _time(last),
+        "count": count,
+        "source": {"component": names.OPERATOR_NAME},
+        "reportingComponent": names.OPERATOR_NAME,
+        "reportingInstance": instance,
+    }
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -6,24 +6,186 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from di_api.field_error import FieldError, InvalidSpec
+from di_api.model import JobSpec, Task
+from di_api.names import GROUP, KIND, pod_name
+
+from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.specs import SpecReader, read_spec
+from di_operator.lifecycle.status import Status
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One replica the spec asks for, whether or not it has a pod."""
+
+    name: str
+    task: Task
+    index: int
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One job and its objects at one moment."""
+    """One job and its objects at one moment.
 
-    job: Mapping[str, Any]
+    A pod of this job (by owner UID) whose name is a slot's is in ``held`` and in exactly one of
+    live, succeeded, failed, disrupted, terminating; ``ready`` is a part of live. Others of its
+    pods are ``surplus``, or ``leaving`` once deleted. Pods and objects of an earlier job of the
+    same name are ``predecessors``. Objects of anybody else are not kept: whether a name is taken
+    is the API server's to say, at the time of the create.
+    """
+
+    job: Object
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    status: Status
+    spec: JobSpec | None
+    """None if it is invalid (see ``errors``) or not needed any more."""
+    errors: tuple[FieldError, ...]
+    slots: tuple[Slot, ...]
+    held: Mapping[str, Pod]
+    live: tuple[Pod, ...]
+    ready: tuple[Pod, ...]
+    succeeded: tuple[Pod, ...]
+    failed: tuple[Pod, ...]
+    disrupted: tuple[Pod, ...]
+    terminating: tuple[Pod, ...]
+    surplus: tuple[Pod, ...]
+    leaving: tuple[Pod, ...]
+    missing: tuple[Slot, ...]
+    predecessors: tuple[Pod, ...]
+    service: Object | None
+    configmap: Object | None
+    old_services: tuple[Object, ...]
+    old_configmaps: tuple[Object, ...]
 
     @classmethod
     def build(
         cls,
-        job: Mapping[str, Any],
-        pods: Iterable[Mapping[str, Any]] = (),
-        services: Iterable[Mapping[str, Any]] = (),
-        configmaps: Iterable[Mapping[str, Any]] = (),
+        job: Object,
+        pods: Iterable[Object] = (),
+        services: Iterable[Object] = (),
+        configmaps: Iterable[Object] = (),
+        *,
+        read: SpecReader = read_spec,
     ) -> Snapshot:
         """Sort the objects of the job's namespace that carry the label ``diengine/job=<name>``.
 
         Objects of others may be among them: ownership is judged by the controller reference, so
-        the caller may pass too many, never too few.
+        the caller may pass too many, never too few. ``read`` is the place for a
+        :class:`~di_operator.lifecycle.specs.SpecCache`. Never raises for what a user can write.
         """
-        raise NotImplementedError
+        metadata = job["metadata"]
+        status = Status.read(job.get("status"))
+        spec, errors = _read(job, status, read)
+        slots = tuple(_slots(metadata["name"], spec)) if spec else ()
+        own, predecessors = _by_owner(metadata, pods)
+        own_services, old_services = _by_owner(metadata, services)
+        own_configmaps, old_configmaps = _by_owner(metadata, configmaps)
+
+        by_name = {pod.name: pod for pod in map(Pod.read, own)}
+        held = {slot.name: by_name.pop(slot.name) for slot in slots if slot.name in by_name}
+        buckets: dict[str, list[Pod]] = {
+            kind: [] for kind in ("live", "succeeded", "failed", "disrupted", "terminating")
+        }
+        for pod in held.values():
+            buckets[_bucket(pod)].append(pod)
+        return cls(
+            job=job,
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata["uid"],
+            generation=metadata.get("generation") or 0,
+            status=status,
+            spec=spec,
+            errors=errors,
+            slots=slots,
+            held=held,
+            live=tuple(buckets["live"]),
+            ready=tuple(pod for pod in buckets["live"] if pod.ready),
+            succeeded=tuple(buckets["succeeded"]),
+            failed=tuple(buckets["failed"]),
+            disrupted=tuple(buckets["disrupted"]),
+            terminating=tuple(buckets["terminating"]),
+            surplus=tuple(pod for pod in by_name.values() if not pod.terminating),
+            leaving=tuple(pod for pod in by_name.values() if pod.terminating),
+            missing=tuple(slot for slot in slots if slot.name not in held),
+            predecessors=tuple(map(Pod.read, predecessors)),
+            service=own_services[0] if own_services else None,
+            configmap=own_configmaps[0] if own_configmaps else None,
+            old_services=tuple(old_services),
+            old_configmaps=tuple(old_configmaps),
+        )
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the job itself is being deleted; its objects then follow by their owner."""
+        return "deletionTimestamp" in self.job["metadata"]
+
+    def is_predecessor(self, found: Object) -> bool:
+        """Whether an object was made for an earlier job of the same name."""
+        return _is_predecessor(self.job["metadata"], _controller(found))
+
+    def is_own(self, found: Object) -> bool:
+        """Whether an object is controlled by this very job."""
+        return _controller(found).get("uid") == self.uid
+
+
+def _read(
+    job: Object, status: Status, read: SpecReader
+) -> tuple[JobSpec | None, tuple[FieldError, ...]]:
+    if status.phase is not None and status.phase.is_finished:
+        return None, ()  # clean-up needs no slots, and the spec may be what ended the job
+    try:
+        return read(job), ()
+    except InvalidSpec as invalid:
+        return None, tuple(invalid.errors)
+
+
+def _slots(job: str, spec: JobSpec) -> Iterable[Slot]:
+    for task in spec.tasks:
+        for index in range(task.replicas):
+            yield Slot(name=pod_name(job, task.name, index), task=task, index=index)
+
+
+def _bucket(pod: Pod) -> str:
+    # Being deleted comes first: what a pod does after its SIGTERM is neither success nor failure.
+    if pod.terminating:
+        return "terminating"
+    if pod.phase == "Succeeded":
+        return "succeeded"
+    if pod.phase == "Failed":
+        return "disrupted" if pod.disrupted else "failed"
+    return "live"
+
+
+def _by_owner(metadata: Object, objects: Iterable[Object]) -> tuple[list[Object], list[Object]]:
+    own, old = [], []
+    for found in objects:
+        owner = _controller(found)
+        if owner.get("uid") == metadata["uid"]:
+            own.append(found)
+        elif _is_predecessor(metadata, owner):
+            old.append(found)
+    return own, old
+
+
+def _controller(found: Object) -> Object:
+    for owner in found["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            reference: Object = owner
+            return reference
+    return {}
+
+
+def _is_predecessor(metadata: Object, owner: Object) -> bool:
+    return (
+        owner.get("kind") == KIND
+        and owner.get("name") == metadata["name"]
+        and owner.get("uid") != metadata["uid"]
+        and str(owner.get("apiVersion", "")).partition("/")[0] == GROUP
+    )

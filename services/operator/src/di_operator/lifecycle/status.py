@@ -1,9 +1,87 @@
-"""The status that the operator writes."""
+"""The status of a job: as it was read, as it is written, and the difference."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+
+from di_api.model import Phase
+
+from di_operator.lifecycle import conditions
+from di_operator.lifecycle.timestamps import parse_time
+
+OWNED_FIELDS = (
+    "phase",
+    "conditions",
+    "replicas",
+    "readyReplicas",
+    "restarts",
+    "reschedules",
+    "taskStatus",
+    "failures",
+    "startTime",
+    "completionTimestamp",
+)
+"""Fields the operator writes. ``profilings`` belongs to the server and is never touched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A status that may have been wiped or edited by hand: what cannot be read counts as absent."""
+
+    phase: Phase | None
+    restarts: int
+    reschedules: int
+    counted: tuple[str, ...]
+    """UIDs of the pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
+    desired: Mapping[str, int] | None
+    """Replicas of each task that this status was written for, None if it does not say."""
+    conditions: tuple[Mapping[str, Any], ...]
+    started: datetime | None
+    completed: datetime | None
+    raw: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, raw: object) -> Status:
+        """Read ``job["status"]`` of any shape."""
+        fields: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+        phase = fields.get("phase")
+        uids = fields.get("failures")
+        return cls(
+            phase=Phase(phase) if phase in {known.value for known in Phase} else None,
+            restarts=_count(fields.get("restarts")),
+            reschedules=_count(fields.get("reschedules")),
+            counted=tuple(uid for uid in uids if isinstance(uid, str))
+            if isinstance(uids, list)
+            else (),
+            desired=_desired(fields.get("taskStatus")),
+            conditions=tuple(conditions.well_formed(fields.get("conditions"))),
+            started=parse_time(fields.get("startTime")),
+            completed=parse_time(fields.get("completionTimestamp")),
+            raw=fields,
+        )
+
+    @property
+    def condition(self) -> Mapping[str, Any] | None:
+        """The condition of the present phase."""
+        return conditions.find(self.conditions, self.phase.value) if self.phase else None
+
+    @property
+    def reason(self) -> str | None:
+        """Reason of the present phase."""
+        return self.condition["reason"] if self.condition else None
+
+    @property
+    def transitioned(self) -> datetime | None:
+        """When the present phase was entered."""
+        return parse_time((self.condition or {}).get("lastTransitionTime"))
+
+    @property
+    def updated(self) -> datetime | None:
+        """When the status was last written."""
+        return parse_time((self.condition or {}).get("lastUpdateTime"))
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -12,4 +90,36 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
     Both are values of ``job["status"]``. Fields of other writers (``profilings``) never appear in
     it; a field of ours that is gone becomes null.
     """
-    raise NotImplementedError
+    return _difference(
+        {key: old[key] for key in OWNED_FIELDS if key in old},
+        {key: new[key] for key in OWNED_FIELDS if key in new},
+    )
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            if inner := _difference(before, value):
+                patch[key] = inner
+        elif key not in old or before != value:
+            patch[key] = value
+    return patch
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _desired(task_status: object) -> Mapping[str, int] | None:
+    # Every replica of the spec is counted under exactly one pod phase (Pending while it has no
+    # pod), so the sums tell what the spec asked for when the status was written.
+    if not isinstance(task_status, Mapping) or not task_status:
+        return None
+    if not all(isinstance(counts, Mapping) for counts in task_status.values()):
+        return None
+    return {
+        task: sum(_count(count) for count in counts.values())
+        for task, counts in task_status.items()
+    }

@@ -1,0 +1,157 @@
+"""Pod bodies: the user's template, with what makes it a replica of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from di_api import names
+from di_api.model import Task
+
+from di_operator.builders.metadata import job_labels, owner_reference
+from di_operator.builders.nodes import NodeLists
+from di_operator.builders.token import ENV_TOKEN_FILE, TOKEN_DIR, TOKEN_FILE
+from di_operator.builders.token import token_mount, token_volume
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFrame:
+    """What all pods of a job that are made at one time have in common."""
+
+    job: Object
+    replicas: int
+    volumes: tuple[Object, ...]
+    nodes: NodeLists
+    by_file: bool
+    """The node lists come through the job's ConfigMap instead of the environment."""
+    server_url: str
+    token_audience: str | None = None
+
+
+def pod_body(frame: PodFrame, *, task: Task, index: int, rank: int, node: str = "") -> dict[str, Any]:
+    """Return the pod of one replica.
+
+    The user's template stays as it is but for: restartPolicy, hostname and subdomain; our labels
+    and annotations; variables, volumes and mounts that it does not define itself; ``di-port`` if
+    no container has it. ``node`` is set as ``nodeName`` where the allocator chose one.
+    """
+    metadata: Object = frame.job["metadata"]
+    template: Object = task.template
+    own: Object = template.get("metadata") or {}
+    spec: Object = template.get("spec") or {}
+    name = names.pod_name(metadata["name"], task.name, index)
+    env = _env(frame, task, index, rank)
+    mounts = list(_mounts(frame))
+    body: dict[str, Any] = {
+        **spec,
+        "hostname": name,
+        "subdomain": names.service_name(metadata["name"]),
+        "restartPolicy": "Never",
+        "containers": _with_port(
+            [_container(c, env, mounts) for c in spec.get("containers") or ()]
+        ),
+    }
+    if init := spec.get("initContainers"):
+        body["initContainers"] = [_container(container, env, mounts) for container in init]
+    if volumes := _merge(spec.get("volumes") or (), _volumes(frame), key="name"):
+        body["volumes"] = volumes
+    if node:
+        body["nodeName"] = node
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": metadata["namespace"],
+            "labels": {
+                **(own.get("labels") or {}),
+                **job_labels(frame.job),
+                names.LABEL_POD: name,
+                names.LABEL_TASK_TYPE: task.type.value,
+                names.LABEL_TASK_NAME: task.name,
+            },
+            "annotations": {
+                **(own.get("annotations") or {}),
+                names.ANNOTATION_REPLICAS: str(frame.replicas),
+                names.ANNOTATION_RANK: str(rank),
+                names.ANNOTATION_TASK_RANK: str(index),
+                names.ANNOTATION_NODE: node,
+            },
+            **{key: own[key] for key in ("finalizers",) if own.get(key)},
+            "ownerReferences": [owner_reference(frame.job)],
+        },
+        "spec": body,
+    }
+
+
+def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
+    metadata: Object = frame.job["metadata"]
+    nodes = frame.nodes.file_environment() if frame.by_file else frame.nodes.environment()
+    token = {ENV_TOKEN_FILE: f"{TOKEN_DIR}/{TOKEN_FILE}"} if frame.token_audience else {}
+    return {
+        names.ENV_JOB_ID: names.job_id(metadata["namespace"], metadata["name"]),
+        names.ENV_SERVER_URL: frame.server_url,
+        names.ENV_RANK: str(rank),
+        names.ENV_TASK_NAME: task.name,
+        names.ENV_TASK_TYPE: task.type.value,
+        names.ENV_TASK_RANK: str(index),
+        **nodes,
+        **token,
+    }
+
+
+def _volumes(frame: PodFrame) -> list[Object]:
+    volumes = list(frame.volumes)
+    if frame.by_file:
+        configmap = {"name": names.nodes_config_map_name(frame.job["metadata"]["name"])}
+        volumes.append({"name": names.NODES_VOLUME, "configMap": configmap})
+    if frame.token_audience:
+        volumes.append(token_volume(frame.token_audience))
+    return volumes
+
+
+def _mounts(frame: PodFrame) -> Iterable[Object]:
+    if frame.by_file:
+        # The whole directory: a file mounted by subPath would never see a change.
+        yield {"name": names.NODES_VOLUME, "mountPath": names.NODES_FILE_DIR, "readOnly": True}
+    if frame.token_audience:
+        yield token_mount()
+
+
+def _container(container: Object, env: Mapping[str, str], mounts: list[Object]) -> dict[str, Any]:
+    given = container.get("env") or ()
+    theirs = {variable.get("name") for variable in given}
+    # Ours come first, because $(DI_RANK) in a value refers only to variables before it.
+    ours = [{"name": name, "value": value} for name, value in env.items() if name not in theirs]
+    result: dict[str, Any] = {**container, "env": [*ours, *given]}
+    if mounts:
+        present = container.get("volumeMounts") or ()
+        result["volumeMounts"] = _merge(present, mounts, key="mountPath")
+    return result
+
+
+def _merge(theirs: Iterable[Object], ours: Iterable[Object], *, key: str) -> list[Object]:
+    """Return the user's entries, then those of ours that they do not define themselves."""
+    kept = list(theirs)
+    taken = {entry.get(key) for entry in kept}
+    return [*kept, *(entry for entry in ours if entry.get(key) not in taken)]
+
+
+def _with_port(containers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Declare the default port on ``di-container``, or on the first container without one.
+
+    Nothing is added where a container names ``di-port`` itself or uses its number already.
+    """
+    if not containers:
+        return containers
+    ports = [port for container in containers for port in container.get("ports") or ()]
+    for port in ports:
+        if port.get("name") == names.DI_PORT_NAME or port.get("containerPort") == names.DI_PORT:
+            return containers
+    main = next((c for c in containers if c.get("name") == names.DI_CONTAINER), containers[0])
+    port = {"name": names.DI_PORT_NAME, "containerPort": names.DI_PORT, "protocol": "TCP"}
+    main["ports"] = [*(main.get("ports") or ()), port]
+    return containers

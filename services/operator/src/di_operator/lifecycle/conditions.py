@@ -1,0 +1,114 @@
+"""The conditions of a job: one for each phase it reached, exactly one of them True.
+
+A condition that turned False keeps the reason and message it had, so the list is the job's
+history. All are well-formed in the sense of the API conventions (type, status, reason, message,
+times), because tools such as kstatus take a malformed condition for a job that is never ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from di_api.model import Phase
+
+from di_operator.lifecycle.timestamps import format_time
+
+SUSPENDED = "Suspended"
+REASON_SUSPENDED = "JobSuspended"
+REASON_RESUMED = "JobResumed"
+REASON_INVALID_SPEC = "InvalidSpec"
+REASON_INVALID_TEMPLATE = "InvalidTemplate"
+REASON_QUOTA = "QuotaExceeded"
+REASON_FORBIDDEN = "CreateForbidden"
+REASON_NAME_CONFLICT = "PodNameConflict"
+REASON_DEADLINE = "DeadlineExceeded"
+
+# The API server's own limit for metav1.Condition messages is 32768; a status is read by people.
+MAX_MESSAGE = 1024
+
+_PHASES = frozenset(phase.value for phase in Phase)
+_STATUSES = ("True", "False", "Unknown")
+
+Condition = Mapping[str, Any]
+
+
+def phase_reason(phase: Phase) -> str:
+    """Reason of a phase that has no more specific one: ``JobRunning``."""
+    return f"Job{phase.value}"
+
+
+def well_formed(conditions: object) -> list[Condition]:
+    """Return the conditions that can be read, one a type; whatever else was there is dropped."""
+    seen: dict[str, Condition] = {}
+    for condition in conditions if isinstance(conditions, list) else ():
+        if not isinstance(condition, Mapping):
+            continue
+        kind = condition.get("type")
+        texts = [condition.get(key) for key in ("reason", "message")]
+        if (
+            isinstance(kind, str)
+            and condition.get("status") in _STATUSES
+            and all(isinstance(text, str) for text in texts)
+        ):
+            seen[kind] = condition
+    return list(seen.values())
+
+
+def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
+    """Return the condition of a type."""
+    return next((condition for condition in conditions if condition.get("type") == kind), None)
+
+
+def is_true(conditions: Iterable[Condition], kind: str) -> bool:
+    """Whether the condition of a type is there and True."""
+    condition = find(conditions, kind)
+    return condition is not None and condition["status"] == "True"
+
+
+def advance(
+    old: Iterable[Condition],
+    *,
+    phase: Phase,
+    reason: str,
+    message: str,
+    suspended: bool,
+    generation: int,
+    now: datetime,
+) -> list[dict[str, Any]]:
+    """Return the conditions of a job that is in ``phase`` now.
+
+    A job that was never seen waiting passed Pending all the same and gets that condition as
+    False. ``Suspended`` appears once the job has been suspended.
+    """
+    written = {condition["type"]: dict(condition) for condition in old}
+
+    def put(kind: str, value: bool, why: str, text: str) -> None:
+        before = written.get(kind, {})
+        after = {
+            "type": kind,
+            "status": str(value),
+            "reason": why,
+            "message": text[:MAX_MESSAGE],
+            "lastUpdateTime": before.get("lastUpdateTime"),
+            "lastTransitionTime": before.get("lastTransitionTime"),
+            "observedGeneration": generation,
+        }
+        if before.get("status") != after["status"] or not after["lastTransitionTime"]:
+            after["lastTransitionTime"] = format_time(now)
+        if after != before:
+            after["lastUpdateTime"] = format_time(now)
+        written[kind] = after
+
+    if Phase.PENDING.value not in written and phase is not Phase.PENDING:
+        put(Phase.PENDING.value, False, phase_reason(Phase.PENDING), "job accepted")
+    for kind, condition in list(written.items()):
+        if kind in _PHASES and kind != phase.value and condition["status"] != "False":
+            put(kind, False, condition["reason"], condition["message"])
+    put(phase.value, True, reason, message)
+    if suspended:
+        put(SUSPENDED, True, REASON_SUSPENDED, "suspend is set in the spec")
+    elif is_true(written.values(), SUSPENDED):
+        put(SUSPENDED, False, REASON_RESUMED, "suspend is no longer set in the spec")
+    return list(written.values())

@@ -1,0 +1,141 @@
+"""What one pod says about its replica: finished how, ready, lost, and why it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from di_api.names import ANNOTATION_RANK
+
+from di_operator.lifecycle.timestamps import parse_time
+
+# The kubelet or the control plane ended the pod for reasons of the cluster, not of the program.
+_DISRUPTION_REASONS = frozenset({"UnexpectedAdmissionError", "NodeLost", "Evicted"})
+# OutOfcpu, OutOfmemory, OutOfnvidia.com/gpu: the node had no room when the kubelet looked.
+_OUT_OF = "OutOf"
+# Set by the control plane's taint manager when the pod's node has been unreachable for too long.
+_NODE_GONE = "DeletionByTaintManager"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """The facts of a pod that decisions are made on; ``raw`` is never modified."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str
+    phase: str
+    rank: int | None
+    ready: bool
+    disrupted: bool
+    deleted_at: datetime | None
+    """When the pod's grace period ends, None while nobody deleted it."""
+    terminating: bool
+    raw: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> Pod:
+        """Read a pod as the API server returns it."""
+        metadata: Mapping[str, Any] = raw["metadata"]
+        status: Mapping[str, Any] = raw.get("status") or {}
+        conditions = {
+            condition.get("type"): condition for condition in status.get("conditions") or ()
+        }
+        deletion = metadata.get("deletionTimestamp")
+        return cls(
+            name=metadata["name"],
+            namespace=metadata.get("namespace", ""),
+            uid=metadata.get("uid", ""),
+            resource_version=metadata.get("resourceVersion", ""),
+            phase=status.get("phase") or "Pending",
+            rank=_rank(metadata.get("annotations") or {}),
+            ready=_is_true(conditions.get("Ready")),
+            disrupted=_is_true(conditions.get("DisruptionTarget"))
+            or _is_disruption(status.get("reason") or ""),
+            deleted_at=parse_time(deletion),
+            terminating=deletion is not None,
+            raw=raw,
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether its containers have ended for good."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether every container has ended, also before the kubelet says so by the phase."""
+        if self.is_finished:
+            return True
+        statuses = (self.raw.get("status") or {}).get("containerStatuses") or ()
+        containers = (self.raw.get("spec") or {}).get("containers") or ()
+        ended = [status for status in statuses if "terminated" in (status.get("state") or {})]
+        return bool(ended) and len(ended) >= len(containers)
+
+    @property
+    def node_is_lost(self) -> bool:
+        """Whether the pod is deleted because its node does not answer any more."""
+        status = self.raw.get("status") or {}
+        return self.terminating and (
+            status.get("reason") == "NodeLost"
+            or any(
+                condition.get("reason") == _NODE_GONE and _is_true(condition)
+                for condition in status.get("conditions") or ()
+                if condition.get("type") == "DisruptionTarget"
+            )
+        )
+
+
+def first_failed(pods: Iterable[Pod]) -> Pod:
+    """Return the pod whose container ended first, by rank when they say nothing about the time.
+
+    Raises ValueError without pods.
+    """
+
+    def order(pod: Pod) -> tuple[str, int]:
+        # RFC 3339 in UTC with whole seconds sorts as text; pods without a time come last.
+        times = [ended["finishedAt"] for ended in _ended(pod) if ended.get("finishedAt")]
+        return (min(times, default="~"), pod.rank if pod.rank is not None else 1 << 31)
+
+    return min(pods, key=order)
+
+
+def failure_text(pod: Pod) -> str:
+    """Say why a pod failed: ``exit code 137 (OOMKilled)``, or what the kubelet gave as reason."""
+    failures = [ended for ended in _ended(pod) if ended.get("exitCode")]
+    if failures:
+        ended = min(failures, key=lambda state: state.get("finishedAt") or "~")
+        reason = ended.get("reason")
+        # "Error" is the kubelet's word for any other code and adds nothing to the number.
+        suffix = f" ({reason})" if reason and reason != "Error" else ""
+        return f"exit code {ended['exitCode']}{suffix}"
+    status = pod.raw.get("status") or {}
+    parts = [text for text in (status.get("reason"), status.get("message")) if text]
+    return ": ".join(parts) or "no reason given"
+
+
+def _ended(pod: Pod) -> list[Mapping[str, Any]]:
+    status = pod.raw.get("status") or {}
+    states = [
+        (container.get("state") or {}).get("terminated")
+        for kind in ("initContainerStatuses", "containerStatuses")
+        for container in status.get(kind) or ()
+    ]
+    return [state for state in states if state]
+
+
+def _is_true(condition: Mapping[str, Any] | None) -> bool:
+    return condition is not None and condition.get("status") == "True"
+
+
+def _is_disruption(reason: str) -> bool:
+    return reason in _DISRUPTION_REASONS or reason.startswith(_OUT_OF)
+
+
+def _rank(annotations: Mapping[str, Any]) -> int | None:
+    # Anybody may edit an annotation; a rank that is none reserves nothing.
+    text = annotations.get(ANNOTATION_RANK)
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else None

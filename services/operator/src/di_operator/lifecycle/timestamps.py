@@ -1,0 +1,21 @@
+"""Kubernetes timestamps: RFC 3339 in UTC, whole seconds (metav1.Time)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def format_time(moment: datetime) -> str:
+    """Write an aware datetime as metav1.Time, cut to whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_time(text: object) -> datetime | None:
+    """Read a metav1.Time; None for anything that is not one (a status can be edited by hand)."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None

@@ -1,0 +1,208 @@
+"""What a policy says about a job, and the status that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from di_api.model import Phase
+
+from di_operator.lifecycle import conditions
+from di_operator.lifecycle.actions import Action
+from di_operator.lifecycle.conditions import phase_reason
+from di_operator.lifecycle.decision import Decision, JobEvent
+from di_operator.lifecycle.phases import check_transition
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.status import OWNED_FIELDS
+from di_operator.lifecycle.timestamps import format_time
+
+COUNTS_PERIOD = 10.0
+"""Seconds between two status writes that tell nothing but new counts of pods.
+
+A write for every pod that becomes ready would cost the API server more than the pods do; a change
+of phase carries the counts anyhow.
+"""
+
+MAX_FORGOTTEN = 64
+"""Counted pods remembered after they are gone, for a snapshot that still shows them."""
+
+# Phases that somebody may have to act on.
+_WARNINGS = frozenset({Phase.FAILED, Phase.RESTARTING})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The phase a job is in from now on, why, and what is to be done.
+
+    ``message`` None keeps reason and message of the present phase. ``counted`` are the UIDs of
+    pods whose end ``restarts`` and ``reschedules`` (added to the present counts) account for.
+    """
+
+    phase: Phase
+    reason: str | None = None
+    message: str | None = None
+    restarts: int = 0
+    reschedules: int = 0
+    counted: tuple[str, ...] = ()
+    actions: tuple[Action, ...] = ()
+    events: tuple[JobEvent, ...] = ()
+    requeue_after: float | None = None
+
+
+def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
+    """Turn a verdict into a decision: the whole new status, once, and an event for a new phase.
+
+    Raises IllegalTransition if the verdict breaks the table of phases.
+    """
+    before = snapshot.status
+    check_transition(before.phase, verdict.phase)
+    status = _status(snapshot, verdict, now)
+    owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
+    news = JobEvent(
+        type="Warning" if _is_warning(verdict) else "Normal",
+        reason=_reason(snapshot, verdict),
+        message=_message(snapshot, verdict),
+    )
+    changed_phase = verdict.phase is not before.phase
+    if status == owned:
+        return Decision(
+            actions=verdict.actions,
+            events=verdict.events,
+            requeue_after=verdict.requeue_after,
+        )
+    if not _is_urgent(snapshot, verdict) and (wait := _until_counts(snapshot, now)) > 0:
+        return Decision(
+            actions=verdict.actions,
+            events=verdict.events,
+            requeue_after=earliest(verdict.requeue_after, wait),
+        )
+    _stamp(status, now)
+    announced = changed_phase or news.reason != before.reason or verdict.restarts > 0
+    return Decision(
+        actions=verdict.actions,
+        status=status,
+        events=(*verdict.events, news) if announced else verdict.events,
+        requeue_after=verdict.requeue_after,
+    )
+
+
+def earliest(*delays: float | None) -> float | None:
+    """Return the shortest of the delays, None if there is none."""
+    return min((delay for delay in delays if delay is not None), default=None)
+
+
+def count_of(number: int, noun: str) -> str:
+    """Write ``1 pod``, ``2 pods``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _reason(snapshot: Snapshot, verdict: Verdict) -> str:
+    if verdict.message is None and verdict.phase is snapshot.status.phase:
+        return snapshot.status.reason or phase_reason(verdict.phase)
+    return verdict.reason or phase_reason(verdict.phase)
+
+
+def _message(snapshot: Snapshot, verdict: Verdict) -> str:
+    if verdict.message is not None:
+        return verdict.message
+    present = snapshot.status.condition
+    return present["message"] if present is not None else ""
+
+
+def _is_warning(verdict: Verdict) -> bool:
+    return verdict.phase in _WARNINGS or verdict.reason in (
+        conditions.REASON_QUOTA,
+        conditions.REASON_FORBIDDEN,
+    )
+
+
+def _status(snapshot: Snapshot, verdict: Verdict, now: datetime) -> dict[str, Any]:
+    before = snapshot.status
+    finished = verdict.phase.is_finished
+    suspended = snapshot.spec is not None and snapshot.spec.suspend
+    status: dict[str, Any] = {
+        "phase": verdict.phase.value,
+        "conditions": conditions.advance(
+            before.conditions,
+            phase=verdict.phase,
+            reason=_reason(snapshot, verdict),
+            message=_message(snapshot, verdict),
+            suspended=suspended,
+            generation=snapshot.generation,
+            now=now,
+        ),
+        "replicas": len(snapshot.slots),
+        "readyReplicas": 0 if finished else len(snapshot.ready),
+        "restarts": before.restarts + verdict.restarts,
+        "reschedules": before.reschedules + verdict.reschedules,
+        "taskStatus": _task_status(snapshot),
+    }
+    if counted := _counted(snapshot, verdict):
+        status["failures"] = counted
+    if not suspended:
+        # As in batch/v1 Job: the clock of activeDeadlineSeconds starts anew after a suspension.
+        status["startTime"] = format_time(before.started or now)
+    if finished:
+        status["completionTimestamp"] = format_time(before.completed or now)
+    return status
+
+
+def _task_status(snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    """Count the replicas of each task by the phase of their pod, Pending without one.
+
+    The sums are what the spec asked for; the next reconcile tells a new spec by them.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    for slot in snapshot.slots:
+        pod = snapshot.held.get(slot.name)
+        phases = counts.setdefault(slot.task.name, {})
+        phase = pod.phase if pod is not None else "Pending"
+        phases[phase] = phases.get(phase, 0) + 1
+    return counts
+
+
+def _counted(snapshot: Snapshot, verdict: Verdict) -> list[str]:
+    """Add the newly counted pods; forget the oldest of those that are long gone."""
+    uids = list(dict.fromkeys((*snapshot.status.counted, *verdict.counted)))
+    present = {pod.uid for pod in snapshot.held.values()}
+    gone = [uid for uid in uids if uid not in present]
+    forgotten = set(gone[: max(0, len(gone) - MAX_FORGOTTEN)])
+    return [uid for uid in uids if uid not in forgotten]
+
+
+def _is_urgent(snapshot: Snapshot, verdict: Verdict) -> bool:
+    """Whether the status tells more than new counts."""
+    before = snapshot.status
+    return (
+        verdict.phase is not before.phase
+        or _reason(snapshot, verdict) != before.reason
+        or bool(verdict.restarts or verdict.reschedules)
+        or bool(set(verdict.counted) - set(before.counted))
+        or snapshot.spec is None
+        or snapshot.spec.suspend != conditions.is_true(before.conditions, conditions.SUSPENDED)
+        or desired(snapshot) != before.desired
+    )
+
+
+def desired(snapshot: Snapshot) -> Mapping[str, int]:
+    """Return the replicas of each task that the spec asks for."""
+    return {task.name: task.replicas for task in snapshot.spec.tasks} if snapshot.spec else {}
+
+
+def _until_counts(snapshot: Snapshot, now: datetime) -> float:
+    updated = snapshot.status.updated
+    if updated is None:
+        return 0.0
+    passed = (now - updated).total_seconds()
+    # A clock that was set back must not silence the status until it has caught up.
+    return COUNTS_PERIOD - passed if passed >= 0 else 0.0
+
+
+def _stamp(status: Mapping[str, Any], now: datetime) -> None:
+    """Note the time of the write on the condition that is True."""
+    current: Iterable[dict[str, Any]] = status["conditions"]
+    for condition in current:
+        if condition["type"] == status["phase"]:
+            condition["lastUpdateTime"] = format_time(now)
