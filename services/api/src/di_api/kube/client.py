@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
-import orjson
 from yarl import URL
 
 from di_api.kube import wire
 from di_api.kube.config import KubeConfig
-from di_api.kube.errors import Gone, from_status
+from di_api.kube.errors import Gone
 from di_api.kube.resources import Resource
-from di_api.kube.wire import MERGE_PATCH, Object, Objects
+from di_api.kube.wire import MERGE_PATCH, Object, Objects, Target
 
 # Bookmarks come about once a minute even when nothing happens, so a stream that has been silent
 # for longer is dead although its socket may look alive.
 WATCH_SILENCE = 70.0
 _CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
+_NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
 
 
 class KubeClient:
@@ -80,7 +80,7 @@ class KubeClient:
     ) -> Object:
         """Read one object, consistently (never from an API server's stale cache)."""
         path = resource.path(namespace, name)
-        return await self._call("GET", path, resource, namespace, name, timeout=timeout)
+        return await self._call("GET", path, Target(resource, namespace, name), timeout=timeout)
 
     async def list(
         self,
@@ -119,9 +119,9 @@ class KubeClient:
     ) -> Object:
         """Create an object in `namespace`, else in the one its metadata names."""
         namespace = wire.body_namespace(body, namespace)
-        name = body.get("metadata", {}).get("name")
+        target = Target(resource, namespace, body.get("metadata", {}).get("name"))
         path = resource.path(namespace)
-        return await self._call("POST", path, resource, namespace, name, body=body, timeout=timeout)
+        return await self._call("POST", path, target, body=body, timeout=timeout)
 
     async def patch(
         self,
@@ -141,15 +141,9 @@ class KubeClient:
             resource.path(namespace, name, subresource),
             {"fieldManager": field_manager, "force": force},
         )
+        target = Target(resource, namespace, name)
         return await self._call(
-            "PATCH",
-            path,
-            resource,
-            namespace,
-            name,
-            body=patch,
-            content_type=content_type,
-            timeout=timeout,
+            "PATCH", path, target, body=patch, content_type=content_type, timeout=timeout
         )
 
     async def replace(
@@ -164,7 +158,8 @@ class KubeClient:
     ) -> Object:
         """Replace an object; a resourceVersion in the body makes it a compare-and-swap."""
         path = resource.path(namespace, name, subresource)
-        return await self._call("PUT", path, resource, namespace, name, body=body, timeout=timeout)
+        target = Target(resource, namespace, name)
+        return await self._call("PUT", path, target, body=body, timeout=timeout)
 
     async def delete(
         self,
@@ -194,9 +189,8 @@ class KubeClient:
             propagation=propagation,
         )
         path = resource.path(namespace, name)
-        return await self._call(
-            "DELETE", path, resource, namespace, name, body=options, timeout=timeout
-        )
+        target = Target(resource, namespace, name)
+        return await self._call("DELETE", path, target, body=options, timeout=timeout)
 
     async def watch(
         self,
@@ -209,7 +203,7 @@ class KubeClient:
         timeout_seconds: int,
         send_initial_events: bool = False,
         silence: float = WATCH_SILENCE,
-    ) -> AsyncIterator[tuple[str, Object]]:
+    ) -> AsyncGenerator[tuple[str, Object], None]:
         """Follow a collection; yields (type, object) until the server ends the stream.
 
         Types are ADDED, MODIFIED, DELETED and BOOKMARK (only its resourceVersion counts). ERROR
@@ -236,31 +230,31 @@ class KubeClient:
         }
         if send_initial_events:
             query |= {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
+        target = Target(resource, namespace)
         url = self._url(wire.url_path(resource.path(namespace), query))
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=silence)
         code = 0
         try:
-            async with self._opened(self._watch_session).get(
+            async with _opened(self._watch_session).get(
                 url, headers=self._headers(None), timeout=limits, **self._tls()
             ) as response:
                 code = response.status
                 if code >= 300:
-                    raw = await _read_bounded(response, resource, namespace, None)
-                    raise wire.decode_error(code, raw, response.headers, resource, namespace, None)
-                async for event in _events(response, resource, namespace):
+                    raw = await _read_bounded(response, target)
+                    raise wire.decode_error(code, raw, response.headers, target)
+                async for event in _events(response, target):
                     yield event
         except TimeoutError as error:
-            reason, words = "WatchSilent", f"no byte for {silence:g} s"
-            raise wire.broken(resource, namespace, None, reason, words) from error
-        except aiohttp.ClientError as error:
+            raise target.broken("WatchSilent", f"no byte for {silence:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
             reason = "WatchCut" if code else "ConnectionError"
-            raise wire.broken(resource, namespace, None, reason, str(error)) from error
+            raise target.broken(reason, _words(error)) from error
         finally:
             self.requests["WATCH", resource.plural, code] += 1
 
     async def raw(self, path: str, *, timeout: float | None = None) -> bytes:
         """GET a path that is no resource (/metrics, /openapi/v3, ...) and return its bytes."""
-        return await self._send("GET", path, _NON_RESOURCE, None, path, timeout=timeout)
+        return await self._send("GET", path, Target(_NON_RESOURCE, name=path), timeout=timeout)
 
     async def _list_pages(
         self,
@@ -275,7 +269,7 @@ class KubeClient:
         while True:
             query = {**selectors, "limit": limit, "continue": token}
             path = wire.url_path(resource.path(namespace), query)
-            page = await self._call("GET", path, resource, namespace, None, timeout=timeout)
+            page = await self._call("GET", path, Target(resource, namespace), timeout=timeout)
             items += wire.take_items(page, resource)
             metadata = page.get("metadata", {})
             token = metadata.get("continue")
@@ -286,85 +280,61 @@ class KubeClient:
         self,
         method: str,
         path: str,
-        resource: Resource,
-        namespace: str | None,
-        name: str | None,
+        target: Target,
         *,
         body: object = None,
         content_type: str = wire.JSON,
         timeout: float | None,
     ) -> Object:
         raw = await self._send(
-            method,
-            path,
-            resource,
-            namespace,
-            name,
-            body=body,
-            content_type=content_type,
-            timeout=timeout,
+            method, path, target, body=body, content_type=content_type, timeout=timeout
         )
-        return wire.decode_object(raw, resource, namespace, name)
+        return wire.decode_object(raw, target)
 
     async def _send(
         self,
         method: str,
         path: str,
-        resource: Resource,
-        namespace: str | None,
-        name: str | None,
+        target: Target,
         *,
         body: object = None,
         content_type: str = wire.JSON,
         timeout: float | None,
     ) -> bytes:
+        session = _opened(self._session)
         seconds = self._timeout if timeout is None else timeout
         limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_TIMEOUT))
         data = None if body is None else wire.encode(body)
-        headers = self._headers(content_type if data is not None else None)
+        url = self._url(path)
         code = 0
-        try:
-            async with (
-                self._slots,
-                self._opened(self._session).request(
-                    method,
-                    self._url(path),
-                    data=data,
-                    headers=headers,
-                    timeout=limits,
-                    **self._tls(),
-                ) as response,
-            ):
-                raw = await _read_bounded(response, resource, namespace, name)
-                code = response.status
-        except TimeoutError as error:
-            words = f"no answer within {seconds:g} s"
-            raise wire.broken(resource, namespace, name, "Timeout", words) from error
-        except aiohttp.ClientError as error:
-            raise wire.broken(resource, namespace, name, "ConnectionError", str(error)) from error
-        finally:
-            self.requests[method, resource.plural, code] += 1
+        async with self._slots:
+            headers = self._headers(content_type if data is not None else None)
+            try:
+                async with session.request(
+                    method, url, data=data, headers=headers, timeout=limits, **self._tls()
+                ) as response:
+                    raw = await _read_bounded(response, target)
+                    code = response.status
+            except TimeoutError as error:
+                raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
+            except (aiohttp.ClientError, OSError) as error:
+                raise target.broken("ConnectionError", _words(error)) from error
+            finally:
+                self.requests[method, target.resource.plural, code] += 1
         if code >= 300:
-            raise wire.decode_error(code, raw, response.headers, resource, namespace, name)
+            raise wire.decode_error(code, raw, response.headers, target)
         return raw
 
     def _open(self, *, limit: int) -> aiohttp.ClientSession:
         secure = self._config.server.startswith("https:")
+        context = self._config.ssl_context() if secure else True
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=limit, ssl=self._config.ssl_context() if secure else True
-            ),
+            connector=aiohttp.TCPConnector(limit=limit, ssl=context),
             # Proxy variables and .netrc are for the web, not for the cluster's own network.
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=1 << 18,
-            auto_decompress=True,
         )
-
-    def _opened(self, session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
-        if session is None:
-            raise RuntimeError("the client is not open: use `async with KubeClient(...)`")
-        return session
 
     def _headers(self, content_type: str | None) -> dict[str, str]:
         headers = {"Accept": wire.JSON, "User-Agent": wire.USER_AGENT}
@@ -384,50 +354,39 @@ class KubeClient:
         return URL(self._config.server + path, encoded=True)
 
 
-_NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
+def _opened(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
+    if session is None:
+        raise RuntimeError("the client is not open: use `async with KubeClient(...)`")
+    return session
 
 
-async def _read_bounded(
-    response: aiohttp.ClientResponse,
-    resource: Resource,
-    namespace: str | None,
-    name: str | None,
-) -> bytes:
-    chunks: Objects | list[bytes]
-    chunks, size = [], 0
+def _words(error: Exception) -> str:
+    """Some of aiohttp's errors have no text of their own."""
+    return str(error) or type(error).__name__
+
+
+async def _read_bounded(response: aiohttp.ClientResponse, target: Target) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
         if size > wire.MAX_BODY:
-            words = f"the answer is larger than {wire.MAX_BODY} bytes"
-            raise wire.broken(resource, namespace, name, "BadBody", words)
+            raise target.broken("BadBody", f"the answer is larger than {wire.MAX_BODY} bytes")
         chunks.append(chunk)
     return b"".join(chunks)
 
 
 async def _events(
-    response: aiohttp.ClientResponse, resource: Resource, namespace: str | None
-) -> AsyncIterator[tuple[str, Object]]:
+    response: aiohttp.ClientResponse, target: Target
+) -> AsyncGenerator[tuple[str, Object], None]:
     """Split the stream into lines and parse them; a half line at the end is a cut."""
     rest = b""
     async for chunk in response.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             if line:
-                yield _event(line, resource, namespace)
+                yield wire.decode_event(line, target)
         if len(rest) > wire.MAX_LINE:
-            words = f"an event is larger than {wire.MAX_LINE} bytes"
-            raise wire.broken(resource, namespace, None, "WatchCut", words)
+            raise target.broken("WatchCut", f"an event is larger than {wire.MAX_LINE} bytes")
     if rest:
-        raise wire.broken(resource, namespace, None, "WatchCut", "the stream ends inside an event")
-
-
-def _event(line: bytes, resource: Resource, namespace: str | None) -> tuple[str, Object]:
-    try:
-        event = orjson.loads(line)
-        kind, body = event["type"], event["object"]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise wire.broken(resource, namespace, None, "WatchCut", f"bad event: {error}") from error
-    if kind == "ERROR":
-        code = body.get("code", 0) if isinstance(body, dict) else 0
-        raise from_status(code, body, {}, kind=resource.kind, namespace=namespace)
-    return kind, body
+        raise target.broken("WatchCut", "the stream ends inside an event")

@@ -11,6 +11,7 @@ import ssl
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,12 +91,10 @@ class CachedToken:
             return self._value
         with self._lock:
             if self._clock() >= self._due:
-                try:
+                # The mount is swapped by rename, so a miss is short; an expired token shows
+                # itself as 401.
+                with suppress(OSError, ConfigException):
                     self._value = self._read()
-                except (OSError, ConfigException):
-                    # The mount is swapped by rename, so a miss is short; an expired token shows
-                    # itself as 401.
-                    pass
                 self._due = self._clock() + TOKEN_PERIOD
         return self._value
 

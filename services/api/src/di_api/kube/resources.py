@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from di_api import names
+
 _NAMESPACES_PLURAL = "namespaces"
 
 
@@ -73,7 +75,7 @@ SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount")
 NODES = _core("nodes", "Node", namespaced=False)
 NAMESPACES = _core(_NAMESPACES_PLURAL, "Namespace", namespaced=False)
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
-DIJOBS = Resource(group="diengine.opendilab.org", version="v2alpha1", plural="dijobs", kind="DIJob")
+DIJOBS = Resource(group=names.GROUP, version=names.VERSION, plural=names.PLURAL, kind=names.KIND)
 CRDS = _cluster("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition")
 MUTATING_WEBHOOKS = _cluster(
     "admissionregistration.k8s.io",

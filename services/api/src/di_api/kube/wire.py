@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -31,6 +32,36 @@ MAX_LINE = 16 << 20
 _LARGE = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request is about, for the errors it may end in."""
+
+    resource: Resource
+    namespace: str | None = None
+    name: str | None = None
+
+    def broken(self, reason: str, message: str) -> Unavailable:
+        """The error for an answer that is missing or cannot be used."""
+        return Unavailable(
+            kind=self.resource.kind,
+            namespace=self.namespace,
+            name=self.name,
+            reason=reason,
+            message=message,
+        )
+
+    def refused(self, code: int, body: object, headers: Mapping[str, str]) -> ApiError:
+        """The typed error for a decoded `Status`, or for whatever came in its place."""
+        return from_status(
+            code,
+            body,
+            headers,
+            kind=self.resource.kind,
+            namespace=self.namespace,
+            name=self.name,
+        )
+
+
 @contextmanager
 def _collector_paused() -> Iterator[None]:
     """Keep the cyclic collector off: parsed JSON has no cycles, and at 10,000 objects walking
@@ -48,9 +79,7 @@ def encode(body: object) -> bytes:
     return orjson.dumps(body)
 
 
-def decode_object(
-    raw: bytes, resource: Resource, namespace: str | None, name: str | None
-) -> Object:
+def decode_object(raw: bytes, target: Target) -> Object:
     """Parse a successful answer.
 
     Raises:
@@ -63,35 +92,39 @@ def decode_object(
         else:
             value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise broken(resource, namespace, name, "BadBody", str(error)) from error
+        raise target.broken("BadBody", str(error)) from error
     if not isinstance(value, dict):
-        raise broken(resource, namespace, name, "BadBody", "the answer is not an object")
+        raise target.broken("BadBody", "the answer is not an object")
     return value
 
 
-def decode_error(
-    code: int,
-    raw: bytes,
-    headers: Mapping[str, str],
-    resource: Resource,
-    namespace: str | None,
-    name: str | None,
-) -> ApiError:
+def decode_error(code: int, raw: bytes, headers: Mapping[str, str], target: Target) -> ApiError:
     """The typed error for an answer whose status is not 2xx, whatever its body holds."""
     try:
         body: object = orjson.loads(raw)
     except orjson.JSONDecodeError:
         body = raw.decode(errors="replace")
-    return from_status(code, body, headers, kind=resource.kind, namespace=namespace, name=name)
+    return target.refused(code, body, headers)
 
 
-def broken(
-    resource: Resource, namespace: str | None, name: str | None, reason: str, message: str
-) -> Unavailable:
-    """The error for an answer that is missing or cannot be used."""
-    return Unavailable(
-        kind=resource.kind, namespace=namespace, name=name, reason=reason, message=message
-    )
+def decode_event(line: bytes, target: Target) -> tuple[str, Object]:
+    """Parse one line of a watch.
+
+    Raises:
+        ApiError: it is an ERROR event (Gone, mostly).
+        Unavailable: it is no event (reason WatchCut).
+    """
+    try:
+        event = orjson.loads(line)
+        kind, body = event["type"], event["object"]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise target.broken("WatchCut", f"bad event: {error}") from error
+    if not isinstance(body, dict) or not isinstance(body.get("metadata"), dict):
+        raise target.broken("WatchCut", "bad event: its object is none")
+    if kind == "ERROR":
+        code = body.get("code", 0)
+        raise target.refused(code if isinstance(code, int) else 0, body, {})
+    return kind, body
 
 
 def take_items(page: Object, resource: Resource) -> Objects:

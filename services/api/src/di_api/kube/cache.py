@@ -1,0 +1,386 @@
+"""A collection kept in memory by list and watch, through every way a watch can fail.
+
+The loop: take the whole collection, follow its changes, and come back to the last version seen
+when the stream ends, is cut or falls silent. Only when the server says that version is gone
+(410, as a status or inside the stream), or keeps answering with empty streams, is the whole
+collection taken again; what vanished meanwhile is then reported as deleted.
+
+Subscribers learn of changes but must not rely on seeing each one: events that cancel each other
+while the watch is away are never delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from random import Random
+
+from di_api.kube.backoff import Backoff
+from di_api.kube.client import WATCH_SILENCE, KubeClient
+from di_api.kube.errors import ApiError, Gone, Invalid
+from di_api.kube.resources import Resource
+from di_api.kube.store import Index, Key, Store, as_number, key_of, owner_uids, version_of
+from di_api.kube.wire import Object, Objects
+
+log = logging.getLogger(__name__)
+
+ADDED, MODIFIED, DELETED, BOOKMARK = "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
+_INITIAL_END = "k8s.io/initial-events-end"
+_BY_OWNER = "owner-uid"
+
+Subscriber = Callable[[str, Object], None]
+Trim = Callable[[Object], Object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchLimits:
+    """Times in seconds.
+
+    Attributes:
+        silence: a stream without a byte for so long is dead; above the bookmark period of 60.
+        stream: the server is asked to end a stream after one to two times this, so that many
+            streams do not end together and a moved connection is found.
+        backoff_minimum, backoff_maximum: bounds of the wait before the next attempt.
+        empty_streams: so many streams in a row that end well within `empty` without a single
+            event mean that the version we hold leads nowhere: take the collection again.
+        empty: see `empty_streams`.
+    """
+
+    silence: float = WATCH_SILENCE
+    stream: float = 300.0
+    backoff_minimum: float = 0.1
+    backoff_maximum: float = 30.0
+    empty_streams: int = 3
+    empty: float = 10.0
+
+
+@dataclass(slots=True, kw_only=True)
+class CacheStats:
+    """Counters since the start, for metrics.
+
+    Attributes:
+        events: changes the watch brought.
+        stale: events refused because something newer of the same object was known.
+        lists: times the whole collection replaced the cache; the first one included.
+        polls: periodic comparisons done by `relist`.
+        repairs: differences `relist` found: what the watch had lost, or had not brought yet.
+        streams: watch streams opened; the first one is no reconnect.
+        errors: attempts that failed.
+    """
+
+    events: int = 0
+    stale: int = 0
+    lists: int = 0
+    polls: int = 0
+    repairs: int = 0
+    streams: int = 0
+    errors: int = 0
+
+    @property
+    def reconnects(self) -> int:
+        return max(0, self.streams - 1)
+
+
+class WatchCache:
+    """The objects of one resource, as the API server has them, a moment late.
+
+    Objects are shared: nobody may change one. All methods belong to the event loop of `run`.
+
+    Args:
+        client: an open client.
+        resource, namespace, label_selector: what to keep; None means all.
+        trim: makes the object that is kept from the one received; it may change its argument,
+            and must leave metadata.{name,namespace,uid,resourceVersion,ownerReferences}.
+        indexes: further indexes, by name (see `by_index`).
+        clock: monotonic seconds.
+        rng: for jitter.
+        limits: times, shortened by tests.
+
+    Attributes:
+        synced: set once the cache has been filled for the first time, and from then on.
+        stats: counters.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        trim: Trim | None = None,
+        indexes: Mapping[str, Index] | None = None,
+        clock: Callable[[], float],
+        rng: Random,
+        limits: WatchLimits | None = None,
+    ) -> None:
+        self._client = client
+        self._resource = resource
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._trim: Trim = trim or (lambda obj: obj)
+        self._clock = clock
+        self._rng = rng
+        self._limits = limits or WatchLimits()
+        self._backoff = Backoff(
+            minimum=self._limits.backoff_minimum, maximum=self._limits.backoff_maximum, rng=rng
+        )
+        self._store = Store(indexes={_BY_OWNER: owner_uids, **(indexes or {})})
+        self._subscribers: list[Subscriber] = []
+        self._version = ""
+        self._streams_lists = True
+        self._empty_streams = 0
+        self._away_since: float | None = clock()
+        # Deletions seen while `relist` reads: its list may still hold the object.
+        self._buried: dict[Key, int] | None = None
+        self.synced = asyncio.Event()
+        self.stats = CacheStats()
+
+    @property
+    def resource_version(self) -> str:
+        """The version the next watch starts from; "" when the collection must be taken anew."""
+        return self._version
+
+    @property
+    def away(self) -> float:
+        """Seconds since the API server was last known to answer; 0 while a stream is open."""
+        return 0.0 if self._away_since is None else self._clock() - self._away_since
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def get(self, namespace: str | None, name: str) -> Object | None:
+        return self._store.get((namespace or "", name))
+
+    def items(self) -> Objects:
+        return self._store.items()
+
+    def by_owner(self, uid: str) -> Objects:
+        """The objects with an ownerReference to `uid`."""
+        return self._store.by_index(_BY_OWNER, uid)
+
+    def by_index(self, index: str, value: str) -> Objects:
+        """The objects one of the constructor's `indexes` finds under `value`."""
+        return self._store.by_index(index, value)
+
+    def subscribe(self, callback: Subscriber) -> None:
+        """Have `callback(type, object)` called on every ADDED, MODIFIED and DELETED, in order.
+
+        It must be quick and not raise; enqueueing a key is what it is for.
+        """
+        self._subscribers.append(callback)
+
+    def absorb(self, obj: Object) -> None:
+        """Take in the answer to a write of our own, so that the next look already sees it.
+
+        Whatever the watch has passed is left out: it may have been deleted since.
+        """
+        if self._version and version_of(obj) > as_number(self._version):
+            self._upsert(self._trim(obj))
+
+    async def run(self) -> None:
+        """Keep the cache up to date until cancelled; no API error ends it."""
+        while True:
+            wait: float | None = None
+            try:
+                await self._follow()
+            except Gone:
+                self._version = ""
+            except ApiError as error:
+                self.stats.errors += 1
+                wait = error.retry_after
+                log.warning(
+                    "watch failed",
+                    extra={"plural": self._resource.plural, "reason": error.reason}
+                    | {"code": error.code, "detail": error.message},
+                )
+            if self._away_since is None:
+                self._away_since = self._clock()
+            await asyncio.sleep(self._backoff.delay(at_least=wait))
+
+    async def relist(self) -> None:
+        """Read the collection and repair what the watch lost, as if it had come as events.
+
+        The watch goes on meanwhile; whatever it brought that is newer than the list stands. Does
+        nothing before the cache is synced and while another call or a full replacement runs.
+
+        Raises:
+            ApiError: the list failed; nothing was changed.
+        """
+        if self._buried is not None or not self._version:
+            return
+        self._buried = {}
+        lists, known = self.stats.lists, as_number(self._version)
+        try:
+            objects, version = await self._read_all()
+            self.stats.polls += 1
+            if as_number(version) < known:
+                # A list is read from a quorum, so it cannot be older than what we have been
+                # shown, unless somebody replays the past.
+                self.stats.stale += 1
+            elif self._version and lists == self.stats.lists:
+                self._repair(objects, as_number(version), self._buried)
+        finally:
+            self._buried = None
+
+    async def _follow(self) -> None:
+        """One attempt: the whole collection if we have no version, then one stream to its end."""
+        if not self._version and not self._streams_lists:
+            self._replace(*await self._read_all())
+        if self._version:
+            await self._consume_changes()
+        else:
+            await self._consume_everything()
+
+    async def _consume_everything(self) -> None:
+        """A stream that begins with the whole collection (saves the memory of one huge list)."""
+        try:
+            if not await self._consume(_Filling(objects={})):
+                raise Invalid(kind=self._resource.kind, message="no end of the initial events")
+        except Invalid as error:
+            log.info("streaming lists are not served", extra={"detail": error.message})
+            self._streams_lists = False
+
+    async def _consume_changes(self) -> None:
+        before, opened = (self._version, self.stats.events), self._clock()
+        await self._consume(None)
+        if self._clock() - opened >= self._limits.empty:
+            self._backoff.reset()
+        elif (self._version, self.stats.events) == before:
+            self._empty_streams += 1
+        if self._empty_streams >= self._limits.empty_streams:
+            self._empty_streams = 0
+            self._version = ""
+
+    async def _consume(self, filling: _Filling | None) -> bool:
+        """Take in one stream; returns whether `filling`, if given, was completed."""
+        self.stats.streams += 1
+        async with aclosing(self._open(initial=filling is not None)) as events:
+            async for kind, obj in events:
+                self._away_since = None
+                if filling is None:
+                    self._take(kind, obj)
+                elif filling.take(kind, obj, self._trim):
+                    self._replace(filling.objects.values(), obj["metadata"]["resourceVersion"])
+                    filling = None
+        return filling is None
+
+    def _open(self, *, initial: bool) -> AsyncGenerator[tuple[str, Object], None]:
+        stream = self._limits.stream
+        return self._client.watch(
+            self._resource,
+            self._namespace,
+            resource_version=self._version,
+            label_selector=self._label_selector,
+            timeout_seconds=max(1, round(self._rng.uniform(stream, 2 * stream))),
+            send_initial_events=initial,
+            silence=self._limits.silence,
+        )
+
+    async def _read_all(self) -> tuple[Objects, str]:
+        objects, version = await self._client.list(
+            self._resource, self._namespace, label_selector=self._label_selector
+        )
+        return [self._trim(obj) for obj in objects], version
+
+    def _take(self, kind: str, obj: Object) -> None:
+        """One event of the watch."""
+        version = obj["metadata"].get("resourceVersion", "")
+        if version_of(obj) < as_number(self._version):
+            # Versions only grow along a watch: this is a replay of the past.
+            self.stats.stale += 1
+            return
+        if kind != BOOKMARK:
+            self.stats.events += 1
+            if kind == DELETED:
+                self._remove(self._trim(obj))
+            else:
+                self._upsert(self._trim(obj))
+        # Only what follows a fill proves that versions lead somewhere. The fill itself does not:
+        # resetting there would turn a server that always answers 410 into a hot loop.
+        self._backoff.reset()
+        self._empty_streams = 0
+        self._version = version
+
+    def _replace(self, objects: Iterable[Object], version: str) -> None:
+        """Make the cache equal to a whole collection; the difference goes to subscribers."""
+        vanished = set(self._store.keys())
+        for obj in objects:
+            vanished.discard(key_of(obj))
+            self._upsert(obj, known_newest=True)
+        for key in vanished:
+            self._drop(key)
+        self._version = version
+        self._away_since = None
+        self.stats.lists += 1
+        self.synced.set()
+
+    def _repair(self, objects: Objects, version: int, buried: Mapping[Key, int]) -> None:
+        vanished = set(self._store.keys())
+        for obj in objects:
+            key = key_of(obj)
+            vanished.discard(key)
+            if version_of(obj) > buried.get(key, -1):
+                self.stats.repairs += self._upsert(obj)
+        for key in vanished:
+            kept = self._store.get(key)
+            if kept is not None and version_of(kept) <= version:
+                self.stats.repairs += 1
+                self._drop(key)
+
+    def _upsert(self, obj: Object, *, known_newest: bool = False) -> bool:
+        """Keep `obj` unless it is known already or older than what is kept."""
+        old = self._store.get(key_of(obj))
+        if old is None:
+            self._store.put(obj)
+            self._tell(ADDED, obj)
+            return True
+        if old["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+            return False
+        if version_of(obj) < version_of(old) and not known_newest:
+            return False
+        if old["metadata"]["uid"] != obj["metadata"]["uid"]:
+            # The same name, another object: whoever counted on the old one must hear of its end.
+            self._drop(key_of(old))
+            return self._upsert(obj)
+        self._store.put(obj)
+        self._tell(MODIFIED, obj)
+        return True
+
+    def _remove(self, obj: Object) -> None:
+        key = key_of(obj)
+        if self._buried is not None:
+            self._buried[key] = version_of(obj)
+        old = self._store.get(key)
+        if old is not None and version_of(old) <= version_of(obj):
+            self._store.remove(key)
+            self._tell(DELETED, obj)
+
+    def _drop(self, key: Key) -> None:
+        old = self._store.remove(key)
+        if old is not None:
+            self._tell(DELETED, old)
+
+    def _tell(self, kind: str, obj: Object) -> None:
+        for subscriber in self._subscribers:
+            subscriber(kind, obj)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Filling:
+    """A collection that arrives as a stream; changes may already be mixed in."""
+
+    objects: dict[Key, Object]
+
+    def take(self, kind: str, obj: Object, trim: Trim) -> bool:
+        """Take one event in; returns whether it was the one that ends the collection."""
+        if kind == BOOKMARK:
+            return _INITIAL_END in obj["metadata"].get("annotations", {})
+        if kind == DELETED:
+            self.objects.pop(key_of(obj), None)
+        else:
+            self.objects[key_of(obj)] = trim(obj)
+        return False

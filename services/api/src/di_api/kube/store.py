@@ -1,0 +1,86 @@
+"""The objects of a collection in memory, by key and by index. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from di_api.kube.wire import Object, Objects
+
+Key = tuple[str, str]
+"""(namespace, name); the namespace is "" for cluster-scoped objects."""
+Index = Callable[[Object], Iterable[str]]
+"""The values an object is found under in an index."""
+
+
+def key_of(obj: Object) -> Key:
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def version_of(obj: Object) -> int:
+    """The object's resourceVersion as a number (see `as_number`)."""
+    return as_number(obj["metadata"].get("resourceVersion", ""))
+
+
+def as_number(version: str) -> int:
+    """A resourceVersion as a number, comparable over all objects of one resource.
+
+    Rule: KEP-5504 (Comparable Resource Version). A server that breaks it gives 0, which
+    switches the protection against old events off instead of breaking the cache.
+    """
+    return int(version) if version.isdecimal() else 0
+
+
+def owner_uids(obj: Object) -> Iterable[str]:
+    return [owner["uid"] for owner in obj["metadata"].get("ownerReferences", ())]
+
+
+class Store:
+    """A dict of objects with secondary indexes that follow every change."""
+
+    def __init__(self, *, indexes: Mapping[str, Index]) -> None:
+        self._objects: dict[Key, Object] = {}
+        self._indexes = dict(indexes)
+        self._found: dict[str, dict[str, dict[Key, Object]]] = {name: {} for name in indexes}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def get(self, key: Key) -> Object | None:
+        return self._objects.get(key)
+
+    def keys(self) -> list[Key]:
+        return list(self._objects)
+
+    def items(self) -> Objects:
+        return list(self._objects.values())
+
+    def by_index(self, name: str, value: str) -> Objects:
+        """The objects found under `value`, in the order they came.
+
+        Raises:
+            KeyError: there is no such index.
+        """
+        return list(self._found[name].get(value, {}).values())
+
+    def put(self, obj: Object) -> None:
+        key = key_of(obj)
+        self.remove(key)
+        self._objects[key] = obj
+        for name, index in self._indexes.items():
+            for value in index(obj):
+                self._found[name].setdefault(value, {})[key] = obj
+
+    def remove(self, key: Key) -> Object | None:
+        obj = self._objects.pop(key, None)
+        if obj is None:
+            return None
+        for name, index in self._indexes.items():
+            found = self._found[name]
+            for value in index(obj):
+                bucket = found.get(value)
+                if bucket is not None:
+                    bucket.pop(key, None)
+                    if not bucket:
+                        del found[value]
+        return obj

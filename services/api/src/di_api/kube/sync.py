@@ -1,0 +1,207 @@
+"""The blocking API client, for services that handle each request in a thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import urllib3
+from urllib3.exceptions import HTTPError, TimeoutError
+
+from di_api.kube import wire
+from di_api.kube.config import KubeConfig
+from di_api.kube.resources import Resource
+from di_api.kube.wire import MERGE_PATCH, Object, Objects, Target
+
+_CONNECT_TIMEOUT = 3.0
+_CHUNK = 1 << 16
+
+
+class SyncKubeClient:
+    """Talks to one API server; one object serves all threads.
+
+    Every method raises one of `di_api.kube.errors` and ends within its `timeout` (seconds,
+    default 10), the wait for a free connection included. No request is repeated.
+
+    Args:
+        config: where and who.
+        connections: size of the pool; further threads wait for a connection.
+        timeout: seconds for one request.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: KubeConfig,
+        connections: int = 16,
+        timeout: float = wire.DEFAULT_TIMEOUT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config = config
+        self._timeout = timeout
+        self._clock = clock
+        secure = config.server.startswith("https:")
+        self._pool = urllib3.connectionpool.connection_from_url(
+            config.server,
+            maxsize=connections,
+            block=True,
+            retries=False,
+            **({"ssl_context": config.ssl_context(), **_server_name(config)} if secure else {}),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def get(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Object:
+        """Read one object, consistently (never from an API server's stale cache)."""
+        path = resource.path(namespace, name)
+        return self._call("GET", path, Target(resource, namespace, name), timeout=timeout)
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = wire.PAGE,
+        timeout: float | None = None,
+    ) -> tuple[Objects, str]:
+        """Read a whole collection, `limit` objects a request; `timeout` is for all of them.
+
+        Raises:
+            Gone: the pages expired under us.
+        """
+        deadline = self._clock() + (self._timeout if timeout is None else timeout)
+        target = Target(resource, namespace)
+        items: Objects = []
+        token: str | None = None
+        while True:
+            query = {"labelSelector": label_selector, "fieldSelector": field_selector}
+            path = wire.url_path(
+                resource.path(namespace), {**query, "limit": limit, "continue": token}
+            )
+            page = self._call("GET", path, target, timeout=deadline - self._clock())
+            items += wire.take_items(page, resource)
+            metadata = page.get("metadata", {})
+            token = metadata.get("continue")
+            if not token:
+                return items, metadata.get("resourceVersion", "")
+
+    def create(
+        self,
+        resource: Resource,
+        body: Object,
+        namespace: str | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Object:
+        """Create an object in `namespace`, else in the one its metadata names."""
+        namespace = wire.body_namespace(body, namespace)
+        target = Target(resource, namespace, body.get("metadata", {}).get("name"))
+        return self._call("POST", resource.path(namespace), target, body=body, timeout=timeout)
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Object | Sequence[Object],
+        namespace: str | None = None,
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        timeout: float | None = None,
+    ) -> Object:
+        """Patch an object or one of its subresources."""
+        path = wire.url_path(
+            resource.path(namespace, name, subresource), {"fieldManager": field_manager}
+        )
+        target = Target(resource, namespace, name)
+        return self._call(
+            "PATCH", path, target, body=patch, content_type=content_type, timeout=timeout
+        )
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        target: Target,
+        *,
+        body: object = None,
+        content_type: str = wire.JSON,
+        timeout: float | None,
+    ) -> Object:
+        seconds = self._timeout if timeout is None else timeout
+        deadline = self._clock() + seconds
+        if seconds <= 0:
+            raise target.broken("Timeout", "no time was left")
+        try:
+            response = self._pool.urlopen(
+                method,
+                path,
+                body=None if body is None else wire.encode(body),
+                headers=self._headers(content_type if body is not None else None),
+                timeout=urllib3.Timeout(connect=min(seconds, _CONNECT_TIMEOUT), read=seconds),
+                pool_timeout=seconds,
+                preload_content=False,
+                redirect=False,
+            )
+            try:
+                raw = self._read(response, target, deadline)
+            except BaseException:
+                # What is left unread would be taken for the next answer on this connection.
+                response.close()
+                raise
+            response.release_conn()
+        except TimeoutError as error:
+            raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
+        except (HTTPError, OSError) as error:
+            raise target.broken("ConnectionError", str(error)) from error
+        if response.status >= 300:
+            raise wire.decode_error(response.status, raw, response.headers, target)
+        return wire.decode_object(raw, target)
+
+    def _read(
+        self, response: urllib3.response.BaseHTTPResponse, target: Target, deadline: float
+    ) -> bytes:
+        """The body; a socket time-out alone would never end an answer of a byte a second."""
+        chunks: list[bytes] = []
+        size = 0
+        while chunk := response.read1(_CHUNK):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > wire.MAX_BODY:
+                raise target.broken("BadBody", f"the answer is larger than {wire.MAX_BODY} bytes")
+            if self._clock() > deadline:
+                raise target.broken("Timeout", "the answer was not complete in time")
+        return b"".join(chunks)
+
+    def _headers(self, content_type: str | None) -> dict[str, str]:
+        headers = {"Accept": wire.JSON, "User-Agent": wire.USER_AGENT}
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        authorization = self._config.authorization()
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        return headers
+
+
+def _server_name(config: KubeConfig) -> dict[str, str]:
+    name = config.tls_server_name
+    return {} if name is None else {"server_hostname": name, "assert_hostname": name}
