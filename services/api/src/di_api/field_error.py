@@ -1,0 +1,110 @@
+"""One thing wrong with a field, said in one line a user can act on."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# Longer texts are cut in messages: an answer of the API server must not echo megabytes.
+_SHOWN = 80
+# difflib is quadratic in the length of the word; no field of ours is nearly as long as this.
+_LONGEST_SUGGESTED = 64
+# Python refuses to print integers of thousands of digits.
+_LARGEST_SHOWN_BITS = 128
+
+
+class Absent:
+    """Stands for the value of a field that is not there; None is a JSON value."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """A field, its value and what is allowed instead.
+
+    `path` is written as kubectl writes it, `spec.tasks[0].replicas`. `value` is the JSON value
+    found, ABSENT if the field is missing.
+    """
+
+    path: str
+    value: object
+    message: str
+
+    def __str__(self) -> str:
+        if isinstance(self.value, Absent):
+            return f"{self.path}: {self.message}"
+        return f"{self.path}: {_shown(self.value)}: {self.message}"
+
+
+class InvalidSpec(ValueError):  # noqa: N818  reads as the condition reason it becomes
+    """A spec that breaks rules; `errors` has all of them, at least one."""
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("; ".join(str(error) for error in self.errors))
+
+
+def child(path: str, key: str | int) -> str:
+    """Path of the field or list item `key` below `path`."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    name = _cut(key)
+    if not name or any(character in name for character in ".[]/ "):
+        return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
+    return f"{path}.{name}" if path else name
+
+
+def unknown_field(path: str, key: str, value: object, known: Iterable[str]) -> FieldError:
+    """The error for a field that does not exist, with the name probably meant."""
+    names = sorted(known)
+    meant = None
+    if len(key) <= _LONGEST_SUGGESTED:
+        lowered = {name.lower(): name for name in names}
+        close = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.6)
+        meant = lowered[close[0]] if close else None
+    hint = f"did you mean {meant}?" if meant else f"the fields here are {', '.join(names)}"
+    return FieldError(child(path, key), value, f"unknown field; {hint}")
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """`value` if it is an object, else an empty one.
+
+    Rules look through fields whose own shape may be wrong; that error is reported by the
+    schema, and everything else is still to be checked.
+    """
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(value: object) -> list[Any]:
+    """`value` if it is a list, else an empty one; see `mapping`."""
+    return value if isinstance(value, list) else []
+
+
+def _shown(value: object) -> str:
+    match value:
+        case str():
+            return json.dumps(_cut(value), ensure_ascii=False)
+        case bool() | float() | None:
+            return json.dumps(value)
+        case int():
+            return str(value) if value.bit_length() <= _LARGEST_SHOWN_BITS else "a huge number"
+        case Mapping():
+            return "an object" if value else "{}"
+        case list() | tuple():
+            return f"a list of {len(value)}" if value else "[]"
+        case _:
+            return f"a {type(value).__name__}"
+
+
+def _cut(text: str) -> str:
+    # A lone surrogate is legal JSON, but the answer that quotes it could not be encoded.
+    shown = text[:_SHOWN].encode("utf-8", "replace").decode()
+    return shown if len(text) <= _SHOWN else f"{shown[:-3]}..."

@@ -1,0 +1,149 @@
+"""Every name the project and the outside world must agree on, and nothing else.
+
+Each constant says who writes it and who reads it. A changed value breaks running jobs and
+deployed clients, so nothing here changes within an API version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+# --- The resource: the CRD defines it, every component addresses it. ---
+GROUP: Final = "diengine.opendilab.org"
+VERSION: Final = "v2alpha1"
+KIND: Final = "DIJob"
+PLURAL: Final = "dijobs"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+# --- Programs. ---
+OPERATOR_NAME: Final = "di-operator"
+"""Value of LABEL_OPERATOR, field manager and event source of the operator."""
+SERVER_NAME: Final = "di-server"
+"""Name of the REST server's Service; part of the default DI_SERVER_URL."""
+WEBHOOK_NAME: Final = "di-webhook"
+"""Name of the webhook's Service; part of its certificate."""
+SERVER_PORT: Final = 8081
+
+# --- Labels: the operator writes them on every pod, Service and ConfigMap of a job. ---
+RESERVED_PREFIX: Final = "diengine/"
+"""Label and annotation keys below this prefix belong to the project; admission guards them."""
+LABEL_JOB: Final = "diengine/job"
+"""Job name. Read by the Service's selector and by users (`kubectl logs -l`)."""
+LABEL_OPERATOR: Final = "diengine/operator"
+"""Always OPERATOR_NAME. Read by the operator's and the server's watches."""
+LABEL_POD: Final = "diengine/pod"
+"""Pod name. Read by users."""
+LABEL_TASK_TYPE: Final = "diengine/task-type"
+"""Task type. Read by users."""
+LABEL_TASK_NAME: Final = "diengine/task-name"
+"""Task name. Read by the operator, the server and users."""
+
+# --- Annotations: the operator writes them on every pod. ---
+ANNOTATION_REPLICAS: Final = "diengine/replicas"
+"""R, the job's replica count, when the pod was made. Read by the operator."""
+ANNOTATION_RANK: Final = "diengine/rank"
+"""Global rank. Read by the operator and the server."""
+ANNOTATION_TASK_RANK: Final = "diengine/task-rank"
+"""Local index within the task. Read by the operator."""
+ANNOTATION_NODE: Final = "diengine/node"
+"""Node chosen by the allocator, or empty. Read by the operator."""
+ANNOTATION_IDEMPOTENCY: Final = "diengine/idempotency"
+"""On the job: answers already given, by Idempotency-Key. Written and read by the server."""
+
+# --- Environment of every container: the operator writes it, training programs read it. ---
+ENV_JOB_ID: Final = "DI_JOB_ID"
+"""`<namespace>/<job>`."""
+ENV_SERVER_URL: Final = "DI_SERVER_URL"
+"""Base URL of di-server, no trailing slash."""
+ENV_RANK: Final = "DI_RANK"
+"""Global rank of the pod."""
+ENV_NODES: Final = "DI_NODES"
+"""Comma list of FQDNs indexed by global rank; a hole is NODE_HOLE."""
+ENV_NODES_FILE: Final = "DI_NODES_FILE"
+"""Path of a file with the DI_NODES list, set instead of it in jobs of many replicas."""
+ENV_TASK_NAME: Final = "DI_TASK_NAME"
+ENV_TASK_TYPE: Final = "DI_TASK_TYPE"
+ENV_TASK_RANK: Final = "DI_TASK_RANK"
+"""Local index of the pod within its task."""
+NODE_HOLE: Final = "localhost"
+"""What stands for a rank nobody holds: resolvable, and nothing listens there."""
+
+# --- Node lists by file: the operator writes the ConfigMap, training programs read the file. ---
+NODES_FILE_THRESHOLD: Final = 100
+"""With more replicas than this the lists come by file; in the environment they would grow the
+pod objects as the square of the replicas, past the API server's 1.5 MB an object."""
+NODES_FILE_DIR: Final = "/etc/diengine/nodes"
+NODES_FILE_KEY: Final = "nodes"
+"""Key of the list of all ranks in the ConfigMap; a task's list is kept under `tasks.<task>`."""
+NODES_VOLUME: Final = "di-nodes"
+
+# --- Ports and containers. ---
+DI_PORT: Final = 22270
+"""Where DI-engine listens unless the template says otherwise."""
+DI_PORT_NAME: Final = "di-port"
+"""Port name on the Service; on DI_CONTAINER it overrides the port the server reports."""
+DI_CONTAINER: Final = "di-container"
+
+# --- Cluster DNS and limits. ---
+DEFAULT_SERVICE_DOMAIN: Final = "svc.cluster.local"
+MAX_LABEL: Final = 63
+"""Longest DNS label (RFC 1123) and label value: pod, host, Service and task names."""
+_SERVICE_PREFIX: Final = "di-"
+
+
+def service_name(job: str) -> str:
+    """Name of the job's headless Service, the subdomain of its pods."""
+    return f"{_SERVICE_PREFIX}{job}"
+
+
+def nodes_config_map_name(job: str) -> str:
+    """Name of the ConfigMap that carries the node lists of a job with many replicas."""
+    return f"{_SERVICE_PREFIX}{job}"
+
+
+def pod_name(job: str, task: str, index: int) -> str:
+    """Name and host name of the pod at local index `index` of the task."""
+    return f"{job}-{task}-{index}"
+
+
+def pod_fqdn(pod: str, job: str, namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:
+    """Full DNS name of a pod; `domain` is the cluster's service domain."""
+    return f"{pod}.{service_name(job)}.{namespace}.{domain}"
+
+
+def job_id(namespace: str, job: str) -> str:
+    """Value of DI_JOB_ID, an id the server's REST paths take as it stands."""
+    return f"{namespace}/{job}"
+
+
+def server_url(namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:
+    """Default DI_SERVER_URL for a release in `namespace`."""
+    return f"http://{SERVER_NAME}.{namespace}.{domain}:{SERVER_PORT}"
+
+
+def task_nodes_env(task: str) -> str:
+    """Variable that lists the FQDNs of one task, indexed by local index."""
+    return f"DI_{task.upper().replace('-', '_')}_NODES"
+
+
+def task_nodes_file_env(task: str) -> str:
+    """Variable with the path of a file that holds the list of `task_nodes_env`."""
+    return f"{task_nodes_env(task)}_FILE"
+
+
+def task_nodes_file_key(task: str) -> str:
+    """Key of one task's list in the ConfigMap of the node lists."""
+    return f"tasks.{task}"
+
+
+def longest_job_name(tasks: Iterable[tuple[str, int]]) -> int:
+    """Length of the longest job name whose Service and pod names fit MAX_LABEL.
+
+    `tasks` are pairs of task name and the highest replica count the task may reach. Zero or
+    less means that no job name fits: a task's own name is too long.
+    """
+    longest = MAX_LABEL - len(service_name(""))
+    for task, replicas in tasks:
+        longest = min(longest, MAX_LABEL - len(pod_name("", task, max(replicas, 1) - 1)))
+    return longest
