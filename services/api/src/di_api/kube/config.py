@@ -10,6 +10,7 @@ import os
 import ssl
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -100,7 +101,10 @@ class CachedToken:
 
 
 def load_config(
-    kubeconfig: str | None, context: str | None = None, *, clock: Callable[[], float]
+    kubeconfig: str | None,
+    context: str | None = None,
+    *,
+    clock: Callable[[], float] = time.monotonic,
 ) -> KubeConfig:
     """Read the configuration.
 
@@ -116,11 +120,13 @@ def load_config(
     found = Configuration()
     try:
         if not kubeconfig and Path(SERVICE_TOKEN_FILENAME).is_file():
-            load_incluster_config(client_configuration=found)
+            load_incluster_config(  # type: ignore[no-untyped-call]  # untyped library
+                client_configuration=found
+            )
             token_file: str | None = SERVICE_TOKEN_FILENAME
         else:
             files = kubeconfig or KUBE_CONFIG_DEFAULT_LOCATION
-            load_kube_config(
+            load_kube_config(  # type: ignore[no-untyped-call]  # untyped library
                 config_file=files,
                 context=context,
                 client_configuration=found,
@@ -154,7 +160,7 @@ def _authorization(
 
 def _token_file(files: str, context: str | None) -> str | None:
     """The user's `tokenFile`, which the official loader reads only once."""
-    merged = KubeConfigMerger(files).config
+    merged = KubeConfigMerger(files).config  # type: ignore[no-untyped-call]  # untyped library
     active = merged["contexts"].get_with_name(context or merged["current-context"])["context"]
     if not active.safe_get("user") or not merged.safe_get("users"):
         return None

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 import urllib3
-from urllib3.exceptions import HTTPError, TimeoutError
+from urllib3.exceptions import HTTPError
+from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from di_api.kube import wire
 from di_api.kube.config import KubeConfig
@@ -158,7 +159,7 @@ class SyncKubeClient:
                 body=None if body is None else wire.encode(body),
                 headers=self._headers(content_type if body is not None else None),
                 timeout=urllib3.Timeout(connect=min(seconds, _CONNECT_TIMEOUT), read=seconds),
-                pool_timeout=seconds,
+                pool_timeout=seconds,  # type: ignore[arg-type]  # declared int, floats work
                 preload_content=False,
                 redirect=False,
             )
@@ -169,7 +170,7 @@ class SyncKubeClient:
                 response.close()
                 raise
             response.release_conn()
-        except TimeoutError as error:
+        except HTTPTimeoutError as error:
             raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
         except (HTTPError, OSError) as error:
             raise target.broken("ConnectionError", str(error)) from error
