@@ -1,0 +1,56 @@
+{{/*
+The only home of names. Objects in the release's namespace are called di-<component>, since clients
+find the server under a fixed name; objects of the whole cluster carry the release's name.
+*/}}
+
+{{- define "di.name" -}}
+di-{{ .component }}
+{{- end }}
+
+{{- define "di.cluster-name" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 53 | trimSuffix "-" }}
+{{- else -}}
+{{- printf "%s-%s" (.Release.Name | trunc 37 | trimSuffix "-") .Chart.Name }}
+{{- end }}
+{{- end }}
+
+{{- define "di.lease-name" -}}
+di-operator
+{{- end }}
+
+{{- define "di.webhook-host" -}}
+{{ include "di.name" (dict "component" "webhook") }}.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{- define "di.server-url" -}}
+http://{{ include "di.name" (dict "component" "server") }}.{{ .Release.Namespace }}.{{ .Values.serviceDomain }}:8081
+{{- end }}
+
+{{/* The namespace whose DIJobs the test may create. */}}
+{{- define "di.test-namespace" -}}
+{{ .Values.watchNamespace | default .Release.Namespace }}
+{{- end }}
+
+{{/* Labels that select a component's pods. They can never change. */}}
+{{- define "di.selector-labels" -}}
+app.kubernetes.io/name: {{ .root.Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
+app.kubernetes.io/component: {{ .component | quote }}
+{{- end }}
+
+{{- define "di.labels" -}}
+{{ include "di.selector-labels" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: {{ .root.Chart.Name | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | quote }}
+{{- end }}
+
+{{/* <registry>/<repository>@<digest>, or :<tag>. */}}
+{{- define "di.image" -}}
+{{- $image := (index .root.Values .component).image -}}
+{{- with .root.Values.imageRegistry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{ $image.repository }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .root.Chart.AppVersion }}{{ end }}
+{{- end }}

@@ -1,0 +1,55 @@
+{{/*
+Roles and their bindings. Each takes (dict "root" $ "component" "<name>" "scope" "<scope>"), where
+the scope says where the permissions hold:
+  jobs     where DIJobs are looked after: one namespace, or all
+  own      the release's namespace
+  cluster  objects without a namespace; "purpose" names them
+*/}}
+
+{{- define "di.role-is-namespaced" -}}
+{{- if or (eq .scope "own") (and (eq .scope "jobs") .root.Values.watchNamespace) }}true{{ end }}
+{{- end }}
+
+{{- define "di.role-name" -}}
+{{- if eq .scope "own" -}}
+{{ include "di.name" . }}
+{{- else if include "di.role-is-namespaced" . -}}
+{{ include "di.name" . }}-jobs
+{{- else -}}
+{{ include "di.cluster-name" .root }}-{{ .purpose | default .component }}
+{{- end }}
+{{- end }}
+
+{{- define "di.role-metadata" -}}
+name: {{ include "di.role-name" . | quote }}
+{{- if include "di.role-is-namespaced" . }}
+namespace: {{ eq .scope "own" | ternary .root.Release.Namespace .root.Values.watchNamespace | quote }}
+{{- end }}
+labels:
+  {{- include "di.labels" . | nindent 2 }}
+{{- end }}
+
+{{/* A role up to and without its rules. */}}
+{{- define "di.role" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ include "di.role-is-namespaced" . | empty | ternary "ClusterRole" "Role" }}
+metadata:
+  {{- include "di.role-metadata" . | nindent 2 }}
+{{- end }}
+
+{{/* Gives the role of the same arguments to the component's ServiceAccount. */}}
+{{- define "di.role-binding" -}}
+{{- $kind := include "di.role-is-namespaced" . | empty | ternary "ClusterRole" "Role" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}Binding
+metadata:
+  {{- include "di.role-metadata" . | nindent 2 }}
+roleRef:
+  apiGroup: "rbac.authorization.k8s.io"
+  kind: {{ $kind | quote }}
+  name: {{ include "di.role-name" . | quote }}
+subjects:
+  - kind: "ServiceAccount"
+    name: {{ include "di.name" . | quote }}
+    namespace: {{ .root.Release.Namespace | quote }}
+{{- end }}

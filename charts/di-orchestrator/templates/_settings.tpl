@@ -1,0 +1,25 @@
+{{/*
+Combinations that the schema cannot judge and that would install but not work.
+*/}}
+{{- define "di.checks" -}}
+{{- $namespaced := and .Values.watchNamespace (not .Values.rbac.allowClusterRoles) -}}
+{{- if and $namespaced .Values.webhook.enabled (eq .Values.certificates.mode "auto") }}
+{{- fail "watchNamespace with certificates.mode=auto: publishing the authority in the webhook configurations needs a ClusterRole. Set rbac.allowClusterRoles=true, or certificates.mode=existingSecret or cert-manager, or webhook.enabled=false." }}
+{{- end }}
+{{- if and $namespaced .Values.server.enabled (eq .Values.server.auth.mode "required") }}
+{{- fail "watchNamespace with server.auth.mode=required: checking tokens needs a ClusterRole. Set rbac.allowClusterRoles=true, or server.auth.mode=optional." }}
+{{- end }}
+{{- if and .Values.webhook.enabled (not .Values.operator.enabled) (eq .Values.certificates.mode "auto") }}
+{{- fail "certificates.mode=auto without the operator: nobody would make the webhook's certificate. Set operator.enabled=true, or certificates.mode=existingSecret or cert-manager." }}
+{{- end }}
+{{- end }}
+
+{{/* The Secret that the operator makes and renews; empty when somebody else does. */}}
+{{- define "di.managed-secret" -}}
+{{- if and .Values.webhook.enabled (eq .Values.certificates.mode "auto") }}{{ .Values.certificates.secretName }}{{ end }}
+{{- end }}
+
+{{/* Not empty when the server may ask the API server whose token a caller shows. */}}
+{{- define "di.checks-tokens" -}}
+{{- if and .Values.server.enabled (ne .Values.server.auth.mode "off") (or (not .Values.watchNamespace) .Values.rbac.allowClusterRoles) }}true{{ end }}
+{{- end }}
