@@ -71,6 +71,10 @@ class Authority:
     def private_key_pem(self) -> bytes:
         return _private_pem(self._key)
 
+    def has_issued(self, certificate_pem: bytes) -> bool:
+        """Whether the first certificate of the PEM carries a valid signature of this authority."""
+        return is_issued_by(certificate_pem, self.certificate_pem)
+
     def issue(
         self,
         common_name: str,
@@ -146,14 +150,23 @@ def not_after(certificate_pem: bytes) -> datetime:
     return x509.load_pem_x509_certificate(certificate_pem).not_valid_after_utc
 
 
+def renewal_time(certificate_pem: bytes, *, fraction: float = 2 / 3) -> datetime:
+    """The moment (UTC) at which `fraction` of the first certificate's lifetime has passed.
+
+    Raises:
+        ValueError: the PEM holds no certificate.
+    """
+    certificate = x509.load_pem_x509_certificate(certificate_pem)
+    start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return start + (end - start) * fraction
+
+
 def needs_renewal(certificate_pem: bytes, *, now: datetime, fraction: float = 2 / 3) -> bool:
     """Whether `fraction` of the certificate's lifetime has passed, or it cannot be read."""
     try:
-        certificate = x509.load_pem_x509_certificate(certificate_pem)
+        return now >= renewal_time(certificate_pem, fraction=fraction)
     except ValueError:
         return True
-    start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    return now >= start + (end - start) * fraction
 
 
 def is_issued_by(certificate_pem: bytes, authority_pem: bytes) -> bool:

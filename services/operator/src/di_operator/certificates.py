@@ -1,0 +1,324 @@
+"""Keeps the webhook's certificates: reads the cluster, does the planned step, reads again."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, assert_never
+
+import structlog
+
+from di_api import names
+from di_api.kube.client import KubeClient
+from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Gone, Invalid, NotFound
+from di_api.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from di_certs.authority import Authority, KeyPair
+from di_certs.inspection import fingerprint
+from di_operator.certificate_plan import (
+    CA_CERTIFICATE,
+    CA_PRIVATE_KEY,
+    CERTIFICATE,
+    PRIVATE_KEY,
+    CertificateSettings,
+    CreateAuthority,
+    IssueServing,
+    Observed,
+    PublishBundle,
+    Rest,
+    next_step,
+)
+from di_operator.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+# The watches bring changes at once; this is for what they miss.
+MAX_REST: Final = timedelta(seconds=60)
+# A repair is promised within 10 s of the API server's return.
+RETRY: Final = 3.0
+WATCH_SECONDS: Final = 300
+WATCH_PAUSE: Final = 1.0
+# One rotation takes three steps. More means that somebody undoes them as fast as they are done.
+_MAX_STEPS: Final = 8
+_CONFIGURATIONS: Final = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+_JSON_PATCH: Final = "application/json-patch+json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """The four objects as they were read, None for one that does not exist."""
+
+    authority: dict[str, Any] | None
+    serving: dict[str, Any] | None
+    configurations: tuple[tuple[Resource, dict[str, Any]], ...]
+
+    @property
+    def bundles(self) -> tuple[bytes, ...]:
+        return tuple(
+            _bundle(webhook)
+            for _, configuration in self.configurations
+            for webhook in configuration.get("webhooks", [])
+        )
+
+
+class CertificateManager:
+    """Generates, publishes, renews and repairs; run by the leader only.
+
+    A second manager running for a moment does no harm: every write is conditional on what was
+    read, and the one that comes second reads again.
+
+    Needs: Secrets get, list, watch and update by name, and create; the two webhook
+    configurations get, list, watch and patch by name.
+    """
+
+    def __init__(self, client: KubeClient, *, settings: CertificateSettings, clock: Clock) -> None:
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._changed = asyncio.Event()
+        self._bundles: tuple[bytes, ...] | None = None
+        self._bundles_since = 0.0
+
+    async def run(self) -> None:
+        """Keep the certificates until cancelled; errors of the API server are outlived."""
+        settings = self._settings
+        async with asyncio.TaskGroup() as group:
+            for secret in (settings.authority_secret, settings.secret):
+                group.create_task(self._follow(SECRETS, secret, settings.namespace))
+            for resource in _CONFIGURATIONS:
+                group.create_task(self._follow(resource, settings.configuration, None))
+            group.create_task(self._keep())
+
+    async def reconcile_once(self) -> float:
+        """Bring the certificates into order; return the seconds until it is worth looking again.
+
+        Raises:
+            ApiError: a read or a write failed; calling again goes on where this ended.
+        """
+        for _ in range(_MAX_STEPS):
+            read = await self._read()
+            now = self._clock.now()
+            observed = Observed(
+                authority=read.authority,
+                serving=read.serving,
+                bundles=read.bundles,
+                published_for=self._published_for(read.bundles),
+            )
+            step = next_step(observed, now=now, settings=self._settings)
+            try:
+                match step:
+                    case CreateAuthority():
+                        await self._create_authority(read, step)
+                    case PublishBundle():
+                        await self._publish(read, step)
+                    case IssueServing():
+                        await self._issue(read, step)
+                    case Rest():
+                        return min(step.duration, MAX_REST).total_seconds()
+                    case _:
+                        assert_never(step)
+            except (AlreadyExists, Conflict, NotFound):
+                # Changed, made or deleted since it was read: plan again from what is there now.
+                log.debug("certificates changed meanwhile", step=type(step).__name__)
+        log.warning("certificates are changed by somebody else", steps=_MAX_STEPS)
+        return RETRY
+
+    async def _keep(self) -> None:
+        while True:
+            self._changed.clear()
+            try:
+                seconds = await self.reconcile_once()
+            except ApiError as error:
+                log.warning("certificates not reconciled", error=str(error))
+                # Not ended by a change: what fails may be the write that follows every change.
+                await self._clock.sleep(RETRY)
+                continue
+            await self._wait(seconds)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait for a change, at most `seconds`."""
+        sleep = asyncio.ensure_future(self._clock.sleep(seconds))
+        change = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait({sleep, change}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleep.cancel()
+            change.cancel()
+
+    async def _follow(self, resource: Resource, name: str, namespace: str | None) -> None:
+        """Set `_changed` whenever the object changes, and whenever it may have unseen."""
+        selector = f"metadata.name={name}"
+        version = ""
+        failing = False
+        while True:
+            try:
+                if not version:
+                    _, version = await self._client.list(
+                        resource, namespace, field_selector=selector
+                    )
+                    self._changed.set()
+                async for kind, body in self._client.watch(
+                    resource,
+                    namespace,
+                    resource_version=version,
+                    field_selector=selector,
+                    timeout_seconds=WATCH_SECONDS,
+                ):
+                    failing = False
+                    version = body["metadata"]["resourceVersion"]
+                    if kind != "BOOKMARK":
+                        self._changed.set()
+                # A server that ends every stream at once must not be asked in a hot loop.
+                await self._clock.sleep(WATCH_PAUSE)
+            except Gone:
+                version = ""
+                await self._clock.sleep(WATCH_PAUSE)
+            except ApiError as error:
+                if not failing:
+                    log.warning("watch failed", kind=resource.kind, name=name, error=str(error))
+                failing = True
+                self._changed.set()
+                await self._clock.sleep(RETRY)
+
+    async def _read(self) -> _Read:
+        settings = self._settings
+        authority, serving, *configurations = await asyncio.gather(
+            self._get(SECRETS, settings.authority_secret, settings.namespace),
+            self._get(SECRETS, settings.secret, settings.namespace),
+            *(self._get(resource, settings.configuration, None) for resource in _CONFIGURATIONS),
+        )
+        return _Read(
+            authority=authority,
+            serving=serving,
+            configurations=tuple(
+                (resource, body)
+                for resource, body in zip(_CONFIGURATIONS, configurations, strict=True)
+                if body is not None
+            ),
+        )
+
+    async def _get(
+        self, resource: Resource, name: str, namespace: str | None
+    ) -> dict[str, Any] | None:
+        try:
+            return await self._client.get(resource, name, namespace)
+        except NotFound:
+            return None
+
+    def _published_for(self, bundles: tuple[bytes, ...]) -> timedelta:
+        # After a restart the time counts from the first look: waiting twice costs two seconds,
+        # not waiting could cost admissions.
+        monotonic = self._clock.monotonic()
+        if bundles != self._bundles:
+            self._bundles, self._bundles_since = bundles, monotonic
+        return timedelta(seconds=monotonic - self._bundles_since)
+
+    async def _create_authority(self, read: _Read, step: CreateAuthority) -> None:
+        settings = self._settings
+        now = self._clock.now()
+        authority = Authority.create(
+            f"{settings.service}-ca", now=now, lifetime=settings.authority_lifetime
+        )
+        data = {
+            CA_CERTIFICATE: authority.certificate_pem,
+            CA_PRIVATE_KEY: authority.private_key_pem,
+        }
+        await self._store(settings.authority_secret, "Opaque", data, read.authority)
+        log.info(
+            "authority created",
+            reason=step.reason,
+            fingerprint=fingerprint(authority.certificate_pem),
+        )
+
+    async def _publish(self, read: _Read, step: PublishBundle) -> None:
+        encoded = base64.b64encode(step.bundle).decode()
+        for resource, configuration in read.configurations:
+            patch = _bundle_patch(configuration, step.bundle, encoded)
+            if not patch:
+                continue
+            try:
+                await self._client.patch(
+                    resource,
+                    self._settings.configuration,
+                    patch,
+                    content_type=_JSON_PATCH,
+                    field_manager=names.OPERATOR_NAME,
+                )
+            except Invalid as error:
+                # A `test` did not hold: the list of webhooks has changed since it was read.
+                raise _as_conflict(error) from error
+            log.info("caBundle published", kind=resource.kind, reason=step.reason)
+
+    async def _issue(self, read: _Read, step: IssueServing) -> None:
+        settings = self._settings
+        pair: KeyPair = step.authority.issue(
+            settings.service,
+            now=self._clock.now(),
+            lifetime=settings.serving_lifetime,
+            hosts=settings.hosts,
+            server=True,
+        )
+        data = {
+            CERTIFICATE: pair.certificate_pem,
+            PRIVATE_KEY: pair.private_key_pem,
+            CA_CERTIFICATE: step.bundle,
+        }
+        await self._store(settings.secret, "kubernetes.io/tls", data, read.serving)
+        log.info(
+            "serving certificate issued",
+            reason=step.reason,
+            fingerprint=fingerprint(pair.certificate_pem),
+        )
+
+    async def _store(
+        self, name: str, kind: str, data: Mapping[str, bytes], present: dict[str, Any] | None
+    ) -> None:
+        encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+        if present is not None:
+            # With the resourceVersion it was read at: a compare-and-swap. The labels somebody
+            # put on it stay.
+            body = {**present, "data": {**(present.get("data") or {}), **encoded}}
+            await self._client.replace(SECRETS, name, body, self._settings.namespace)
+            return
+        body = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": kind,
+            "metadata": {
+                "name": name,
+                "namespace": self._settings.namespace,
+                "labels": {"app.kubernetes.io/managed-by": names.OPERATOR_NAME},
+            },
+            "data": encoded,
+        }
+        await self._client.create(SECRETS, body, self._settings.namespace)
+
+
+def _bundle(webhook: Mapping[str, Any]) -> bytes:
+    try:
+        return base64.b64decode(webhook.get("clientConfig", {}).get("caBundle") or "")
+    except ValueError:
+        return b""
+
+
+def _bundle_patch(
+    configuration: Mapping[str, Any], bundle: bytes, encoded: str
+) -> list[dict[str, Any]]:
+    """RFC 6902 operations; only caBundle becomes ours, the rest stays helm's."""
+    patch: list[dict[str, Any]] = []
+    for index, webhook in enumerate(configuration.get("webhooks", [])):
+        if _bundle(webhook) != bundle:
+            path = f"/webhooks/{index}"
+            patch += [
+                {"op": "test", "path": f"{path}/name", "value": webhook.get("name")},
+                {"op": "add", "path": f"{path}/clientConfig/caBundle", "value": encoded},
+            ]
+    return patch
+
+
+def _as_conflict(error: ApiError) -> Conflict:
+    return Conflict(
+        kind=error.kind, name=error.name, code=409, reason=error.reason, message=error.message
+    )

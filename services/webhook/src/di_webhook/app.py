@@ -1,0 +1,96 @@
+"""The Flask application: routes, limits, measurements; the decisions are in `admission`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from flask import Flask, Response, request
+from structlog.typing import FilteringBoundLogger
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from di_webhook import admission
+from di_webhook.admission import Answer, Outcome
+from di_webhook.metrics import Metrics
+from di_webhook.probes import probes
+
+# The API server's own limit for one object in a request.
+MAX_BODY_BYTES: Final = 3 * 1024 * 1024
+
+
+def create_app(
+    *,
+    metrics: Metrics,
+    log: FilteringBoundLogger,
+    is_ready: Callable[[], bool],
+    monotonic: Callable[[], float],
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> Flask:
+    """Make the webhook's WSGI application.
+
+    Args:
+        metrics: where admissions are counted.
+        log: gets one line a review.
+        is_ready: whether the serving certificate is usable, for /readyz.
+        monotonic: seconds, for latencies.
+        max_body_bytes: larger bodies get 413 before they are read.
+    """
+    app = Flask("di_webhook", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
+    app.register_blueprint(probes(metrics=metrics, is_ready=is_ready))
+
+    def answer(webhook: str, decide: Callable[[bytes], Answer]) -> Response:
+        start = monotonic()
+        try:
+            decision = decide(request.get_data(cache=False))
+        except RequestEntityTooLarge:
+            decision = admission.too_large(max_body_bytes)
+        metrics.admissions.labels(webhook, decision.outcome.value).inc()
+        metrics.seconds.labels(webhook).observe(monotonic() - start)
+        _report(log, webhook, decision)
+        return _json(decision.status, decision.body)
+
+    @app.post("/mutate")
+    def mutate() -> Response:
+        return answer("mutate", admission.mutate)
+
+    @app.post("/validate")
+    def validate() -> Response:
+        return answer("validate", admission.validate)
+
+    @app.errorhandler(HTTPException)
+    def refused(error: HTTPException) -> Response:
+        response = _json(error.code or 400, {"message": error.name})
+        if "Allow" in (headers := dict(error.get_headers())):
+            response.headers["Allow"] = headers["Allow"]
+        return response
+
+    @app.errorhandler(Exception)
+    def failed(error: Exception) -> Response:
+        # Only a defect of ours comes here. 503 makes the API server apply the webhook's
+        # failurePolicy: no job is let in unchecked, and none goes without CRD defaults.
+        metrics.faults.inc()
+        log.error("rule failed to run", path=request.path, error=repr(error)[:1000])
+        return _json(503, {"message": "the webhook failed to decide"})
+
+    return app
+
+
+def _report(log: FilteringBoundLogger, webhook: str, decision: Answer) -> None:
+    # Allowed reviews are the rule, at hundreds a second; refusals are what people look for.
+    write = log.debug if decision.outcome is Outcome.ALLOWED else log.info
+    write(
+        "review answered",
+        webhook=webhook,
+        outcome=decision.outcome.value,
+        operation=decision.operation,
+        namespace=decision.namespace,
+        name=decision.name,
+        uid=decision.uid,
+        message=decision.message,
+    )
+
+
+def _json(status: int, body: Any) -> Response:
+    return Response(json.dumps(body), status=status, mimetype="application/json")

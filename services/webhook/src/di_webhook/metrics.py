@@ -1,0 +1,45 @@
+"""The webhook's Prometheus metrics."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+
+class Metrics:
+    """Everything the webhook measures, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.admissions = Counter(
+            "di_webhook_admissions_total",
+            "Admission reviews answered.",
+            ["webhook", "outcome"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "di_webhook_admission_seconds",
+            "Time from the first byte of a request read by the application to its answer.",
+            ["webhook"],
+            buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.5, 1, 5),
+            registry=self.registry,
+        )
+        self.faults = Counter(
+            "di_webhook_faults_total",
+            "Reviews denied because a rule failed to run; always a defect.",
+            registry=self.registry,
+        )
+        self.reloads = Counter(
+            "di_webhook_certificate_reloads_total",
+            "Times the serving certificate was read, by result.",
+            ["result"],
+            registry=self.registry,
+        )
+        self.expiry = Gauge(
+            "di_webhook_certificate_expiry_timestamp_seconds",
+            "When the serving certificate expires, 0 while there is none.",
+            registry=self.registry,
+        )
+
+    def expose(self) -> bytes:
+        """The text exposition format."""
+        return generate_latest(self.registry)
