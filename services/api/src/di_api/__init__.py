@@ -1,1 +1,4 @@
-"""The DIJob contract: names, schema, defaults, validation; extra kube: API client and watch cache."""
+"""The DIJob contract: names, model, schema, defaults and validation, all pure.
+
+`di_api.kube` (extra `kube`) holds the API client, the watch cache and the typed errors.
+"""

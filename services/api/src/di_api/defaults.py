@@ -74,9 +74,7 @@ def _missing_by_pointer(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _missing_in_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        field: value for field, value in _SPEC_DEFAULTS.items() if spec.get(field) is None
-    }
+    return {field: value for field, value in _SPEC_DEFAULTS.items() if spec.get(field) is None}
 
 
 def _missing_in_task(task: Mapping[str, Any]) -> dict[str, Any]:

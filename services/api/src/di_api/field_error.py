@@ -44,7 +44,7 @@ class FieldError:
         return f"{self.path}: {_shown(self.value)}: {self.message}"
 
 
-class InvalidSpec(ValueError):  # noqa: N818  reads as the condition reason it becomes
+class InvalidSpec(ValueError):
     """A spec that breaks rules; `errors` has all of them, at least one."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:

@@ -1,0 +1,117 @@
+"""Whether a DIJob may be created or changed: all reasons against it at once.
+
+The webhook answers with them; the operator, which may meet a job no webhook has seen, refuses
+the same ones. Both functions take any JSON value, never raise, and take linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from di_api.defaults import with_defaults
+from di_api.difference import first_difference
+from di_api.field_error import ABSENT, FieldError, InvalidSpec, child, items, mapping
+from di_api.job_names import name_errors
+from di_api.model import Phase
+from di_api.reserved import reserved_keys
+from di_api.rules import broken_rules
+from di_api.schema import shape_errors
+
+__all__ = ["FieldError", "InvalidSpec", "validate_job", "validate_update"]
+
+_CHANGEABLE: Final = frozenset(
+    {
+        "priority",
+        "cleanPodPolicy",
+        "backoffLimit",
+        "suspend",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
+    }
+)
+_CHANGEABLE_IN_TASK: Final = frozenset({"replicas", "minReplicas", "maxReplicas"})
+_FINISHED_PHASES: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
+
+
+def validate_job(job: Mapping[str, Any]) -> list[FieldError]:
+    """The reasons to refuse a new job; empty if there are none.
+
+    Defaults are applied first, so a job the mutating webhook has not seen is judged the same.
+    """
+    raw = mapping(job).get("spec")
+    if not isinstance(raw, Mapping):
+        return [FieldError("spec", ABSENT if raw is None else raw, "must be an object")]
+    spec = with_defaults(raw)
+    metadata = mapping(job.get("metadata"))
+    return [
+        *name_errors(metadata, spec),
+        *shape_errors(spec),
+        *broken_rules(spec),
+        *reserved_keys(metadata.get("name"), spec),
+    ]
+
+
+def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldError]:
+    """The reasons to refuse the change from `old` to `new`; empty if there are none.
+
+    A job whose spec does not change is always let through: rules that became stricter since it
+    was made must not keep its finalizers, labels or deletion from being written.
+    """
+    before, after = mapping(old).get("spec"), mapping(new).get("spec")
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        return validate_job(new)
+    before, after = with_defaults(before), with_defaults(after)
+    changed = first_difference(before, after)
+    if changed is None:
+        return []
+    if _is_finished(old):
+        path, value = _located("spec", changed, after)
+        return [FieldError(path, value, "may not change, the job has finished")]
+    return [*_fixed_fields(before, after), *validate_job(new)]
+
+
+def _is_finished(job: Mapping[str, Any]) -> bool:
+    phase = mapping(job.get("status")).get("phase")
+    return isinstance(phase, str) and phase in _FINISHED_PHASES
+
+
+def _fixed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Fields that changed although running pods were made from them."""
+    yield from _fixed("spec", before, after, _CHANGEABLE | {"tasks"})
+    old_tasks, new_tasks = items(before.get("tasks")), items(after.get("tasks"))
+    if len(old_tasks) != len(new_tasks):
+        yield FieldError(
+            "spec.tasks",
+            after.get("tasks", ABSENT),
+            f"tasks may not be added or removed while the job exists; it has {len(old_tasks)}",
+        )
+        return
+    for index, (old_task, new_task) in enumerate(zip(old_tasks, new_tasks, strict=True)):
+        yield from _fixed(
+            f"spec.tasks[{index}]", mapping(old_task), mapping(new_task), _CHANGEABLE_IN_TASK
+        )
+
+
+def _fixed(
+    path: str, before: Mapping[str, Any], after: Mapping[str, Any], changeable: frozenset[str]
+) -> Iterator[FieldError]:
+    for field in sorted({*before, *after} - changeable):
+        changed = first_difference(before.get(field), after.get(field))
+        if changed is not None:
+            where, value = _located(child(path, field), changed, after.get(field, ABSENT))
+            yield FieldError(
+                where, value, "may not change while the job exists; delete it and create it anew"
+            )
+
+
+def _located(path: str, below: tuple[str | int, ...], value: object) -> tuple[str, object]:
+    """Path text and value of what lies at `below` within `value`."""
+    for key in below:
+        path = child(path, key)
+        if isinstance(key, int):
+            found = items(value)
+            value = found[key] if key < len(found) else ABSENT
+        else:
+            value = mapping(value).get(key, ABSENT)
+    return path, value
