@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,12 +15,16 @@ from di_cluster import binaries, preflight
 from di_cluster.binaries import Binaries
 from di_cluster.box import Box
 from di_cluster.controlplane import ControlPlane
+from di_cluster.dns import Dns
 from di_cluster.errors import ClusterError
 from di_cluster.gobuild import Builder
+from di_cluster.images import Image, ImageStore
 from di_cluster.network import MAX_NODES, Network
+from di_cluster.node import Node
 from di_cluster.pki import ensure_pki
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
+from di_cluster.simulated import MAX_SIMULATED, SimulatedNodes
 from di_cluster.workfolder import Registration, Registry, lock_file
 
 Profile = Literal["control-plane", "node"]
@@ -29,12 +33,13 @@ GO_MODULES = Path(__file__).resolve().parents[2] / "go"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessStatus:
-    """One daemon of a cluster: memory in bytes, processor time in seconds."""
+    """One daemon of a cluster: memory in bytes, times in seconds; no pid: it has died."""
 
     name: str
     pid: int | None
     memory: int
     cpu_seconds: float
+    age_seconds: float
 
 
 class Cluster:
@@ -72,6 +77,7 @@ class Cluster:
         self._api_server_args = tuple(api_server_args)
         self._registry = Registry(self._settings.cache / "clusters")
         self._folder = self._registry.folder(name)
+        self.images = ImageStore(self._settings.cache / "images", reporter=self._reporter)
         self._binaries = Binaries(
             settings=self._settings,
             reporter=self._reporter,
@@ -96,6 +102,15 @@ class Cluster:
     def host_address(self) -> str:
         """This machine's address as the cluster sees it; webhooks can be served on it."""
         return str(self._network.host)
+
+    @property
+    def addresses(self) -> str:
+        """Its network, as text: nodes, pods and Services are all in it."""
+        return str(self._network.whole)
+
+    def all_names(self) -> list[str]:
+        """The names of all clusters on this machine."""
+        return self._registry.names()
 
     @property
     def logs(self) -> Path:
@@ -137,12 +152,9 @@ class Cluster:
         preflight.ensure_packages(node=self._nodes > 0, images=False, reporter=self._reporter)
         self.prepare()
         with self._exclusive():
+            self._clean_up_after_crash()
             registration = self._register()
             network, box = Network(registration.number), self._box(registration)
-            if not box.is_up:
-                # Leftovers of a run that was killed or of a machine that was switched off.
-                box.down()
-                self._folder.clear(purge=False)
             if ensure_pki(
                 network=network,
                 pki=self._folder.pki,
@@ -186,9 +198,80 @@ class Cluster:
                 pid=process.pid if process else None,
                 memory=process.memory() if process else 0,
                 cpu_seconds=process.cpu_seconds() if process else 0,
+                age_seconds=process.age_seconds() if process else 0,
             )
             for name, process in self._box(registration).processes().items()
         ]
+
+    def build_image(
+        self,
+        context: Path,
+        tag: str,
+        dockerfile: Path | None = None,
+        build_args: Mapping[str, str] | None = None,
+    ) -> Image:
+        """Build an image on this machine; see `ImageStore.build`. Needs no running cluster."""
+        preflight.require_root()
+        preflight.ensure_packages(node=False, images=True, reporter=self._reporter)
+        preflight.require_disk(
+            self._settings.cache, free=3 * preflight.GIB, purpose=f"building image {tag}"
+        )
+        return self.images.build(context, tag=tag, dockerfile=dockerfile, build_args=build_args)
+
+    def load_image(self, tag: str) -> Image:
+        """Put a built image on every real node; does nothing where it is already.
+
+        Raises:
+            ClusterError: the cluster is down or has no nodes, or there is no such image.
+        """
+        preflight.require_root()
+        registration, box = self._running()
+        if not registration.nodes:
+            raise ClusterError(f"cluster {self.name} has no nodes that could run an image")
+        image = self.images.find(tag)
+        archive = self.images.archive(image)
+        for node in self._real_nodes(registration, box):
+            with self._reporter.step(f"loaded {image.reference} into {node.name}"):
+                node.import_images(archive, {image.reference: image.image_id})
+        return image
+
+    def add_nodes(self, count: int, *, gpus: int = 0, cpus: int = 32) -> list[str]:
+        """Add simulated nodes; returns their names.
+
+        Args:
+            count: how many.
+            gpus: `nvidia.com/gpu` of each.
+            cpus: cores of each.
+
+        Raises:
+            ClusterError: a number makes no sense, the cluster is down, or they do not come up.
+        """
+        if not 1 <= count <= MAX_SIMULATED:
+            raise ClusterError(f"{count} simulated nodes: must be 1 to {MAX_SIMULATED}")
+        if gpus < 0 or cpus < 1:
+            raise ClusterError(f"gpus {gpus} must be at least 0 and cpus {cpus} at least 1")
+        preflight.require_root()
+        with self._exclusive():
+            registration, box = self._running()
+            simulated = SimulatedNodes(
+                box=box,
+                network=Network(registration.number),
+                folder=self._folder,
+                binary=self.binary,
+            )
+            with self._reporter.step(f"added {count} simulated nodes"):
+                simulated.start()
+                return simulated.add(count, gpus=gpus, cpus=cpus)
+
+    def run_in_box(self, argv: Sequence[str | Path], *, seconds: float = 30) -> str:
+        """Run a program inside the cluster's namespaces and return its output.
+
+        Raises:
+            ClusterError: the cluster is down, or the program fails.
+        """
+        preflight.require_root()
+        _, box = self._running()
+        return box.run(argv, seconds=seconds)
 
     @property
     def _network(self) -> Network:
@@ -200,25 +283,27 @@ class Cluster:
     def _box(self, registration: Registration) -> Box:
         return Box(network=Network(registration.number), folder=self._folder)
 
+    def _clean_up_after_crash(self) -> None:
+        """Remove leftovers of a run that was killed or of a machine that was switched off."""
+        known = self._registry.registration(self.name)
+        if known is not None and not self._box(known).is_up:
+            self._box(known).down()
+            self._folder.clear(purge=False)
+
     def _register(self) -> Registration:
+        """Reserve addresses; a running cluster keeps what it has and may get more nodes."""
         used = preflight.networks_in_use()
         known = self._registry.registration(self.name)
-        if known is not None and self._box(known).is_up:
-            if known.profile != self._profile:
-                raise ClusterError(
-                    f"cluster {self.name} is up with profile {known.profile}; end it first: "
-                    f"di-cluster down --name {self.name}"
-                )
-            if known.nodes > self._nodes:
-                return known
+        running = known is not None and self._box(known).is_up
+        nodes = max(self._nodes, known.nodes) if known is not None and running else self._nodes
         return self._registry.register(
             self.name,
-            profile=self._profile,
-            nodes=self._nodes,
+            nodes=nodes,
             is_free=lambda network: preflight.network_conflict(network, used) is None,
         )
 
     def _start(self, registration: Registration, box: Box) -> None:
+        """Start what does not run: the API server and containerd at once, then the rest."""
         network = Network(registration.number)
         control_plane = ControlPlane(
             box=box,
@@ -227,12 +312,54 @@ class Cluster:
             binary=self.binary,
             extra_api_server_args=self._api_server_args,
         )
+        nodes = self._real_nodes(registration, box)
         with self._reporter.step("API server is ready"):
             control_plane.start_api_server()
+            for node in nodes:
+                node.start_runtime()
+            if nodes:
+                archive, images = self.images.node_images()
+                for node in nodes:
+                    node.wait_for_runtime()
+                    node.import_images(archive, images)
             control_plane.wait_for_api_server()
         with self._reporter.step("controllers run"):
             control_plane.start_controllers()
+            for node in nodes:
+                node.start()
+            dns = Dns(box=box, network=network, folder=self._folder, binary=self.binary)
+            if nodes:
+                dns.start(control_plane.api)
             control_plane.wait_for_controllers()
+        if nodes:
+            with self._reporter.step(f"{len(nodes)} node(s) and DNS are ready"):
+                for node in nodes:
+                    node.wait_until_ready(control_plane.api)
+                dns.wait()
+
+    def _real_nodes(self, registration: Registration, box: Box) -> list[Node]:
+        if not registration.nodes:
+            return []
+        plugins = preflight.cni_folder()
+        return [
+            Node(
+                index,
+                box=box,
+                network=Network(registration.number),
+                folder=self._folder,
+                binary=self.binary,
+                cni_binaries=plugins,
+            )
+            for index in range(registration.nodes)
+        ]
+
+    def _running(self) -> tuple[Registration, Box]:
+        registration = self._registry.registration(self.name)
+        if registration is not None:
+            box = self._box(registration)
+            if box.is_up:
+                return registration, box
+        raise ClusterError(f"cluster {self.name} is down: di-cluster up --name {self.name}")
 
     def _give_to_owner(self) -> None:
         """Let the user who called sudo use the kubeconfig."""

@@ -44,6 +44,11 @@ class Process:
         ticks = int(fields[_STAT_USER_TICKS]) + int(fields[_STAT_SYSTEM_TICKS])
         return ticks / os.sysconf("SC_CLK_TCK")
 
+    def age_seconds(self) -> float:
+        """Time since it was started."""
+        started = int(self.start_time) / os.sysconf("SC_CLK_TCK")
+        return float(Path("/proc/uptime").read_text().split()[0]) - started
+
     def kill(self, *, seconds: float = 20) -> None:
         """End it with SIGKILL and wait until it is gone.
 

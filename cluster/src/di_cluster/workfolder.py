@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import IPv4Network
 from pathlib import Path
 
 from di_cluster.errors import ClusterError
@@ -97,10 +96,14 @@ class WorkFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What the registry remembers of a cluster."""
+    """What the registry remembers of a cluster.
+
+    Attributes:
+        number: decides its addresses.
+        nodes: real nodes; none in a cluster that is only a control plane.
+    """
 
     number: int
-    profile: str
     nodes: int
 
 
@@ -130,20 +133,17 @@ class Registry:
         """What is known of a cluster; None if it has never been up or its record is damaged."""
         try:
             data = json.loads(self.folder(name).state.read_text())
-            return Registration(
-                number=int(data["number"]), profile=str(data["profile"]), nodes=int(data["nodes"])
-            )
+            return Registration(number=int(data["number"]), nodes=int(data["nodes"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def register(
-        self, name: str, *, profile: str, nodes: int, is_free: Callable[[Network], bool]
+        self, name: str, *, nodes: int, is_free: Callable[[Network], bool]
     ) -> Registration:
         """Give a cluster a number (its old one if it has one) and remember its shape.
 
         Args:
             name: the cluster.
-            profile: "control-plane" or "node".
             nodes: the number of real nodes.
             is_free: whether nothing else on this machine uses that network.
 
@@ -152,31 +152,32 @@ class Registry:
         """
         with self._locked():
             known = self.registration(name)
-            taken = {
-                other.number
-                for other_name in self.names()
-                if other_name != name and (other := self.registration(other_name)) is not None
-            }
+            active, stopped = set(), set()
+            for other_name in self.names():
+                other = self.registration(other_name)
+                if other_name != name and other is not None:
+                    (active if self.folder(other_name).run.exists() else stopped).add(other.number)
+            # Its own number first, and a stopped cluster's number last: that one would have to
+            # get new certificates.
             candidates = [known.number] if known is not None else []
-            candidates += [number for number in range(MAX_CLUSTERS) if number not in candidates]
+            candidates += sorted(range(MAX_CLUSTERS), key=lambda number: number in stopped)
             for number in candidates:
-                if number not in taken and is_free(Network(number)):
+                if number not in active and is_free(Network(number)):
                     break
             else:
+                blocks = f"{Network(0).whole} to {Network(MAX_CLUSTERS - 1).whole}"
                 others = ", ".join(self.names()) or "none"
-                blocks = f"{_range(0)} to {_range(MAX_CLUSTERS - 1)}"
                 raise ClusterError(
                     f"no address block is free: {blocks} are all used by other clusters "
-                    f"({others}) or by this machine's own addresses and routes; remove a cluster "
-                    "with `di-cluster down --purge --name NAME`"
+                    f"({others}) or by this machine's own addresses and routes; end a cluster "
+                    "with `di-cluster down --name NAME`"
                 )
-            registration = Registration(number=number, profile=profile, nodes=nodes)
+            registration = Registration(number=number, nodes=nodes)
             folder = self.folder(name)
-            folder.root.mkdir(parents=True, exist_ok=True)
+            # The run folder says that the number is in use; `down` removes it.
+            folder.run.mkdir(parents=True, exist_ok=True)
             temporary = folder.state.with_suffix(".tmp")
-            temporary.write_text(
-                json.dumps({"number": number, "profile": profile, "nodes": nodes}) + "\n"
-            )
+            temporary.write_text(json.dumps({"number": number, "nodes": nodes}) + "\n")
             temporary.replace(folder.state)
             return registration
 
@@ -208,7 +209,3 @@ def lock_file(path: Path, *, seconds: float) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _range(number: int) -> IPv4Network:
-    return Network(number).whole

@@ -1,0 +1,177 @@
+"""Building images with buildah, without a daemon and without a registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from di_cluster.archive import ImageConfig, write_archive, write_node_images
+from di_cluster.commands import run
+from di_cluster.errors import ClusterError, CommandFailed
+from di_cluster.reporter import Reporter
+from di_cluster.rootfs import build_rootfs
+from di_cluster.workfolder import lock_file
+
+_BUILD_SECONDS = 1800
+_LOCK_SECONDS = 1800
+_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A built image: its full reference and the hexadecimal id of its content."""
+
+    reference: str
+    image_id: str
+
+
+def full_reference(tag: str) -> str:
+    """The reference that Kubernetes finds a locally built image under.
+
+    A name without a registry would be taken for one of docker.io.
+    """
+    repository, _, last = tag.rpartition("/")
+    first = repository.split("/", maxsplit=1)[0]
+    named = tag if ":" in last else f"{tag}:latest"
+    has_registry = repository != "" and ("." in first or ":" in first or first == "localhost")
+    return named if has_registry else f"localhost/{named}"
+
+
+class ImageStore:
+    """Images of this machine, kept in the cache."""
+
+    def __init__(self, folder: Path, *, reporter: Reporter) -> None:
+        self._folder = folder
+        self._reporter = reporter
+
+    def build(
+        self,
+        context: Path,
+        *,
+        tag: str,
+        dockerfile: Path | None = None,
+        build_args: Mapping[str, str] | None = None,
+    ) -> Image:
+        """Build an image.
+
+        `BASE_IMAGE` is the local base image unless it is among the build arguments; only then is
+        an image pulled from a registry.
+
+        Args:
+            context: the build context.
+            tag: the image's name; "localhost/" is put before one without a registry.
+            dockerfile: the Dockerfile, by default the context's.
+            build_args: values of the Dockerfile's ARGs.
+
+        Raises:
+            ClusterError: the build fails; the message has the end of its output.
+        """
+        arguments = dict(build_args or {})
+        reference = full_reference(tag)
+        with lock_file(self._folder / ".lock", seconds=_LOCK_SECONDS):
+            pull = "--pull"
+            if "BASE_IMAGE" not in arguments:
+                arguments["BASE_IMAGE"] = self._ensure_base()
+                pull = "--pull-never"
+            with self._reporter.step(f"built image {reference}"):
+                try:
+                    self._buildah(
+                        *("bud", "--isolation", "chroot", "--network", "host", pull),
+                        # The same sources give the same image id, so that nothing is loaded again.
+                        *("--layers", "--timestamp", "0"),
+                        *(f"--build-arg={name}={value}" for name, value in arguments.items()),
+                        *(("-f", dockerfile) if dockerfile is not None else ()),
+                        *("-t", reference, context),
+                        seconds=_BUILD_SECONDS,
+                    )
+                except CommandFailed as error:
+                    # An aborted build leaves its container mounted.
+                    self._buildah("rm", "-a")
+                    raise ClusterError(f"image {reference} cannot be built\n{error}") from error
+            return self.find(reference)
+
+    def find(self, tag: str) -> Image:
+        """A built image.
+
+        Raises:
+            ClusterError: there is none of that name.
+        """
+        reference = full_reference(tag)
+        try:
+            found = self._buildah("images", "-q", "--no-trunc", reference).split()
+        except CommandFailed as error:
+            raise ClusterError(f"there is no image {reference}: build it first") from error
+        return Image(reference=reference, image_id=found[0].removeprefix("sha256:"))
+
+    def archive(self, image: Image) -> Path:
+        """The image as a docker-archive; written once for each content."""
+        slug = image.reference.replace("/", "_").replace(":", "_")
+        path = self._folder / "archives" / f"{slug}@{image.image_id[:16]}.tar"
+        with lock_file(self._folder / ".lock", seconds=_LOCK_SECONDS):
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                for old in path.parent.glob(f"{slug}@*"):
+                    old.unlink()
+                temporary = path.with_suffix(".part")
+                self._buildah(
+                    *("push", "-q", image.image_id),
+                    f"docker-archive:{temporary}:{image.reference}",
+                    seconds=_BUILD_SECONDS,
+                )
+                temporary.replace(path)
+        return path
+
+    def node_images(self) -> tuple[Path, dict[str, str]]:
+        """The archive of the images that every node has, and their ids."""
+        path, index = self._folder / "node.tar", self._folder / "node.json"
+        with lock_file(self._folder / ".lock", seconds=_LOCK_SECONDS):
+            if not index.is_file():
+                ids = write_node_images(path, busybox=Path("/bin/busybox"))
+                index.write_text(json.dumps(ids))
+        ids = json.loads(index.read_text())
+        return path, ids
+
+    def _ensure_base(self) -> str:
+        """The local base image's reference; it is made on first use."""
+        reference = base_reference()
+        names = self._buildah("images", "--format", "{{.Name}}:{{.Tag}}").split()
+        if reference in names:
+            return reference
+        with self._reporter.step(f"made base image {reference}"):
+            layer, archive = self._folder / "base-layer.tar", self._folder / "base.tar"
+            try:
+                build_rootfs(layer, downloads=self._folder / "packages")
+                write_archive(
+                    archive,
+                    layer=layer,
+                    images={
+                        reference: ImageConfig(
+                            environment=(_PATH, "LANG=C.UTF-8"), command=("python3",)
+                        )
+                    },
+                )
+                self._buildah("pull", "-q", f"docker-archive:{archive}", seconds=_BUILD_SECONDS)
+            finally:
+                layer.unlink(missing_ok=True)
+                archive.unlink(missing_ok=True)
+        return reference
+
+    def _buildah(self, *argv: str | Path, seconds: float = 120) -> str:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        store = self._folder / "store"
+        return run(
+            [
+                *("buildah", "--root", store, "--runroot", self._folder / "runroot"),
+                *("--storage-driver", "overlay", *argv),
+            ],
+            seconds=seconds,
+        )
+
+
+def base_reference() -> str:
+    """The name of the base image made from this machine's Debian packages."""
+    plan = run(["apt-cache", "show", "--no-all-versions", "python3"])
+    version = next(line.split()[1] for line in plan.splitlines() if line.startswith("Version:"))
+    return f"localhost/python-base:{'.'.join(version.split('.')[:2])}"
