@@ -31,7 +31,9 @@ class PodFrame:
     token_audience: str | None = None
 
 
-def pod_body(frame: PodFrame, *, task: Task, index: int, rank: int, node: str = "") -> dict[str, Any]:
+def pod_body(
+    frame: PodFrame, *, task: Task, index: int, rank: int, node: str = ""
+) -> dict[str, Any]:
     """Return the pod of one replica.
 
     The user's template stays as it is but for: restartPolicy, hostname and subdomain; our labels
@@ -80,7 +82,6 @@ def pod_body(frame: PodFrame, *, task: Task, index: int, rank: int, node: str = 
                 names.ANNOTATION_TASK_RANK: str(index),
                 names.ANNOTATION_NODE: node,
             },
-            **{key: own[key] for key in ("finalizers",) if own.get(key)},
             "ownerReferences": [owner_reference(frame.job)],
         },
         "spec": body,

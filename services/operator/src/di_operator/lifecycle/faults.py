@@ -13,12 +13,27 @@ Everything else (conflicts, time-outs, 429, 5xx) is no fault of the job: the she
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from di_operator.lifecycle.decision import Decision
+from di_api.model import Phase
+
+from di_operator.lifecycle import conditions
+from di_operator.lifecycle.actions import Action
+from di_operator.lifecycle.backoff import pause
+from di_operator.lifecycle.decision import Decision, JobEvent
+from di_operator.lifecycle.deletion import (
+    delete_configmap,
+    delete_pod,
+    delete_service,
+    is_terminating,
+)
+from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.verdict import Verdict, conclude
+
+_NEXT_LOOK = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +59,10 @@ class CreateForbidden:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameTaken:
-    """An object of the wanted name exists under another owner; ``found`` is that object."""
+    """An object of the wanted name exists under another owner; ``found`` is that object.
+
+    ``kind`` is ``Pod``, ``Service`` or ``ConfigMap``.
+    """
 
     kind: str
     found: Mapping[str, Any]
@@ -52,13 +70,15 @@ class NameTaken:
 
 Fault: TypeAlias = TemplateRefused | QuotaExceeded | CreateForbidden | NameTaken
 
+_GRAVITY = (TemplateRefused, NameTaken, QuotaExceeded, CreateForbidden)
+
 
 def gravest(faults: Iterable[Fault]) -> Fault:
     """Return the fault that decides when a batch of creates met several. Raises ValueError if none.
 
     A refused template ends the job, a foreign object too, the other two make it wait.
     """
-    raise NotImplementedError
+    return min(faults, key=lambda fault: _GRAVITY.index(type(fault)))
 
 
 def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
@@ -67,4 +87,57 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
     The answer replaces the status and events of the decision whose action was refused; its own
     actions, if any, are executed in the same way.
     """
-    raise NotImplementedError
+    match fault:
+        case TemplateRefused():
+            verdict = Verdict(
+                phase=Phase.FAILED,
+                reason=conditions.REASON_INVALID_TEMPLATE,
+                message=fault.message,
+            )
+            return conclude(snapshot, verdict, now)
+        case QuotaExceeded():
+            return _wait(snapshot, conditions.REASON_QUOTA, fault.message, now)
+        case CreateForbidden():
+            return _wait(snapshot, conditions.REASON_FORBIDDEN, fault.message, now)
+        case NameTaken():
+            return _name_taken(snapshot, fault, now)
+
+
+def _wait(snapshot: Snapshot, reason: str, message: str, now: datetime) -> Decision:
+    """Let the job wait in Pending; every refusal is written, the next pause counts from it."""
+    verdict = Verdict(phase=Phase.PENDING, reason=reason, message=message, insist=True)
+    decision = conclude(snapshot, verdict, now)
+    status = snapshot.status
+    again = status.phase is Phase.PENDING and status.reason == reason
+    waited = (now - status.transitioned).total_seconds() if again and status.transitioned else 0.0
+    return replace(decision, requeue_after=pause(waited))
+
+
+def _name_taken(snapshot: Snapshot, fault: NameTaken, now: datetime) -> Decision:
+    if snapshot.is_own(fault.found):
+        return Decision(requeue_after=_NEXT_LOOK)  # it is ours after all, the watch will show it
+    name = fault.found["metadata"]["name"]
+    if snapshot.is_predecessor(fault.found):
+        # The watch has not shown it yet, or decide() would have waited for its end.
+        gone = is_terminating(fault.found)
+        return Decision(
+            actions=() if gone else (_delete(fault.kind, fault.found),), requeue_after=_NEXT_LOOK
+        )
+    message = f"{fault.kind} {name} exists and does not belong to this job"
+    verdict = Verdict(
+        phase=Phase.FAILED,
+        reason=conditions.REASON_NAME_CONFLICT,
+        message=message,
+        events=(JobEvent(type="Warning", reason="NameConflict", message=message),),
+    )
+    return conclude(snapshot, verdict, now)
+
+
+def _delete(kind: str, found: Mapping[str, Any]) -> Action:
+    match kind:
+        case "Service":
+            return delete_service(found)
+        case "ConfigMap":
+            return delete_configmap(found)
+        case _:
+            return delete_pod(Pod.read(found))

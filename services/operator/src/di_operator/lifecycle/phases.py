@@ -20,9 +20,7 @@ TRANSITIONS: Mapping[Phase | None, frozenset[Phase]] = {
     ),
     # Restarting and Rescheduling from Pending: a part of the pods runs (the rest waits for a
     # dependency or for quota), and one of them fails or is evicted.
-    Phase.PENDING: frozenset(
-        {Phase.STARTING, Phase.RESTARTING, Phase.RESCHEDULING, Phase.FAILED}
-    ),
+    Phase.PENDING: frozenset({Phase.STARTING, Phase.RESTARTING, Phase.RESCHEDULING, Phase.FAILED}),
     # No way from Starting straight to Succeeded: pods that were ready for a moment only are
     # reported as Running first, so that a watcher sees every phase that was passed.
     Phase.STARTING: frozenset(
@@ -31,12 +29,8 @@ TRANSITIONS: Mapping[Phase | None, frozenset[Phase]] = {
     Phase.RUNNING: frozenset(
         {Phase.PENDING, Phase.SUCCEEDED, Phase.RESTARTING, Phase.RESCHEDULING, Phase.FAILED}
     ),
-    Phase.RESTARTING: frozenset(
-        {Phase.PENDING, Phase.STARTING, Phase.RESCHEDULING, Phase.FAILED}
-    ),
-    Phase.RESCHEDULING: frozenset(
-        {Phase.PENDING, Phase.STARTING, Phase.RESTARTING, Phase.FAILED}
-    ),
+    Phase.RESTARTING: frozenset({Phase.PENDING, Phase.STARTING, Phase.RESCHEDULING, Phase.FAILED}),
+    Phase.RESCHEDULING: frozenset({Phase.PENDING, Phase.STARTING, Phase.RESTARTING, Phase.FAILED}),
     Phase.SUCCEEDED: frozenset(),
     Phase.FAILED: frozenset(),
 }

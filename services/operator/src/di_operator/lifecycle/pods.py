@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ _DISRUPTION_REASONS = frozenset({"UnexpectedAdmissionError", "NodeLost", "Evicte
 _OUT_OF = "OutOf"
 # Set by the control plane's taint manager when the pod's node has been unreachable for too long.
 _NODE_GONE = "DeletionByTaintManager"
+_RANK = re.compile("[0-9]{1,5}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,7 @@ def _is_disruption(reason: str) -> bool:
 
 
 def _rank(annotations: Mapping[str, Any]) -> int | None:
-    # Anybody may edit an annotation; a rank that is none reserves nothing.
+    # Anybody may edit an annotation. One that is no rank reserves nothing; neither does one with
+    # more digits than any job has pods, or a list indexed by it would eat the operator's memory.
     text = annotations.get(ANNOTATION_RANK)
-    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else None
+    return int(text) if isinstance(text, str) and _RANK.fullmatch(text) else None

@@ -38,6 +38,7 @@ class Verdict:
 
     ``message`` None keeps reason and message of the present phase. ``counted`` are the UIDs of
     pods whose end ``restarts`` and ``reschedules`` (added to the present counts) account for.
+    ``insist`` writes status and event also when they say the same as before: it happened again.
     """
 
     phase: Phase
@@ -49,6 +50,7 @@ class Verdict:
     actions: tuple[Action, ...] = ()
     events: tuple[JobEvent, ...] = ()
     requeue_after: float | None = None
+    insist: bool = False
 
 
 def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
@@ -66,7 +68,7 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
         message=_message(snapshot, verdict),
     )
     changed_phase = verdict.phase is not before.phase
-    if status == owned:
+    if status == owned and not verdict.insist:
         return Decision(
             actions=verdict.actions,
             events=verdict.events,
@@ -79,7 +81,12 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
             requeue_after=earliest(verdict.requeue_after, wait),
         )
     _stamp(status, now)
-    announced = changed_phase or news.reason != before.reason or verdict.restarts > 0
+    announced = (
+        changed_phase
+        or news.reason != before.reason
+        or verdict.restarts + verdict.reschedules > 0
+        or verdict.insist
+    )
     return Decision(
         actions=verdict.actions,
         status=status,
@@ -176,7 +183,8 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict) -> bool:
     """Whether the status tells more than new counts."""
     before = snapshot.status
     return (
-        verdict.phase is not before.phase
+        verdict.insist
+        or verdict.phase is not before.phase
         or _reason(snapshot, verdict) != before.reason
         or bool(verdict.restarts or verdict.reschedules)
         or bool(set(verdict.counted) - set(before.counted))

@@ -1,0 +1,35 @@
+"""Waiting before a refused create is tried again."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from di_api.model import Phase
+
+from di_operator.lifecycle.conditions import REASON_FORBIDDEN, REASON_QUOTA
+from di_operator.lifecycle.snapshot import Snapshot
+
+SHORTEST = 2.0
+LONGEST = 60.0
+"""Bounds of the pause in seconds."""
+
+
+def pause(waited: float) -> float:
+    """Return the next pause: as long again as the job has waited so far, within the bounds."""
+    return min(LONGEST, max(SHORTEST, waited))
+
+
+def until_retry(snapshot: Snapshot, now: datetime) -> float:
+    """Return the seconds for which a refused job must not create anything, 0 if it may.
+
+    The status tells it: when the job began to wait and when it was refused last.
+    """
+    status = snapshot.status
+    if status.phase is not Phase.PENDING or status.reason not in (REASON_QUOTA, REASON_FORBIDDEN):
+        return 0.0
+    if status.transitioned is None or status.updated is None:
+        return 0.0
+    wait = pause((status.updated - status.transitioned).total_seconds())
+    passed = (now - status.updated).total_seconds()
+    # A clock that was set back must not stretch the pause.
+    return wait - passed if 0 <= passed < wait else 0.0

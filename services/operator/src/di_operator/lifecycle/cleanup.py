@@ -1,0 +1,70 @@
+"""After the end: pods by cleanPodPolicy, the Service and the node lists always."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from di_api.model import CleanPodPolicy
+
+from di_operator.lifecycle.actions import Action
+from di_operator.lifecycle.decision import Decision, JobEvent
+from di_operator.lifecycle.deletion import (
+    delete_configmap,
+    delete_pod,
+    delete_service,
+    is_terminating,
+)
+from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.verdict import count_of
+
+
+def clean_up(snapshot: Snapshot) -> Decision:
+    """Delete what a finished job leaves; nothing once that is gone, so the job stays untouched.
+
+    This is a reconcile of its own, after the one that wrote the final phase: were pods deleted
+    first and the status lost, the job would start again.
+    """
+    policy = _policy(snapshot)
+    pods = [pod for pod in _own_pods(snapshot) if _goes(pod, policy)]
+    deletions: list[Action] = [delete_pod(pod) for pod in (*pods, *_namesakes(snapshot))]
+    services = (snapshot.service, *snapshot.old_services)
+    configmaps = (snapshot.configmap, *snapshot.old_configmaps)
+    deletions += [delete_service(s) for s in services if s and not is_terminating(s)]
+    deletions += [delete_configmap(c) for c in configmaps if c and not is_terminating(c)]
+    events = (
+        JobEvent(
+            type="Normal",
+            reason="PodsDeleted",
+            message=f"deleted {count_of(len(pods), 'pod')} (cleanPodPolicy {policy.value})",
+        ),
+    )
+    return Decision(actions=tuple(deletions), events=events if pods else ())
+
+
+def _own_pods(snapshot: Snapshot) -> Iterator[Pod]:
+    # Without a spec there are no slots, and every pod of the job is surplus.
+    yield from snapshot.surplus
+    yield from (pod for pod in snapshot.held.values() if not pod.terminating)
+
+
+def _namesakes(snapshot: Snapshot) -> Iterator[Pod]:
+    return (pod for pod in snapshot.predecessors if not pod.terminating)
+
+
+def _goes(pod: Pod, policy: CleanPodPolicy) -> bool:
+    match policy:
+        case CleanPodPolicy.ALL:
+            return True
+        case CleanPodPolicy.RUNNING:
+            return not pod.has_ended  # a pod whose containers ended keeps its logs
+        case CleanPodPolicy.NONE:
+            return False
+
+
+def _policy(snapshot: Snapshot) -> CleanPodPolicy:
+    # Read raw: an invalid spec is one of the ways to get here.
+    spec = snapshot.job.get("spec")
+    value = spec.get("cleanPodPolicy") if isinstance(spec, Mapping) else None
+    known = {policy.value for policy in CleanPodPolicy}
+    return CleanPodPolicy(value) if value in known else CleanPodPolicy.RUNNING
