@@ -1,1 +1,1 @@
-"""REST server of DIJobs: scaling, queries and profilings."""
+"""di-server: REST over DIJobs. Handlers call services, services call storage, storage the API."""

@@ -1,0 +1,76 @@
+"""Settings of the server, from the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, post_load, validate
+
+from di_server.services.gate import AuthMode
+
+_PREFIX: Final = "DI_SERVER_"
+
+
+class ConfigError(ValueError):
+    """A variable has a value that means nothing; the message has all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What may differ between two installations."""
+
+    binds: tuple[str, ...]
+    """`host:port` each; the same application on all."""
+    watch_namespace: str | None
+    """The only namespace served; None means all."""
+    auth: AuthMode
+    kubeconfig: str | None
+    threads: int
+    """Requests handled at once."""
+    rate: float
+    """Requests a second one job may send, for long."""
+    burst: int
+    """Requests one job may send at once."""
+    drain_seconds: float
+    """After SIGTERM: how long new connections are still taken. Endpoints of a Service change
+    some seconds after the pod was told to end, and until then clients still come."""
+
+
+def from_environment(environment: Mapping[str, str]) -> Config:
+    """Read the DI_SERVER_* variables and KUBECONFIG; an empty value counts as missing.
+
+    Raises:
+        ConfigError: a value means nothing.
+    """
+    given = {
+        key.removeprefix(_PREFIX).lower(): value for key, value in environment.items() if value
+    }
+    try:
+        config: Config = _Variables().load(given)
+    except ValidationError as error:
+        found = error.messages_dict
+        raise ConfigError(
+            "; ".join(f"{_PREFIX}{key.upper()}: {' '.join(found[key])}" for key in sorted(found))
+        ) from error
+    return config
+
+
+class _Variables(Schema):
+    class Meta:
+        unknown = EXCLUDE
+
+    binds = fields.String(load_default="0.0.0.0:8080,0.0.0.0:8081")
+    watch_namespace = fields.String(load_default=None)
+    auth = fields.Enum(AuthMode, by_value=True, load_default=AuthMode.OPTIONAL)
+    kubeconfig = fields.String(load_default=None)
+    threads = fields.Integer(load_default=32, validate=validate.Range(1, 1024))
+    rate = fields.Float(load_default=20.0, validate=validate.Range(0.1, 1e6))
+    burst = fields.Integer(load_default=40, validate=validate.Range(1, 1_000_000))
+    drain_seconds = fields.Float(load_default=5.0, validate=validate.Range(0, 300))
+
+    @post_load
+    def _frozen(self, values: dict[str, Any], **_: object) -> Config:
+        binds = tuple(bind.strip() for bind in values.pop("binds").split(","))
+        return Config(binds=binds, **values)

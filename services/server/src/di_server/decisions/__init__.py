@@ -1,0 +1,1 @@
+"""What the server decides, as pure functions: no request, client, clock or log in here."""

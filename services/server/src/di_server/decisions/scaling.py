@@ -1,0 +1,141 @@
+"""Scaling: from a job as it is and a request to one patch and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.defaults import with_defaults
+from di_api.model import Phase, TaskType
+from di_api.names import ANNOTATION_IDEMPOTENCY, MAX_LABEL, longest_job_name
+from di_server.decisions.ledger import Answer, Entry, Ledger, RetryKey
+from di_server.problems import NotNow, OutOfBounds
+
+MAX_REPLICAS: Final = 2**31 - 1
+"""The CRD's type of a replica count is int32."""
+_ANNOTATION_POINTER: Final = "/metadata/annotations/" + ANNOTATION_IDEMPOTENCY.replace("/", "~1")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Add `delta` replicas (fewer when negative) to a task; None means the default task."""
+
+    delta: int
+    task: str | None = None
+
+
+def change(replicas: int, task: str | None, *, sign: int) -> Change:
+    """What a body asks for; `sign` is 1 to add and -1 to remove.
+
+    Raises:
+        OutOfBounds: `replicas` is no count.
+    """
+    if not 1 <= replicas <= MAX_REPLICAS:
+        raise OutOfBounds(f"replicas must be between 1 and {MAX_REPLICAS}")
+    return Change(sign * replicas, task)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The request was answered before; nothing is to be written."""
+
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A JSON patch (RFC 6902) that fails with a conflict unless the job is as it was read."""
+
+    operations: Sequence[dict[str, Any]]
+    answer: Answer
+
+
+def plan(job: Mapping[str, Any], asked: Change, key: RetryKey | None) -> Replay | Write:
+    """Decide what a scaling request writes.
+
+    A key is looked up before anything else: a retry must get its first answer also when the job
+    has finished, or reached a bound, since.
+
+    Raises:
+        NotNow: the job is finished, suspended or being deleted, or the key was used otherwise.
+        OutOfBounds: unknown task, or a bound in the way.
+    """
+    metadata = job["metadata"]
+    annotations = metadata.get("annotations")
+    ledger = Ledger.parse((annotations or {}).get(ANNOTATION_IDEMPOTENCY))
+    known = ledger.find(key) if key else None
+    if known:
+        if known.retry_key != key:
+            raise NotNow("this Idempotency-Key was used for another request")
+        return Replay(known.answer)
+
+    check_active(job)
+    spec = with_defaults(job["spec"])
+    if spec["suspend"]:
+        raise NotNow("the job is suspended, resume it first")
+    tasks = spec.get("tasks") or []
+    index = _pick(tasks, asked.task)
+    replicas = _bounded(metadata["name"], tasks[index], asked.delta)
+    answer = Answer(tasks[index]["name"], replicas)
+    operations = [
+        # Setting the version that was read, rather than testing it: a failed test is a 422
+        # that reads like a bad request, a wrong version is a 409.
+        {
+            "op": "replace",
+            "path": "/metadata/resourceVersion",
+            "value": metadata["resourceVersion"],
+        },
+        {"op": "add", "path": f"/spec/tasks/{index}/replicas", "value": replicas},
+    ]
+    if key:
+        if not annotations:
+            operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
+        text = ledger.adding(Entry(key, answer)).dump()
+        operations.append({"op": "add", "path": _ANNOTATION_POINTER, "value": text})
+    return Write(operations, answer)
+
+
+def check_active(job: Mapping[str, Any]) -> None:
+    """Refuse a job that has ended or is going away.
+
+    Raises:
+        NotNow: saying which.
+    """
+    if job["metadata"].get("deletionTimestamp"):
+        raise NotNow("the job is being deleted")
+    phase = (job.get("status") or {}).get("phase")
+    if phase in [each.value for each in Phase if each.is_finished]:
+        raise NotNow(f"the job is finished ({phase})")
+
+
+def _pick(tasks: Sequence[Mapping[str, Any]], asked: str | None) -> int:
+    names = [str(task.get("name")) for task in tasks]
+    if asked is not None:
+        if asked not in names:
+            raise OutOfBounds(f"no such task; the tasks of this job are {', '.join(names)}")
+        return names.index(asked)
+    for index, task in enumerate(tasks):
+        if task["type"] == TaskType.COLLECTOR:
+            return index
+    if len(tasks) != 1:
+        raise OutOfBounds(f"task must be given, one of {', '.join(names) or 'none'}")
+    return 0
+
+
+def _bounded(job: str, task: Mapping[str, Any], delta: int) -> int:
+    name, now = task["name"], task["replicas"]
+    low, high = task.get("minReplicas"), task.get("maxReplicas")
+    least = 1 if low is None else max(low, 1)
+    most = MAX_REPLICAS if high is None else high
+    asked: int = now + delta
+    if not least <= asked <= most:
+        bound = "minReplicas" if asked < least and low is not None else "maxReplicas"
+        source = f" ({bound})" if (low if asked < least else high) is not None else ""
+        limit = f"at least {least}" if asked < least else f"at most {most}"
+        raise OutOfBounds(f"task {name} must have {limit} replicas{source}, has {now}")
+    if len(job) > longest_job_name([(name, asked)]):
+        raise OutOfBounds(
+            f"task {name} with {asked} replicas has pod names over {MAX_LABEL} characters"
+        )
+    return asked

@@ -1,0 +1,1 @@
+"""From HTTP to calls of services and back; nothing is decided here."""

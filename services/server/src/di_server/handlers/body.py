@@ -1,0 +1,71 @@
+"""Reading request bodies within bounds."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from flask import Request
+from marshmallow import EXCLUDE, Schema, ValidationError, fields
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from di_server.decisions import scaling
+from di_server.decisions.json_object import parse_object
+from di_server.problems import Malformed, SlowRequest, TooLarge
+
+MAX_BODY: Final = 64 * 1024
+"""Bytes; Flask reads no more than this, whatever Content-Length says or chunks bring."""
+
+
+def read_object(request: Request) -> dict[str, Any]:
+    """The body as a JSON object, whatever the Content-Type says.
+
+    Raises:
+        Malformed, TooLarge, SlowRequest: what is wrong with it.
+    """
+    try:
+        raw = request.get_data(cache=False)
+    except RequestEntityTooLarge as error:
+        raise TooLarge(f"the body must not be longer than {MAX_BODY} bytes") from error
+    except TimeoutError as error:
+        raise SlowRequest("the body did not arrive in time") from error
+    except HTTPException:
+        raise
+    except Exception as error:
+        # The HTTP server raises types of its own for broken chunks and for bodies cut short.
+        raise Malformed("the body cannot be read to its end") from error
+    return parse_object(raw)
+
+
+def read_change(body: dict[str, Any], *, sign: int) -> scaling.Change:
+    """The change a body of `.../replicas` asks for; unknown keys are ignored.
+
+    Raises:
+        Malformed, OutOfBounds: naming the field.
+    """
+    try:
+        values = _SCHEMA.load(body)
+    except ValidationError as error:
+        found = error.messages_dict
+        raise Malformed("; ".join(f"{key}: {' '.join(found[key])}" for key in found)) from error
+    return scaling.change(values["replicas"], values["task"], sign=sign)
+
+
+class _ScalingBody(Schema):
+    class Meta:
+        unknown = EXCLUDE
+
+    replicas = fields.Integer(
+        required=True,
+        strict=True,
+        error_messages=dict.fromkeys(
+            ("required", "null", "invalid", "too_large"), "must be a whole number"
+        ),
+    )
+    task = fields.String(
+        load_default=None,
+        allow_none=True,
+        error_messages={"invalid": "must be the name of a task"},
+    )
+
+
+_SCHEMA: Final = _ScalingBody()

@@ -1,0 +1,69 @@
+"""What the cluster and its monitoring ask."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import structlog
+from flask import Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from di_api.kube.errors import ApiError
+from di_server.deadline import Clock, Deadline
+from di_server.envelope import failure, success
+from di_server.storage.jobs import JobStore
+
+_PROBE_SECONDS: Final = 2.0
+_FRESH_SECONDS: Final = 1.0
+_log = structlog.get_logger()
+
+
+class Probes:
+    """Liveness, readiness and metrics; no caller needs to identify itself."""
+
+    def __init__(
+        self,
+        *,
+        jobs: JobStore,
+        registry: CollectorRegistry,
+        draining: threading.Event,
+        clock: Clock,
+    ) -> None:
+        self._jobs = jobs
+        self._registry = registry
+        self._draining = draining
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._asked_at: float | None = None
+        self._reachable = False
+
+    def healthz(self) -> Response:
+        """Alive: never depends on the API server, a restart would not bring that back."""
+        return success("ok", None)
+
+    def readyz(self) -> Response:
+        """Ready: not draining, and this replica reaches the API server."""
+        if self._draining.is_set():
+            return failure(503, "draining")
+        if not self._api_reachable():
+            return failure(503, "the API server is away")
+        return success("ok", None)
+
+    def metrics(self) -> Response:
+        """The registry as Prometheus reads it."""
+        return Response(generate_latest(self._registry), content_type=CONTENT_TYPE_LATEST)
+
+    def _api_reachable(self) -> bool:
+        # Anybody may ask, so an answer is kept for a moment and one thread asks at a time.
+        with self._lock:
+            now = self._clock()
+            if self._asked_at is None or now - self._asked_at >= _FRESH_SECONDS:
+                try:
+                    self._jobs.probe(Deadline.after(self._clock, _PROBE_SECONDS))
+                    self._reachable = True
+                except ApiError as error:
+                    _log.warning("API server unreachable", error=str(error))
+                    self._reachable = False
+                self._asked_at = self._clock()
+            return self._reachable

@@ -1,0 +1,124 @@
+"""Composition root of di-server."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # ships no types
+
+from di_api.kube.config import ConfigError as KubeConfigError
+from di_api.kube.config import KubeConfig, load_config
+from di_api.kube.sync import SyncKubeClient
+from di_server import config, logs
+from di_server.app import create_app
+from di_server.config import Config, ConfigError
+from di_server.deadline import REQUEST_SECONDS, Clock
+from di_server.handlers.jobs import JobHandlers
+from di_server.handlers.probes import Probes
+from di_server.metrics import Metrics
+from di_server.services.gate import Gate
+from di_server.services.jobs import JobService
+from di_server.services.limiter import Limiter
+from di_server.services.optimism import Optimism
+from di_server.storage.jobs import JobStore
+from di_server.storage.kube import Kube
+from di_server.storage.pods import PodStore
+from di_server.storage.reviews import ReviewStore
+from di_server.worker import READ_SECONDS, DrainingWorker
+
+_KEEPALIVE_SECONDS: Final = 75
+
+
+def main() -> None:
+    """Run the server until SIGTERM; exits with 2 when the settings make no sense."""
+    try:
+        settings = config.from_environment(os.environ)
+        kube_config = load_config(settings.kubeconfig, clock=time.monotonic)
+    except (ConfigError, KubeConfigError) as error:
+        sys.exit(f"di-server: {error}")
+    logs.configure()
+    Server(settings=settings, kube_config=kube_config).run()
+
+
+def build_app(
+    *,
+    settings: Config,
+    kube: Kube,
+    draining: threading.Event,
+    clock: Clock,
+    sleep: Callable[[float], None],
+    rng: Random,
+) -> Flask:
+    """Put the parts of one process together."""
+    metrics = Metrics()
+    jobs = JobStore(kube=kube, namespace=settings.watch_namespace)
+    pods = PodStore(kube=kube)
+    gate = Gate(mode=settings.auth, reviews=ReviewStore(kube=kube), pods=pods, clock=clock)
+    optimism = Optimism(rng=rng, sleep=sleep, on_conflict=metrics.conflicts.inc)
+    handlers = JobHandlers(
+        service=JobService(jobs=jobs, pods=pods, optimism=optimism),
+        gate=gate,
+        limiter=Limiter(rate=settings.rate, burst=settings.burst, clock=clock),
+        clock=clock,
+    )
+    probes = Probes(jobs=jobs, registry=metrics.registry, draining=draining, clock=clock)
+    return create_app(handlers=handlers, probes=probes, metrics=metrics, clock=clock)
+
+
+class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
+    """gunicorn with one worker process of threads; more of them are more pods."""
+
+    def __init__(self, *, settings: Config, kube_config: KubeConfig) -> None:
+        self._settings = settings
+        self._kube_config = kube_config
+        self.draining = threading.Event()
+        self.drain_seconds = settings.drain_seconds
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Settings of gunicorn; called by its constructor."""
+        values: dict[str, Any] = {
+            "bind": list(self._settings.binds),
+            "worker_class": DrainingWorker,
+            # One process, so that limits and locks of a job are in one place; the work is
+            # waiting for the API server, which threads do well.
+            "workers": 1,
+            "threads": self._settings.threads,
+            "worker_connections": 1000,
+            "keepalive": _KEEPALIVE_SECONDS,
+            "graceful_timeout": int(self.drain_seconds + READ_SECONDS + REQUEST_SECONDS) + 2,
+            "limit_request_line": 4094,
+            "limit_request_fields": 40,
+            "limit_request_field_size": 8190,
+            # Nothing in front of the server is believed about who the caller is.
+            "forwarded_allow_ips": "",
+            # The worker's heartbeat; /dev/shm is writable on a read-only root file system.
+            "worker_tmp_dir": "/dev/shm",
+            "logconfig_dict": logs.gunicorn_settings(),
+            "proc_name": "di-server",
+            "control_socket_disable": True,
+        }
+        for key, value in values.items():
+            self.cfg.set(key, value)
+
+    def load(self) -> Flask:
+        """The application; called in the worker, for connections do not survive a fork."""
+        return build_app(
+            settings=self._settings,
+            kube=SyncKubeClient(config=self._kube_config),
+            draining=self.draining,
+            clock=time.monotonic,
+            sleep=time.sleep,
+            rng=Random(),
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""Counters of the server; one registry a process, made at its start."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+
+
+class Metrics:
+    """`di_server_*`; labels come from the table of operations, never from a request."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "di_server_requests",
+            "Requests answered, by operation and HTTP status.",
+            ["operation", "code"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "di_server_request_seconds",
+            "Time from the request line to the answer.",
+            ["operation"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.conflicts = Counter(
+            "di_server_conflicts",
+            "Writes repeated because the job had changed since it was read.",
+            registry=self.registry,
+        )

@@ -1,0 +1,121 @@
+"""The OpenAPI document, made from the table of operations."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Any, Final
+
+from di_api.names import MAX_LABEL
+from di_server.operations import OPERATIONS, PREFIX, Operation
+
+_LABEL: Final = {
+    "type": "string",
+    "maxLength": MAX_LABEL,
+    "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+}
+_ID: Final = {
+    "type": "string",
+    "description": "<namespace>.<name> or <namespace>.<name>.<generation>",
+    "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[0-9]{1,19})?$",
+}
+_FORMS: Final = (
+    ("/{id}", "", ("id",)),
+    ("/job/{id}", "OfJob", ("id",)),
+    ("/{namespace}/{name}", "ByName", ("namespace", "name")),
+    ("/job/{namespace}/{name}", "OfJobByName", ("namespace", "name")),
+)
+"""Every way to name a job in a path: template, suffix of the operation ids, parameters."""
+_REFUSALS: Final = {
+    400: "The id, a header or the body is malformed; the message has the rule.",
+    401: "No token, or one that does not hold.",
+    403: "This caller may not do this to this job.",
+    404: "No such job.",
+    405: "The path knows other methods.",
+    408: "The body did not arrive in time.",
+    413: "The body is longer than 64 KiB.",
+    429: "The job sends too many requests; see Retry-After.",
+    431: "The headers are longer than 16 KiB.",
+    503: "The API server is away; see Retry-After.",
+}
+_WRITE_REFUSALS: Final = {
+    409: "The job is finished, suspended or being deleted, or the key stands for another request.",
+    422: "Past a bound the message names.",
+}
+
+
+def document() -> dict[str, Any]:
+    """The whole document, OpenAPI 3.1."""
+    paths: dict[str, Any] = {}
+    for operation in OPERATIONS:
+        for template, suffix, names in _FORMS:
+            path = paths.setdefault(f"{PREFIX}{template}/{operation.resource}", {})
+            path["parameters"] = [{"$ref": f"#/components/parameters/{name}"} for name in names]
+            path[operation.method.lower()] = _operation(operation, suffix)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "di-server",
+            "version": importlib.metadata.version("di-server"),
+            "description": "Scaling, addresses and profilings of DIJobs.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "security": [{}, {"token": []}],
+        "paths": paths,
+        "components": {
+            "parameters": {
+                "id": _parameter("id", _ID),
+                "namespace": _parameter("namespace", _LABEL),
+                "name": _parameter("name", _LABEL),
+                "idempotencyKey": {
+                    "name": "Idempotency-Key",
+                    "in": "header",
+                    "description": "The same key and body again get the first answer.",
+                    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+                },
+            },
+            "responses": {"Refused": _answer("The request is refused.", 1, {"type": "null"})},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(operation: Operation, suffix: str) -> dict[str, Any]:
+    writes = operation.body is not None
+    refusals = sorted({**_REFUSALS, **(_WRITE_REFUSALS if writes else {})}.items())
+    result: dict[str, Any] = {
+        "operationId": f"{operation.name}{suffix}",
+        "summary": operation.summary,
+        "responses": {
+            "200": _answer("Done.", 0, operation.data),
+            **{
+                str(status): {"$ref": "#/components/responses/Refused", "description": text}
+                for status, text in refusals
+            },
+        },
+    }
+    if writes:
+        result["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": operation.body}},
+        }
+    if operation.resource == "replicas" and writes:
+        result["parameters"] = [{"$ref": "#/components/parameters/idempotencyKey"}]
+    return result
+
+
+def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _answer(description: str, code: int, data: Any) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "required": ["success", "code", "message", "data"],
+        "properties": {
+            "success": {"const": code == 0},
+            "code": {"const": code},
+            "message": {"type": "string"},
+            "data": data,
+        },
+    }
+    return {"description": description, "content": {"application/json": {"schema": schema}}}

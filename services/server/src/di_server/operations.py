@@ -1,0 +1,95 @@
+"""The REST operations: the only home of their paths, methods and shapes.
+
+The application makes its routes and OpenAPI its document from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.names import VERSION
+
+PREFIX: Final = f"/{VERSION}"
+Shape = Mapping[str, Any]
+"""A JSON schema, as OpenAPI 3.1 takes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method on one resource of a job."""
+
+    name: str
+    method: str
+    resource: str
+    verb: str
+    """RBAC verb people need on `dijobs/scale`."""
+    summary: str
+    message: str
+    """Of the answer when it succeeds."""
+    body: Shape | None
+    data: Shape
+
+
+_SCALING_BODY: Final[Shape] = {
+    "type": "object",
+    "required": ["replicas"],
+    "properties": {
+        "replicas": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+        "task": {
+            "type": ["string", "null"],
+            "description": "Default: the collector task, or the only task of the job.",
+        },
+    },
+}
+_SCALING_DATA: Final[Shape] = {
+    "type": "object",
+    "required": ["task", "replicas"],
+    "properties": {
+        "task": {"type": "string"},
+        "replicas": {"type": "integer", "description": "The value set by this request."},
+    },
+}
+
+LIST_REPLICAS: Final = Operation(
+    name="listReplicas",
+    method="GET",
+    resource="replicas",
+    verb="get",
+    summary="List ip:port of every replica by rank; an empty string where nothing listens yet.",
+    message="successfully get replicas",
+    body=None,
+    data={"type": "array", "items": {"type": "string"}},
+)
+ADD_REPLICAS: Final = Operation(
+    name="addReplicas",
+    method="POST",
+    resource="replicas",
+    verb="update",
+    summary="Add replicas to a task.",
+    message="successfully create replicas",
+    body=_SCALING_BODY,
+    data=_SCALING_DATA,
+)
+REMOVE_REPLICAS: Final = Operation(
+    name="removeReplicas",
+    method="DELETE",
+    resource="replicas",
+    verb="update",
+    summary="Remove replicas from a task.",
+    message="successfully delete replicas",
+    body=_SCALING_BODY,
+    data=_SCALING_DATA,
+)
+REPORT_PROFILINGS: Final = Operation(
+    name="reportProfilings",
+    method="POST",
+    resource="profilings",
+    verb="update",
+    summary="Merge an object into status.profilings (RFC 7396: null removes a key).",
+    message="successfully report profilings",
+    body={"type": "object", "description": 'The profilings, or {"data": the profilings}.'},
+    data={"type": "null"},
+)
+OPERATIONS: Final = (LIST_REPLICAS, ADD_REPLICAS, REMOVE_REPLICAS, REPORT_PROFILINGS)

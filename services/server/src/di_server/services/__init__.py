@@ -1,0 +1,1 @@
+"""What a request does: reads through storage, a pure decision, at most one write."""

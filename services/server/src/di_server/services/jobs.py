@@ -1,0 +1,59 @@
+"""What can be done to a job: list its replicas, scale it, report profilings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from di_server.deadline import Deadline
+from di_server.decisions import profilings, scaling
+from di_server.decisions.addresses import addresses
+from di_server.decisions.ledger import Answer, RetryKey
+from di_server.services.gate import Grant
+from di_server.services.optimism import Optimism
+from di_server.storage.jobs import JobStore
+from di_server.storage.kube import Object
+from di_server.storage.pods import PodStore
+
+
+class JobService:
+    """Each method raises a Problem, or an error of the API client."""
+
+    def __init__(self, *, jobs: JobStore, pods: PodStore, optimism: Optimism) -> None:
+        self._jobs = jobs
+        self._pods = pods
+        self._optimism = optimism
+
+    def replicas(self, grant: Grant, deadline: Deadline) -> list[str]:
+        """`ip:port` by rank."""
+        job = self._read(grant, deadline)
+        return addresses(job, self._pods.of_job(grant.ref, deadline))
+
+    def scale(
+        self, grant: Grant, change: scaling.Change, key: RetryKey | None, deadline: Deadline
+    ) -> Answer:
+        """Change a replica count exactly once; the answer is the value it was set to."""
+
+        def attempt() -> Answer:
+            match scaling.plan(self._read(grant, deadline), change, key):
+                case scaling.Replay(answer):
+                    return answer
+                case scaling.Write(operations, answer):
+                    self._jobs.patch_spec(grant.ref, operations, deadline)
+                    return answer
+
+        return self._optimism.run(grant.ref, attempt, deadline)
+
+    def report(self, grant: Grant, reported: Mapping[str, Any], deadline: Deadline) -> None:
+        """Merge profilings into the job's status."""
+
+        def attempt() -> None:
+            patch = profilings.plan(self._read(grant, deadline), reported)
+            self._jobs.patch_status(grant.ref, patch, deadline)
+
+        self._optimism.run(grant.ref, attempt, deadline)
+
+    def _read(self, grant: Grant, deadline: Deadline) -> Object:
+        job = self._jobs.get(grant.ref, deadline)
+        grant.check(job)
+        return job

@@ -1,0 +1,66 @@
+"""Read, decide, write under the version that was read; again when somebody was faster."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Final, TypeVar
+
+from di_api.kube.errors import Conflict
+from di_server.deadline import Deadline
+from di_server.decisions.job_id import JobRef
+from di_server.problems import Busy
+
+ATTEMPTS: Final = 10
+_STRIPES: Final = 64
+_FIRST_PAUSE: Final = 0.01
+_LONGEST_PAUSE: Final = 0.5
+
+T = TypeVar("T")
+
+
+class Optimism:
+    """Repeats a read-decide-write until it meets no conflict, within bounds.
+
+    Requests for one job queue up here rather than at the API server, where every one of them
+    would cost a conflict; between servers, and against the operator, versions decide.
+    """
+
+    def __init__(
+        self, *, rng: Random, sleep: Callable[[float], None], on_conflict: Callable[[], None]
+    ) -> None:
+        self._rng = rng
+        self._sleep = sleep
+        self._on_conflict = on_conflict
+        # Stripes, as a lock a job would have to be forgotten again some day; two jobs on one
+        # stripe only wait for each other.
+        self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
+
+    def run(self, ref: JobRef, attempt: Callable[[], T], deadline: Deadline) -> T:
+        """Call `attempt`, which reads the job itself, until it raises no Conflict.
+
+        Raises:
+            Busy: the deadline or the last attempt has passed.
+        """
+        with self._turn(ref, deadline):
+            for count in range(ATTEMPTS):
+                try:
+                    return attempt()
+                except Conflict:
+                    self._on_conflict()
+                pause = min(_FIRST_PAUSE * 2**count, _LONGEST_PAUSE)
+                # Full jitter: equal pauses would make the same writers meet again.
+                self._sleep(min(self._rng.uniform(0, pause), deadline.remaining()))
+        raise Busy("the job is being changed by others, try again", retry_after=1)
+
+    @contextmanager
+    def _turn(self, ref: JobRef, deadline: Deadline) -> Iterator[None]:
+        lock = self._locks[hash(ref) % _STRIPES]
+        if not lock.acquire(timeout=deadline.remaining()):
+            raise Busy("too many requests for this job at once, try again", retry_after=1)
+        try:
+            yield
+        finally:
+            lock.release()

@@ -1,0 +1,70 @@
+"""DIJobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from di_api.kube.resources import DIJOBS
+from di_api.names import SERVER_NAME
+from di_server.deadline import Deadline
+from di_server.decisions.job_id import JobRef
+from di_server.problems import NoSuchJob
+from di_server.storage.kube import Kube, Object
+
+_JSON_PATCH: Final = "application/json-patch+json"
+_MERGE_PATCH: Final = "application/merge-patch+json"
+
+
+class JobStore:
+    """Reads and patches jobs; errors are the API client's, but for jobs out of sight."""
+
+    def __init__(self, *, kube: Kube, namespace: str | None) -> None:
+        """`namespace` is the only one served; None means all."""
+        self._kube = kube
+        self._namespace = namespace
+
+    def get(self, ref: JobRef, deadline: Deadline) -> Object:
+        """The job as etcd has it now.
+
+        Raises:
+            NoSuchJob: its namespace is not served.
+        """
+        if self._namespace not in (None, ref.namespace):
+            raise NoSuchJob(f"no such job: {ref.id}")
+        return self._kube.get(DIJOBS, ref.name, ref.namespace, timeout=deadline.for_call())
+
+    def patch_spec(self, ref: JobRef, operations: Sequence[Object], deadline: Deadline) -> Object:
+        """Apply RFC 6902 operations; Conflict when they set a version that is no longer so."""
+        return self._kube.patch(
+            DIJOBS,
+            ref.name,
+            operations,
+            ref.namespace,
+            content_type=_JSON_PATCH,
+            field_manager=SERVER_NAME,
+            timeout=deadline.for_call(),
+        )
+
+    def patch_status(self, ref: JobRef, patch: Object, deadline: Deadline) -> Object:
+        """Apply an RFC 7396 patch to the status, which leaves the fields of others alone."""
+        return self._kube.patch(
+            DIJOBS,
+            ref.name,
+            patch,
+            ref.namespace,
+            content_type=_MERGE_PATCH,
+            subresource="status",
+            field_manager=SERVER_NAME,
+            timeout=deadline.for_call(),
+        )
+
+    def probe(self, deadline: Deadline) -> None:
+        """Ask for as little as possible, to see whether the API server answers at all."""
+        self._kube.list(
+            DIJOBS,
+            self._namespace,
+            # No job has this name (names are no longer than 63), so nothing is sent back.
+            field_selector=f"metadata.name={'x' * 64}",
+            timeout=deadline.for_call(),
+        )

@@ -1,0 +1,43 @@
+"""What storage asks of the API client; `SyncKubeClient` has it, and so do the fakes of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from di_api.kube.resources import Resource
+
+Object = dict[str, Any]
+
+
+class Kube(Protocol):
+    """The four calls the server makes; each raises one of `di_api.kube.errors`."""
+
+    def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, timeout: float | None
+    ) -> Object: ...
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout: float | None,
+    ) -> tuple[list[Object], str]: ...
+
+    def create(self, resource: Resource, body: Object, *, timeout: float | None) -> Object: ...
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Object | Sequence[Object],
+        namespace: str | None = None,
+        *,
+        content_type: str,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        timeout: float | None,
+    ) -> Object: ...
