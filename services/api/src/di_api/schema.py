@@ -35,10 +35,10 @@ _LABEL: Final = (
     "with a letter or digit at both ends"
 )
 _UNKNOWN: Final = "unknown field"
-_REQUIRED: Final = {"required": "is required", "null": "is required"}
-_NULL_ITEM: Final = {"null": "must be an object"}
-_LIST: Final = {"invalid": "must be a list"}
-_OBJECT: Final = {"type": "must be an object", "unknown": _UNKNOWN}
+_REQUIRED: Final[dict[str, Any]] = {"required": "is required", "null": "is required"}
+_NULL_ITEM: Final[dict[str, Any]] = {"null": "must be an object"}
+_LIST: Final[dict[str, Any]] = {"invalid": "must be a list"}
+_OBJECT: Final[dict[str, Any]] = {"type": "must be an object", "unknown": _UNKNOWN}
 
 Check = Callable[[object], None]
 
