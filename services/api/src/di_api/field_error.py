@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 # Longer texts are cut in messages: an answer of the API server must not echo megabytes.
 _SHOWN = 80
 # difflib is quadratic in the length of the word; no field of ours is nearly as long as this.
@@ -19,6 +21,7 @@ _LARGEST_SHOWN_BITS = 128
 class Absent:
     """Stands for the value of a field that is not there; None is a JSON value."""
 
+    @override
     def __repr__(self) -> str:
         return "ABSENT"
 
@@ -38,6 +41,7 @@ class FieldError:
     value: object
     message: str
 
+    @override
     def __str__(self) -> str:
         if isinstance(self.value, Absent):
             return f"{self.path}: {self.message}"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 WIDTH: Final = 100
 # YAML 1.1 reads these as booleans or null when they stand unquoted.
-_NOT_TEXT: Final = frozenset("y n yes no on off true false null".split())
+_NOT_TEXT: Final = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"])
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9/_-]*")
 
 
