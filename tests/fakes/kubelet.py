@@ -1,0 +1,337 @@
+"""A node without containers: pods bound to it run, become ready and end as annotations tell.
+
+Tests of controllers need pods that live and die on cue, hundreds a second; a real kubelet starts
+a few. Everything the API server decides (binding, grace periods, status rules) stays real.
+
+| annotation on the pod | meaning |
+|---|---|
+| fake/ready-after | seconds from Running to Ready (default 0) |
+| fake/run-for | seconds from Running to the end (default: never ends) |
+| fake/exit-code | exit code of every container at the end (default 0) |
+| fake/reason | reason in the containers' terminated state (default Completed or Error) |
+| fake/stop-after | seconds a deleted pod takes to stop, at most its grace period (default 0) |
+
+As a process of its own: `python -m tests.fakes.kubelet [KUBECONFIG]`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import secrets
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from di_api.kube.cache import DELETED, WatchCache
+from di_api.kube.client import KubeClient
+from di_api.kube.config import load_config
+from di_api.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Throttled, Unavailable
+from di_api.kube.resources import LEASES, NODES, PODS, Resource
+from di_api.kube.wire import Object
+
+READY_AFTER = "fake/ready-after"
+RUN_FOR = "fake/run-for"
+EXIT_CODE = "fake/exit-code"
+REASON = "fake/reason"
+STOP_AFTER = "fake/stop-after"
+
+_LEASE_NAMESPACE = "kube-node-lease"
+# Controllers mark the pods of a node unready when its lease is older than some 10 s.
+_HEARTBEAT = 2.0
+
+
+class FakeKubelet:
+    """One fake node; use it as an async context manager.
+
+    Args:
+        client: an open client; give it to nobody else when the load is measured.
+        namespace: whose pods to run; None means all.
+        node: name of the node; a fresh one by default.
+    """
+
+    def __init__(
+        self, client: KubeClient, *, namespace: str | None = None, node: str | None = None
+    ) -> None:
+        self._client = client
+        self.node = node or f"fake-{secrets.token_hex(3)}"
+        self.cache = WatchCache(
+            client,
+            PODS,
+            namespace=namespace,
+            trim=_trim,
+            clock=time.monotonic,
+            rng=random.Random(),
+        )
+        self.cache.subscribe(self._on_event)
+        self._lives: dict[str, asyncio.Task[None]] = {}
+        self._leaving: set[str] = set()
+        self._daemons: list[asyncio.Task[None]] = []
+        self._addresses = itertools.count(1)
+
+    async def __aenter__(self) -> Self:
+        await self._register()
+        self._daemons = [
+            asyncio.create_task(self.cache.run()),
+            asyncio.create_task(self._beat()),
+        ]
+        await self.cache.synced.wait()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        tasks = [*self._daemons, *self._lives.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(NotFound):
+            await self._client.delete(NODES, self.node)
+
+    async def finish(
+        self, namespace: str, name: str, exit_code: int = 0, reason: str | None = None
+    ) -> None:
+        """End a running pod now, whatever its annotations say."""
+        pod = await self._client.get(PODS, name, namespace)
+        life = self._lives.pop(pod["metadata"]["uid"], None)
+        if life is not None:
+            life.cancel()
+        await self._write_status(pod, _ended(pod, exit_code, reason))
+
+    def _on_event(self, kind: str, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        if kind == DELETED:
+            self._leaving.discard(uid)
+            life = self._lives.pop(uid, None)
+            if life is not None:
+                life.cancel()
+        elif pod["metadata"].get("deletionTimestamp"):
+            if uid not in self._leaving and self._is_ours(pod):
+                self._leaving.add(uid)
+                self._begin(uid, self._leave(pod))
+        elif uid not in self._lives and _phase(pod) in ("Pending", "Running"):
+            self._begin(uid, self._live(pod))
+
+    def _is_ours(self, pod: Object) -> bool:
+        return bool(pod["spec"].get("nodeName") == self.node)
+
+    def _begin(self, uid: str, story: Any) -> None:
+        earlier = self._lives.get(uid)
+        if earlier is not None:
+            earlier.cancel()
+        self._lives[uid] = asyncio.create_task(story)
+
+    async def _live(self, pod: Object) -> None:
+        """From Pending to the end; a pod met half-way goes on from there."""
+        if not pod["spec"].get("nodeName"):
+            await self._bind(pod)
+        elif not self._is_ours(pod):
+            return
+        if _phase(pod) == "Pending":
+            delay = _seconds(pod, READY_AFTER) or 0.0
+            address = self._next_address()
+            await self._write_status(pod, _running(pod, address, ready=delay == 0))
+            if delay:
+                await asyncio.sleep(delay)
+                await self._write_status(pod, _running(pod, address, ready=True))
+        run_for = _seconds(pod, RUN_FOR)
+        if run_for is not None:
+            await asyncio.sleep(run_for)
+            notes = _annotations(pod)
+            ended = _ended(pod, int(notes.get(EXIT_CODE, "0")), notes.get(REASON))
+            await self._write_status(pod, ended)
+
+    async def _leave(self, pod: Object) -> None:
+        """A deleted pod: its containers stop, then the object goes."""
+        metadata = pod["metadata"]
+        grace = metadata.get("deletionGracePeriodSeconds") or 0
+        await asyncio.sleep(min(_seconds(pod, STOP_AFTER) or 0.0, grace))
+        await _persist(
+            lambda: self._client.delete(
+                PODS,
+                metadata["name"],
+                metadata["namespace"],
+                uid=metadata["uid"],
+                grace_period_seconds=0,
+            )
+        )
+
+    async def _bind(self, pod: Object) -> None:
+        """Bind the pod ourselves: a scheduler limits its own rate. It may still be faster."""
+        metadata = pod["metadata"]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": self.node},
+        }
+        binding = Resource(
+            group="", version="v1", plural=f"pods/{metadata['name']}/binding", kind="Binding"
+        )
+        await _persist(lambda: self._client.create(binding, body, metadata["namespace"]))
+
+    async def _write_status(self, pod: Object, status: Object) -> None:
+        metadata = pod["metadata"]
+        # The uid makes the patch fail on a later pod of the same name.
+        patch = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        await _persist(
+            lambda: self._client.patch(
+                PODS, metadata["name"], patch, metadata["namespace"], subresource="status"
+            )
+        )
+
+    def _next_address(self) -> str:
+        number = next(self._addresses)
+        return f"10.245.{number // 250 % 250}.{number % 250 + 1}"
+
+    async def _register(self) -> None:
+        room = {"cpu": "100k", "memory": "100Ti", "pods": "100k", "ephemeral-storage": "100Ti"}
+        now = _now()
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "KubeletReady",
+            "message": "fake",
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+        }
+        node = {
+            "metadata": {"name": self.node, "labels": {"kubernetes.io/hostname": self.node}},
+            "status": {
+                "capacity": room,
+                "allocatable": room,
+                "conditions": [ready],
+                "addresses": [{"type": "InternalIP", "address": "10.245.255.1"}],
+            },
+        }
+        with suppress(AlreadyExists):
+            await self._client.create(NODES, node)
+        lease = {
+            "metadata": {"name": self.node, "namespace": _LEASE_NAMESPACE},
+            "spec": {"holderIdentity": self.node, "leaseDurationSeconds": 10}
+            | {"renewTime": _now_micro()},
+        }
+        with suppress(AlreadyExists):
+            await self._client.create(LEASES, lease)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(_HEARTBEAT)
+            renewal = {"spec": {"renewTime": _now_micro()}}
+            with suppress(ApiError):
+                await self._client.patch(LEASES, self.node, renewal, _LEASE_NAMESPACE)
+
+
+async def _persist(write: Callable[[], Awaitable[Object]]) -> None:
+    """Write until the server has it; a pod that is gone or changed hands needs it no more."""
+    while True:
+        try:
+            await write()
+        except (NotFound, Conflict):
+            return
+        except (Unavailable, Throttled) as error:
+            await asyncio.sleep(error.retry_after or 0.2)
+        else:
+            return
+
+
+def _trim(pod: Object) -> Object:
+    pod["metadata"].pop("managedFields", None)
+    return pod
+
+
+def _phase(pod: Object) -> str:
+    phase: str = pod.get("status", {}).get("phase", "Pending")
+    return phase
+
+
+def _annotations(pod: Object) -> dict[str, str]:
+    return pod["metadata"].get("annotations") or {}
+
+
+def _seconds(pod: Object, annotation: str) -> float | None:
+    text = _annotations(pod).get(annotation)
+    return None if text is None else float(text.removesuffix("s"))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _now_micro() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _conditions(*, ready: bool, reason: str | None = None) -> list[Object]:
+    now = _now()
+    states = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
+    return [
+        {"type": kind, "status": str(state), "lastTransitionTime": now}
+        | ({"reason": reason} if reason and not state else {})
+        for kind, state in states.items()
+    ]
+
+
+def _containers(pod: Object, state: Object, *, ready: bool) -> list[Object]:
+    return [
+        {
+            "name": container["name"],
+            "image": container.get("image", ""),
+            "imageID": "",
+            "ready": ready,
+            "started": ready,
+            "restartCount": 0,
+            "state": state,
+        }
+        for container in pod["spec"]["containers"]
+    ]
+
+
+def _running(pod: Object, address: str, *, ready: bool) -> Object:
+    now = _now()
+    return {
+        "phase": "Running",
+        "startTime": now,
+        "hostIP": "10.245.255.1",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": _conditions(ready=ready, reason="ContainersNotReady"),
+        "containerStatuses": _containers(pod, {"running": {"startedAt": now}}, ready=ready),
+    }
+
+
+def _ended(pod: Object, exit_code: int, reason: str | None) -> Object:
+    now = _now()
+    ended = {
+        "exitCode": exit_code,
+        "reason": reason or ("Completed" if exit_code == 0 else "Error"),
+        "startedAt": now,
+        "finishedAt": now,
+    }
+    return {
+        "phase": "Failed" if exit_code else "Succeeded",
+        "conditions": _conditions(ready=False, reason="PodFailed" if exit_code else "PodCompleted"),
+        "containerStatuses": _containers(pod, {"terminated": ended}, ready=False),
+    }
+
+
+async def _serve(kubeconfig: str | None) -> None:
+    async with (
+        KubeClient(config=load_config(kubeconfig)) as client,
+        FakeKubelet(client, node="fake-node"),
+    ):
+        print("fake kubelet runs", flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(sys.argv[1] if len(sys.argv) > 1 else None))

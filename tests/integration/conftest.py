@@ -1,0 +1,150 @@
+"""A real API server for the whole test session, and a fresh namespace for each test.
+
+`CLUSTER=current` takes the current kubeconfig's cluster instead of making one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+import yaml
+
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig, load_config
+from di_api.kube.errors import ApiError, NotFound
+from di_api.kube.resources import CRDS, NAMESPACES, SERVICE_ACCOUNTS
+from di_api.kube.wire import APPLY_PATCH
+from di_cluster.cluster import Cluster
+from di_cluster.settings import Settings
+from tests.waiting import wait_until_async
+
+ROOT = Path(__file__).resolve().parents[2]
+CRD_FILE = ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml"
+
+
+class ApiServer(Protocol):
+    """What tests may use of the cluster, whoever made it."""
+
+    @property
+    def kubeconfig(self) -> Path: ...
+
+    @property
+    def host_address(self) -> str:
+        """This machine's address as the API server sees it; webhooks are served on it."""
+
+    def binary(self, program: str) -> Path: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentCluster:
+    """The cluster of the current kubeconfig."""
+
+    kubeconfig: Path
+    host_address: str
+
+    def binary(self, program: str) -> Path:
+        return Cluster().binary(program)
+
+
+@pytest.fixture(scope="session")
+def api_server() -> Iterator[ApiServer]:
+    """kube-apiserver, etcd and the controllers; no node runs anything."""
+    settings = Settings.from_environment(os.environ)
+    if settings.cluster == "current":
+        yield CurrentCluster(kubeconfig=settings.kubeconfig, host_address=settings.host_address)
+        return
+    # A name of our own: test sessions run side by side.
+    cluster = Cluster(f"test-{secrets.token_hex(3)}", profile="control-plane")
+    try:
+        cluster.up()
+        yield cluster
+    finally:
+        cluster.down(purge=True)
+
+
+@pytest.fixture(scope="session")
+def kube_config(api_server: ApiServer) -> KubeConfig:
+    """The administrator's access to the API server."""
+    return load_config(str(api_server.kubeconfig))
+
+
+@pytest.fixture(scope="session")
+def crd(kube_config: KubeConfig) -> str:
+    """The DIJob CRD, installed and served; the fixture's value is its name."""
+    body = yaml.safe_load(CRD_FILE.read_text())
+    asyncio.run(_install_crd(kube_config, body))
+    name: str = body["metadata"]["name"]
+    return name
+
+
+@pytest.fixture
+def namespace(kube_config: KubeConfig) -> Iterator[str]:
+    """A fresh namespace that pods can be created in."""
+    name = f"test-{secrets.token_hex(5)}"
+    asyncio.run(_create_namespace(kube_config, name))
+    yield name
+    asyncio.run(_delete_namespace(kube_config, name))
+
+
+@asynccontextmanager
+async def _client(config: KubeConfig) -> AsyncIterator[KubeClient]:
+    async with KubeClient(config=config) as client:
+        yield client
+
+
+async def _install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
+    name = body["metadata"]["name"]
+    async with _client(config) as client:
+        await client.patch(
+            CRDS, name, body, content_type=APPLY_PATCH, field_manager="tests", force=True
+        )
+
+        async def is_served() -> bool:
+            found = await client.get(CRDS, name)
+            conditions = found.get("status", {}).get("conditions", [])
+            return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+        await wait_until_async(is_served, 20, what="the CRD to be Established")
+        version = next(v["name"] for v in body["spec"]["versions"] if v["served"])
+        path = f"/apis/{body['spec']['group']}/{version}/{body['spec']['names']['plural']}"
+
+        async def answers() -> bool:
+            # Established is written a moment before the path is served.
+            try:
+                await client.raw(path)
+            except NotFound:
+                return False
+            return True
+
+        await wait_until_async(answers, 20, what=f"{path} to be served")
+
+
+async def _create_namespace(config: KubeConfig, name: str) -> None:
+    async with _client(config) as client:
+        await client.create(NAMESPACES, {"metadata": {"name": name}})
+
+        async def has_account() -> bool:
+            # ServiceAccount admission refuses pods until the controller has made "default".
+            try:
+                await client.get(SERVICE_ACCOUNTS, "default", name)
+            except NotFound:
+                return False
+            return True
+
+        await wait_until_async(has_account, 30, what=f"the default account of {name}")
+
+
+async def _delete_namespace(config: KubeConfig, name: str) -> None:
+    async with _client(config) as client:
+        try:
+            await client.delete(NAMESPACES, name)
+        except ApiError as error:
+            raise AssertionError(f"namespace {name} could not be deleted: {error}") from error

@@ -1,0 +1,83 @@
+"""Waiting for a state with a deadline, never for a fixed time."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, overload
+
+T = TypeVar("T")
+
+
+def wait_until(
+    predicate: Callable[[], T], deadline: float = 10.0, *, what: str = "", every: float = 0.02
+) -> T:
+    """Ask `predicate` until its answer is true, and return that answer.
+
+    Args:
+        predicate: raised exceptions are not caught; AssertionError means "not yet".
+        deadline: seconds from now.
+        what: the state waited for, in words; default the predicate's name.
+        every: seconds between two questions.
+
+    Raises:
+        AssertionError: the deadline passed; says what was waited for and the last answer.
+    """
+    end = time.monotonic() + deadline
+    while True:
+        answer: object
+        try:
+            answer = found = predicate()
+            if found:
+                return found
+        except AssertionError as error:
+            answer = error
+        if time.monotonic() >= end:
+            raise AssertionError(_complaint(predicate, deadline, what, answer))
+        time.sleep(every)
+
+
+@overload
+async def wait_until_async(
+    predicate: Callable[[], Awaitable[T]],
+    deadline: float = ...,
+    *,
+    what: str = ...,
+    every: float = ...,
+) -> T: ...
+
+
+@overload
+async def wait_until_async(
+    predicate: Callable[[], T], deadline: float = ..., *, what: str = ..., every: float = ...
+) -> T: ...
+
+
+async def wait_until_async(
+    predicate: Callable[[], object],
+    deadline: float = 10.0,
+    *,
+    what: str = "",
+    every: float = 0.02,
+) -> object:
+    """`wait_until` for coroutines; the predicate may be a plain or an async function."""
+    end = time.monotonic() + deadline
+    while True:
+        answer: object
+        try:
+            asked = predicate()
+            answer = await asked if inspect.isawaitable(asked) else asked
+            if answer:
+                return answer
+        except AssertionError as error:
+            answer = error
+        if time.monotonic() >= end:
+            raise AssertionError(_complaint(predicate, deadline, what, answer))
+        await asyncio.sleep(every)
+
+
+def _complaint(predicate: object, deadline: float, what: str, answer: object) -> str:
+    state = what or getattr(predicate, "__qualname__", repr(predicate))
+    return f"waited {deadline:g} s for {state}; the last answer was {answer!r}"
