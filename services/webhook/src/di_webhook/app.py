@@ -43,7 +43,7 @@ def create_app(
     def answer(webhook: str, decide: Callable[[bytes], Answer]) -> Response:
         start = monotonic()
         try:
-            decision = decide(request.get_data(cache=False))
+            decision = decide(_read_body(max_body_bytes))
         except RequestEntityTooLarge:
             decision = admission.too_large(max_body_bytes)
         metrics.admissions.labels(webhook, decision.outcome.value).inc()
@@ -75,6 +75,14 @@ def create_app(
         return _json(503, {"message": "the webhook failed to decide"})
 
     return app
+
+
+def _read_body(limit: int) -> bytes:
+    body = request.get_data(cache=False)
+    # A body of unknown length (chunked) is cut at the limit without a word.
+    if request.content_length is None and len(body) >= limit:
+        raise RequestEntityTooLarge
+    return body
 
 
 def _report(log: FilteringBoundLogger, webhook: str, decision: Answer) -> None:

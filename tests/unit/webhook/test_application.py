@@ -1,0 +1,164 @@
+"""Routes, limits, metrics and log lines of the Flask application."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import Any
+
+import pytest
+import structlog
+from flask.testing import FlaskClient
+from structlog.testing import CapturingLogger
+
+from di_webhook import admission
+from di_webhook.app import create_app
+from di_webhook.metrics import Metrics
+from di_webhook.probes import create_probe_app
+from tests.unit.webhook.reviews import UID, job, review
+
+LIMIT = 64 * 1024
+
+
+class Service:
+    """The application with everything it was given."""
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.metrics = Metrics()
+        self.lines = CapturingLogger()
+        ticks = count()
+        log: Any = structlog.wrap_logger(
+            self.lines, processors=[], wrapper_class=structlog.make_filtering_bound_logger(20)
+        )
+        self.client: FlaskClient = create_app(
+            metrics=self.metrics,
+            log=log,
+            is_ready=lambda: self.ready,
+            monotonic=lambda: float(next(ticks)),
+            max_body_bytes=LIMIT,
+        ).test_client()
+
+    def count(self, webhook: str, outcome: str) -> float:
+        labels = {"webhook": webhook, "outcome": outcome}
+        value = self.metrics.registry.get_sample_value("di_webhook_admissions_total", labels)
+        return value or 0.0
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_a_review_is_answered_and_counted(service: Service, path: str) -> None:
+    answer = service.client.post(path, data=review(job()), content_type="application/json")
+    assert answer.status_code == 200
+    assert answer.get_json()["response"] == {"uid": UID, "allowed": True}
+    assert service.count(path[1:], "allowed") == 1
+
+
+def test_the_content_type_does_not_matter(service: Service) -> None:
+    answer = service.client.post("/validate", data=review(job()), content_type="text/plain")
+    assert answer.status_code == 200
+
+
+def test_a_refusal_is_logged_with_its_reason_and_an_approval_is_not(service: Service) -> None:
+    service.client.post("/validate", data=review(job()))
+    assert service.lines.calls == []
+    service.client.post("/validate", data=review(job(tasks=[])))
+    (line,) = service.lines.calls
+    assert line.kwargs["outcome"] == "denied"
+    assert line.kwargs["uid"] == UID
+    assert "spec.tasks" in line.kwargs["message"]
+
+
+def test_a_body_over_the_limit_is_refused_before_it_is_read(service: Service) -> None:
+    stream = Stream(limit=0)
+    answer = service.client.post(
+        "/validate", environ_overrides={"wsgi.input": stream, "CONTENT_LENGTH": str(LIMIT + 1)}
+    )
+    assert answer.status_code == 413
+    assert str(LIMIT) in answer.get_json()["message"]
+    assert service.count("validate", "malformed") == 1
+
+
+def test_a_chunked_body_over_the_limit_is_refused(service: Service) -> None:
+    answer = service.client.post(
+        "/validate",
+        environ_overrides={
+            "wsgi.input": Stream(limit=2 * LIMIT),
+            "wsgi.input_terminated": True,
+            "HTTP_TRANSFER_ENCODING": "chunked",
+        },
+    )
+    assert answer.status_code == 413
+
+
+class Stream:
+    """A body that never ends; fails the test once more than `limit` bytes of it are read."""
+
+    def __init__(self, *, limit: int) -> None:
+        self._left = limit
+
+    def read(self, size: int = -1) -> bytes:
+        assert size >= 0, "the body is read without a bound"
+        self._left -= size
+        assert self._left >= 0, "more of the body is read than is needed"
+        return b" " * size
+
+
+def test_a_malformed_review_is_400(service: Service) -> None:
+    answer = service.client.post("/validate", data=b"not json")
+    assert answer.status_code == 400
+    assert "not JSON" in answer.get_json()["message"]
+    assert service.count("validate", "malformed") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("GET", "/validate", 405), ("POST", "/elsewhere", 404)]
+)
+def test_wrong_methods_and_paths_are_answered_in_json(
+    service: Service, method: str, path: str, status: int
+) -> None:
+    answer = service.client.open(path, method=method)
+    assert answer.status_code == status
+    assert answer.get_json()["message"]
+    if status == 405:
+        assert "POST" in answer.headers["Allow"]
+
+
+def test_a_defect_in_a_rule_leaves_the_decision_to_the_failure_policy(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_body: bytes) -> admission.Answer:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(admission, "validate_job", broken)
+    answer = service.client.post("/validate", data=review(job()))
+    assert answer.status_code == 503
+    assert "secret detail" not in answer.get_data(as_text=True)
+    assert service.metrics.registry.get_sample_value("di_webhook_faults_total") == 1
+    (line,) = service.lines.calls
+    assert "ZeroDivisionError" in line.kwargs["error"]
+
+
+def test_readiness_follows_the_certificate_and_liveness_does_not(service: Service) -> None:
+    assert service.client.get("/readyz").status_code == 200
+    service.ready = False
+    assert service.client.get("/readyz").status_code == 503
+    assert service.client.get("/healthz").status_code == 200
+
+
+def test_metrics_are_exposed(service: Service) -> None:
+    service.client.post("/validate", data=review(job()))
+    text = service.client.get("/metrics").get_data(as_text=True)
+    assert 'di_webhook_admissions_total{outcome="allowed",webhook="validate"} 1.0' in text
+    assert "di_webhook_admission_seconds_bucket" in text
+
+
+def test_the_port_without_tls_serves_probes_only() -> None:
+    client = create_probe_app(metrics=Metrics(), is_ready=lambda: True).test_client()
+    for path in ("/healthz", "/readyz", "/metrics"):
+        assert client.get(path).status_code == 200
+    assert client.post("/validate", data=json.dumps({})).status_code == 404

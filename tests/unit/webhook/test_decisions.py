@@ -1,0 +1,121 @@
+"""What the webhook allows, changes and refuses."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from di_api.validation import validate_job
+from di_webhook.admission import MAX_ERRORS_SHOWN, Answer, Outcome, mutate, validate
+from tests.unit.webhook.reviews import UID, job, review
+
+
+def response(answer: Answer) -> dict[str, Any]:
+    assert answer.status == 200
+    assert answer.body["apiVersion"] == "admission.k8s.io/v1"
+    assert answer.body["kind"] == "AdmissionReview"
+    inner: dict[str, Any] = answer.body["response"]
+    assert inner["uid"] == UID
+    return inner
+
+
+def test_a_valid_job_is_allowed() -> None:
+    assert response(validate(review(job()))) == {"uid": UID, "allowed": True}
+
+
+def test_all_errors_come_at_once_with_their_paths() -> None:
+    bad = job(priority="urgent", backoffLimit=-1)
+    bad["spec"]["tasks"][0]["replicas"] = 0
+    answer = validate(review(bad))
+    status = response(answer)["status"]
+    assert answer.outcome is Outcome.DENIED
+    assert (status["code"], status["reason"]) == (422, "Invalid")
+    paths = {cause["field"] for cause in status["details"]["causes"]}
+    assert {"spec.priority", "spec.backoffLimit", "spec.tasks[0].replicas"} <= paths
+    for path in paths:
+        assert path in status["message"]
+
+
+def test_a_cause_does_not_repeat_the_path_of_its_field() -> None:
+    causes = response(validate(review(job(tasks=[]))))["status"]["details"]["causes"]
+    assert causes
+    for cause in causes:
+        assert not cause["message"].startswith(cause["field"])
+
+
+def test_a_job_with_very_many_errors_gets_a_bounded_answer() -> None:
+    bad = job(tasks=[{"type": "none", "name": "", "replicas": 0, "template": {}}] * 2000)
+    assert len(validate_job(bad)) > MAX_ERRORS_SHOWN
+    status = response(validate(review(bad)))["status"]
+    assert len(status["details"]["causes"]) == MAX_ERRORS_SHOWN
+    assert "more" in status["message"].split("; ")[-1]
+    assert len(json.dumps(status)) < 64 * 1024
+
+
+def test_missing_defaults_come_as_a_json_patch() -> None:
+    bare = job()
+    del bare["spec"]["priority"], bare["spec"]["tasks"][0]["name"]
+    inner = response(mutate(review(bare)))
+    assert inner["allowed"] is True
+    assert inner["patchType"] == "JSONPatch"
+    patch = json.loads(base64.b64decode(inner["patch"]))
+    assert {"op": "add", "path": "/spec/priority", "value": "normal"} in patch
+    assert {"op": "add", "path": "/spec/tasks/0/name", "value": "learner"} in patch
+
+
+def test_a_complete_job_gets_no_patch() -> None:
+    assert response(mutate(review(job()))) == {"uid": UID, "allowed": True}
+
+
+def test_an_update_may_scale() -> None:
+    new = job()
+    new["spec"]["tasks"][0]["replicas"] = 1
+    new["spec"]["backoffLimit"] = 5
+    assert response(validate(review(new, old=job(), operation="UPDATE")))["allowed"] is True
+
+
+def test_an_update_may_not_change_the_template_of_a_living_job() -> None:
+    new = job()
+    new["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["image"] = "other"
+    status = response(validate(review(new, old=job(), operation="UPDATE")))["status"]
+    assert "spec.tasks[0].template" in status["message"]
+
+
+@pytest.mark.parametrize("decide", [mutate, validate])
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(review(None, old=job(replicas=0), operation="DELETE"), id="a delete"),
+        pytest.param(review({}, operation="CONNECT"), id="a connect"),
+        pytest.param(review({}, operation="UPDATE", subResource="status"), id="a status write"),
+    ],
+)
+def test_what_the_rules_do_not_cover_is_never_hindered(decide: Any, body: bytes) -> None:
+    assert response(decide(body)) == {"uid": UID, "allowed": True}
+
+
+@pytest.mark.parametrize("decide", [mutate, validate])
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(
+            review({}, kind={"group": "", "version": "v1", "kind": "Pod"}), id="another kind"
+        ),
+        pytest.param(review(None), id="no object"),
+        pytest.param(review([1]), id="an object that is a list"),
+    ],
+)
+def test_what_cannot_be_judged_is_denied_with_a_code(decide: Any, body: bytes) -> None:
+    inner = response(decide(body))
+    assert inner["allowed"] is False
+    assert inner["status"]["code"] == 400
+    assert inner["status"]["message"]
+
+
+def test_an_update_without_the_old_object_is_denied() -> None:
+    inner = response(validate(review(job(), operation="UPDATE")))
+    assert inner["allowed"] is False
+    assert "oldObject" in inner["status"]["message"]
