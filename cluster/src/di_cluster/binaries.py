@@ -163,9 +163,11 @@ class Binaries:
         Raises:
             ClusterError: one cannot be built.
         """
-        for program in self.missing(programs):
-            if self._find(program) is None:  # an earlier one may have brought it along
+        for program in programs:
+            if self._find(program) is None:
                 self._build(component_of(program))
+                if self._find(program) is None:
+                    raise ClusterError(f"{program} was built but is not in {self.folder}")
 
     def _find(self, program: str) -> Path | None:
         if program in self._found:

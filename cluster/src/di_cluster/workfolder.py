@@ -152,7 +152,8 @@ class Registry:
         """
         with self._locked():
             known = self.registration(name)
-            active, stopped = set(), set()
+            active: set[int] = set()
+            stopped: set[int] = set()
             for other_name in self.names():
                 other = self.registration(other_name)
                 if other_name != name and other is not None:
