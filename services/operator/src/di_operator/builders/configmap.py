@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from di_api import names
-
 from di_operator.builders.metadata import object_metadata
 from di_operator.builders.nodes import NodeLists
 

@@ -8,11 +8,15 @@ from typing import Any
 
 from di_api import names
 from di_api.model import Task
-
 from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.nodes import NodeLists
-from di_operator.builders.token import ENV_TOKEN_FILE, TOKEN_DIR, TOKEN_FILE
-from di_operator.builders.token import token_mount, token_volume
+from di_operator.builders.token import (
+    ENV_TOKEN_FILE,
+    TOKEN_DIR,
+    TOKEN_FILE,
+    token_mount,
+    token_volume,
+)
 
 Object = Mapping[str, Any]
 

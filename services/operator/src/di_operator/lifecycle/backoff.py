@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from di_api.model import Phase
-
 from di_operator.lifecycle.conditions import REASON_FORBIDDEN, REASON_QUOTA
 from di_operator.lifecycle.snapshot import Snapshot
 

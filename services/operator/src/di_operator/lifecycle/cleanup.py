@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from di_api.model import CleanPodPolicy
-
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.deletion import (

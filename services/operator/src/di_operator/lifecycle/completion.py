@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from di_api.model import Phase
-
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 from di_api.model import Phase
-
 from di_operator.lifecycle.timestamps import format_time
 
 SUSPENDED = "Suspended"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from di_api.names import NODES_FILE_THRESHOLD
-
 from di_operator.builders.configmap import configmap_body
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pod import PodFrame, pod_body

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from di_api.model import Phase
-
 from di_operator.lifecycle.conditions import REASON_DEADLINE
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of

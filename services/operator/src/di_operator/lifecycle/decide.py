@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from di_api.model import Phase
-
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.cleanup import clean_up

@@ -18,7 +18,6 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from di_api.model import Phase
-
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.backoff import pause

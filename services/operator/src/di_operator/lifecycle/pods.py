@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from di_api.names import ANNOTATION_RANK
-
 from di_operator.lifecycle.timestamps import parse_time
 
 # The kubelet or the control plane ended the pod for reasons of the cluster, not of the program.

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, count
 
 from di_api.names import NODE_HOLE, pod_fqdn
-
 from di_operator.builders.nodes import NodeLists
 from di_operator.lifecycle.snapshot import Snapshot
 

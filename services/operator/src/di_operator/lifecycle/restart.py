@@ -8,7 +8,6 @@ two loses nothing and counts nothing twice.
 from __future__ import annotations
 
 from di_api.model import Phase
-
 from di_operator.lifecycle.pods import failure_text, first_failed
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from di_api.model import Phase
-
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of, desired

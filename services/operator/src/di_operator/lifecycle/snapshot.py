@@ -9,7 +9,6 @@ from typing import Any
 from di_api.field_error import FieldError, InvalidSpec
 from di_api.model import JobSpec, Task
 from di_api.names import GROUP, KIND, pod_name
-
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.specs import SpecReader, read_spec
 from di_operator.lifecycle.status import Status

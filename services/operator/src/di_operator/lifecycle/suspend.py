@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from di_api.model import Phase
-
 from di_operator.lifecycle.conditions import REASON_SUSPENDED
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import delete_pod

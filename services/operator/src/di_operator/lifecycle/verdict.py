@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from di_api.model import Phase
-
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.conditions import phase_reason
