@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from di_operator.config import Address, Config, ConfigError, load_config
 
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 import pytest
+
 from di_api.kube.errors import Throttled
 from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.queue import Backoff, KeyQueue
-
 from tests.unit.operator import virtual_time
 
 KEY = JobKey("default", "a")

@@ -6,8 +6,8 @@ import asyncio
 from random import Random
 
 import pytest
-from di_operator.queue import Backoff, KeyQueue, QueueClosed
 
+from di_operator.queue import Backoff, KeyQueue, QueueClosed
 from tests.unit.operator import virtual_time
 
 

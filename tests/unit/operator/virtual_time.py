@@ -8,6 +8,8 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 T = TypeVar("T")
 
 
@@ -18,6 +20,7 @@ class _JumpingSelector(selectors.SelectSelector):
         super().__init__()
         self.time = 0.0
 
+    @override
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             raise RuntimeError("every task waits for something that no timer will bring")
@@ -30,6 +33,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
 
+    @override
     def time(self) -> float:
         return self._jumping.time
 

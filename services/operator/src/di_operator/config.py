@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from di_api.names import DEFAULT_SERVICE_DOMAIN, OPERATOR_NAME, server_url
 from marshmallow import Schema, ValidationError, fields, validate
+from typing_extensions import override
+
+from di_api.names import DEFAULT_SERVICE_DOMAIN, OPERATOR_NAME, server_url
 
 
 class ConfigError(Exception):
@@ -49,6 +51,7 @@ class Config:
 
 
 class _AddressField(fields.Field[Address]):
+    @override
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> Address:
         host, colon, port = str(value).rpartition(":")
         if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
@@ -144,9 +147,7 @@ _SETTINGS: tuple[tuple[str, fields.Field[Any], str], ...] = (
     ),
     (
         "DI_OPERATOR_LOG_LEVEL",
-        fields.String(
-            load_default="info", attribute="log_level", validate=validate.OneOf(_LEVELS)
-        ),
+        fields.String(load_default="info", attribute="log_level", validate=validate.OneOf(_LEVELS)),
         f"one of {', '.join(_LEVELS)}",
     ),
     (
@@ -177,9 +178,10 @@ def load_config(
     try:
         values = schema.load(wanted)
     except ValidationError as error:
+        messages = error.messages_dict
         problems = "; ".join(
-            f"{name}={wanted.get(name, '')!r}: {' '.join(texts)}"
-            for name, texts in sorted(error.normalized_messages().items())
+            f"{name}={wanted.get(name, '')!r}: {' '.join(messages[name])}"
+            for name in sorted(messages)
         )
         raise ConfigError(problems) from error
     values["identity"] = values["identity"] or random_identity()

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
 import structlog
-from di_api.kube.errors import ApiError
 
+from di_api.kube.errors import ApiError
 from di_operator.queue import Backoff, KeyQueue, QueueClosed
 
 log = structlog.get_logger(__name__)

@@ -14,10 +14,10 @@ from random import Random
 from typing import Any
 
 import structlog
+
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from di_api.kube.resources import LEASES
-
 from di_operator.clock import Clock
 from di_operator.controller import NotLeading
 

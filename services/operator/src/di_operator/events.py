@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeAlias
 
 import structlog
+
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, NotFound, Throttled, Unavailable
 from di_api.kube.resources import EVENTS
-
 from di_operator.builders.event import event_body
 from di_operator.clock import Clock
 from di_operator.lifecycle.decision import JobEvent

@@ -11,7 +11,6 @@ from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
-
 from di_operator.lifecycle.actions import (
     Action,
     CreateConfigMap,
@@ -43,12 +42,12 @@ class Outdated(Exception):
 class Writes(Protocol):
     """Where the answer of each write is put, so that the next decision knows of it."""
 
-    def observe(self, resource: Resource, body: Mapping[str, Any]) -> None:
+    def observe(self, resource: Resource, body: dict[str, Any]) -> None:
         """Take in an object as the API server returned it."""
         ...
 
-    def forget(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
-        """Take in that the object is gone."""
+    def forget(self, uid: str) -> None:
+        """Take in that the object of that UID is gone."""
         ...
 
 
@@ -136,25 +135,27 @@ class Executor:
         return fault
 
     async def _act(self, action: Action) -> Fault | None:
+        fault: Fault | None = None
         match action:
             case CreateService(body=body):
-                return await self._create(SERVICES, body)
+                fault = await self._create(SERVICES, body)
             case CreateConfigMap(body=body):
-                return await self._create(CONFIGMAPS, body)
+                fault = await self._create(CONFIGMAPS, body)
             case CreatePod(body=body):
-                return await self._create(PODS, body)
+                fault = await self._create(PODS, body)
             case ReplaceConfigMap(body=body):
-                return await self._replace(CONFIGMAPS, body)
+                fault = await self._replace(CONFIGMAPS, body)
             case DeletePod():
-                return await self._delete(PODS, action, action.grace_period_seconds)
+                await self._delete(PODS, action, action.grace_period_seconds)
             case DeleteService():
-                return await self._delete(SERVICES, action)
+                await self._delete(SERVICES, action)
             case DeleteConfigMap():
-                return await self._delete(CONFIGMAPS, action)
+                await self._delete(CONFIGMAPS, action)
             case DeleteJob():
-                return await self._delete(DIJOBS, action)
+                await self._delete(DIJOBS, action)
             case _:
                 assert_never(action)
+        return fault
 
     async def _create(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
         namespace = str(body["metadata"]["namespace"])
@@ -196,7 +197,9 @@ class Executor:
             replaced = await self._client.replace(
                 resource, metadata["name"], dict(body), metadata["namespace"]
             )
-        except (Conflict, NotFound) as error:
+        except NotFound as error:
+            raise Outdated(str(error)) from error
+        except Conflict as error:
             await self._look(resource, metadata["namespace"], metadata["name"])
             raise Outdated(str(error)) from error
         except Invalid as error:
@@ -220,25 +223,26 @@ class Executor:
                 grace_period_seconds=grace_period_seconds,
             )
         except NotFound:
-            self._writes.forget(resource, action.namespace, action.name, action.uid)
+            self._writes.forget(action.uid)
         except Conflict as error:
             now = await self._look(resource, action.namespace, action.name)
-            if now is None or now["metadata"]["uid"] != action.uid:
-                return  # what was to be deleted is gone; another object has its name
-            raise Outdated(str(error)) from error
+            if now is not None and now["metadata"]["uid"] == action.uid:
+                raise Outdated(str(error)) from error
+            # What was to be deleted is gone; nothing or another object has its name.
+            self._writes.forget(action.uid)
         else:
             if left.get("metadata", {}).get("deletionTimestamp"):
                 self._writes.observe(resource, left)
             else:
-                self._writes.forget(resource, action.namespace, action.name, action.uid)
+                self._writes.forget(action.uid)
 
     async def _look(self, resource: Resource, namespace: str, name: str) -> dict[str, Any] | None:
         """Read one object anew and put it where the next decision finds it."""
         try:
             found = await self._client.get(resource, name, namespace)
         except NotFound:
-            self._writes.forget(resource, namespace, name, "")
             return None
+        # Read before the object is given away: the cache drops what it does not need.
         self._writes.observe(resource, found)
         return found
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from di_api.kube.cache import WatchCache
 
 # Labels are bounded: results, action kinds, reasons from our own constants. Never a job's name.
 RECONCILE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -48,6 +53,8 @@ class Metrics:
             ["type", "result"],
             registry=self.registry,
         )
+        self._caches = _Caches()
+        self.registry.register(self._caches)
         self._anomalies = Counter(
             "di_operator_anomalies",
             "Warning events decided, by reason.",
@@ -84,17 +91,22 @@ class Metrics:
         """Register the gauge of jobs by phase, counted over `read()` at each scrape."""
         self.registry.register(_JobsByPhase(read))
 
+    def cache(self, plural: str, cache: WatchCache) -> None:
+        """Expose the counters of a watch cache at each scrape."""
+        self._caches.watched[plural] = cache
+
     def render(self) -> bytes:
         """Return the text exposition of all metrics."""
         return generate_latest(self.registry)
 
 
-class _JobsByPhase:
+class _JobsByPhase(Collector):
     """Counts at scrape time: a running tally would drift with every missed event."""
 
     def __init__(self, read: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
         self._read = read
 
+    @override
     def collect(self) -> Iterable[Metric]:
         tally = Tally(
             str((job.get("status") or {}).get("phase") or "Pending") for job in self._read()
@@ -104,5 +116,31 @@ class _JobsByPhase:
             family.add_metric([phase], number)
         yield family
 
-    def describe(self) -> Iterable[Metric]:
-        return []
+
+class _Caches(Collector):
+    """Reads the counters the watch caches keep themselves."""
+
+    def __init__(self) -> None:
+        self.watched: dict[str, WatchCache] = {}
+
+    @override
+    def collect(self) -> Iterable[Metric]:
+        objects = GaugeMetricFamily(
+            "di_operator_cache_objects", "Objects in a cache.", labels=["plural"]
+        )
+        away = GaugeMetricFamily(
+            "di_operator_cache_away_seconds",
+            "Time since the API server last answered a watch; 0 while it is open.",
+            labels=["plural"],
+        )
+        happenings = CounterMetricFamily(
+            "di_operator_cache_happenings",
+            "What a cache went through, by kind.",
+            labels=["plural", "kind"],
+        )
+        for plural, cache in self.watched.items():
+            objects.add_metric([plural], len(cache))
+            away.add_metric([plural], cache.away)
+            for field in fields(cache.stats):
+                happenings.add_metric([plural, field.name], getattr(cache.stats, field.name))
+        return [objects, away, happenings]

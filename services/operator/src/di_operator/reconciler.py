@@ -7,18 +7,19 @@ from random import Random
 from typing import Any, Protocol
 
 import structlog
+
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import Conflict, NotFound
 from di_api.kube.resources import DIJOBS
-
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
 from di_operator.executor import Executor, Outdated
 from di_operator.executor import Writes as ExecutorWrites
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.decision import Decision, JobEvent, Settings
+from di_operator.lifecycle.decision import JobEvent, Settings
 from di_operator.lifecycle.faults import gravest, on_error
 from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.specs import SpecReader
 from di_operator.status import StatusWriter
 
 log = structlog.get_logger(__name__)
@@ -61,6 +62,7 @@ class Reconciler:
         executor: Executor,
         status: StatusWriter,
         emit: Callable[[Mapping[str, Any], JobEvent], None],
+        read_spec: SpecReader,
         settings: Settings,
         clock: Clock,
         rng: Random,
@@ -70,6 +72,7 @@ class Reconciler:
         self._executor = executor
         self._status = status
         self._emit = emit
+        self._read_spec = read_spec
         self._settings = settings
         self._clock = clock
         self._rng = rng
@@ -86,11 +89,11 @@ class Reconciler:
             if job is None:
                 return None
             try:
-                return await self._step(key, job)
+                return await self._step(job, key)
             except NotFound as error:
                 if error.kind != DIJOBS.kind:
                     raise
-                self._world.forget(DIJOBS, key.namespace, key.name, job["metadata"]["uid"])
+                self._world.forget(job["metadata"]["uid"])
                 return None
             except Outdated as error:
                 if attempt == ATTEMPTS:
@@ -98,38 +101,41 @@ class Reconciler:
                     return self._rng.uniform(RETRY_PAUSE, 10 * RETRY_PAUSE)
             except Conflict:
                 # Our read is behind, and the watch may be slow: read this one job now.
-                await self._refresh(key)
+                await self._refresh(key, job["metadata"]["uid"])
                 if attempt == ATTEMPTS:
                     raise
             await self._clock.sleep(self._rng.uniform(0.0, RETRY_PAUSE))
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _step(self, key: JobKey, job: dict[str, Any]) -> float | None:
+    async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
         snapshot = Snapshot.build(
             job,
             self._world.pods(key),
             self._world.services(key),
             self._world.configmaps(key),
+            read=self._read_spec,
         )
         decision = decide(snapshot, self._clock.now(), self._settings)
         faults = await self._executor.run(decision.actions)
+        acted = bool(decision.actions) and not faults
         if faults:
             decision = on_error(snapshot, gravest(faults), self._clock.now())
             await self._executor.run(decision.actions)
-        await self._conclude(job, decision)
-        return decision.requeue_after
-
-    async def _conclude(self, job: dict[str, Any], decision: Decision) -> None:
-        if decision.status is not None:
-            await self._status.write(job, decision.status)
+        wrote = decision.status is not None and await self._status.write(job, decision.status)
         # Only now: an event about a phase that was never written would be a lie.
         for event in decision.events:
             self._emit(job, event)
+        if acted or wrote:
+            # What was written does not wake us when the watch brings it (it is no news), and many
+            # decisions come in steps: count first, delete next. So look again at once, until a
+            # decision wants nothing; then the delay it asks for is the one that counts.
+            return 0.0
+        return decision.requeue_after
 
-    async def _refresh(self, key: JobKey) -> None:
+    async def _refresh(self, key: JobKey, uid: str) -> None:
         try:
             job = await self._client.get(DIJOBS, key.name, key.namespace)
         except NotFound:
-            self._world.forget(DIJOBS, key.namespace, key.name, "")
+            self._world.forget(uid)
         else:
             self._world.observe(DIJOBS, job)

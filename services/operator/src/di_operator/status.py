@@ -9,14 +9,13 @@ from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Conflict
 from di_api.kube.resources import DIJOBS, Resource
 from di_api.names import OPERATOR_NAME
-
 from di_operator.lifecycle.status import merge_patch
 
 
 class Writes(Protocol):
     """Where the answer is put, so that the next decision knows of it."""
 
-    def observe(self, resource: Resource, body: Mapping[str, Any]) -> None:
+    def observe(self, resource: Resource, body: dict[str, Any]) -> None:
         """Take in an object as the API server returned it."""
         ...
 
@@ -45,8 +44,8 @@ class StatusWriter:
         self._check_lease = check_lease
         self._observer = observer
 
-    async def write(self, job: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-        """Make `status` the operator's part of the job's status.
+    async def write(self, job: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+        """Make `status` the operator's part of the job's status; False if it is already.
 
         The patch carries the job's uid and resourceVersion. Without them a status decided from
         an old read (a stale cache, a leader that was stopped) would undo a newer one: a counted
@@ -60,7 +59,7 @@ class StatusWriter:
         """
         changed = merge_patch(job.get("status") or {}, status)
         if not changed:
-            return
+            return False
         self._check_lease()
         metadata = job["metadata"]
         patch = {
@@ -84,3 +83,4 @@ class StatusWriter:
             raise
         self._observer.status_written("ok")
         self._writes.observe(DIJOBS, patched)
+        return True

@@ -1,0 +1,240 @@
+"""Composition root of the operator: the only place that knows all parts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+
+import structlog
+
+from di_api.kube.cache import WatchCache
+from di_api.kube.client import KubeClient
+from di_api.kube.config import ConfigError as KubeConfigError
+from di_api.kube.config import KubeConfig
+from di_api.kube.config import load_config as load_kube_config
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_operator.certificate_plan import CertificateSettings
+from di_operator.certificates import CertificateManager
+from di_operator.clock import Clock, SystemClock
+from di_operator.config import Config, ConfigError, load_config
+from di_operator.controller import Controller, JobKey, NotLeading
+from di_operator.election import Election, SoleReplica, Timing
+from di_operator.events import EventRecorder
+from di_operator.executor import Executor
+from di_operator.health import serve_health
+from di_operator.lifecycle.decision import Settings
+from di_operator.lifecycle.specs import SpecCache
+from di_operator.logs import configure_logs
+from di_operator.metrics import Metrics
+from di_operator.queue import Backoff, KeyQueue
+from di_operator.reconciler import Reconciler
+from di_operator.runtime import Runtime
+from di_operator.status import StatusWriter
+from di_operator.world import INDEX_JOB, World, index_job, trim
+
+log = structlog.get_logger(__name__)
+
+BACKOFF_INITIAL = 0.1
+BACKOFF_MAXIMUM = 60.0
+# Specs read lately; a job in a phase that changes is looked at again within milliseconds.
+REMEMBERED_SPECS = 10_000
+
+
+async def operate(
+    *,
+    config: Config,
+    kube: KubeConfig,
+    clock: Clock,
+    rng: random.Random,
+    stop: asyncio.Event,
+    timing: Timing | None = None,
+    on_serving: Callable[[int], None] = lambda port: None,
+) -> None:
+    """Run one replica until `stop` is set.
+
+    `on_serving` is told the port of the health endpoint, which is a free one if the configuration
+    says 0.
+
+    Raises:
+        NotLeading: the lease was lost.
+        OSError: the health endpoint's address cannot be used.
+    """
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(KubeClient(config=kube))
+        # A lease renewal must not wait behind a thousand creates for a connection.
+        lease_client = await stack.enter_async_context(KubeClient(config=kube, connections=2))
+        leadership = _leadership(config, lease_client, clock, rng, timing or Timing())
+        metrics = Metrics()
+        queue: KeyQueue[JobKey] = KeyQueue()
+        caches = _caches(config, client, clock, rng)
+        world = World(caches=caches, wake=queue.add_after)
+        recorder = EventRecorder(
+            client=client, clock=clock, instance=config.identity, observer=metrics
+        )
+        reconciler = Reconciler(
+            client=client,
+            world=world,
+            executor=Executor(
+                client=client, writes=world, check_lease=leadership.check, observer=metrics
+            ),
+            status=StatusWriter(
+                client=client, writes=world, check_lease=leadership.check, observer=metrics
+            ),
+            emit=recorder.emit,
+            read_spec=SpecCache(size=REMEMBERED_SPECS),
+            settings=Settings(
+                service_domain=config.service_domain,
+                server_url=config.server_url,
+                token_audience=config.token_audience,
+            ),
+            clock=clock,
+            rng=rng,
+        )
+        runtime = Runtime(
+            caches=caches,
+            world=world,
+            queue=queue,
+            controller=Controller(
+                reconcile=reconciler.reconcile,
+                queue=queue,
+                backoff=Backoff(initial=BACKOFF_INITIAL, maximum=BACKOFF_MAXIMUM, rng=rng),
+                workers=config.workers,
+                monotonic=clock.monotonic,
+                observer=metrics,
+            ),
+            recorder=recorder,
+            leadership=leadership,
+            # The allocator will be the next duty of the leader.
+            duties=_duties(config, client, clock),
+            sync_period=config.sync_period,
+            clock=clock,
+        )
+        _expose(metrics, queue, caches, leadership)
+        port = await stack.enter_async_context(
+            serve_health(
+                host=config.health.host,
+                port=config.health.port,
+                ready=runtime.unready,
+                render_metrics=metrics.render,
+            )
+        )
+        on_serving(port)
+        await runtime.run(stop)
+
+
+def _leadership(
+    config: Config, client: KubeClient, clock: Clock, rng: random.Random, timing: Timing
+) -> Election | SoleReplica:
+    if not config.leader_elect:
+        return SoleReplica()
+    return Election(
+        client=client,
+        namespace=config.namespace,
+        name=config.lease_name,
+        identity=config.identity,
+        timing=timing,
+        clock=clock,
+        rng=rng,
+    )
+
+
+def _caches(
+    config: Config, client: KubeClient, clock: Clock, rng: random.Random
+) -> Mapping[Resource, WatchCache]:
+    ours = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
+    selectors = {DIJOBS: None, PODS: ours, SERVICES: ours, CONFIGMAPS: ours}
+    return {
+        resource: WatchCache(
+            client,
+            resource,
+            namespace=config.watch_namespace,
+            label_selector=selector,
+            trim=trim,
+            indexes={INDEX_JOB: index_job},
+            clock=clock.monotonic,
+            rng=rng,
+        )
+        for resource, selector in selectors.items()
+    }
+
+
+def _duties(
+    config: Config, client: KubeClient, clock: Clock
+) -> Sequence[Callable[[], Awaitable[None]]]:
+    if config.webhook_secret is None or config.webhook_configuration is None:
+        return ()
+    settings = CertificateSettings(
+        namespace=config.namespace,
+        secret=config.webhook_secret,
+        service=config.webhook_service,
+        configuration=config.webhook_configuration,
+        service_domain=config.service_domain,
+    )
+    return (CertificateManager(client, settings=settings, clock=clock).run,)
+
+
+def _expose(
+    metrics: Metrics,
+    queue: KeyQueue[JobKey],
+    caches: Mapping[Resource, WatchCache],
+    leadership: Election | SoleReplica,
+) -> None:
+    metrics.gauge("di_operator_queue_length", "Jobs waiting for a worker.", lambda: len(queue))
+    metrics.gauge("di_operator_queue_delayed", "Jobs due later.", lambda: queue.delayed)
+    metrics.gauge("di_operator_leading", "1 on the leader.", lambda: float(leadership.holds()))
+    metrics.jobs(caches[DIJOBS].items)
+    for resource, cache in caches.items():
+        metrics.cache(resource.plural, cache)
+
+
+def main() -> None:
+    """Entry point: exit code 0 after SIGTERM, 1 when the lease is lost, 2 for a bad setting."""
+    clock = SystemClock()
+    # Jitter and names of this replica, nothing secret.
+    rng = random.Random()
+    try:
+        config = load_config(sys.argv[1:], os.environ, random_identity=_identity)
+        kube = load_kube_config(config.kubeconfig, clock=clock.monotonic)
+    except (ConfigError, KubeConfigError) as error:
+        sys.exit(_complain(str(error)))
+    configure_logs(config.log_level)
+    sys.exit(asyncio.run(_run(config, kube, clock, rng)))
+
+
+async def _run(config: Config, kube: KubeConfig, clock: Clock, rng: random.Random) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    log.info("starting", identity=config.identity, server=kube.server)
+    try:
+        await operate(config=config, kube=kube, clock=clock, rng=rng, stop=stop)
+    except NotLeading as error:
+        log.error("exiting", error=str(error))
+        return 1
+    except OSError as error:
+        log.error("cannot serve health", error=str(error))
+        return 2
+    log.info("stopped")
+    return 0
+
+
+def _identity() -> str:
+    return f"{socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+def _complain(message: str) -> int:
+    print(f"{OPERATOR_NAME}: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    main()

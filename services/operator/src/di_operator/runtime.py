@@ -1,0 +1,172 @@
+"""How the parts of the operator run together: warm up, lead, drain."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from di_api.kube.cache import WatchCache
+from di_api.kube.errors import ApiError
+from di_api.kube.resources import Resource
+from di_operator.clock import Clock
+from di_operator.controller import Controller, JobKey
+from di_operator.events import EventRecorder
+from di_operator.queue import KeyQueue
+from di_operator.world import World
+
+log = structlog.get_logger(__name__)
+
+# Kubernetes sends SIGKILL 30 s after SIGTERM; what is left is for the lease and the events.
+DRAIN_SECONDS = 10.0
+EVENT_DRAIN_SECONDS = 2.0
+# A watch away for longer than this makes decisions from the past; bookmarks come every minute.
+STALE_SECONDS = 90.0
+
+
+class Leadership(Protocol):
+    """An election, or the certainty of being alone."""
+
+    def holds(self) -> bool:
+        """Tell whether writes are allowed now."""
+        ...
+
+    async def acquire(self) -> None:
+        """Return once we lead."""
+        ...
+
+    async def keep(self) -> None:
+        """Stay leader; raises NotLeading when that ends."""
+        ...
+
+    async def release(self) -> None:
+        """Let another lead at once."""
+        ...
+
+
+class Runtime:
+    """One replica of the operator."""
+
+    def __init__(
+        self,
+        *,
+        caches: Mapping[Resource, WatchCache],
+        world: World,
+        queue: KeyQueue[JobKey],
+        controller: Controller,
+        recorder: EventRecorder,
+        leadership: Leadership,
+        duties: Sequence[Callable[[], Awaitable[None]]],
+        sync_period: float,
+        clock: Clock,
+    ) -> None:
+        """`duties` are further tasks that only the leader runs, for as long as it leads."""
+        self._caches = caches
+        self._world = world
+        self._queue = queue
+        self._controller = controller
+        self._recorder = recorder
+        self._leadership = leadership
+        self._duties = duties
+        self._sync_period = sync_period
+        self._clock = clock
+
+    def unready(self) -> str | None:
+        """Say why this replica is not ready, None if it is. A warm standby is ready."""
+        for resource, cache in self._caches.items():
+            if not cache.synced.is_set():
+                return f"{resource.plural} are not listed yet"
+            if cache.away > STALE_SECONDS:
+                return f"no answer about {resource.plural} for {cache.away:.0f} s"
+        return None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until `stop` is set; ends what is under way and releases the lease.
+
+        Standby replicas keep their caches filled: a fail-over then costs the lease's time only.
+
+        Raises:
+            NotLeading: the lease was lost. The process should exit: whatever it still has in
+                flight must not meet the next leader's work for longer than need be.
+        """
+        stopping = asyncio.create_task(stop.wait(), name="stop")
+        watches = [
+            asyncio.create_task(cache.run(), name=f"watch {resource.plural}")
+            for resource, cache in self._caches.items()
+        ]
+        background: list[asyncio.Future[Any]] = [stopping, *watches]
+        try:
+            if await self._either(self._become_leader(), background):
+                await self._lead(stopping, watches)
+        finally:
+            await _cancel(background)
+
+    async def _become_leader(self) -> None:
+        for cache in self._caches.values():
+            await cache.synced.wait()
+        # The caches live as long as the process: the collector must not walk them again and
+        # again, which would cost a tenth of a second at ten thousand jobs.
+        gc.collect()
+        gc.freeze()
+        log.info("caches filled", objects=sum(len(cache) for cache in self._caches.values()))
+        await self._leadership.acquire()
+
+    async def _lead(
+        self, stopping: asyncio.Task[bool], watches: Sequence[asyncio.Task[None]]
+    ) -> None:
+        self._world.wake_all()
+        work = asyncio.create_task(self._controller.run(), name="controller")
+        events = asyncio.create_task(self._recorder.run(), name="events")
+        keep = asyncio.create_task(self._leadership.keep(), name="lease")
+        duties = [asyncio.ensure_future(duty()) for duty in (self._poll, *self._duties)]
+        tasks: list[asyncio.Future[Any]] = [work, events, keep, *duties]
+        try:
+            await _first([stopping, *watches, *tasks])
+            self._queue.close()
+            log.info("draining")
+            await asyncio.wait(
+                [work, keep], timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+            self._recorder.drain()
+            await asyncio.wait([events], timeout=EVENT_DRAIN_SECONDS)
+        finally:
+            await _cancel(tasks)
+            await self._leadership.release()
+
+    async def _poll(self) -> None:
+        """Compare everything with the API server from time to time; watches can lose events."""
+        while True:
+            await self._clock.sleep(self._sync_period)
+            for resource, cache in self._caches.items():
+                try:
+                    await cache.relist()
+                except ApiError as error:
+                    log.warning("poll failed", plural=resource.plural, error=str(error))
+            self._world.wake_all()
+
+    @staticmethod
+    async def _either(wanted: Awaitable[None], others: Sequence[asyncio.Future[Any]]) -> bool:
+        """Await `wanted`; False if one of `others` ends first."""
+        task = asyncio.ensure_future(wanted)
+        try:
+            await _first([task, *others])
+            return task.done()
+        finally:
+            await _cancel([task])
+
+
+async def _first(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    """Wait for the first task to end; raises what it raised."""
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+
+
+async def _cancel(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    """Cancel tasks and wait until they have ended; what they raised was seen or is moot."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
