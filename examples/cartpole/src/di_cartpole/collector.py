@@ -1,0 +1,44 @@
+"""A collector: takes trials from the learner, plays them, brings the returns back."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from di_cartpole.client import call_patiently
+from di_cartpole.episodes import Episodes
+from di_cartpole.peers import Peers
+
+SMOOTHING = 0.95
+"""Weight of the past in the running share of waiting time."""
+
+
+def run(peers: Peers) -> None:
+    """Collect until the learner says that training is over.
+
+    Raises:
+        Unreachable: the learner has been silent for a minute.
+    """
+    episodes = Episodes()
+    idle = 0.0
+    while True:
+        asked = time.monotonic()
+        work = call_patiently(f"{peers.learner_url}/work", {"rank": peers.rank, "idle": idle})
+        if work.get("done"):
+            return
+        if "wait" in work:
+            time.sleep(work["wait"])
+            idle = SMOOTHING * idle + (1 - SMOOTHING)
+            continue
+        began = time.monotonic()
+        weights = np.array(work["weights"])
+        results = []
+        for seed in work["seeds"]:
+            plus, minus = episodes.run_pair(weights, seed=seed, sigma=work["sigma"])
+            results.append((seed, plus.total_reward, minus.total_reward, plus.steps + minus.steps))
+        ended = time.monotonic()
+        idle = SMOOTHING * idle + (1 - SMOOTHING) * (began - asked) / (ended - asked)
+        call_patiently(
+            f"{peers.learner_url}/results", {"generation": work["generation"], "results": results}
+        )

@@ -1,0 +1,47 @@
+"""The evaluator: plays the newest policy on episodes of its own and reports the mean return."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from di_cartpole.client import call_patiently
+from di_cartpole.episodes import Episodes
+from di_cartpole.peers import Peers
+
+EPISODES = 20
+FIRST_SEED = 1_000_000_000
+"""Evaluation seeds start here, beyond those the learner draws: no episode is trained on."""
+POLL_SECONDS = 0.2
+
+
+def run(peers: Peers) -> None:
+    """Evaluate each new policy until the learner says that training is over.
+
+    Raises:
+        Unreachable: the learner has been silent for a minute.
+    """
+    episodes = Episodes()
+    evaluated = -1
+    while True:
+        policy = call_patiently(f"{peers.learner_url}/policy", {"rank": peers.rank})
+        if policy["done"]:
+            return
+        if policy.get("generation", -1) <= evaluated:
+            time.sleep(POLL_SECONDS)
+            continue
+        evaluated = policy["generation"]
+        weights = np.array(policy["weights"])
+        first = FIRST_SEED + evaluated * EPISODES
+        returns = [
+            episodes.run(weights, seed=seed).total_reward for seed in range(first, first + EPISODES)
+        ]
+        call_patiently(
+            f"{peers.learner_url}/evaluations",
+            {
+                "generation": evaluated,
+                "meanReturn": sum(returns) / EPISODES,
+                "weights": policy["weights"],
+            },
+        )
