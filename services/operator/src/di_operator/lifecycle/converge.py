@@ -58,7 +58,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: Settings, *, may_create: b
     A name is used again only when its pod is gone. Without ``may_create`` only removals are
     planned.
     """
-    counted = set(snapshot.status.counted)
+    counted = snapshot.status.counted
     dead = [pod for pod in (*snapshot.failed, *snapshot.disrupted) if pod.uid in counted]
     own = [*snapshot.surplus, *dead]
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]

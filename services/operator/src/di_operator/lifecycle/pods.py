@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from di_api.names import ANNOTATION_RANK
-from di_operator.lifecycle.timestamps import parse_time
+from di_operator.lifecycle.timestamps import format_time, parse_time
 
 # The kubelet or the control plane ended the pod for reasons of the cluster, not of the program.
 _DISRUPTION_REASONS = frozenset({"UnexpectedAdmissionError", "NodeLost", "Evicted"})
@@ -17,6 +17,7 @@ _DISRUPTION_REASONS = frozenset({"UnexpectedAdmissionError", "NodeLost", "Evicte
 _OUT_OF = "OutOf"
 # Set by the control plane's taint manager when the pod's node has been unreachable for too long.
 _NODE_GONE = "DeletionByTaintManager"
+_MAX_REASON = 1024
 _RANK = re.compile("[0-9]{1,5}")
 
 
@@ -106,9 +107,7 @@ def first_failed(pods: Iterable[Pod]) -> Pod:
 
 def failure_text(pod: Pod) -> str:
     """Say why a pod failed: ``exit code 137 (OOMKilled)``, or what the kubelet gave as reason."""
-    failures = [ended for ended in _ended(pod) if ended.get("exitCode")]
-    if failures:
-        ended = min(failures, key=lambda state: state.get("finishedAt") or "~")
+    if ended := _first_failure(pod):
         reason = ended.get("reason")
         # "Error" is the kubelet's word for any other code and adds nothing to the number.
         suffix = f" ({reason})" if reason and reason != "Error" else ""
@@ -116,6 +115,22 @@ def failure_text(pod: Pod) -> str:
     status = pod.raw.get("status") or {}
     parts = [text for text in (status.get("reason"), status.get("message")) if text]
     return ": ".join(parts) or "no reason given"
+
+
+def loss_record(pod: Pod, now: datetime) -> dict[str, Any]:
+    """Return the entry of ``status.failures`` that says the loss of this pod is counted."""
+    ended = _first_failure(pod) or {}
+    why = ended.get("reason") or (pod.raw.get("status") or {}).get("reason")
+    record = {"uid": pod.uid, "pod": pod.name, "time": format_time(now)}
+    if ended:
+        record["exitCode"] = ended["exitCode"]
+    record["reason"] = (why or ("Deleted" if pod.terminating else "Failed"))[:_MAX_REASON]
+    return record
+
+
+def _first_failure(pod: Pod) -> Mapping[str, Any] | None:
+    failures = [ended for ended in _ended(pod) if ended.get("exitCode")]
+    return min(failures, key=lambda state: state.get("finishedAt") or "~", default=None)
 
 
 def _ended(pod: Pod) -> list[Mapping[str, Any]]:

@@ -15,21 +15,22 @@ from di_operator.lifecycle.verdict import Verdict, count_of
 
 def judge_failures(snapshot: Snapshot) -> Verdict | None:
     """Count pods that failed since the last status: one restart for all of them together."""
-    counted = set(snapshot.status.counted)
+    counted = snapshot.status.counted
     failed = [pod for pod in snapshot.failed if pod.uid not in counted]
     if not failed or snapshot.spec is None:
         return None
     first = first_failed(failed)
     cause = f"pod {first.name} failed first: {failure_text(first)}"
     what = f"{count_of(len(failed), 'pod')} failed"
-    uids = tuple(pod.uid for pod in failed)
     spent, limit = snapshot.status.restarts, snapshot.spec.backoff_limit
     if spent >= limit:
         used = f"{count_of(spent, 'restart')} of {limit} used" if limit else "no restart allowed"
-        return Verdict(phase=Phase.FAILED, message=f"{what}, {used}; {cause}", counted=uids)
+        return Verdict(
+            phase=Phase.FAILED, message=f"{what}, {used}; {cause}", counted=tuple(failed)
+        )
     return Verdict(
         phase=Phase.RESTARTING,
         message=f"{what}, restart {spent + 1} of {limit}; {cause}",
         restarts=1,
-        counted=uids,
+        counted=tuple(failed),
     )

@@ -42,7 +42,7 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
         phase=phase,
         message=message,
         reschedules=1,
-        counted=tuple(pod.uid for pod in lost),
+        counted=tuple(lost),
     )
 
 
@@ -63,7 +63,7 @@ def settling(snapshot: Snapshot, now: datetime) -> float:
 
 def _lost(snapshot: Snapshot, *, deleted_too: bool) -> list[Pod]:
     """Pods ended by the cluster or deleted by anybody but us, and not counted yet."""
-    counted = set(snapshot.status.counted)
+    counted = snapshot.status.counted
     # While Pending, pods that end do so because we suspended the job.
     deleted = snapshot.terminating if deleted_too else ()
     return [pod for pod in (*snapshot.disrupted, *deleted) if pod.uid not in counted]

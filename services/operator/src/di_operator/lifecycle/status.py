@@ -33,8 +33,8 @@ class Status:
     phase: Phase | None
     restarts: int
     reschedules: int
-    counted: tuple[str, ...]
-    """UIDs of the pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
+    losses: tuple[Mapping[str, Any], ...]
+    """The pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
     desired: Mapping[str, int] | None
     """Replicas of each task that this status was written for, None if it does not say."""
     conditions: tuple[Mapping[str, Any], ...]
@@ -47,20 +47,22 @@ class Status:
         """Read ``job["status"]`` of any shape."""
         fields: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
         phase = fields.get("phase")
-        uids = fields.get("failures")
         return cls(
             phase=Phase(phase) if phase in {known.value for known in Phase} else None,
             restarts=_count(fields.get("restarts")),
             reschedules=_count(fields.get("reschedules")),
-            counted=tuple(uid for uid in uids if isinstance(uid, str))
-            if isinstance(uids, list)
-            else (),
+            losses=_losses(fields.get("failures")),
             desired=_desired(fields.get("taskStatus")),
             conditions=tuple(conditions.well_formed(fields.get("conditions"))),
             started=parse_time(fields.get("startTime")),
             completed=parse_time(fields.get("completionTimestamp")),
             raw=fields,
         )
+
+    @property
+    def counted(self) -> frozenset[str]:
+        """UIDs of the pods whose end is counted already."""
+        return frozenset(loss["uid"] for loss in self.losses)
 
     @property
     def condition(self) -> Mapping[str, Any] | None:
@@ -105,6 +107,14 @@ def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
         elif key not in old or before != value:
             patch[key] = value
     return patch
+
+
+def _losses(failures: object) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(failures, list):
+        return ()
+    return tuple(
+        loss for loss in failures if isinstance(loss, Mapping) and isinstance(loss.get("uid"), str)
+    )
 
 
 def _count(value: object) -> int:

@@ -13,6 +13,7 @@ from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.conditions import phase_reason
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.phases import check_transition
+from di_operator.lifecycle.pods import Pod, loss_record
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.status import OWNED_FIELDS
 from di_operator.lifecycle.timestamps import format_time
@@ -24,7 +25,10 @@ A write for every pod that becomes ready would cost the API server more than the
 of phase carries the counts anyhow.
 """
 
-MAX_FORGOTTEN = 64
+MAX_LOSSES = 1024
+"""Most entries the CRD allows in ``status.failures``."""
+
+MAX_GONE = 64
 """Counted pods remembered after they are gone, for a snapshot that still shows them."""
 
 # Phases that somebody may have to act on.
@@ -35,8 +39,8 @@ _WARNINGS = frozenset({Phase.FAILED, Phase.RESTARTING})
 class Verdict:
     """The phase a job is in from now on, why, and what is to be done.
 
-    ``message`` None keeps reason and message of the present phase. ``counted`` are the UIDs of
-    pods whose end ``restarts`` and ``reschedules`` (added to the present counts) account for.
+    ``message`` None keeps reason and message of the present phase. ``counted`` are the pods
+    whose end ``restarts`` and ``reschedules`` (added to the present counts) account for.
     ``insist`` writes status and event also when they say the same as before: it happened again.
     """
 
@@ -45,7 +49,7 @@ class Verdict:
     message: str | None = None
     restarts: int = 0
     reschedules: int = 0
-    counted: tuple[str, ...] = ()
+    counted: tuple[Pod, ...] = ()
     actions: tuple[Action, ...] = ()
     events: tuple[JobEvent, ...] = ()
     requeue_after: float | None = None
@@ -145,8 +149,8 @@ def _status(snapshot: Snapshot, verdict: Verdict, now: datetime) -> dict[str, An
         "reschedules": before.reschedules + verdict.reschedules,
         "taskStatus": _task_status(snapshot),
     }
-    if counted := _counted(snapshot, verdict):
-        status["failures"] = counted
+    if losses := _losses(snapshot, verdict, now):
+        status["failures"] = losses
     if not suspended:
         # As in batch/v1 Job: the clock of activeDeadlineSeconds starts anew after a suspension.
         status["startTime"] = format_time(before.started or now)
@@ -169,13 +173,16 @@ def _task_status(snapshot: Snapshot) -> dict[str, dict[str, int]]:
     return counts
 
 
-def _counted(snapshot: Snapshot, verdict: Verdict) -> list[str]:
+def _losses(snapshot: Snapshot, verdict: Verdict, now: datetime) -> list[Mapping[str, Any]]:
     """Add the newly counted pods; forget the oldest of those that are long gone."""
-    uids = list(dict.fromkeys((*snapshot.status.counted, *verdict.counted)))
+    known = snapshot.status.counted
+    added = [loss_record(pod, now) for pod in verdict.counted if pod.uid not in known]
+    losses = [*snapshot.status.losses, *added]
     present = {pod.uid for pod in snapshot.held.values()}
-    gone = [uid for uid in uids if uid not in present]
-    forgotten = set(gone[: max(0, len(gone) - MAX_FORGOTTEN)])
-    return [uid for uid in uids if uid not in forgotten]
+    gone = [loss["uid"] for loss in losses if loss["uid"] not in present]
+    room = min(MAX_GONE, max(0, MAX_LOSSES - (len(losses) - len(gone))))
+    forgotten = set(gone[: max(0, len(gone) - room)])
+    return [loss for loss in losses if loss["uid"] not in forgotten][:MAX_LOSSES]
 
 
 def _is_urgent(snapshot: Snapshot, verdict: Verdict) -> bool:
@@ -186,7 +193,7 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict) -> bool:
         or verdict.phase is not before.phase
         or _reason(snapshot, verdict) != before.reason
         or bool(verdict.restarts or verdict.reschedules)
-        or bool(set(verdict.counted) - set(before.counted))
+        or any(pod.uid not in before.counted for pod in verdict.counted)
         or snapshot.spec is None
         or snapshot.spec.suspend != conditions.is_true(before.conditions, conditions.SUSPENDED)
         or desired(snapshot) != before.desired
