@@ -45,7 +45,9 @@ def from_environment(environment: Mapping[str, str]) -> Config:
         ConfigError: a value means nothing.
     """
     given = {
-        key.removeprefix(_PREFIX).lower(): value for key, value in environment.items() if value
+        key.removeprefix(_PREFIX).lower(): value
+        for key, value in environment.items()
+        if value and (key.startswith(_PREFIX) or key == "KUBECONFIG")
     }
     try:
         config: Config = _Variables().load(given)

@@ -16,7 +16,7 @@ Shape = Mapping[str, Any]
 """A JSON schema, as OpenAPI 3.1 takes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # each is itself: a key of mappings
 class Operation:
     """One method on one resource of a job."""
 

@@ -1,0 +1,267 @@
+"""An API server of a few dictionaries, and the application on top of it."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from flask.testing import FlaskClient
+
+from di_api.kube.errors import ApiError, Conflict, Invalid, NotFound
+from di_api.kube.resources import DIJOBS, PODS, TOKEN_REVIEWS, Resource
+from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
+from di_server.config import Config
+from di_server.decisions.profilings import merge
+from di_server.main import build_app
+from di_server.services.gate import AuthMode
+
+Object = dict[str, Any]
+
+
+class Clock:
+    """Monotonic seconds that pass only when told to, or when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class FakeKube:
+    """Implements what `di_server.storage.kube.Kube` asks for."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str, str], Object] = {}
+        self.calls: Counter[tuple[str, str]] = Counter()
+        self.users: dict[str, Object] = {}
+        self.allowed: set[tuple[str, str, str]] = set()
+        self.failure: ApiError | None = None
+        self.before_patch: Callable[[], None] = lambda: None
+        self._versions = itertools.count(1)
+        self._lock = threading.Lock()
+
+    def put(self, resource: Resource, body: Object) -> Object:
+        """Store an object as it stands, with a new version."""
+        metadata = body["metadata"]
+        metadata["resourceVersion"] = str(next(self._versions))
+        self.objects[resource.plural, metadata["namespace"], metadata["name"]] = body
+        return body
+
+    def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, timeout: float | None
+    ) -> Object:
+        self._count("get", resource, timeout)
+        return copy.deepcopy(self._find(resource, name, namespace))
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout: float | None,
+    ) -> tuple[list[Object], str]:
+        self._count("list", resource, timeout)
+        found = [
+            copy.deepcopy(body)
+            for (plural, where, _), body in self.objects.items()
+            if plural == resource.plural and namespace in (None, where)
+        ]
+        if label_selector:
+            key, _, value = label_selector.partition("=")
+            found = [each for each in found if each["metadata"]["labels"].get(key) == value]
+        if field_selector and field_selector.startswith("status.podIP="):
+            ip = field_selector.removeprefix("status.podIP=")
+            found = [each for each in found if each["status"].get("podIP") == ip]
+        return found, "1"
+
+    def create(self, resource: Resource, body: Object, *, timeout: float | None) -> Object:
+        self._count("create", resource, timeout)
+        spec = body["spec"]
+        if resource == TOKEN_REVIEWS:
+            user = self.users.get(spec["token"])
+            status = {"authenticated": user is not None, "audiences": spec["audiences"]}
+            return {"status": {**status, **({"user": user} if user else {})}}
+        asked = spec["resourceAttributes"]
+        assert (asked["resource"], asked["subresource"]) == ("dijobs", "scale")
+        key = (spec["user"], asked["verb"], f"{asked['namespace']}/{asked['name']}")
+        return {"status": {"allowed": key in self.allowed}}
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Object | Sequence[Object],
+        namespace: str | None = None,
+        *,
+        content_type: str,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        timeout: float | None,
+    ) -> Object:
+        self._count("patch", resource, timeout)
+        self.before_patch()
+        with self._lock:
+            current = self._find(resource, name, namespace)
+            if isinstance(patch, dict):
+                assert (content_type, subresource) == ("application/merge-patch+json", "status")
+                new = merge(current, patch)
+            else:
+                assert (content_type, subresource) == ("application/json-patch+json", None)
+                new = copy.deepcopy(current)
+                for operation in patch:
+                    _apply(new, operation)
+            if new["metadata"]["resourceVersion"] != current["metadata"]["resourceVersion"]:
+                raise Conflict(kind=resource.kind, namespace=namespace, name=name, code=409)
+            return copy.deepcopy(self.put(resource, new))
+
+    def _count(self, verb: str, resource: Resource, timeout: float | None) -> None:
+        assert timeout is not None, "every call has a time-out"
+        assert timeout > 0
+        self.calls[verb, resource.plural] += 1
+        if self.failure is not None:
+            raise self.failure
+
+    def _find(self, resource: Resource, name: str, namespace: str | None) -> Object:
+        try:
+            return self.objects[resource.plural, namespace or "", name]
+        except KeyError:
+            raise NotFound(kind=resource.kind, namespace=namespace, name=name, code=404) from None
+
+
+def _apply(target: Object, operation: Object) -> None:
+    *parents, last = [
+        part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]
+    ]
+    inner: Any = target
+    for part in parents:
+        if isinstance(inner, dict) and part not in inner:
+            raise Invalid(kind=KIND, code=422, message=f"no path {operation['path']}")
+        inner = inner[int(part)] if isinstance(inner, list) else inner[part]
+    inner[last] = operation["value"]
+
+
+def task(kind: str = "collector", replicas: int = 2, **more: object) -> Object:
+    """A raw task."""
+    return {"name": kind, "type": kind, "replicas": replicas, "template": {}, **more}
+
+
+def job(
+    name: str = "cartpole",
+    namespace: str = "rl",
+    *,
+    tasks: Sequence[Object] | None = None,
+    phase: str | None = "Running",
+    uid: str = "uid-1",
+    **spec: object,
+) -> Object:
+    """A raw DIJob as the API server returns it."""
+    tasks = [task("learner", 1), task()] if tasks is None else list(tasks)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": "1"},
+        "spec": {"tasks": tasks, **spec},
+        "status": {"phase": phase} if phase else {},
+    }
+
+
+def pod(
+    name: str,
+    rank: int | str,
+    ip: str | None = None,
+    *,
+    owner: Object | None = None,
+    phase: str = "Running",
+    ports: Iterable[Object] = (),
+    container: str = "di-container",
+    **spec: object,
+) -> Object:
+    """A raw pod of a job."""
+    owner = owner or job()
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": owner["metadata"]["namespace"],
+            "uid": f"uid-of-{name}",
+            "labels": {LABEL_JOB: owner["metadata"]["name"]},
+            "annotations": {ANNOTATION_RANK: str(rank)},
+            "ownerReferences": [
+                {
+                    "apiVersion": API_VERSION,
+                    "kind": KIND,
+                    "name": owner["metadata"]["name"],
+                    "uid": owner["metadata"]["uid"],
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {"containers": [{"name": container, "ports": list(ports)}], **spec},
+        "status": {"phase": phase, **({"podIP": ip} if ip else {})},
+    }
+
+
+@dataclass
+class Stand:
+    """The application, a client of it, and what is below it."""
+
+    kube: FakeKube
+    clock: Clock
+    client: FlaskClient
+    draining: threading.Event = field(default_factory=threading.Event)
+
+    def add(self, *jobs: Object) -> None:
+        for each in jobs:
+            self.kube.put(DIJOBS, each)
+
+    def add_pods(self, *pods: Object) -> None:
+        for each in pods:
+            self.kube.put(PODS, each)
+
+    def job(self, name: str = "cartpole", namespace: str = "rl") -> Object:
+        return self.kube.objects[DIJOBS.plural, namespace, name]
+
+    def replicas(self, index: int = 1) -> int:
+        value: int = self.job()["spec"]["tasks"][index]["replicas"]
+        return value
+
+
+def make_stand(
+    *,
+    auth: AuthMode = AuthMode.OFF,
+    rate: float = 20.0,
+    burst: int = 40,
+    namespace: str | None = None,
+) -> Stand:
+    """Build the application over an empty fake."""
+    kube, clock, draining = FakeKube(), Clock(), threading.Event()
+    settings = Config(
+        binds=("127.0.0.1:0",),
+        watch_namespace=namespace,
+        auth=auth,
+        kubeconfig=None,
+        threads=1,
+        rate=rate,
+        burst=burst,
+        drain_seconds=0,
+    )
+    app = build_app(
+        settings=settings,
+        kube=kube,
+        draining=draining,
+        clock=clock,
+        sleep=clock.sleep,
+        rng=Random(1),
+    )
+    return Stand(kube=kube, clock=clock, client=app.test_client(), draining=draining)

@@ -1,0 +1,168 @@
+"""Every answer has one shape, and every mistake its status."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from openapi_spec_validator import validate
+from werkzeug.test import TestResponse
+
+from di_api.kube.errors import Unavailable
+from tests.unit.server.fakes import Stand, make_stand
+from tests.unit.server.fakes import job as make_job
+
+PATH = "/v2alpha1/rl.cartpole/replicas"
+
+
+def envelope(answer: TestResponse) -> dict[str, Any]:
+    """The answer, after checking what is true of all of them."""
+    assert answer.mimetype == "application/json"
+    found: dict[str, Any] = json.loads(answer.data)
+    assert list(found) == ["success", "code", "message", "data"]
+    assert found["success"] is (answer.status_code == 200) is (found["code"] == 0)
+    assert found["message"]
+    assert "'" not in answer.text
+    return found
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v2alpha1/rl.cartpole/replicas",
+        "/v2alpha1/rl.cartpole.7/replicas",
+        "/v2alpha1/rl/cartpole/replicas",
+        "/v2alpha1/job/rl.cartpole/replicas",
+        "/v2alpha1/job/rl.cartpole.7/replicas",
+        "/v2alpha1/job/rl/cartpole/replicas",
+    ],
+)
+def test_every_form_of_the_path_scales(stand: Stand, path: str) -> None:
+    added = envelope(stand.client.post(path, data='{"replicas": 2, "cpu": "1"}'))
+    removed = envelope(stand.client.delete(path, data='{"replicas": 1, "task": null}'))
+    assert added["data"] == {"task": "collector", "replicas": 4}
+    assert removed["data"] == {"task": "collector", "replicas": 3}
+    assert stand.replicas() == 3
+
+
+@pytest.mark.parametrize("content_type", ["", "text/plain", "application/xml", "application/json"])
+def test_the_content_type_does_not_matter(stand: Stand, content_type: str) -> None:
+    headers = {"Content-Type": content_type} if content_type else {}
+    answer = stand.client.post(PATH, data='{"replicas": 1}', headers=headers)
+    assert (answer.status_code, stand.replicas()) == (200, 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("", 400),
+        ("not JSON", 400),
+        ("[]", 400),
+        ("{}", 400),
+        ('{"replicas": "two"}', 400),
+        ('{"replicas": "2"}', 400),
+        ('{"replicas": 1.5}', 400),
+        ('{"replicas": true}', 400),
+        ('{"replicas": null}', 400),
+        ('{"replicas": []}', 400),
+        ('{"replicas": NaN}', 400),
+        ('{"replicas": 1, "replicas": 2}', 400),
+        ('{"replicas": 1, "task": 7}', 400),
+        ('{"replicas": 0}', 422),
+        ('{"replicas": -1}', 422),
+        ('{"replicas": 2147483648}', 422),
+        ('{"replicas": 1, "task": ""}', 422),
+        ('{"replicas": 1, "task": "it\'s"}', 422),
+    ],
+)
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_a_bad_body_changes_nothing(stand: Stand, method: str, body: str, status: int) -> None:
+    answer = stand.client.open(PATH, method=method, data=body)
+    assert answer.status_code == status
+    envelope(answer)
+    assert stand.replicas() == 2
+    assert stand.kube.calls["patch", "dijobs"] == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v2alpha1/rl.missing/replicas", 404),
+        ("GET", "/v2alpha1/RL.cartpole/replicas", 400),
+        ("GET", "/v2alpha1//rl.cartpole/replicas", 400),
+        ("GET", "/v2alpha1/rl.cart%00pole/replicas", 400),
+        ("GET", "/v2alpha1/rl%0a.cartpole/replicas", 400),
+        ("GET", "/v2alpha1/..%2f..%2fapi/replicas", 400),
+        ("GET", f"/v2alpha1/{'a' * 50_000}/replicas", 400),
+        ("GET", "/v2alpha1/rl.cartpole/replicas/", 404),
+        ("GET", "/v2alpha1/replicas", 404),
+        ("GET", "/v2alpha1", 404),
+        ("GET", "/", 404),
+        ("PUT", PATH, 405),
+        ("PATCH", PATH, 405),
+        ("OPTIONS", PATH, 405),
+        ("GET", "/v2alpha1/rl.cartpole/profilings", 405),
+        ("POST", "/healthz", 405),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else None,
+)
+def test_a_bad_path_or_method_has_its_status(
+    stand: Stand, method: str, path: str, status: int
+) -> None:
+    answer = stand.client.open(path, method=method)
+    assert answer.status_code == status
+    envelope(answer)
+    assert status != 405 or answer.headers["Allow"]
+
+
+def test_jobs_outside_the_served_namespace_do_not_exist() -> None:
+    stand = make_stand(namespace="other")
+    stand.add(make_job())
+    assert stand.client.get(PATH).status_code == 404
+
+
+def test_a_bug_is_an_envelope_too(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
+    del stand.job()["spec"]
+    answer = stand.client.get(PATH)
+    assert answer.status_code == 500
+    assert "KeyError" not in envelope(answer)["message"]
+    assert "request failed" in capsys.readouterr().out
+
+
+def test_the_document_is_valid_and_knows_every_route(stand: Stand) -> None:
+    document = json.loads(stand.client.get("/openapi.json").data)
+    validate(document)
+    assert len(document["paths"]) == 8
+    for template, path in document["paths"].items():
+        concrete = template.format(id="rl.cartpole", namespace="rl", name="cartpole")
+        for method in path.keys() - {"parameters"}:
+            answer = stand.client.open(concrete, method=method.upper(), data='{"replicas": 1}')
+            assert answer.status_code == 200, (method, concrete)
+
+
+def test_liveness_does_not_depend_on_the_api_server(stand: Stand) -> None:
+    stand.kube.failure = Unavailable(kind="DIJob")
+    assert stand.client.get("/healthz").status_code == 200
+    assert stand.client.get("/readyz").status_code == 503
+
+
+def test_readiness_follows_the_api_server_and_the_drain(stand: Stand) -> None:
+    assert stand.client.get("/readyz").status_code == 200
+    stand.kube.failure = Unavailable(kind="DIJob")
+    stand.clock.sleep(1)
+    assert stand.client.get("/readyz").status_code == 503
+    stand.kube.failure = None
+    assert stand.client.get("/readyz").status_code == 503
+    stand.clock.sleep(1)
+    assert stand.client.get("/readyz").status_code == 200
+    stand.draining.set()
+    assert stand.client.get("/readyz").status_code == 503
+
+
+def test_metrics_count_answers_by_operation(stand: Stand) -> None:
+    stand.client.get(PATH)
+    stand.client.get("/nothing/here")
+    text = stand.client.get("/metrics").text
+    assert 'di_server_requests_total{code="200",operation="listReplicas"} 1.0' in text
+    assert 'di_server_requests_total{code="404",operation="none"} 1.0' in text

@@ -1,0 +1,60 @@
+"""No input makes the server fail."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.server.fakes import job, make_stand, pod
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+_BODIES = st.one_of(
+    st.binary(max_size=300),
+    _JSON.map(lambda value: json.dumps(value).encode()),
+    st.fixed_dictionaries({"replicas": _JSON}, optional={"task": _JSON, "data": _JSON}).map(
+        lambda value: json.dumps(value).encode()
+    ),
+    st.builds(
+        lambda count, name: json.dumps({"replicas": count, "task": name}).encode(),
+        st.integers(-3, 3),
+        st.sampled_from([None, "learner", "collector", "x"]),
+    ),
+)
+_IDS = st.one_of(
+    st.text(min_size=1, max_size=300),
+    st.from_regex(r"(job/)?[a-z0-9.-]{0,70}[./][a-z0-9.-]{0,70}(\.[0-9]*)?", fullmatch=True),
+    st.sampled_from(["rl.cartpole", "rl/cartpole", "job/rl/cartpole", "rl.cartpole.1"]),
+)
+_HEADERS = st.dictionaries(
+    st.sampled_from(["Idempotency-Key", "Authorization", "Content-Type", "X-Forwarded-For"]),
+    st.text(st.characters(codec="latin-1", exclude_characters="\r\n"), max_size=40),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    ids=_IDS,
+    resource=st.sampled_from(["replicas", "profilings"]),
+    method=st.sampled_from(["GET", "POST", "DELETE", "PUT"]),
+    body=_BODIES,
+    headers=_HEADERS,
+)
+def test_no_request_is_answered_with_a_server_error(
+    ids: str, resource: str, method: str, body: bytes, headers: dict[str, str]
+) -> None:
+    stand = make_stand(rate=1e6, burst=1_000_000)
+    stand.add(job())
+    stand.add_pods(pod("a", 0, "10.0.0.1"))
+    path = f"/v2alpha1/{quote(ids.encode('utf-8', 'replace'))}/{resource}"
+    answer = stand.client.open(path, method=method, data=body, headers=headers)
+    assert answer.status_code < 500, answer.text
+    assert list(json.loads(answer.data)) == ["success", "code", "message", "data"]
+    assert "'" not in answer.text or answer.status_code == 200
+    assert 1 <= stand.replicas() <= 5

@@ -1,0 +1,82 @@
+"""Which paths name which job."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from di_server.decisions.job_id import JobRef, parse_job_id
+from di_server.problems import Malformed
+
+
+@pytest.mark.parametrize(
+    ("text", "namespace", "name"),
+    [
+        ("rl.cartpole", "rl", "cartpole"),
+        ("rl.cartpole.7", "rl", "cartpole"),
+        ("rl/cartpole", "rl", "cartpole"),
+        ("job/rl.cartpole", "rl", "cartpole"),
+        ("job/rl.cartpole.7", "rl", "cartpole"),
+        ("job/rl/cartpole", "rl", "cartpole"),
+        ("job/cartpole", "job", "cartpole"),
+        ("job.cartpole", "job", "cartpole"),
+        ("job/job/job", "job", "job"),
+        (f"{'a' * 63}.{'b' * 63}", "a" * 63, "b" * 63),
+        (f"job/{'a' * 63}.{'b' * 63}.{'9' * 19}", "a" * 63, "b" * 63),
+    ],
+)
+def test_every_form_names_the_job(text: str, namespace: str, name: str) -> None:
+    assert parse_job_id(text) == JobRef(namespace, name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ".",
+        "/",
+        "cartpole",
+        "rl.",
+        ".cartpole",
+        "rl.cartpole.x",
+        "rl.cartpole.-1",
+        "rl.cartpole.\u0663",
+        "rl.cartpole.1.2",
+        "rl.cart.pole/x",
+        "rl/cartpole/7",
+        "rl/cartpole.7",
+        "job/rl/cartpole/7",
+        "job/rl/cartpole.7",
+        "rl./cartpole",
+        "../kube-system",
+        "rl/..",
+        "rl.%2e%2e",
+        "RL.cartpole",
+        "rl.-cartpole",
+        "rl.cartpole-",
+        "rl.cart_pole",
+        "rl.cartpole\n",
+        "rl.cart\x00pole",
+        "rl.cärtpole",
+        f"rl.{'a' * 64}",
+        f"rl.{'a' * 254}",
+        "a" * 50_000,
+        "-" * 50_000,
+        "job/" * 20_000,
+        f"rl.cartpole.{'9' * 20}",
+    ],
+    ids=lambda text: ascii(text[:24]),
+)
+def test_anything_else_is_refused_with_the_rule(text: str) -> None:
+    with pytest.raises(Malformed, match="a job id is <namespace>"):
+        parse_job_id(text)
+
+
+@given(st.text())
+def test_any_text_is_an_id_or_malformed(text: str) -> None:
+    try:
+        ref = parse_job_id(text)
+    except Malformed:
+        return
+    assert text.endswith((ref.id, ref.id.replace("/", "."))) or text.rpartition(".")[2].isdigit()

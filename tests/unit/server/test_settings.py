@@ -1,0 +1,42 @@
+"""Settings from the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from di_server.config import ConfigError, from_environment
+from di_server.services.gate import AuthMode
+
+
+def test_defaults_are_those_of_the_chart() -> None:
+    config = from_environment({"PATH": "/bin", "DI_SERVER_WATCH_NAMESPACE": ""})
+    assert config.binds == ("0.0.0.0:8080", "0.0.0.0:8081")
+    assert config.watch_namespace is None
+    assert config.auth is AuthMode.OPTIONAL
+    assert (config.rate, config.burst) == (20, 40)
+
+
+def test_every_variable_is_read() -> None:
+    config = from_environment(
+        {
+            "DI_SERVER_BINDS": "127.0.0.1:1, 127.0.0.1:2",
+            "DI_SERVER_WATCH_NAMESPACE": "rl",
+            "DI_SERVER_AUTH": "required",
+            "DI_SERVER_THREADS": "8",
+            "DI_SERVER_RATE": "5.5",
+            "DI_SERVER_BURST": "6",
+            "DI_SERVER_DRAIN_SECONDS": "0",
+            "KUBECONFIG": "/config",
+        }
+    )
+    assert config.binds == ("127.0.0.1:1", "127.0.0.1:2")
+    assert (config.watch_namespace, config.auth) == ("rl", AuthMode.REQUIRED)
+    assert (config.threads, config.rate, config.burst) == (8, 5.5, 6)
+    assert (config.drain_seconds, config.kubeconfig) == (0, "/config")
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    with pytest.raises(ConfigError) as raised:
+        from_environment({"DI_SERVER_AUTH": "maybe", "DI_SERVER_THREADS": "0"})
+    assert "DI_SERVER_AUTH" in str(raised.value)
+    assert "DI_SERVER_THREADS" in str(raised.value)
