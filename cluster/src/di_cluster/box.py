@@ -40,7 +40,7 @@ class Box:
     def __init__(self, *, network: Network, folder: WorkFolder) -> None:
         self._network = network
         self._folder = folder
-        self.cgroups = Cgroups(network.cgroup)
+        self.cgroups = Cgroups(folder.cgroup)
 
     @property
     def init(self) -> Process | None:
@@ -89,14 +89,9 @@ class Box:
 
     def down(self) -> None:
         """Kill the box and remove what it left outside; also cleans up after a crash."""
-        process = self.init
-        if process is not None:
-            process.kill()
-        reap()
-        with contextlib.suppress(CommandFailed):  # it goes with the namespace, sooner or later
+        kill_box(self._folder)
+        with contextlib.suppress(CommandFailed):  # it may have gone with the namespace
             run(["ip", "link", "del", self._network.host_device])
-        self.cgroups.remove()
-        shutil.rmtree(self._folder.run, ignore_errors=True)
 
     def argv(self, argv: Sequence[str | Path], *, namespace: str = "") -> list[str | Path]:
         """The command line that runs `argv` in the box (or in a net namespace of it).
@@ -170,8 +165,6 @@ class Box:
     def _connect(self, process: Process) -> None:
         net = self._network
         device, gateway = net.host_device, net.control_plane
-        with contextlib.suppress(CommandFailed):
-            run(["ip", "link", "del", device])
         run(
             [
                 *("ip", "link", "add", device, "type", "veth"),
@@ -191,6 +184,20 @@ class Box:
                 *("dev", init.NODE_BRIDGE, "src", str(gateway)),
             ]
         )
+
+
+def kill_box(folder: WorkFolder) -> None:
+    """Kill a box of which nothing but its folder need be known, and free its number.
+
+    Raises:
+        TimedOut: a process of it does not die.
+    """
+    process = folder.pid_file(_INIT).read()
+    if process is not None:
+        process.kill()
+    reap()
+    Cgroups(folder.cgroup).remove()
+    shutil.rmtree(folder.run, ignore_errors=True)
 
 
 def _last_lines(log: Path, lines: int = 8) -> str:

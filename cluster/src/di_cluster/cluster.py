@@ -13,7 +13,7 @@ from typing import Literal
 
 from di_cluster import binaries, preflight
 from di_cluster.binaries import Binaries
-from di_cluster.box import Box
+from di_cluster.box import Box, kill_box
 from di_cluster.controlplane import ControlPlane
 from di_cluster.dns import Dns
 from di_cluster.errors import ClusterError
@@ -185,6 +185,8 @@ class Cluster:
         with self._exclusive(), self._reporter.step(f"cluster {self.name} is down"):
             if registration is not None:
                 self._box(registration).down()
+            else:
+                kill_box(self._folder)  # its record is damaged
             self._folder.clear(purge=purge)
 
     def status(self) -> list[ProcessStatus]:
@@ -286,9 +288,13 @@ class Cluster:
     def _clean_up_after_crash(self) -> None:
         """Remove leftovers of a run that was killed or of a machine that was switched off."""
         known = self._registry.registration(self.name)
-        if known is not None and not self._box(known).is_up:
+        if known is None:
+            kill_box(self._folder)
+        elif self._box(known).is_up:
+            return
+        else:
             self._box(known).down()
-            self._folder.clear(purge=False)
+        self._folder.clear(purge=False)
 
     def _register(self) -> Registration:
         """Reserve addresses; a running cluster keeps what it has and may get more nodes."""

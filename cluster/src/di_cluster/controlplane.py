@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from di_cluster.apiserver import ApiRefused, ApiServer
 from di_cluster.box import Box
 from di_cluster.network import DOMAIN, Network
 from di_cluster.waiting import wait_until
-from di_cluster.workfolder import WorkFolder
+from di_cluster.workfolder import WorkFolder, write_json
 
 _ETCD = "https://127.0.0.1:2379"
 _ETCD_PEER = "https://127.0.0.1:2380"
@@ -224,10 +223,3 @@ class ControlPlane:
             what="the default service account",
             tolerate=(ApiRefused, OSError),
         )
-
-
-def write_json(path: Path, body: Mapping[str, Any]) -> Path:
-    """Write a configuration file (JSON is YAML) and return its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(body, indent=2) + "\n")
-    return path

@@ -11,7 +11,7 @@ from di_cluster.apiserver import ApiServer
 from di_cluster.box import Box
 from di_cluster.network import DOMAIN, Network
 from di_cluster.waiting import wait_until
-from di_cluster.workfolder import WorkFolder
+from di_cluster.workfolder import WorkFolder, write_text
 
 _READY_PORT = 8181
 _USER = "system:coredns"
@@ -115,13 +115,13 @@ class Dns:
         """Write its objects and start the process; the API server must be ready."""
         for path, body in objects(self._network):
             api.create(path, body)
-        config = self._folder.config / "Corefile"
-        config.write_text(
+        config = write_text(
+            self._folder.config / "Corefile",
             corefile(
                 network=self._network,
                 kubeconfig=self._folder.kubeconfigs / "coredns",
                 context=self._folder.name,
-            )
+            ),
         )
         self._box.start("coredns", [self._binary("coredns"), "-conf", config])
 

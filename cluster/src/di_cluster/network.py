@@ -13,7 +13,7 @@ _FIRST_OCTET = 240
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Everything a cluster's number decides: addresses, ranges, device and cgroup names.
+    """Everything a cluster's number decides: addresses, ranges, the device name.
 
     All ranges of a cluster lie in one /16, so the host needs one route to reach its nodes, pods
     and Services, and two clusters never overlap.
@@ -82,10 +82,6 @@ class Network:
     def host_device(self) -> str:
         """The host's end of the veth pair (device names have at most 15 characters)."""
         return f"di-host{self.number}"
-
-    @property
-    def cgroup(self) -> str:
-        return f"di-cluster{self.number}"
 
 
 def node_name(index: int) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 from di_cluster import init
 from di_cluster.apiserver import ApiRefused, ApiServer
 from di_cluster.box import Box
-from di_cluster.controlplane import write_json
 from di_cluster.errors import CommandFailed
 from di_cluster.network import Network, node_name
 from di_cluster.node_config import (
@@ -26,7 +25,7 @@ from di_cluster.node_config import (
     proxy_config,
 )
 from di_cluster.waiting import wait_until
-from di_cluster.workfolder import WorkFolder
+from di_cluster.workfolder import WorkFolder, write_json, write_text
 
 _IMAGE_SECONDS = 300
 
@@ -60,9 +59,8 @@ class Node:
         if self._namespace and not self._has_namespace():
             self._make_namespace()
         self._box.cgroups.create(self.name if self.index else "")
-        paths.folder.mkdir(parents=True, exist_ok=True)
-        paths.config("containerd").write_text(
-            containerd_config(paths, cni_binaries=self._cni_binaries)
+        write_text(
+            paths.config("containerd"), containerd_config(paths, cni_binaries=self._cni_binaries)
         )
         write_json(
             paths.cni / "10-pods.conflist",
@@ -91,8 +89,8 @@ class Node:
     def start(self) -> None:
         """Start kubelet and kube-proxy; containerd and the API server must be ready."""
         paths, kubeconfigs = self._paths, self._folder.kubeconfigs
-        cgroup = self._network.cgroup + (f"/{self.name}" if self.index else "")
-        paths.resolv_conf.write_text("")
+        cgroup = self._folder.cgroup + (f"/{self.name}" if self.index else "")
+        write_text(paths.resolv_conf, "")
         write_json(
             paths.config("kubelet"),
             kubelet_config(

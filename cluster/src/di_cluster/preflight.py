@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network, ip_network
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from di_cluster.commands import run
@@ -83,30 +83,36 @@ def require_disk(folder: Path, *, free: int, purpose: str) -> None:
 
 def networks_in_use() -> dict[IPv4Network, str]:
     """The machine's own IPv4 addresses and routes (default routes excluded), with devices."""
+    return parse_networks(
+        addresses=run(["ip", "-4", "-o", "addr", "show"]),
+        routes=run(["ip", "-4", "route", "show", "table", "all"]),
+    )
+
+
+def parse_networks(*, addresses: str, routes: str) -> dict[IPv4Network, str]:
+    """Networks in the output of `ip -o addr` and `ip route`, with the device of each."""
     used: dict[IPv4Network, str] = {}
-    for line in run(["ip", "-4", "-o", "addr", "show"]).splitlines():
+    for line in addresses.splitlines():
         words = line.split()
         used[IPv4Network(words[words.index("inet") + 1], strict=False)] = words[1]
-    for line in run(["ip", "-4", "route", "show", "table", "all"]).splitlines():
+    for line in routes.splitlines():
         words = line.split()
-        target = words[1] if words[0] in {"local", "broadcast", "unreachable"} else words[0]
-        device = words[words.index("dev") + 1] if "dev" in words else "?"
+        # "10.0.0.0/8 via ..." or, with a type before it, "blackhole 10.0.0.0/8".
+        target = words[0] if words[0][0].isdigit() else words[min(1, len(words) - 1)]
+        device = words[words.index("dev") + 1] if "dev" in words else words[0]
         try:
-            network = ip_network(target)
+            network = IPv4Network(target)
         except ValueError:
             continue  # "default"
-        if isinstance(network, IPv4Network) and network.prefixlen > 0:
+        if network.prefixlen > 0:
             used[network] = device
     return used
 
 
-def network_conflict(network: Network, used: dict[IPv4Network, str]) -> str | None:
-    """What on this machine overlaps a cluster's addresses; None if nothing does.
-
-    The cluster's own veth pair is no conflict: a crashed run may have left it.
-    """
+def network_conflict(network: Network, used: Mapping[IPv4Network, str]) -> str | None:
+    """What on this machine overlaps a cluster's addresses; None if nothing does."""
     for other, device in used.items():
-        if device != network.host_device and other.overlaps(network.whole):
+        if other.overlaps(network.whole):
             return f"{other} on {device}"
     return None
 

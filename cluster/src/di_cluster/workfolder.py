@@ -9,10 +9,11 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from di_cluster.errors import ClusterError
 from di_cluster.network import MAX_CLUSTERS, Network
@@ -66,6 +67,11 @@ class WorkFolder:
 
     def node(self, name: str) -> Path:
         return self.root / "nodes" / name
+
+    @property
+    def cgroup(self) -> str:
+        """The name of its control groups."""
+        return f"di-cluster-{self.name}"
 
     def pid_file(self, process: str) -> PidFile:
         return PidFile(self.run / f"{process}.pid")
@@ -151,7 +157,7 @@ class Registry:
             ClusterError: all numbers are taken.
         """
         with self._locked():
-            known = self.registration(name)
+            folder, known = self.folder(name), self.registration(name)
             active: set[int] = set()
             stopped: set[int] = set()
             for other_name in self.names():
@@ -162,8 +168,9 @@ class Registry:
             # get new certificates.
             candidates = [known.number] if known is not None else []
             candidates += sorted(range(MAX_CLUSTERS), key=lambda number: number in stopped)
+            running = known is not None and folder.run.exists()
             for number in candidates:
-                if number not in active and is_free(Network(number)):
+                if running or (number not in active and is_free(Network(number))):
                     break
             else:
                 blocks = f"{Network(0).whole} to {Network(MAX_CLUSTERS - 1).whole}"
@@ -174,7 +181,6 @@ class Registry:
                     "with `di-cluster down --name NAME`"
                 )
             registration = Registration(number=number, nodes=nodes)
-            folder = self.folder(name)
             # The run folder says that the number is in use; `down` removes it.
             folder.run.mkdir(parents=True, exist_ok=True)
             temporary = folder.state.with_suffix(".tmp")
@@ -187,6 +193,22 @@ class Registry:
         self.root.mkdir(parents=True, exist_ok=True)
         with lock_file(self.root / ".lock", seconds=30):
             yield
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a configuration file unless it already says so.
+
+    A program that watches its configuration (kube-proxy) ends when the file is touched.
+    """
+    if not (path.is_file() and path.read_text() == text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return path
+
+
+def write_json(path: Path, body: Mapping[str, Any]) -> Path:
+    """Write a configuration file as JSON (which is YAML, too) unless it already says so."""
+    return write_text(path, json.dumps(body, indent=2) + "\n")
 
 
 @contextmanager
