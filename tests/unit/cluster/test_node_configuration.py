@@ -1,0 +1,75 @@
+"""What a node's programs are told."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from di_cluster.dns import corefile, objects
+from di_cluster.network import Network
+from di_cluster.node_config import (
+    NodePaths,
+    cni_config,
+    containerd_config,
+    kubelet_config,
+    proxy_config,
+)
+
+PATHS = NodePaths(folder=Path("/work/nodes/node-1"))
+NETWORK = Network(4)
+
+
+def test_containerd_keeps_everything_below_the_nodes_folder() -> None:
+    config = tomllib.loads(containerd_config(PATHS, cni_binaries=Path("/usr/lib/cni")))
+    assert config["root"] == "/work/nodes/node-1/images"
+    assert config["state"].startswith("/work/nodes/node-1/")
+    assert config["grpc"]["address"] == str(PATHS.socket)
+
+
+def test_containerd_does_not_lower_oom_scores() -> None:
+    config = tomllib.loads(containerd_config(PATHS, cni_binaries=Path("/usr/lib/cni")))
+    assert config["plugins"]["io.containerd.grpc.v1.cri"]["restrict_oom_score_adj"] is True
+
+
+def test_pods_get_addresses_of_their_own_node() -> None:
+    bridge = cni_config(PATHS, network=NETWORK, index=1)["plugins"][0]
+    assert bridge["ipam"]["ranges"] == [[{"subnet": "10.244.17.0/24"}]]
+    assert bridge["hairpinMode"] is True
+
+
+def test_the_kubelet_knows_its_address_certificate_and_control_group() -> None:
+    config = kubelet_config(
+        PATHS, network=NETWORK, index=1, pki=Path("/pki"), cgroup="di-cluster-x/node-1"
+    )
+    assert config["address"] == "10.244.0.2"
+    assert config["tlsCertFile"] == "/pki/node-1-serving.crt"
+    assert config["cgroupRoot"] == "/di-cluster-x/node-1"
+    assert config["clusterDNS"] == ["10.244.128.10"]
+    assert config["authentication"]["anonymous"] == {"enabled": False}
+
+
+def test_the_kubelet_never_collects_images_loaded_by_hand() -> None:
+    config = kubelet_config(PATHS, network=NETWORK, index=1, pki=Path("/pki"), cgroup="x")
+    assert config["imageGCHighThresholdPercent"] == 100
+
+
+@pytest.mark.parametrize("setting", ["maxPerCore", "min"])
+def test_the_proxy_leaves_the_machines_connection_table_alone(setting: str) -> None:
+    config = proxy_config(network=NETWORK, index=1, kubeconfig=Path("/k"))
+    assert config["conntrack"][setting] == 0
+
+
+def test_dns_answers_on_the_control_planes_address_without_a_cache() -> None:
+    text = corefile(network=NETWORK, kubeconfig=Path("/k"), context="x")
+    assert "bind 10.244.0.1" in text
+    assert "cache" not in text
+
+
+def test_the_dns_service_has_a_fixed_address_and_no_selector() -> None:
+    bodies = {path.rsplit("/", 1)[1]: body for path, body in objects(NETWORK)}
+    assert bodies["services"]["spec"]["clusterIP"] == "10.244.128.10"
+    assert "selector" not in bodies["services"]["spec"]
+    names = [port["name"] for port in bodies["services"]["spec"]["ports"]]
+    assert names == [port["name"] for port in bodies["endpointslices"]["ports"]]

@@ -1,0 +1,82 @@
+"""Simulated nodes and the stages that move their pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from di_cluster.simulated import (
+    ANNOTATION_EXIT_CODE,
+    ANNOTATION_READY_AFTER,
+    ANNOTATION_RUN_FOR,
+    NODE_TAINT,
+    STAGES,
+    is_ready,
+    node_body,
+)
+
+
+@pytest.fixture(scope="module")
+def stages() -> dict[str, dict[str, Any]]:
+    documents = yaml.safe_load_all(STAGES.read_text())
+    return {stage["metadata"]["name"]: stage["spec"] for stage in documents}
+
+
+def test_a_node_has_what_it_was_asked_for() -> None:
+    body = node_body(7, gpus=4, cpus=32)
+    assert body["metadata"]["name"] == "simulated-0007"
+    assert body["status"]["allocatable"] == body["status"]["capacity"]
+    assert body["status"]["capacity"]["nvidia.com/gpu"] == "4"
+    assert body["status"]["capacity"]["cpu"] == "32"
+
+
+def test_a_node_without_gpus_does_not_name_them() -> None:
+    assert "nvidia.com/gpu" not in node_body(0, gpus=0, cpus=1)["status"]["capacity"]
+
+
+def test_real_pods_are_kept_off() -> None:
+    assert node_body(0, gpus=0, cpus=1)["spec"]["taints"] == [NODE_TAINT]
+    assert NODE_TAINT["effect"] == "NoSchedule"
+
+
+@pytest.mark.parametrize(
+    ("status", "taints", "ready"),
+    [
+        ("True", [NODE_TAINT], True),
+        ("False", [NODE_TAINT], False),
+        ("True", [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}], False),
+    ],
+    ids=["Ready", "not Ready", "Ready, start-up taint still there"],
+)
+def test_a_node_is_ready_when_pods_can_be_placed(
+    status: str, taints: list[dict[str, str]], ready: bool
+) -> None:
+    node = {
+        "status": {"conditions": [{"type": "Ready", "status": status}]},
+        "spec": {"taints": taints},
+    }
+    assert is_ready(node) is ready
+
+
+def test_pods_end_only_if_an_annotation_says_how(stages: dict[str, dict[str, Any]]) -> None:
+    keys = [each["key"] for each in stages["pod-finish"]["selector"]["matchExpressions"]]
+    assert f'.metadata.annotations["{ANNOTATION_EXIT_CODE}"]' in keys
+
+
+@pytest.mark.parametrize(
+    ("stage", "annotation"),
+    [("pod-run", ANNOTATION_READY_AFTER), ("pod-finish", ANNOTATION_RUN_FOR)],
+)
+def test_annotations_set_the_times(
+    stages: dict[str, dict[str, Any]], stage: str, annotation: str
+) -> None:
+    expression = stages[stage]["delay"]["durationFrom"]["expressionFrom"]
+    assert expression == f'.metadata.annotations["{annotation}"]'
+
+
+def test_a_deleted_pod_is_not_moved_on(stages: dict[str, dict[str, Any]]) -> None:
+    for name in ("pod-run", "pod-finish"):
+        expressions = stages[name]["selector"]["matchExpressions"]
+        assert {"key": ".metadata.deletionTimestamp", "operator": "DoesNotExist"} in expressions

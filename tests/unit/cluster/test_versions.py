@@ -1,0 +1,55 @@
+"""Which programs of the machine are taken."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from di_cluster.binaries import COMPONENTS, Component, component_of, version_fits
+from di_cluster.cluster import GO_MODULES
+from di_cluster.errors import ClusterError
+
+MODULES = {
+    "kubernetes": r"k8s\.io/kubernetes v(\S+)",
+    "etcd": r"go\.etcd\.io/etcd/server/v3 v(\S+)",
+    "helm": r"helm\.sh/helm/v4 v(\S+)",
+    "kwok": r"sigs\.k8s\.io/kwok v(\S+)",
+    "coredns": r"github\.com/coredns/coredns v(\S+)",
+}
+
+
+@pytest.mark.parametrize(
+    ("printed", "fits"),
+    [
+        ("Kubernetes v1.36.3", True),
+        ("Kubernetes v1.36.0-rc.1", True),
+        ("Client Version: v1.35.9\nKustomize Version: v5.8.1", False),
+        ("Kubernetes v2.36.3", False),
+        ("Kubernetes v1.3.6", False),
+        ("command not found", False),
+        ("", False),
+    ],
+)
+def test_a_program_fits_by_its_major_and_minor_version(printed: str, fits: bool) -> None:
+    assert version_fits(printed, "1.36.3") is fits
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)
+def test_the_pinned_version_is_the_one_in_go_mod(component: Component) -> None:
+    text = (Path(GO_MODULES) / component.name / "go.mod").read_text()
+    found = re.search(MODULES[component.name], text)
+    assert found is not None
+    assert found[1] == component.version
+
+
+def test_kubernetes_is_stamped_with_its_version() -> None:
+    stamps = component_of("kubelet").stamps
+    assert stamps["k8s.io/component-base/version.gitVersion"] == "v1.36.3"
+    assert stamps["k8s.io/component-base/version.gitMinor"] == "36"
+
+
+def test_an_unknown_program_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ClusterError, match=r"no program 'kubeadm'.*kubectl"):
+        component_of("kubeadm")
