@@ -1,0 +1,316 @@
+"""The watch cache against the real API server, over a network that fails on command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from di_api.kube.cache import Trim, WatchCache, WatchLimits
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig, load_config
+from di_api.kube.resources import CONFIGMAPS
+from di_api.kube.store import Index
+from di_api.kube.wire import Object
+from di_cluster.cluster import Cluster
+from tests.fakes.network import Network
+from tests.waiting import wait_until, wait_until_async
+
+FAST = WatchLimits(silence=1.0, backoff_minimum=0.01, backoff_maximum=0.2)
+
+
+@asynccontextmanager
+async def following(
+    client: KubeClient,
+    namespace: str,
+    *,
+    label_selector: str | None = None,
+    trim: Trim | None = None,
+    indexes: dict[str, Index] | None = None,
+    limits: WatchLimits | None = None,
+) -> AsyncIterator[WatchCache]:
+    cache = WatchCache(
+        client,
+        CONFIGMAPS,
+        namespace=namespace,
+        label_selector=label_selector,
+        trim=trim,
+        indexes=indexes,
+        clock=time.monotonic,
+        rng=random.Random(1),
+        limits=limits,
+    )
+    task = asyncio.create_task(cache.run())
+    try:
+        await asyncio.wait_for(cache.synced.wait(), 20)
+        yield cache
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def configmap(name: str, *, labels: dict[str, str] | None = None, **data: str) -> Object:
+    return {"metadata": {"name": name, "labels": labels or {}}, "data": data}
+
+
+async def truth(client: KubeClient, namespace: str) -> dict[str, Object]:
+    items, _ = await client.list(CONFIGMAPS, namespace)
+    return {item["metadata"]["name"]: item for item in items}
+
+
+def held(cache: WatchCache) -> dict[str, Object]:
+    return {item["metadata"]["name"]: item for item in cache.items()}
+
+
+async def wait_until_same(client: KubeClient, namespace: str, cache: WatchCache) -> None:
+    async def same() -> bool:
+        return await truth(client, namespace) == held(cache)
+
+    await wait_until_async(same, 30, what="the cache to hold what the server has")
+
+
+def test_it_follows_creates_changes_and_deletes(kube_config: KubeConfig, namespace: str) -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def main() -> None:
+        async with KubeClient(config=kube_config) as client:
+            await client.create(CONFIGMAPS, configmap("before"), namespace)
+            async with following(client, namespace) as cache:
+                assert cache.get(namespace, "before") is not None
+                # kube-root-ca.crt comes to every namespace at a time of its own.
+                cache.subscribe(
+                    lambda kind, obj: (
+                        seen.append((kind, obj["metadata"]["name"]))
+                        if obj["metadata"]["name"] == "a"
+                        else None
+                    )
+                )
+                await client.create(CONFIGMAPS, configmap("a", color="red"), namespace)
+                await client.patch(CONFIGMAPS, "a", {"data": {"color": "blue"}}, namespace)
+                await wait_until_async(lambda: len(seen) == 2)
+                found = cache.get(namespace, "a")
+                assert found is not None
+                assert found["data"] == {"color": "blue"}
+                await client.delete(CONFIGMAPS, "a", namespace)
+                await wait_until_async(lambda: len(seen) == 3)
+                assert cache.get(namespace, "a") is None
+                await wait_until_same(client, namespace, cache)
+                assert cache.stats.lists == 1
+                assert cache.stats.errors == 0
+        assert seen == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+
+    asyncio.run(main())
+
+
+def test_it_keeps_what_the_selector_and_the_trim_leave(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    def only_metadata(obj: Object) -> Object:
+        return {"metadata": obj["metadata"]}
+
+    def colors(obj: Object) -> list[str]:
+        return list(obj["metadata"]["labels"].values())
+
+    async def main() -> None:
+        async with KubeClient(config=kube_config) as client:
+            for name, color in (("a", "red"), ("b", "blue"), ("c", "red")):
+                body = configmap(name, labels={"color": color}, big="x" * 1000)
+                await client.create(CONFIGMAPS, body, namespace)
+            async with following(
+                client,
+                namespace,
+                label_selector="color",
+                trim=only_metadata,
+                indexes={"color": colors},
+            ) as cache:
+                assert sorted(held(cache)) == ["a", "b", "c"]
+                assert all(set(obj) == {"metadata"} for obj in cache.items())
+                red = [obj["metadata"]["name"] for obj in cache.by_index("color", "red")]
+                assert sorted(red) == ["a", "c"]
+                patch = {"metadata": {"labels": {"color": None}}}
+                await client.patch(CONFIGMAPS, "a", patch, namespace)
+                await wait_until_async(lambda: len(cache.by_index("color", "red")) == 1)
+                assert cache.get(namespace, "a") is None, "it left the selection"
+
+    asyncio.run(main())
+
+
+def test_objects_are_found_by_their_owner(kube_config: KubeConfig, namespace: str) -> None:
+    async def main() -> None:
+        async with KubeClient(config=kube_config) as client:
+            owner = await client.create(CONFIGMAPS, configmap("owner"), namespace)
+            uid = owner["metadata"]["uid"]
+            reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
+            async with following(client, namespace) as cache:
+                body = configmap("owned")
+                body["metadata"]["ownerReferences"] = [reference]
+                await client.create(CONFIGMAPS, body, namespace)
+                await wait_until_async(lambda: len(cache.by_owner(uid)) == 1)
+                assert cache.by_owner(uid)[0]["metadata"]["name"] == "owned"
+                await client.delete(CONFIGMAPS, "owned", namespace)
+                await wait_until_async(lambda: cache.by_owner(uid) == [])
+
+    asyncio.run(main())
+
+
+def test_an_own_write_is_seen_at_once_and_told_once(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    seen: list[str] = []
+
+    async def main() -> None:
+        async with KubeClient(config=kube_config) as client, following(client, namespace) as cache:
+            cache.subscribe(
+                lambda kind, obj: (
+                    seen.append(f"{kind} {obj['metadata']['name']}")
+                    if obj["metadata"]["name"] in ("mine", "next")
+                    else None
+                )
+            )
+            mine = await client.create(CONFIGMAPS, configmap("mine"), namespace)
+            cache.absorb(mine)
+            assert cache.get(namespace, "mine") is not None
+            await client.delete(CONFIGMAPS, "mine", namespace)
+            await client.create(CONFIGMAPS, configmap("next"), namespace)
+            await wait_until_async(lambda: cache.get(namespace, "next") is not None)
+            cache.absorb(mine)
+            assert cache.get(namespace, "mine") is None, "the watch has seen it go"
+        assert seen == ["ADDED mine", "DELETED mine", "ADDED next"]
+
+    asyncio.run(main())
+
+
+def test_a_network_cut_again_and_again_loses_nothing(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    rng = random.Random(2)
+
+    async def main() -> None:
+        async with (
+            KubeClient(config=kube_config) as direct,
+            Network(kube_config) as network,
+            KubeClient(config=network.config, timeout=2) as client,
+            following(client, namespace, limits=FAST) as cache,
+        ):
+            replica = held(cache)
+
+            def follow(kind: str, obj: Object) -> None:
+                if kind == "DELETED":
+                    del replica[obj["metadata"]["name"]]
+                else:
+                    replica[obj["metadata"]["name"]] = obj
+
+            cache.subscribe(follow)
+            for number in range(100):
+                await direct.create(CONFIGMAPS, configmap(f"o{number}"), namespace)
+                if number % 3 == 2:
+                    victim = f"o{rng.randrange(number - 2, number)}"
+                    await direct.delete(CONFIGMAPS, victim, namespace)
+                network.cut()
+            await wait_until_same(direct, namespace, cache)
+            assert replica == held(cache)
+            assert cache.stats.lists == 1
+            assert cache.stats.reconnects >= 1
+
+    asyncio.run(main())
+
+
+def test_a_half_open_connection_is_noticed_and_resumed(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def main() -> None:
+        async with (
+            KubeClient(config=kube_config) as direct,
+            Network(kube_config) as network,
+            KubeClient(config=network.config, timeout=2) as client,
+            following(client, namespace, limits=FAST) as cache,
+        ):
+            network.freeze()
+            await direct.create(CONFIGMAPS, configmap("unseen"), namespace)
+            # What is made after this passes; the frozen stream itself never speaks again.
+            network.restore()
+            await wait_until_same(direct, namespace, cache)
+            assert cache.stats.lists == 1
+            assert cache.stats.errors >= 1
+
+    asyncio.run(main())
+
+
+def test_it_waits_out_a_network_that_is_down(kube_config: KubeConfig, namespace: str) -> None:
+    async def main() -> None:
+        async with (
+            KubeClient(config=kube_config) as direct,
+            Network(kube_config) as network,
+            KubeClient(config=network.config, timeout=2) as client,
+            following(client, namespace, limits=FAST) as cache,
+        ):
+            network.close()
+            await wait_until_async(lambda: cache.stats.errors >= 3)
+            assert cache.away > 0
+            await direct.create(CONFIGMAPS, configmap("meanwhile"), namespace)
+            network.restore()
+            await wait_until_same(direct, namespace, cache)
+            await direct.create(CONFIGMAPS, configmap("after"), namespace)
+            await wait_until_same(direct, namespace, cache)
+            assert cache.away == 0
+            assert cache.stats.lists == 1
+
+    asyncio.run(main())
+
+
+@pytest.fixture(scope="module")
+def breakable() -> Iterator[Cluster]:
+    """A control plane of this module's own, whose API server may be killed."""
+    cluster = Cluster(f"test-{secrets.token_hex(3)}", profile="control-plane")
+    try:
+        cluster.up()
+        yield cluster
+    finally:
+        cluster.down(purge=True)
+
+
+def kill_api_server(cluster: Cluster) -> None:
+    def pid() -> int | None:
+        return next(p.pid for p in cluster.status() if p.name == "kube-apiserver")
+
+    running = pid()
+    assert running is not None
+    os.kill(running, signal.SIGKILL)
+    wait_until(lambda: pid() is None, what="the API server to be gone")
+
+
+def test_it_survives_a_restart_of_the_api_server_that_forgot_the_past(breakable: Cluster) -> None:
+    config = load_config(str(breakable.kubeconfig))
+    seen: list[tuple[str, str]] = []
+
+    async def main() -> None:
+        async with (
+            KubeClient(config=config) as direct,
+            Network(config) as network,
+            KubeClient(config=network.config, timeout=2) as client,
+        ):
+            for name in ("kept", "lost"):
+                await direct.create(CONFIGMAPS, configmap(name), "default")
+            async with following(client, "default", limits=FAST) as cache:
+                cache.subscribe(lambda kind, obj: seen.append((kind, obj["metadata"]["name"])))
+                network.close()
+                await direct.delete(CONFIGMAPS, "lost", "default")
+                await direct.create(CONFIGMAPS, configmap("new"), "default")
+                # A new API server remembers no events from before its start: our version is
+                # answered with a true 410.
+                await asyncio.to_thread(kill_api_server, breakable)
+                await asyncio.to_thread(breakable.up)
+                network.restore()
+                await wait_until_same(direct, "default", cache)
+                assert cache.stats.lists == 2
+                assert sorted(seen) == [("ADDED", "new"), ("DELETED", "lost")]
+
+    asyncio.run(main())
