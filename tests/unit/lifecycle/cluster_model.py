@@ -1,0 +1,324 @@
+"""A cluster in memory: an API server with versions and preconditions, a kubelet moved by hand."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from di_api import names
+from di_operator.lifecycle.actions import (
+    Action,
+    CreateConfigMap,
+    CreatePod,
+    CreateService,
+    DeleteConfigMap,
+    DeleteJob,
+    DeletePod,
+    DeleteService,
+    ReplaceConfigMap,
+)
+from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
+from di_operator.lifecycle.faults import Fault, NameTaken, gravest, on_error
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.status import merge_patch
+from di_operator.lifecycle.timestamps import format_time
+
+Object = dict[str, Any]
+
+SETTINGS = Settings(
+    service_domain="svc.cluster.local",
+    server_url="http://di-server.di-system.svc.cluster.local:8081",
+)
+START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+
+
+def task(name: str, replicas: int = 1, **fields: Any) -> Object:
+    """A task of a named type, or of type none under another name."""
+    named = name in ("learner", "collector", "evaluator")
+    return {
+        "name": name,
+        "type": name if named else "none",
+        "replicas": replicas,
+        "template": {"spec": {"containers": [{"name": "di-container", "image": "train:1"}]}},
+        **fields,
+    }
+
+
+def job(*tasks: Object, name: str = "x", uid: str = "uid-x", **spec: Any) -> Object:
+    """A job as the API server returns it; the defaults are left to the operator."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "metadata": {
+            "name": name,
+            "namespace": "rl",
+            "uid": uid,
+            "generation": 1,
+            "resourceVersion": "1",
+        },
+        "spec": {"tasks": list(tasks) or [task("learner"), task("collector", 3)], **spec},
+    }
+
+
+class Crash(Exception):
+    """The operator died here."""
+
+
+class ClusterModel:
+    """One job with all it owns, and the kubelet's and users' hands on it."""
+
+    def __init__(self, body: Object) -> None:
+        self.job = body
+        self.objects: dict[tuple[str, str], Object] = {}
+        self.now = START
+        self.version = 1
+        self.uids = 0
+        self.writes: list[str] = []
+        self.events: list[JobEvent] = []
+        self.phases: list[str] = []
+        self.refuse_pods: Fault | None = None
+        self.deleted_job = False
+        self.most_live = 0
+
+    # --- what tests look at ---
+
+    @property
+    def status(self) -> Object:
+        """The job's status as it stands."""
+        status: Object = self.job.get("status", {})
+        return status
+
+    @property
+    def phase(self) -> str | None:
+        """The job's phase as it stands."""
+        return self.status.get("phase")
+
+    @property
+    def pods(self) -> dict[str, Object]:
+        """All pods by name."""
+        return {name: body for (kind, name), body in self.objects.items() if kind == "Pod"}
+
+    def condition(self, kind: str) -> Object:
+        """The condition of a type."""
+        return next(c for c in self.status["conditions"] if c["type"] == kind)
+
+    def env(self, pod: str) -> dict[str, str]:
+        """The variables of a pod's first container."""
+        container = self.objects["Pod", pod]["spec"]["containers"][0]
+        return {variable["name"]: variable["value"] for variable in container["env"]}
+
+    # --- the operator ---
+
+    def snapshot(self, pods: list[Object] | None = None) -> Snapshot:
+        """What the operator reads; ``pods`` is a view that may be older than the truth."""
+        by_kind: dict[str, list[Object]] = {"Pod": [], "Service": [], "ConfigMap": []}
+        for (kind, _), body in self.objects.items():
+            by_kind[kind].append(copy.deepcopy(body))
+        return Snapshot.build(
+            copy.deepcopy(self.job),
+            by_kind["Pod"] if pods is None else pods,
+            by_kind["Service"],
+            by_kind["ConfigMap"],
+        )
+
+    def decide(self) -> Decision:
+        """What the operator would do now."""
+        return decide(self.snapshot(), self.now, SETTINGS)
+
+    def reconcile(self, *, crash_after: int | None = None) -> Decision:
+        """Decide, act, write the status, emit; dies after ``crash_after`` writes."""
+        snapshot = self.snapshot()
+        decision = decide(snapshot, self.now, SETTINGS)
+        left = [crash_after]
+        faults = self._run(decision.actions, left)
+        if faults:
+            decision = on_error(snapshot, gravest(faults), self.now)
+            self._run(decision.actions, left)
+        if decision.status is not None:
+            patch = merge_patch(snapshot.job.get("status", {}), decision.status)
+            if patch:
+                self.patch_status(patch)
+                self._spend(left)
+        self.events.extend(decision.events)
+        return decision
+
+    def settle(self, limit: int = 30) -> None:
+        """Reconcile until nothing is left to write; time passes where the operator asks for it.
+
+        Only short delays are waited for: those until something becomes visible or is retried.
+        """
+        for _ in range(limit):
+            decision = self.reconcile()
+            if not decision.actions and decision.status is None:
+                if decision.requeue_after is None or decision.requeue_after > 5:
+                    return
+                self.now += timedelta(seconds=decision.requeue_after)
+        raise AssertionError(f"no fixed point after {limit} reconciles: {decision}")
+
+    def patch_status(self, patch: Mapping[str, Any]) -> None:
+        """Merge into the status as the API server does."""
+        self.writes.append("status")
+        self.job["status"] = _merged(self.job.get("status", {}), patch)
+        self._touch(self.job)
+        if patch.get("phase"):
+            self.phases.append(patch["phase"])
+
+    # --- the API server ---
+
+    def _run(self, actions: tuple[Action, ...], left: list[int | None]) -> list[Fault]:
+        for action in actions:
+            fault = self._act(action)
+            if fault is not None:
+                return [fault]
+            self._spend(left)
+        return []
+
+    def _spend(self, left: list[int | None]) -> None:
+        if left[0] is not None:
+            left[0] -= 1
+            if left[0] <= 0:
+                raise Crash
+
+    def _act(self, action: Action) -> Fault | None:
+        match action:
+            case CreateService(body=body) | CreateConfigMap(body=body) | CreatePod(body=body):
+                return self._create(body)
+            case ReplaceConfigMap(body=body):
+                key = ("ConfigMap", body["metadata"]["name"])
+                assert self.objects[key]["metadata"]["resourceVersion"] == (
+                    body["metadata"]["resourceVersion"]
+                )
+                self.writes.append("replace ConfigMap")
+                kept = self.objects[key]["metadata"]["uid"]
+                self.objects[key] = copy.deepcopy(dict(body))
+                self.objects[key]["metadata"]["uid"] = kept
+                self._touch(self.objects[key])
+            case DeletePod(name=name, uid=uid, grace_period_seconds=grace):
+                if (found := self.objects.get(("Pod", name))) and found["metadata"]["uid"] == uid:
+                    assert found["metadata"]["resourceVersion"] == action.resource_version
+                    self.writes.append(f"delete Pod {name}")
+                    self.delete_pod(name, force=grace == 0)
+            case DeleteService(name=name):
+                self.writes.append(f"delete Service {name}")
+                del self.objects["Service", name]
+            case DeleteConfigMap(name=name):
+                self.writes.append(f"delete ConfigMap {name}")
+                del self.objects["ConfigMap", name]
+            case DeleteJob():
+                self.writes.append("delete DIJob")
+                self.deleted_job = True
+        return None
+
+    def _create(self, body: Mapping[str, Any]) -> Fault | None:
+        key = (body["kind"], body["metadata"]["name"])
+        if (found := self.objects.get(key)) is not None:
+            owners = found["metadata"].get("ownerReferences") or [{}]
+            ours = owners[0].get("uid") == self.job["metadata"]["uid"]
+            return None if ours else NameTaken(kind=key[0], found=copy.deepcopy(found))
+        if key[0] == "Pod" and self.refuse_pods is not None:
+            return self.refuse_pods
+        self.writes.append(f"create {key[0]} {key[1]}")
+        self.put(body)
+        live = [p for p in self.pods.values() if not p["metadata"].get("deletionTimestamp")]
+        self.most_live = max(self.most_live, len(live))
+        return None
+
+    def put(self, body: Mapping[str, Any]) -> Object:
+        """Store a new object, with UID and version."""
+        stored = copy.deepcopy(dict(body))
+        self.uids += 1
+        stored["metadata"]["uid"] = f"uid-{self.uids}"
+        if stored["kind"] == "Pod":
+            stored.setdefault("status", {"phase": "Pending"})
+        self.objects[stored["kind"], stored["metadata"]["name"]] = stored
+        self._touch(stored)
+        return stored
+
+    def _touch(self, body: Object) -> None:
+        self.version += 1
+        body["metadata"]["resourceVersion"] = str(self.version)
+
+    # --- the kubelet and the users ---
+
+    def delete_pod(self, name: str, *, force: bool = False) -> None:
+        """Delete as a user does: a running pod gets its grace period."""
+        pod = self.objects["Pod", name]
+        if force or pod["status"]["phase"] != "Running":
+            del self.objects["Pod", name]
+            return
+        deadline = self.now + timedelta(seconds=30)
+        pod["metadata"].setdefault("deletionTimestamp", format_time(deadline))
+        self._touch(pod)
+
+    def end(self, name: str) -> None:
+        """The kubelet confirms that a deleted pod is gone."""
+        assert self.objects["Pod", name]["metadata"]["deletionTimestamp"]
+        del self.objects["Pod", name]
+
+    def run(self, *pods: str) -> None:
+        """Pods become ready; all of them unless named."""
+        for name in pods or tuple(self.pods):
+            ready = {"type": "Ready", "status": "True"}
+            self._set(name, {"phase": "Running", "conditions": [ready]})
+
+    def succeed(self, *pods: str) -> None:
+        """Pods end with exit code 0; all of them unless named."""
+        for name in pods or tuple(self.pods):
+            self._set(name, {"phase": "Succeeded"})
+
+    def fail(self, *pods: str, code: int = 1, reason: str = "Error") -> None:
+        """A container of each of the pods ends with an error now."""
+        ended = {"exitCode": code, "reason": reason, "finishedAt": format_time(self.now)}
+        for name in pods:
+            statuses = [{"name": "di-container", "state": {"terminated": dict(ended)}}]
+            self._set(name, {"phase": "Failed", "containerStatuses": statuses})
+
+    def evict(self, name: str, reason: str = "Evicted") -> None:
+        """The kubelet ends a pod for want of room."""
+        self._set(name, {"phase": "Failed", "reason": reason})
+
+    def _set(self, name: str, status: Object) -> None:
+        self.objects["Pod", name]["status"] = status
+        self._touch(self.objects["Pod", name])
+
+    def edit(self, **spec: Any) -> None:
+        """A user changes the spec."""
+        self.job["spec"].update(spec)
+        self.job["metadata"]["generation"] += 1
+        self._touch(self.job)
+
+    def scale(self, name: str, replicas: int) -> None:
+        """A user changes the replicas of a task."""
+        tasks = [
+            {**task, "replicas": replicas} if task["name"] == name else task
+            for task in self.job["spec"]["tasks"]
+        ]
+        self.edit(tasks=tasks)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let the clock go on."""
+        self.now += timedelta(seconds=seconds)
+
+
+def running(*tasks: Object, **spec: Any) -> ClusterModel:
+    """A cluster whose job has just reached Running."""
+    cluster = ClusterModel(job(*tasks, **spec))
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert cluster.phase == "Running"
+    return cluster
+
+
+def _merged(value: Any, patch: Any) -> Any:
+    if not isinstance(patch, Mapping):
+        return copy.deepcopy(patch)
+    result = dict(value) if isinstance(value, Mapping) else {}
+    for key, change in patch.items():
+        if change is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merged(result.get(key), change)
+    return result

@@ -1,0 +1,86 @@
+"""How many writes a job costs the API server: each is paid for by every other job."""
+
+from __future__ import annotations
+
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
+
+
+def test_a_four_pod_job_costs_nine_writes_and_three_events() -> None:
+    cluster = ClusterModel(job())
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    cluster.succeed()
+    cluster.settle()
+
+    assert cluster.writes == [
+        "create Service di-x",
+        "create Pod x-learner-0",
+        "create Pod x-collector-0",
+        "create Pod x-collector-1",
+        "create Pod x-collector-2",
+        "status",
+        "status",
+        "status",
+        "delete Service di-x",
+    ]
+    assert cluster.phases == ["Starting", "Running", "Succeeded"]
+    assert [event.reason for event in cluster.events] == [
+        "JobStarting",
+        "JobRunning",
+        "JobSucceeded",
+    ]
+
+
+def test_pods_that_become_ready_one_by_one_do_not_cost_a_write_each() -> None:
+    cluster = ClusterModel(job(task("learner"), task("collector", 63)))
+    cluster.settle()
+    for name in list(cluster.pods):
+        cluster.run(name)
+        cluster.reconcile()
+
+    assert cluster.writes.count("status") == 2
+    assert cluster.phase == "Running"
+
+
+def test_counts_of_a_job_that_stays_as_it_is_are_written_ten_seconds_later() -> None:
+    cluster = ClusterModel(job())
+    cluster.settle()
+    cluster.run("x-learner-0")
+
+    assert cluster.reconcile().requeue_after == 2.0 or cluster.decide().status is None
+    assert cluster.status["readyReplicas"] == 0
+    cluster.pass_time(10)
+    cluster.reconcile()
+
+    assert cluster.phase == "Starting"
+    assert cluster.status["readyReplicas"] == 1
+    assert cluster.status["taskStatus"] == {"learner": {"Running": 1}, "collector": {"Pending": 3}}
+
+
+def test_a_clock_that_was_set_back_does_not_silence_the_counts() -> None:
+    cluster = ClusterModel(job())
+    cluster.settle()
+    cluster.run("x-learner-0")
+    cluster.pass_time(-3600)
+    cluster.reconcile()
+
+    assert cluster.status["readyReplicas"] == 1
+
+
+def test_a_running_job_at_rest_is_left_alone() -> None:
+    cluster = running()
+    written = len(cluster.writes)
+    cluster.pass_time(3600)
+    cluster.settle()
+
+    assert len(cluster.writes) == written
+
+
+def test_sixty_four_pods_leave_fewer_than_ten_other_writes_and_events() -> None:
+    cluster = running(task("learner"), task("collector", 63))
+    cluster.succeed()
+    cluster.settle()
+
+    others = [write for write in cluster.writes if "Pod" not in write]
+    assert len(others) + len(cluster.events) <= 10
