@@ -1,0 +1,135 @@
+"""The three services are described alike, and each can be left out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chart.chart import CHART, COMPONENTS, Chart
+
+OWN_KEYS = {"webhook": set(), "operator": {"syncPeriodSeconds"}, "server": {"auth"}}
+
+
+def shared_block(values: dict[str, Any], component: str) -> dict[str, Any]:
+    return {k: v for k, v in values[component].items() if k not in OWN_KEYS[component]}
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_every_component_has_the_same_keys(component: str) -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+
+    def keys(block: object) -> object:
+        if not isinstance(block, dict):
+            return None
+        return {k: keys(v) for k, v in block.items() if k != "resources"}
+
+    assert keys(shared_block(values, component)) == keys(shared_block(values, "webhook"))
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_every_component_has_the_same_schema(component: str) -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
+    properties = {name: block["properties"] for name, block in schema.items() if name in COMPONENTS}
+    assert shared_block(properties, component) == shared_block(properties, "webhook")
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_disabled_component_leaves_nothing_but_the_others(chart: Chart, component: str) -> None:
+    off = [f"{component}.enabled=false"]
+    if component == "operator":
+        off.append("certificates.mode=existingSecret")
+    left = {
+        o["metadata"]["labels"]["app.kubernetes.io/component"]
+        for o in chart.render(*off).objects
+        if "helm.sh/hook" not in o["metadata"].get("annotations", {})
+    }
+    assert left == {"crd", *COMPONENTS} - {component}
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_two_replicas_survive_a_drain_and_an_update(chart: Chart, component: str) -> None:
+    rendered = chart.render()
+    deployment = rendered.one("Deployment", f"di-{component}")["spec"]
+    budget = rendered.one("PodDisruptionBudget", f"di-{component}")["spec"]
+    (spread,) = deployment["template"]["spec"]["topologySpreadConstraints"]
+
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert budget["maxUnavailable"] == 1
+    assert budget["selector"] == deployment["selector"]
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    assert spread["labelSelector"] == deployment["selector"]
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_the_number_of_replicas_can_be_left_to_an_autoscaler(chart: Chart, component: str) -> None:
+    rendered = chart.render(f"{component}.replicas=null")
+    assert "replicas" not in rendered.one("Deployment", f"di-{component}")["spec"]
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_scheduling_values_reach_the_pods(chart: Chart, component: str) -> None:
+    pod = chart.render(
+        f"{component}.nodeSelector.disk=ssd",
+        f"{component}.tolerations[0].key=dedicated",
+        f"{component}.tolerations[0].operator=Exists",
+        f"{component}.affinity.podAffinity.x=y",
+        f"{component}.priorityClassName=system-cluster-critical",
+        f"{component}.topologySpread.enabled=false",
+        f"{component}.terminationGracePeriodSeconds=77",
+        "imagePullSecrets[0].name=regcred",
+    ).pods()[f"di-{component}"]["spec"]
+    assert pod["nodeSelector"] == {"disk": "ssd"}
+    assert pod["tolerations"] == [{"key": "dedicated", "operator": "Exists"}]
+    assert pod["affinity"] == {"podAffinity": {"x": "y"}}
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert "topologySpreadConstraints" not in pod
+    assert pod["terminationGracePeriodSeconds"] == 77
+    assert pod["imagePullSecrets"] == [{"name": "regcred"}]
+
+
+@pytest.mark.parametrize(
+    ("values", "image"),
+    [
+        ((), "opendilab/di-server:0.1.0"),
+        (("server.image.tag=x",), "opendilab/di-server:x"),
+        (
+            ("imageRegistry=mirror.example.org/team",),
+            "mirror.example.org/team/opendilab/di-server:0.1.0",
+        ),
+        (
+            ("server.image.tag=x", f"server.image.digest=sha256:{'0' * 64}"),
+            f"opendilab/di-server@sha256:{'0' * 64}",
+        ),
+    ],
+    ids=["the chart's version", "a tag", "a mirror", "a digest wins over the tag"],
+)
+def test_an_image_is_named_by(chart: Chart, values: tuple[str, ...], image: str) -> None:
+    pod = chart.render(*values).pods()["di-server"]
+    assert pod["spec"]["containers"][0]["image"] == image
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_changed_setting_replaces_the_pods_and_a_new_chart_alone_does_not(
+    chart: Chart, component: str
+) -> None:
+    def template(*values: str) -> object:
+        return chart.render(*values).pods()[f"di-{component}"]
+
+    assert template(f"{component}.logLevel=debug") != template()
+    labels = chart.render().pods()[f"di-{component}"]["metadata"]["labels"]
+    assert (
+        labels
+        == chart.render().one("Deployment", f"di-{component}")["spec"]["selector"]["matchLabels"]
+    )
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_leaving_pod_serves_on_while_the_news_spreads(chart: Chart, component: str) -> None:
+    container = chart.render(f"{component}.drainSeconds=7").pods()[f"di-{component}"]["spec"][
+        "containers"
+    ][0]
+    assert container["lifecycle"]["preStop"] == {"sleep": {"seconds": 7}}

@@ -1,0 +1,49 @@
+"""Images are made of checked parts and run anywhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.chart.chart import COMPONENTS
+
+SERVICES = Path(__file__).resolve().parents[2] / "services"
+LOCKS = ["build.lock", *(f"{component}/requirements.lock" for component in COMPONENTS)]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_dependency_is_pinned_to_hashes(lock: str) -> None:
+    text = (SERVICES / lock).read_text()
+    entries = re.split(r"\n(?=\S)", text.strip())
+    assert entries
+    for entry in entries:
+        assert re.match(r"[a-z0-9._-]+==[^ ]+ ", entry), entry
+        assert "--hash=sha256:" in entry
+    # Which index serves them is the builder's affair.
+    assert "://" not in text
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_dockerfile(component: str) -> None:
+    lines = (SERVICES / component / "Dockerfile").read_text().splitlines()
+    instructions = [line for line in lines if re.match(r"[A-Z]+ ", line)]
+    assert instructions[0] == "ARG BASE_IMAGE=python:3.12-slim"
+    assert {i for i in instructions if i.startswith("FROM ")} == {
+        "FROM ${BASE_IMAGE} AS builder",
+        "FROM ${BASE_IMAGE}",
+    }
+    assert "USER 65532:65532" in instructions
+    assert instructions[-1] == f'ENTRYPOINT ["di-{component}"]'
+    text = "\n".join(lines)
+    # A base without a package manager must do, and every download is checked.
+    assert not re.search(r"\b(apt|apt-get|apk|curl|wget)\b", text)
+    whole = text.replace(
+        "\
+",
+        "",
+    )
+    installs = re.findall(r"bin/pip(?: --python \S+)? (?:install|wheel)[^&]*", whole)
+    assert installs
+    assert all("--require-hashes" in i or "--no-index" in i for i in installs)

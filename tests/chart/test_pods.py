@@ -1,0 +1,151 @@
+"""Pods run under Pod Security "restricted" and are told only what they understand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from di_operator.config import load_config
+from di_server.config import from_environment
+from di_webhook.config import Config as WebhookConfig
+from tests.chart.chart import COMPONENTS, Chart, Object
+
+PODS = ("di-webhook", "di-operator", "di-server", "di-test")
+
+
+def restricted(spec: Mapping[str, Any]) -> None:
+    """Assert the rules of Pod Security "restricted" and a read-only root file system."""
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["runAsUser"] == 65532
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in spec["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert container["resources"]["limits"].keys() == {"memory"}
+    assert {kind for v in spec.get("volumes", ()) for kind in v if kind != "name"} <= {
+        "emptyDir",
+        "secret",
+    }
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_pod_is_restricted(chart: Chart, name: str) -> None:
+    restricted(chart.render().pods()[name]["spec"])
+
+
+def test_the_pod_of_the_test_job_is_restricted(chart: Chart) -> None:
+    (container,) = chart.render().pods()["di-test"]["spec"]["containers"]
+    (text,) = (e["value"] for e in container["env"] if e["name"] == "TEST_JOB")
+    job = json.loads(text)
+    (task,) = job["spec"]["tasks"]
+    restricted(task["template"]["spec"])
+    assert job["metadata"]["namespace"] == "di-system"
+    assert job["spec"]["ttlSecondsAfterFinished"] > 0
+
+
+def test_the_test_ends_in_a_bounded_time_that_says_why(chart: Chart) -> None:
+    pod = chart.render("test.timeoutSeconds=45").pods()["di-test"]["spec"]
+    assert pod["restartPolicy"] == "Never"
+    assert {"name": "TEST_TIMEOUT_SECONDS", "value": "45"} in pod["containers"][0]["env"]
+    assert pod["activeDeadlineSeconds"] > 45
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_every_probe_goes_to_a_port_of_the_container(chart: Chart, component: str) -> None:
+    (container,) = chart.render().pods()[f"di-{component}"]["spec"]["containers"]
+    ports = {port["name"] for port in container["ports"]}
+    probes = {kind: container[f"{kind}Probe"] for kind in ("startup", "liveness", "readiness")}
+    assert {probe["httpGet"]["port"] for probe in probes.values()} <= ports
+    assert probes["liveness"]["httpGet"]["path"] == "/healthz"
+    assert probes["readiness"]["httpGet"]["path"] == "/readyz"
+
+
+def test_the_webhook_may_start_before_its_certificate_is_there(chart: Chart) -> None:
+    spec = chart.render("certificates.secretName=other").pods()["di-webhook"]["spec"]
+    assert {"secretName": "other", "optional": True} in (v.get("secret") for v in spec["volumes"])
+    startup = spec["containers"][0]["startupProbe"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] >= 120
+
+
+def environment(chart: Chart, component: str, *values: str) -> dict[str, str]:
+    """What the container of a component finds in its environment."""
+    rendered = chart.render(*values)
+    (container,) = rendered.pods()[f"di-{component}"]["spec"]["containers"]
+    assert container["envFrom"] == [{"configMapRef": {"name": f"di-{component}"}}]
+    settings: Object = rendered.one("ConfigMap", f"di-{component}")["data"]
+    own = {e["name"]: e.get("value", "from-the-pod") for e in container.get("env", [])}
+    return {**settings, **own}
+
+
+def test_the_operator_understands_its_settings(chart: Chart) -> None:
+    config = load_config(
+        [],
+        environment(
+            chart,
+            "operator",
+            "watchNamespace=team",
+            "rbac.allowClusterRoles=true",
+            "operator.syncPeriodSeconds=30",
+            "operator.logLevel=debug",
+        ),
+        random_identity=lambda: "random",
+    )
+    assert config.namespace == config.identity == "from-the-pod"
+    assert config.watch_namespace == "team"
+    assert config.server_url == "http://di-server.di-system.svc.cluster.local:8081"
+    assert config.lease_name == "di-operator"
+    assert config.leader_elect
+    assert config.sync_period == 30
+    assert config.webhook_secret == "di-webhook-tls"
+    assert config.webhook_service == "di-webhook"
+    assert config.webhook_configuration == "di-di-orchestrator"
+    assert config.token_audience == "di-server"
+    assert config.log_level == "debug"
+
+
+@pytest.mark.parametrize(
+    "value", ["webhook.enabled=false", "certificates.mode=cert-manager"], ids=str
+)
+def test_the_operator_leaves_alone_what_is_not_its_own(chart: Chart, value: str) -> None:
+    given = environment(chart, "operator", value)
+    assert load_config([], given, random_identity=str).webhook_secret is None
+
+
+def test_the_webhook_understands_its_settings(chart: Chart) -> None:
+    config = WebhookConfig.from_environment(
+        environment(chart, "webhook", "webhook.logLevel=warning")
+    )
+    assert config.bind == "0.0.0.0:8443"
+    assert config.health_bind == "0.0.0.0:8080"
+    assert str(config.certificate_dir) == "/certs"
+    assert config.log_level == "warning"
+
+
+def test_the_server_understands_its_settings(chart: Chart) -> None:
+    config = from_environment(
+        environment(
+            chart,
+            "server",
+            "server.auth.mode=required",
+            "watchNamespace=team",
+            "rbac.allowClusterRoles=true",
+        )
+    )
+    assert config.binds == ("0.0.0.0:8080", "0.0.0.0:8081")
+    assert config.auth.value == "required"
+    assert config.watch_namespace == "team"
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_further_variables_reach_the_container(chart: Chart, component: str) -> None:
+    given = environment(
+        chart, component, f"{component}.extraEnv[0].name=X", f"{component}.extraEnv[0].value=y"
+    )
+    assert given["X"] == "y"

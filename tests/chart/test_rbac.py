@@ -1,0 +1,125 @@
+"""Each service may do what it does and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.chart.chart import Chart, Rendered
+
+DIJOBS = "dijobs.diengine.opendilab.org"
+CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+JOBS_OF_THE_OPERATOR = {
+    DIJOBS: "delete get list watch",
+    "dijobs/status.diengine.opendilab.org": "patch",
+    "dijobs/finalizers.diengine.opendilab.org": "update",
+    "pods": "create delete get list watch",
+    "services": "create delete get list watch",
+    "configmaps": "create delete get list update watch",
+    "events": "create get patch",
+}
+JOBS_OF_THE_SERVER = {
+    DIJOBS: "get list patch",
+    "dijobs/status.diengine.opendilab.org": "patch",
+    "pods": "get list",
+}
+LEASE = {
+    "leases.coordination.k8s.io": "create",
+    "leases.coordination.k8s.io di-operator": "get update",
+}
+CERTIFICATE_SECRETS = {
+    "secrets": "create",
+    "secrets di-webhook-tls": "get list update watch",
+    "secrets di-webhook-tls-ca": "get list update watch",
+}
+AUTHORITY = {
+    f"{kind}.admissionregistration.k8s.io di-di-orchestrator": "get list patch watch"
+    for kind in CONFIGURATIONS
+}
+TOKENS = {
+    "tokenreviews.authentication.k8s.io": "create",
+    "subjectaccessreviews.authorization.k8s.io": "create",
+}
+
+
+def permissions(rendered: Rendered, account: str) -> dict[str, dict[str, str]]:
+    """{namespace, or "*" for the whole cluster: {resource and object's name: verbs}}."""
+    found: dict[str, dict[str, str]] = {}
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        for binding in rendered.of_kind(kind).values():
+            if [s["name"] for s in binding["subjects"]] != [account]:
+                continue
+            role = rendered.one(binding["roleRef"]["kind"], binding["roleRef"]["name"])
+            assert role["metadata"].get("namespace") == binding["metadata"].get("namespace")
+            where = found.setdefault(binding["metadata"].get("namespace", "*"), {})
+            for rule in role["rules"]:
+                for key in _keys(rule):
+                    assert key not in where, f"{key} is granted twice"
+                    where[key] = " ".join(sorted(rule["verbs"]))
+    return found
+
+
+def _keys(rule: Mapping[str, list[str]]) -> list[str]:
+    return [
+        f"{resource}{'.' if group else ''}{group} {name}".strip()
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+    ]
+
+
+def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
+    rendered = chart.render()
+    assert permissions(rendered, "di-operator") == {
+        "*": JOBS_OF_THE_OPERATOR | AUTHORITY,
+        "di-system": LEASE | CERTIFICATE_SECRETS,
+    }
+    assert permissions(rendered, "di-server") == {"*": JOBS_OF_THE_SERVER | TOKENS}
+    assert permissions(rendered, "di-webhook") == {}
+
+
+def test_permissions_in_one_namespace_are_roles_alone(chart: Chart) -> None:
+    rendered = chart.render("watchNamespace=team", "certificates.mode=existingSecret")
+    assert not {"ClusterRole", "ClusterRoleBinding"} & rendered.kinds()
+    assert permissions(rendered, "di-operator") == {
+        "team": JOBS_OF_THE_OPERATOR,
+        "di-system": LEASE,
+    }
+    assert permissions(rendered, "di-server") == {"team": JOBS_OF_THE_SERVER}
+
+
+def test_a_cluster_role_that_was_allowed_has_only_what_no_role_can_give(chart: Chart) -> None:
+    rendered = chart.render("watchNamespace=team", "rbac.allowClusterRoles=true")
+    assert permissions(rendered, "di-operator")["*"] == AUTHORITY
+    assert permissions(rendered, "di-server")["*"] == TOKENS
+
+
+@pytest.mark.parametrize("mode", ["existingSecret", "cert-manager"])
+def test_who_does_not_make_certificates_touches_no_secret(chart: Chart, mode: str) -> None:
+    rendered = chart.render(f"certificates.mode={mode}")
+    assert permissions(rendered, "di-operator") == {"*": JOBS_OF_THE_OPERATOR, "di-system": LEASE}
+
+
+def test_who_does_not_check_tokens_asks_nobody_about_them(chart: Chart) -> None:
+    rendered = chart.render("server.auth.mode=off")
+    assert permissions(rendered, "di-server") == {"*": JOBS_OF_THE_SERVER}
+
+
+def test_the_test_may_handle_its_own_job_only(chart: Chart) -> None:
+    assert permissions(chart.render(), "di-test") == {
+        "di-system": {DIJOBS: "create", f"{DIJOBS} di-test-job": "delete get"}
+    }
+
+
+def test_only_who_talks_to_the_api_server_has_a_token(chart: Chart) -> None:
+    rendered = chart.render()
+    assert {n: p["spec"]["automountServiceAccountToken"] for n, p in rendered.pods().items()} == {
+        "di-webhook": False,
+        "di-operator": True,
+        "di-server": True,
+        "di-test": True,
+    }
+    accounts = rendered.of_kind("ServiceAccount")
+    assert set(accounts) == {"di-webhook", "di-operator", "di-server", "di-test"}
+    assert not any(account["automountServiceAccountToken"] for account in accounts.values())

@@ -1,0 +1,95 @@
+"""Values that mean nothing are refused before anything is installed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.chart.chart import CHART, Chart, Refused
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+# Kubernetes' own free-form maps, and what a parent chart hands down.
+FREE = {"global", "nodeAffinity", "podAffinity", "podAntiAffinity", "valueFrom", "items"}
+
+
+def objects(schema: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema of a JSON object with the name it goes by."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield name, schema
+        for key, value in schema.items():
+            yield from objects(value, key)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from objects(value, name)
+
+
+def test_no_object_of_ours_takes_unknown_keys() -> None:
+    loose = {name for name, schema in objects(SCHEMA) if "additionalProperties" not in schema}
+    assert loose <= FREE
+    closed = [schema for _, schema in objects(SCHEMA) if "properties" in schema]
+    assert all(schema["additionalProperties"] is False for schema in closed)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "unknown=1",
+        "webhook.replica=2",
+        "operator.image.repo=x",
+        "server.pdb.minAvailable=1",
+        "server.auth.modus=off",
+        "crds.install=true",
+        "certificates.issuer.names=x",
+        "webhook.extraEnv[0].nam=X",
+        "webhook.tolerations[0].keys=x",
+        "webhook.resources.limit=1",
+        "webhook.replicas=two",
+        "webhook.replicas=-1",
+        "operator.enabled=perhaps",
+        "operator.logLevel=DEBUG",
+        "operator.syncPeriodSeconds=0",
+        "server.auth.mode=maybe",
+        "certificates.mode=manual",
+        "certificates.caBundle=abc",
+        "server.image.digest=sha256:abc",
+        "server.image.pullPolicy=Sometimes",
+        "server.pdb.maxUnavailable=101%",
+        "watchNamespace=Team_A",
+        "serviceDomain=.svc.cluster.local",
+        "test.timeoutSeconds=1",
+    ],
+)
+def test_refuses(chart: Chart, value: str) -> None:
+    path = value.partition("=")[0].partition("[")[0]
+    with pytest.raises(Refused) as refused:
+        chart.render(value)
+    # The message leads to the key: its own name, or its parent's and the unknown name.
+    assert path.rpartition(".")[2] in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "way_out"),
+    [
+        (("watchNamespace=team",), "rbac.allowClusterRoles=true"),
+        (("watchNamespace=team", "webhook.enabled=false", "server.auth.mode=required"), "optional"),
+        (("operator.enabled=false",), "certificates.mode=existingSecret"),
+    ],
+    ids=[
+        "publishing an authority without a cluster role",
+        "checking tokens without a cluster role",
+        "a certificate that nobody makes",
+    ],
+)
+def test_refuses_what_could_not_work_and_names_a_way_out(
+    chart: Chart, values: tuple[str, ...], way_out: str
+) -> None:
+    with pytest.raises(Refused, match=way_out):
+        chart.render(*values)
+
+
+def test_works_as_a_part_of_another_chart(chart: Chart) -> None:
+    assert chart.render("global.environment=test").objects
