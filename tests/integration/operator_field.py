@@ -1,0 +1,254 @@
+"""What a test of the operator stands on: a namespace with a fake kubelet and operators in it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from di_api.kube.cache import WatchCache
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import NotFound
+from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES
+from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
+from di_operator.clock import SystemClock
+from di_operator.config import Address, Config
+from di_operator.election import Timing
+from di_operator.main import operate
+from tests.fakes.kubelet import FakeKubelet
+from tests.waiting import wait_until_async
+
+Object = dict[str, Any]
+# Elections of tests are as fast as a lease in whole seconds allows.
+FAST = Timing(lease_duration=2.0, renew_deadline=1.5, retry_period=0.2)
+
+
+def task(
+    name: str = "work", replicas: int = 1, *, depends_on: tuple[str, ...] = (), **notes: str
+) -> Object:
+    """A task of type none; `notes` are annotations for the fake kubelet, `_` for `-`."""
+    annotations = {f"fake/{key.replace('_', '-')}": value for key, value in notes.items()}
+    body: Object = {
+        "name": name,
+        "type": "none",
+        "replicas": replicas,
+        "template": {
+            "metadata": {"annotations": annotations},
+            "spec": {"containers": [{"name": "di-container", "image": "none"}]},
+        },
+    }
+    if depends_on:
+        body["dependsOn"] = list(depends_on)
+    return body
+
+
+def job(name: str, *tasks: Object, **spec: Any) -> Object:
+    """A DIJob."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name},
+        "spec": {**spec, "tasks": list(tasks)},
+    }
+
+
+def config(namespace: str, identity: str = "one", **changes: Any) -> Config:
+    """The configuration of an operator that looks after one namespace only."""
+    values: dict[str, Any] = {
+        "namespace": namespace,
+        "watch_namespace": namespace,
+        "service_domain": "svc.cluster.local",
+        "server_url": "http://di-server.test:8081",
+        "health": Address(host="127.0.0.1", port=0),
+        "lease_name": "di-operator",
+        "identity": identity,
+        "leader_elect": True,
+        "sync_period": 60.0,
+        "workers": 32,
+        "webhook_secret": None,
+        "webhook_service": "di-webhook",
+        "webhook_configuration": None,
+        "token_audience": None,
+        "kubeconfig": None,
+        "log_level": "info",
+    }
+    return Config(**{**values, **changes})
+
+
+@dataclass(slots=True, kw_only=True)
+class Operator:
+    """One replica in this process."""
+
+    task: asyncio.Task[None]
+    stop: asyncio.Event
+    port: int
+
+    async def end(self) -> None:
+        """Stop it as SIGTERM does."""
+        self.stop.set()
+        await asyncio.wait_for(self.task, 15)
+
+
+@dataclass(slots=True, kw_only=True)
+class Field:
+    """The namespace of a test, what happened in it, and short words for looking at it."""
+
+    kube_config: KubeConfig
+    namespace: str
+    client: KubeClient
+    kubelet: FakeKubelet
+    phases: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    created: Counter[str] = field(default_factory=Counter)
+
+    @asynccontextmanager
+    async def operator(
+        self, identity: str = "one", *, client_config: KubeConfig | None = None, **changes: Any
+    ) -> AsyncIterator[Operator]:
+        """Run a replica; leaves it stopped."""
+        stop, serving = asyncio.Event(), asyncio.get_running_loop().create_future()
+        running = asyncio.create_task(
+            operate(
+                config=config(self.namespace, identity, **changes),
+                kube=client_config or self.kube_config,
+                clock=SystemClock(),
+                rng=random.Random(),
+                stop=stop,
+                timing=FAST,
+                on_serving=serving.set_result,
+            )
+        )
+        await asyncio.wait([running, serving], timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+        replica = Operator(task=running, stop=stop, port=serving.result())
+        try:
+            yield replica
+        finally:
+            stop.set()
+            await asyncio.wait_for(asyncio.gather(running, return_exceptions=True), 15)
+        if not running.cancelled() and running.exception() is not None:
+            await running
+
+    async def submit(self, body: Object) -> Object:
+        return await self.client.create(DIJOBS, body, self.namespace)
+
+    async def job(self, name: str) -> Object:
+        return await self.client.get(DIJOBS, name, self.namespace)
+
+    async def status(self, name: str) -> Object:
+        status: Object = (await self.job(name)).get("status") or {}
+        return status
+
+    async def patch(self, name: str, spec: Mapping[str, Any]) -> Object:
+        return await self.client.patch(DIJOBS, name, {"spec": dict(spec)}, self.namespace)
+
+    async def delete(self, name: str) -> None:
+        await self.client.delete(DIJOBS, name, self.namespace)
+
+    async def pods(self, name: str) -> dict[str, Object]:
+        """The pods labelled with the job's name, by their own."""
+        items, _ = await self.client.list(
+            PODS, self.namespace, label_selector=f"{LABEL_JOB}={name}"
+        )
+        return {pod["metadata"]["name"]: pod for pod in items}
+
+    async def ranks(self, name: str) -> dict[str, int]:
+        """Rank of each pod that is not being deleted."""
+        return {
+            pod: int(body["metadata"]["annotations"][ANNOTATION_RANK])
+            for pod, body in (await self.pods(name)).items()
+            if "deletionTimestamp" not in body["metadata"]
+        }
+
+    async def service_exists(self, name: str) -> bool:
+        try:
+            await self.client.get(SERVICES, f"di-{name}", self.namespace)
+        except NotFound:
+            return False
+        return True
+
+    async def events(self, name: str) -> list[Object]:
+        items, _ = await self.client.list(
+            EVENTS, self.namespace, field_selector=f"involvedObject.name={name}"
+        )
+        return items
+
+    async def phase(self, name: str, *wanted: str, deadline: float = 15) -> Object:
+        """Wait until the job is in one of the phases; returns its status."""
+
+        async def is_there() -> bool:
+            return (await self.status(name)).get("phase") in wanted
+
+        await wait_until_async(is_there, deadline, what=f"{name} to be {' or '.join(wanted)}")
+        return await self.status(name)
+
+    async def until(
+        self, predicate: Callable[[], Awaitable[bool]], what: str, deadline: float = 15
+    ) -> None:
+        await wait_until_async(predicate, deadline, what=what)
+
+
+def condition(status: Object, kind: str) -> Object:
+    """The condition of that type."""
+    found: Object = next(one for one in status["conditions"] if one["type"] == kind)
+    return found
+
+
+def on_field(
+    kube_config: KubeConfig, namespace: str, body: Callable[[Field], Awaitable[None]]
+) -> None:
+    """Run `body` on a field of its own: kubelet and watchers up, no operator yet."""
+
+    async def main() -> None:
+        async with (
+            KubeClient(config=kube_config) as client,
+            FakeKubelet(client, namespace=namespace) as kubelet,
+        ):
+            ground = Field(
+                kube_config=kube_config, namespace=namespace, client=client, kubelet=kubelet
+            )
+            jobs = WatchCache(
+                client,
+                DIJOBS,
+                namespace=namespace,
+                clock=asyncio.get_running_loop().time,
+                rng=random.Random(),
+            )
+            jobs.subscribe(_recorder(ground))
+            kubelet.cache.subscribe(_counter(ground))
+            watching = asyncio.create_task(jobs.run())
+            await jobs.synced.wait()
+            try:
+                await body(ground)
+            finally:
+                watching.cancel()
+                await asyncio.gather(watching, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def _recorder(ground: Field) -> Callable[[str, Object], None]:
+    def record(_: str, body: Object) -> None:
+        phase = (body.get("status") or {}).get("phase")
+        seen = ground.phases[body["metadata"]["name"]]
+        if phase is not None and (not seen or seen[-1] != phase):
+            seen.append(phase)
+
+    return record
+
+
+def _counter(ground: Field) -> Callable[[str, Object], None]:
+    known: set[str] = set()
+
+    def count(kind: str, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        if kind != "DELETED" and uid not in known:
+            known.add(uid)
+            ground.created[pod["metadata"]["name"]] += 1
+
+    return count

@@ -1,0 +1,246 @@
+"""A job's way through its phases, on a real API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from di_api.kube.config import KubeConfig
+from tests.integration.operator_field import Field, condition, job, on_field, task
+
+pytestmark = pytest.mark.usefixtures("crd")
+
+
+def test_a_job_runs_to_its_end_and_a_watcher_sees_every_phase(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(
+                job("a", task("learn", 1, run_for="1"), task("collect", 3, run_for="1"))
+            )
+            status = await field.phase("a", "Succeeded")
+            assert field.phases["a"] == ["Starting", "Running", "Succeeded"]
+            assert status["replicas"] == 4
+            assert status["readyReplicas"] == 0
+            assert status["restarts"] == 0
+            assert status["taskStatus"] == {"learn": {"Succeeded": 1}, "collect": {"Succeeded": 3}}
+            assert {one["type"] for one in status["conditions"] if one["status"] == "True"} == {
+                "Succeeded"
+            }
+            assert await field.ranks("a") == {
+                "a-learn-0": 0,
+                "a-collect-0": 1,
+                "a-collect-1": 2,
+                "a-collect-2": 3,
+            }
+
+            async def service_is_gone() -> bool:
+                return not await field.service_exists("a")
+
+            await field.until(service_is_gone, "the Service to go")
+            assert set(field.created.values()) == {1}
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_failing_pod_is_restarted_and_counted_once(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(job("a", task(replicas=2)))
+            await field.phase("a", "Running")
+            before = (await field.pods("a"))["a-work-1"]["metadata"]["uid"]
+            await field.kubelet.finish(namespace, "a-work-1", 137, "OOMKilled")
+
+            async def is_restarted() -> bool:
+                status = await field.status("a")
+                return status["restarts"] == 1 and status["phase"] == "Running"
+
+            await field.until(is_restarted, "the job to run again")
+            assert "Restarting" in field.phases["a"]
+            pods = await field.pods("a")
+            assert pods["a-work-1"]["metadata"]["uid"] != before
+            assert field.created == {"a-work-0": 1, "a-work-1": 2}
+            restarting = [e for e in await field.events("a") if e["reason"] == "JobRestarting"]
+            assert len(restarting) == 1
+            assert "a-work-1" in restarting[0]["message"]
+            assert "OOMKilled" in restarting[0]["message"]
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_job_whose_restarts_are_used_up_is_failed(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            failing = task("bad", run_for="0", exit_code="3")
+            await field.submit(job("a", failing, task("good"), backoffLimit=2))
+            status = await field.phase("a", "Failed")
+            assert status["restarts"] == 2
+            assert "exit code 3" in condition(status, "Failed")["message"]
+            assert field.created["a-bad-0"] == 3
+            assert field.created["a-good-0"] == 1
+
+    on_field(kube_config, namespace, body)
+
+
+def test_without_restarts_allowed_the_first_failure_ends_the_job(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(job("a", task(run_for="0", exit_code="1"), backoffLimit=0))
+            status = await field.phase("a", "Failed")
+            assert status["restarts"] == 0
+            assert field.created == {"a-work-0": 1}
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_deleted_pod_comes_back_without_spending_a_restart(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        from di_api.kube.resources import PODS
+
+        async with field.operator():
+            await field.submit(job("a", task(replicas=3)))
+            await field.phase("a", "Running")
+            ranks = await field.ranks("a")
+            before = (await field.pods("a"))["a-work-1"]["metadata"]["uid"]
+            await field.client.delete(PODS, "a-work-1", namespace)
+
+            async def is_back() -> bool:
+                pod = (await field.pods("a")).get("a-work-1")
+                running = (await field.status("a"))["phase"] == "Running"
+                return running and pod is not None and pod["metadata"]["uid"] != before
+
+            await field.until(is_back, "the pod to come back")
+            assert await field.ranks("a") == ranks
+            assert (await field.status("a"))["restarts"] == 0
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_task_waits_for_those_it_depends_on(kube_config: KubeConfig, namespace: str) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(
+                job(
+                    "a",
+                    task("learn", ready_after="1"),
+                    task("collect", 2, depends_on=("learn",)),
+                )
+            )
+            await field.phase("a", "Running")
+            pods = await field.pods("a")
+            ready = next(
+                one["lastTransitionTime"]
+                for one in pods["a-learn-0"]["status"]["conditions"]
+                if one["type"] == "Ready"
+            )
+            for name in ("a-collect-0", "a-collect-1"):
+                assert pods[name]["metadata"]["creationTimestamp"] >= ready
+
+    on_field(kube_config, namespace, body)
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [("Running", {"a-short-0"}), ("All", set()), ("None", {"a-short-0", "a-long-0", "a-bad-0"})],
+)
+def test_clean_up_keeps_what_the_policy_says(
+    kube_config: KubeConfig, namespace: str, policy: str, left: set[str]
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(
+                job(
+                    "a",
+                    task("short", run_for="0"),
+                    task("long"),
+                    task("bad"),
+                    cleanPodPolicy=policy,
+                    backoffLimit=0,
+                )
+            )
+            await field.phase("a", "Running")
+            await field.kubelet.finish(namespace, "a-bad-0", 1)
+            await field.phase("a", "Failed")
+            expected = left | ({"a-bad-0"} if policy == "Running" else set())
+
+            async def is_clean() -> bool:
+                return set(await field.pods("a")) == expected and not await field.service_exists(
+                    "a"
+                )
+
+            await field.until(is_clean, f"the pods of policy {policy} to be left")
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_suspended_job_gives_up_its_pods_and_resumes(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(job("a", task(replicas=2)))
+            await field.phase("a", "Running")
+            await field.patch("a", {"suspend": True})
+
+            async def is_suspended() -> bool:
+                status = await field.status("a")
+                return status["phase"] == "Pending" and not await field.pods("a")
+
+            await field.until(is_suspended, "the pods of the suspended job to go")
+            assert condition(await field.status("a"), "Suspended")["status"] == "True"
+            await field.patch("a", {"suspend": False})
+            status = await field.phase("a", "Running")
+            assert condition(status, "Suspended")["status"] == "False"
+            assert status["restarts"] == 0
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_job_past_its_deadline_is_failed(kube_config: KubeConfig, namespace: str) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(job("a", task(), activeDeadlineSeconds=2))
+            status = await field.phase("a", "Failed")
+            assert condition(status, "Failed")["reason"] == "DeadlineExceeded"
+
+            async def is_clean() -> bool:
+                return not await field.pods("a")
+
+            await field.until(is_clean, "the pods to go")
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_finished_job_is_deleted_when_its_time_to_live_is_over(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        from di_api.kube.errors import NotFound
+
+        async with field.operator():
+            await field.submit(job("a", task(run_for="0"), ttlSecondsAfterFinished=1))
+
+            async def is_gone() -> bool:
+                try:
+                    await field.job("a")
+                except NotFound:
+                    return True
+                return False
+
+            await field.until(is_gone, "the job to go")
+            assert field.phases["a"][-1] == "Succeeded"
+
+            async def no_pod_is_left() -> bool:
+                return not await field.pods("a")
+
+            await field.until(no_pod_is_left, "the pods to follow their owner", 30)
+
+    on_field(kube_config, namespace, body)
