@@ -187,8 +187,9 @@ class ClusterModel:
                 return self._create(body)
             case ReplaceConfigMap(body=body):
                 key = ("ConfigMap", body["metadata"]["name"])
-                assert self.objects[key]["metadata"]["resourceVersion"] == (
-                    body["metadata"]["resourceVersion"]
+                assert (
+                    self.objects[key]["metadata"]["resourceVersion"]
+                    == (body["metadata"]["resourceVersion"])
                 )
                 self.writes.append("replace ConfigMap")
                 kept = self.objects[key]["metadata"]["uid"]

@@ -65,5 +65,5 @@ def _policy(snapshot: Snapshot) -> CleanPodPolicy:
     # Read raw: an invalid spec is one of the ways to get here.
     spec = snapshot.job.get("spec")
     value = spec.get("cleanPodPolicy") if isinstance(spec, Mapping) else None
-    known = {policy.value for policy in CleanPodPolicy}
-    return CleanPodPolicy(value) if value in known else CleanPodPolicy.RUNNING
+    known = (policy for policy in CleanPodPolicy if policy.value == value)
+    return next(known, CleanPodPolicy.RUNNING)

@@ -46,9 +46,8 @@ class Status:
     def read(cls, raw: object) -> Status:
         """Read ``job["status"]`` of any shape."""
         fields: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
-        phase = fields.get("phase")
         return cls(
-            phase=Phase(phase) if phase in {known.value for known in Phase} else None,
+            phase=_phase(fields.get("phase")),
             restarts=_count(fields.get("restarts")),
             reschedules=_count(fields.get("reschedules")),
             losses=_losses(fields.get("failures")),
@@ -107,6 +106,10 @@ def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
         elif key not in old or before != value:
             patch[key] = value
     return patch
+
+
+def _phase(value: object) -> Phase | None:
+    return next((phase for phase in Phase if phase.value == value), None)
 
 
 def _losses(failures: object) -> tuple[Mapping[str, Any], ...]:

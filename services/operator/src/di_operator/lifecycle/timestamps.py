@@ -16,6 +16,6 @@ def parse_time(text: object) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):  # the first and the last day there is, in another zone
         return None
-    return moment if moment.tzinfo is not None else None
