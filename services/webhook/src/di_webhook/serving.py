@@ -65,6 +65,10 @@ class DeadlineWorker(gthread.ThreadWorker):  # type: ignore[misc]  # base has no
     @override
     def murder_pending(self) -> None:
         """Close what is overdue; the main loop calls this at least once a second."""
+        if not self.alive:
+            # Connections that have not said anything yet must not hold up the end.
+            for conn in self.pending_conns:
+                conn.timeout = 0.0
         super().murder_pending()
         now = time.monotonic()
         with self._deadlines_lock:

@@ -1,0 +1,284 @@
+"""The certificate manager against a real API server, with the real webhook behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import ApiError, NotFound
+from di_api.kube.resources import DIJOBS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from di_certs.authority import is_issued_by
+from di_certs.inspection import split_certificates
+from di_operator.certificate_plan import CertificateSettings
+from di_operator.certificates import CertificateManager
+from di_operator.clock import SystemClock
+from tests.integration.conftest import ApiServer
+from tests.integration.webhook_process import WebhookProcess, configurations, webhook_process
+from tests.unit.webhook.reviews import job
+from tests.waiting import wait_until_async
+
+pytestmark = pytest.mark.usefixtures("crd")
+
+SECRET = "di-webhook-tls"
+ROTATIONS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A client, the configurations of one namespace, and the webhook they call."""
+
+    client: KubeClient
+    namespace: str
+    webhook: WebhookProcess
+    settings: CertificateSettings
+
+    def manager(self) -> CertificateManager:
+        return CertificateManager(self.client, settings=self.settings, clock=SystemClock())
+
+    async def secret(self, name: str = SECRET) -> dict[str, bytes]:
+        """The decoded values, empty for a Secret that does not exist."""
+        try:
+            body = await self.client.get(SECRETS, name, self.namespace)
+        except NotFound:
+            return {}
+        return {key: base64.b64decode(value) for key, value in body["data"].items()}
+
+    async def trusted(self) -> list[list[bytes]]:
+        """The authorities of each webhook."""
+        bundles = []
+        for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+            body = await self.client.get(resource, self.namespace)
+            for webhook in body["webhooks"]:
+                encoded = webhook["clientConfig"].get("caBundle", "")
+                bundles.append(split_certificates(base64.b64decode(encoded)))
+        return bundles
+
+    async def is_in_order(self) -> bool:
+        """Whether what is served is trusted everywhere."""
+        serving = (await self.secret()).get("tls.crt", b"")
+        return all(
+            any(is_issued_by(serving, authority) for authority in bundle)
+            for bundle in await self.trusted()
+        )
+
+    async def project(self) -> None:
+        """Bring the Secret into the webhook's folder for ever, as the kubelet does in a pod."""
+        while True:
+            secret = await self.secret()
+            for key in ("tls.key", "tls.crt"):
+                path = self.webhook.certificates / key
+                if key in secret and (not path.exists() or path.read_bytes() != secret[key]):
+                    temporary = path.with_suffix(".new")
+                    temporary.write_bytes(secret[key])
+                    temporary.replace(path)
+            await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def world(
+    config: KubeConfig, api_server: ApiServer, namespace: str, folder: Path, **settings: Any
+) -> AsyncIterator[World]:
+    host = api_server.host_address
+    with webhook_process(folder, host, with_certificate=False) as webhook:
+        async with KubeClient(config=config) as client:
+            mutating, validating = configurations(webhook, namespace, namespace, ca_bundle=b"")
+            await client.create(MUTATING_WEBHOOKS, mutating)
+            await client.create(VALIDATING_WEBHOOKS, validating)
+            try:
+                yield World(
+                    client=client,
+                    namespace=namespace,
+                    webhook=webhook,
+                    settings=CertificateSettings(
+                        namespace=namespace,
+                        secret=SECRET,
+                        service="di-webhook",
+                        configuration=namespace,
+                        extra_hosts=(host,),
+                        **settings,
+                    ),
+                )
+            finally:
+                await client.delete(MUTATING_WEBHOOKS, namespace)
+                await client.delete(VALIDATING_WEBHOOKS, namespace)
+
+
+@asynccontextmanager
+async def running(*works: Any) -> AsyncIterator[None]:
+    """Run coroutines until the block ends; one that fails fails the block."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        yield
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+def test_from_nothing_jobs_are_admitted_and_what_is_deleted_comes_back(
+    kube_config: KubeConfig, api_server: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with (
+            world(kube_config, api_server, namespace, tmp_path) as cluster,
+            running(cluster.manager().run(), cluster.project()),
+        ):
+            await wait_until_async(cluster.is_in_order, 20, what="the first certificates")
+            await wait_until_async(lambda: cluster.webhook.ready() == 200, 10, what="readiness")
+            await create_job(cluster, "first")
+
+            await cluster.client.delete(SECRETS, SECRET, namespace)
+            await wait_until_async(cluster.secret, 10, what="the deleted Secret to come back")
+
+            empty = [
+                {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"},
+            ]
+            await cluster.client.patch(
+                VALIDATING_WEBHOOKS, namespace, empty, content_type="application/json-patch+json"
+            )
+            await wait_until_async(
+                cluster.is_in_order, 10, what="the emptied caBundle to come back"
+            )
+            # The new leaf reaches the webhook, and the API server the bundle, a moment later.
+            await wait_until_async(lambda: admits(cluster, "second"), 10, what="admission")
+
+    asyncio.run(scenario())
+
+
+def test_the_authority_is_rotated_under_load_without_a_failed_admission(
+    kube_config: KubeConfig, api_server: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        overlap = timedelta(seconds=4)
+        async with (
+            world(kube_config, api_server, namespace, tmp_path, overlap=overlap) as cluster,
+            running(cluster.manager().run(), cluster.project()),
+        ):
+            await wait_until_async(cluster.is_in_order, 20, what="the first certificates")
+            await wait_until_async(lambda: admits(cluster, "probe"), 10, what="admission")
+            admitted = 0
+
+            async def load(worker: int) -> None:
+                nonlocal admitted
+                for number in range(1_000_000):
+                    name = f"load-{worker}-{number}"
+                    await create_job(cluster, name)
+                    await cluster.client.delete(DIJOBS, name, namespace)
+                    admitted += 1
+
+            async with running(*(load(worker) for worker in range(2))):
+                for _ in range(ROTATIONS):
+                    await rotate(cluster)
+            assert admitted > 10 * ROTATIONS
+            events = [line["event"] for line in cluster.webhook.log_lines()]
+            assert events.count("serving certificate loaded") >= ROTATIONS
+
+    asyncio.run(scenario())
+
+
+async def rotate(cluster: World) -> None:
+    """Lose the authority, and wait until its successor alone is trusted."""
+    name = cluster.settings.authority_secret
+    old = (await cluster.secret(name))["ca.crt"]
+    await cluster.client.delete(SECRETS, name, cluster.namespace)
+
+    async def overlaps() -> bool:
+        new = (await cluster.secret(name)).get("ca.crt", old)
+        return new != old and all(bundle == [new, old] for bundle in await cluster.trusted())
+
+    async def is_over() -> bool:
+        new = (await cluster.secret(name))["ca.crt"]
+        return all(bundle == [new] for bundle in await cluster.trusted())
+
+    await wait_until_async(overlaps, 10, what="old and new authority to be trusted")
+    await wait_until_async(is_over, 20, what="the old authority to be dropped")
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_a_manager_that_dies_after_any_write_is_continued_by_another(
+    kube_config: KubeConfig,
+    api_server: ApiServer,
+    namespace: str,
+    tmp_path: Path,
+    writes: int,
+) -> None:
+    class Died(Exception):
+        pass
+
+    async def scenario() -> None:
+        async with world(kube_config, api_server, namespace, tmp_path) as cluster:
+            left = writes
+            with pytest.MonkeyPatch.context() as patched:
+                for verb in ("create", "patch", "replace"):
+                    original = getattr(KubeClient, verb)
+
+                    async def counted(*args: Any, _write: Any = original, **kwargs: Any) -> Any:
+                        nonlocal left
+                        if left == 0:
+                            raise Died
+                        left -= 1
+                        return await _write(*args, **kwargs)
+
+                    patched.setattr(KubeClient, verb, counted)
+                with contextlib.suppress(Died):
+                    await settle(cluster.manager(), cluster)
+            await settle(cluster.manager(), cluster)
+            assert await cluster.is_in_order()
+            assert all(len(bundle) == 1 for bundle in await cluster.trusted())
+
+    asyncio.run(scenario())
+
+
+async def settle(manager: CertificateManager, cluster: World) -> None:
+    async def is_settled() -> bool:
+        await manager.reconcile_once()
+        return await cluster.is_in_order()
+
+    await wait_until_async(is_settled, 20, what="the certificates to be in order")
+
+
+def test_two_managers_at_once_agree(
+    kube_config: KubeConfig, api_server: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with world(kube_config, api_server, namespace, tmp_path) as cluster:
+            first, second = cluster.manager(), cluster.manager()
+
+            async def are_settled() -> bool:
+                await asyncio.gather(first.reconcile_once(), second.reconcile_once())
+                return await cluster.is_in_order()
+
+            await wait_until_async(are_settled, 20, what="the certificates to be in order")
+            assert all(len(bundle) == 1 for bundle in await cluster.trusted())
+
+    asyncio.run(scenario())
+
+
+async def create_job(cluster: World, name: str) -> None:
+    body = job()
+    body["metadata"] = {"name": name, "namespace": cluster.namespace}
+    await cluster.client.create(DIJOBS, body)
+
+
+async def admits(cluster: World, name: str) -> bool:
+    try:
+        await create_job(cluster, name)
+    except ApiError as error:
+        raise AssertionError(str(error)) from error
+    return True

@@ -1,0 +1,176 @@
+"""The webhook as a process of its own on this machine, called by URL."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from di_api import names
+from di_certs.files import CA_CERTIFICATE, write_certificates
+from tests.waiting import wait_until
+
+MUTATING = "default.dijobs.diengine.opendilab.org"
+VALIDATING = "validate.dijobs.diengine.opendilab.org"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookProcess:
+    """A running `di-webhook` with its folder of certificates."""
+
+    process: subprocess.Popen[bytes]
+    host: str
+    port: int
+    health_port: int
+    certificates: Path
+    log_file: Path
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.host}:{self.port}"
+
+    @property
+    def ca_certificate(self) -> bytes:
+        return (self.certificates / CA_CERTIFICATE).read_bytes()
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """Its log so far; fails if a line is not one JSON object."""
+        return [json.loads(line) for line in self.log_file.read_text().splitlines()]
+
+    def post(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        """Status and decoded body of an answer."""
+        context = ssl.create_default_context(cafile=self.certificates / CA_CERTIFICATE)
+        request = urllib.request.Request(self.url + path, data=body, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def ready(self) -> int:
+        """Status of /readyz on the plain port, 0 while nothing listens."""
+        url = f"http://{self.host}:{self.health_port}/readyz"
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                status: int = answer.status
+                return status
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+        except (OSError, HTTPException):
+            return 0
+
+    def stop(self) -> int:
+        """Ask it to end as the kubelet does; returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=20)
+
+
+@contextmanager
+def webhook_process(
+    folder: Path, host: str, *, with_certificate: bool = True, log_level: str = "info"
+) -> Iterator[WebhookProcess]:
+    """Run the webhook on `host` until the block ends; ready when it begins."""
+    certificates = folder / "certs"
+    certificates.mkdir(parents=True)
+    if with_certificate:
+        write_certificates(certificates, [host], now=datetime.now(UTC), lifetime=timedelta(days=1))
+    port, health_port = _free_ports(host)
+    log_file = folder / "webhook.log"
+    environment = {
+        **os.environ,
+        "DI_WEBHOOK_BIND": f"{host}:{port}",
+        "DI_WEBHOOK_HEALTH_BIND": f"{host}:{health_port}",
+        "DI_WEBHOOK_CERT_DIR": str(certificates),
+        "DI_WEBHOOK_LOG_LEVEL": log_level,
+    }
+    with log_file.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "di_webhook.main"],
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    webhook = WebhookProcess(
+        process=process,
+        host=host,
+        port=port,
+        health_port=health_port,
+        certificates=certificates,
+        log_file=log_file,
+    )
+    expected = 200 if with_certificate else 503
+    try:
+        wait_until(
+            lambda: process.poll() is not None or webhook.ready() == expected,
+            20,
+            what="the webhook to answer probes",
+        )
+        assert process.poll() is None, log_file.read_text()
+        yield webhook
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(timeout=10)
+
+
+def configurations(
+    webhook: WebhookProcess, name: str, namespace: str, *, ca_bundle: bytes | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The mutating and the validating configuration, for jobs of one namespace."""
+    bundle = webhook.ca_certificate if ca_bundle is None else ca_bundle
+
+    def entry(kind: str, path: str, failure_policy: str) -> dict[str, Any]:
+        client: dict[str, Any] = {"url": webhook.url + path}
+        if bundle:
+            client["caBundle"] = base64.b64encode(bundle).decode()
+        return {
+            "name": kind,
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "timeoutSeconds": 5,
+            "failurePolicy": failure_policy,
+            "clientConfig": client,
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "rules": [
+                {
+                    "apiGroups": [names.GROUP],
+                    "apiVersions": [names.VERSION],
+                    "resources": [names.PLURAL],
+                    "operations": ["CREATE", "UPDATE"],
+                }
+            ],
+        }
+
+    def configuration(kind: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "webhooks": webhooks,
+        }
+
+    return (
+        configuration("MutatingWebhookConfiguration", [entry(MUTATING, "/mutate", "Ignore")]),
+        configuration("ValidatingWebhookConfiguration", [entry(VALIDATING, "/validate", "Fail")]),
+    )
+
+
+def _free_ports(host: str) -> tuple[int, int]:
+    with socket.create_server((host, 0)) as first, socket.create_server((host, 0)) as second:
+        return first.getsockname()[1], second.getsockname()[1]
