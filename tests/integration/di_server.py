@@ -1,0 +1,212 @@
+"""di-server as its own process, real jobs for it, and connections to it byte by byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from di_api.kube.resources import DIJOBS, PODS
+from di_api.kube.sync import SyncKubeClient
+from di_api.names import (
+    ANNOTATION_RANK,
+    API_VERSION,
+    DI_CONTAINER,
+    KIND,
+    LABEL_JOB,
+)
+from tests.waiting import wait_until
+
+Object = dict[str, Any]
+_START_SECONDS = 30.0
+_STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerProcess:
+    """A running di-server."""
+
+    process: subprocess.Popen[bytes]
+    ports: tuple[int, int]
+    log: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.ports[1]}"
+
+    def replicas_of(self, job: Object) -> str:
+        """URL of the job's replicas, as a pod composes it."""
+        metadata = job["metadata"]
+        return f"{self.url}/v2alpha1/job/{metadata['namespace']}/{metadata['name']}/replicas"
+
+    def terminate(self) -> int:
+        """SIGTERM, and the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(_STOP_SECONDS)
+
+    def kill(self) -> None:
+        """SIGKILL to the master and its worker, as when a node loses power."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(_STOP_SECONDS)
+
+
+@contextmanager
+def running_server(
+    folder: Path, kubeconfig: Path, *, wait_ready: bool = True, **variables: str
+) -> Iterator[ServerProcess]:
+    """Run di-server on two free ports; its log holds no traceback at the end.
+
+    Args:
+        folder: where the log goes.
+        variables: more DI_SERVER_* settings, without the prefix, in lower case.
+    """
+    ports = (_free_port(), _free_port())
+    log = folder / f"di-server-{ports[0]}.log"
+    settings = {
+        "auth": "off",
+        "drain_seconds": "0",
+        "binds": ",".join(f"127.0.0.1:{port}" for port in ports),
+        **variables,
+    }
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(kubeconfig),
+        **{f"DI_SERVER_{key.upper()}": value for key, value in settings.items()},
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "di_server.main"],
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    server = ServerProcess(process=process, ports=ports, log=log)
+    try:
+        path = "readyz" if wait_ready else "healthz"
+        wait_until(lambda: _answers(server, path), _START_SECONDS, what=f"di-server, see {log}")
+        yield server
+    finally:
+        if process.poll() is None:
+            server.terminate()
+    assert "Traceback" not in log.read_text(), log.read_text()
+
+
+def new_job(kube: SyncKubeClient, namespace: str, name: str = "cartpole", **spec: Any) -> Object:
+    """Create a job of one learner and two collectors, or as `spec` says."""
+    template = {"spec": {"containers": [{"name": DI_CONTAINER, "image": "busybox"}]}}
+    tasks = [
+        {"name": "learner", "type": "learner", "replicas": 1, "template": template},
+        {"name": "collector", "type": "collector", "replicas": 2, "template": template},
+    ]
+    for task, changes in zip(tasks, spec.pop("tasks", ()), strict=False):
+        task.update(changes)
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"tasks": tasks, **spec},
+    }
+    return kube.create(DIJOBS, body, namespace)
+
+
+def new_pod(
+    kube: SyncKubeClient, job: Object, rank: int, ip: str | None, *, phase: str = "Running"
+) -> Object:
+    """Create a pod of the job as the operator does, and report its address as a kubelet does."""
+    metadata = job["metadata"]
+    body = {
+        "metadata": {
+            "name": f"{metadata['name']}-{rank}",
+            "labels": {LABEL_JOB: metadata["name"]},
+            "annotations": {ANNOTATION_RANK: str(rank)},
+            "ownerReferences": [
+                {
+                    "apiVersion": API_VERSION,
+                    "kind": KIND,
+                    "name": metadata["name"],
+                    "uid": metadata["uid"],
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {"containers": [{"name": DI_CONTAINER, "image": "busybox"}]},
+    }
+    pod = kube.create(PODS, body, metadata["namespace"])
+    status: Object = {"phase": phase}
+    if ip:
+        status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
+    return kube.patch(
+        PODS,
+        pod["metadata"]["name"],
+        {"status": status},
+        metadata["namespace"],
+        subresource="status",
+    )
+
+
+def read_job(kube: SyncKubeClient, job: Object) -> Object:
+    """The job as it is now."""
+    return kube.get(DIJOBS, job["metadata"]["name"], job["metadata"]["namespace"])
+
+
+def collectors(kube: SyncKubeClient, job: Object) -> int:
+    """Replicas of the second task."""
+    count: int = read_job(kube, job)["spec"]["tasks"][1]["replicas"]
+    return count
+
+
+def set_status(kube: SyncKubeClient, job: Object, status: Mapping[str, Any]) -> None:
+    """Write a job's status as the operator does."""
+    metadata = job["metadata"]
+    patch = {"status": dict(status)}
+    kube.patch(DIJOBS, metadata["name"], patch, metadata["namespace"], subresource="status")
+
+
+@contextmanager
+def connection(server: ServerProcess, timeout: float = 15.0) -> Iterator[socket.socket]:
+    """A plain TCP connection."""
+    with socket.create_connection(("127.0.0.1", server.ports[0]), timeout) as sock:
+        yield sock
+
+
+def read_answer(sock: socket.socket) -> tuple[int, Object]:
+    """Status and envelope of an answer that ends with the connection or its Content-Length."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = sock.recv(65536)
+        assert piece, f"closed after {data!r}"
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines[1:])
+    while len(body) < int(headers["content-length"]):
+        piece = sock.recv(65536)
+        assert piece, f"closed after {data!r}"
+        body += piece
+    return int(lines[0].split()[1]), json.loads(body)
+
+
+def _answers(server: ServerProcess, path: str) -> bool:
+    assert server.process.poll() is None, server.log.read_text()
+    try:
+        return requests.get(f"{server.url}/{path}", timeout=5).status_code == 200
+    except requests.ConnectionError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
