@@ -34,6 +34,7 @@ _LABEL: Final = (
     f"must be a DNS label: 1 to {MAX_LABEL} lower-case letters, digits and dashes, "
     "with a letter or digit at both ends"
 )
+_ITEMS: Final = {"volumes": "volumes", "tasks": "tasks", "dependsOn": "names"}
 _UNKNOWN: Final = "unknown field"
 _REQUIRED: Final[dict[str, Any]] = {"required": "is required", "null": "is required"}
 _NULL_ITEM: Final[dict[str, Any]] = {"null": "must be an object"}
@@ -51,13 +52,41 @@ def load_spec(spec: Mapping[str, Any]) -> JobSpec:
     """
     if not isinstance(spec, Mapping):
         raise InvalidSpec([FieldError("spec", spec, "must be an object")])
-    full = with_defaults(spec)
-    errors = [*shape_errors(full), *broken_rules(full)]
+    full, errors = cut_to_limits(with_defaults(spec))
+    errors += [*shape_errors(full), *broken_rules(full)]
     if errors:
         raise InvalidSpec(errors)
     loaded = _SPEC.load(full)
     assert isinstance(loaded, JobSpec)
     return loaded
+
+
+def cut_to_limits(spec: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
+    """A raw spec with its lists cut to the length they may have, and an error for each cut.
+
+    What is past a limit is not judged: it would cost time and only repeat what is wrong.
+    """
+    errors: list[FieldError] = []
+
+    def cut(owner: Mapping[str, Any], path: str, limits: Mapping[str, int]) -> dict[str, Any]:
+        result = dict(owner)
+        for field, limit in limits.items():
+            value = result.get(field)
+            if isinstance(value, list) and len(value) > limit:
+                message = f"must hold at most {limit} {_ITEMS[field]}"
+                errors.append(FieldError(f"{path}.{field}", value, message))
+                result[field] = value[:limit]
+        return result
+
+    result = cut(spec, "spec", {"volumes": MAX_VOLUMES, "tasks": MAX_TASKS})
+    if isinstance(result.get("tasks"), list):
+        result["tasks"] = [
+            cut(task, f"spec.tasks[{index}]", {"dependsOn": MAX_TASKS})
+            if isinstance(task, Mapping)
+            else task
+            for index, task in enumerate(result["tasks"])
+        ]
+    return result, errors
 
 
 def shape_errors(spec: Mapping[str, Any]) -> list[FieldError]:
@@ -164,16 +193,9 @@ class _TaskSchema(Schema):
         )
 
 
-def _count_of_tasks(value: object) -> None:
-    if isinstance(value, list) and not value:
+def _not_empty(value: object) -> None:
+    if not value:
         raise ValidationError("must hold at least one task")
-    if isinstance(value, list) and len(value) > MAX_TASKS:
-        raise ValidationError(f"must hold at most {MAX_TASKS} tasks")
-
-
-def _count_of_volumes(value: object) -> None:
-    if isinstance(value, list) and len(value) > MAX_VOLUMES:
-        raise ValidationError(f"must hold at most {MAX_VOLUMES} volumes")
 
 
 class _SpecSchema(Schema):
@@ -189,14 +211,13 @@ class _SpecSchema(Schema):
     group = _field("group", _short_text)
     volumes = fields.List(
         fields.Raw(validate=_object, error_messages=_NULL_ITEM),
-        validate=_count_of_volumes,
         allow_none=True,
         error_messages=_LIST,
     )
     tasks = fields.List(
         fields.Nested(_TaskSchema, error_messages=_NULL_ITEM),
         required=True,
-        validate=_count_of_tasks,
+        validate=_not_empty,
         error_messages=_REQUIRED | _LIST,
     )
     suspend = _field("suspend", _boolean)
@@ -226,6 +247,9 @@ def _field_errors(
 ) -> Iterator[FieldError]:
     """Turn the schema's nested messages, keyed by field or index, into paths and values."""
     for key, below in found.items():
+        if key == "_schema" and not isinstance(value, Mapping):
+            yield FieldError(path, value, "must be an object")
+            continue
         inner = value[key] if isinstance(value, list) else mapping(value).get(key, ABSENT)
         if isinstance(below, Mapping):
             # The only objects of ours below the spec are tasks.
@@ -234,7 +258,5 @@ def _field_errors(
         for message in below:
             if message == _UNKNOWN:
                 yield unknown_field(path, key, inner, known)
-            elif key == "_schema":
-                yield FieldError(path, value, message)
             else:
                 yield FieldError(child(path, key), inner, message)

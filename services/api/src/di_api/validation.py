@@ -16,10 +16,11 @@ from di_api.job_names import name_errors
 from di_api.model import Phase
 from di_api.reserved import reserved_keys
 from di_api.rules import broken_rules
-from di_api.schema import shape_errors
+from di_api.schema import cut_to_limits, shape_errors
 
 __all__ = ["FieldError", "InvalidSpec", "validate_job", "validate_update"]
 
+_LONGEST_PATH: Final = 500
 _CHANGEABLE: Final = frozenset(
     {
         "priority",
@@ -42,10 +43,11 @@ def validate_job(job: Mapping[str, Any]) -> list[FieldError]:
     raw = mapping(job).get("spec")
     if not isinstance(raw, Mapping):
         return [FieldError("spec", ABSENT if raw is None else raw, "must be an object")]
-    spec = with_defaults(raw)
+    spec, too_long = cut_to_limits(with_defaults(raw))
     metadata = mapping(job.get("metadata"))
     return [
         *name_errors(metadata, spec),
+        *too_long,
         *shape_errors(spec),
         *broken_rules(spec),
         *reserved_keys(metadata.get("name"), spec),
@@ -108,6 +110,9 @@ def _fixed(
 def _located(path: str, below: tuple[str | int, ...], value: object) -> tuple[str, object]:
     """Path text and value of what lies at `below` within `value`."""
     for key in below:
+        # Building the text of a path thousands deep would be quadratic, and nobody reads it.
+        if len(path) > _LONGEST_PATH:
+            return f"{path}...", value
         path = child(path, key)
         if isinstance(key, int):
             found = items(value)

@@ -1,0 +1,36 @@
+"""Jobs to start from; each call makes a new one, free to be broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Job = dict[str, Any]
+
+
+def template(image: str = "busybox") -> Job:
+    return {"spec": {"containers": [{"name": "di-container", "image": image}]}}
+
+
+def task(kind: str = "learner", **fields: Any) -> Job:
+    return {"type": kind, "template": template(), **fields}
+
+
+def job(*tasks: Job, name: str = "cartpole", **spec: Any) -> Job:
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"tasks": list(tasks) or [task()], **spec},
+    }
+
+
+def with_template(spec: Job | None = None, **metadata: Any) -> Job:
+    """A job of one task whose pod spec and template metadata are changed."""
+    result = job()
+    changed = result["spec"]["tasks"][0]["template"]
+    changed["spec"] |= spec or {}
+    changed["metadata"] = metadata
+    return result
+
+
+def of_spec(spec: object) -> Job:
+    """A job with whatever spec is given."""
+    return {"metadata": {"name": "cartpole", "namespace": "default"}, "spec": spec}

@@ -1,0 +1,380 @@
+"""Every bad job is refused with the field, its value and what is allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from di_api.model import CleanPodPolicy, JobSpec, Priority, Task, TaskType
+from di_api.schema import InvalidSpec, load_spec
+from di_api.validation import validate_job
+from tests.unit.api.jobs import Job, job, of_spec, task, template, with_template
+
+LABEL = (
+    "must be a DNS label: 1 to 63 lower-case letters, digits and dashes, "
+    "with a letter or digit at both ends"
+)
+
+BAD_SPECS = {
+    "no tasks at all": (of_spec({}), "spec.tasks: is required"),
+    "an empty list of tasks": (
+        of_spec({"tasks": []}),
+        "spec.tasks: []: must hold at least one task",
+    ),
+    "tasks that are no list": (
+        of_spec({"tasks": {"a": 1}}),
+        "spec.tasks: an object: must be a list",
+    ),
+    "more tasks than the rules can compare": (
+        job(*[task("none", name=f"t{index}") for index in range(65)]),
+        "spec.tasks: a list of 65: must hold at most 64 tasks",
+    ),
+    "a task that is no object": (
+        of_spec({"tasks": [task(), "evaluator"]}),
+        'spec.tasks[1]: "evaluator": must be an object',
+    ),
+    "two learners": (
+        job(task(), task(name="second")),
+        'spec.tasks[1].type: "learner": spec.tasks[0] is the learner already; a job has at most '
+        "one, further tasks are of type none",
+    ),
+    "a task of type none without a name": (
+        job(task("none")),
+        "spec.tasks[0].name: is required unless the type is learner, collector or evaluator",
+    ),
+    "two tasks of one name": (
+        job(task("none", name="a"), task("none", name="a")),
+        'spec.tasks[1].name: "a": is the name of spec.tasks[0] already',
+    ),
+    "a name that another task has by default": (
+        job(task("learner"), task("none", name="learner")),
+        'spec.tasks[1].name: "learner": is the name of spec.tasks[0] already',
+    ),
+    "an empty task name": (job(task(name="")), f'spec.tasks[0].name: "": {LABEL}'),
+    "a task name in capitals": (job(task(name="Actor")), f'spec.tasks[0].name: "Actor": {LABEL}'),
+    "a task name that ends in a newline": (
+        job(task(name="a\n")),
+        f'spec.tasks[0].name: "a\\n": {LABEL}',
+    ),
+    "a task name of 64 characters": (
+        job(task(name="a" * 64)),
+        f'spec.tasks[0].name: "{"a" * 64}": {LABEL}',
+    ),
+    "an unknown type": (
+        job(task("lerner", name="a")),
+        'spec.tasks[0].type: "lerner": must be one of learner, collector, evaluator, none',
+    ),
+    "a task without a type": (
+        job({"name": "a", "template": template()}),
+        "spec.tasks[0].type: is required",
+    ),
+    "a task without a template": (job({"type": "learner"}), "spec.tasks[0].template: is required"),
+    "a template that is no object": (
+        job(task(template="busybox")),
+        'spec.tasks[0].template: "busybox": must be an object',
+    ),
+    "no replicas": (job(task(replicas=0)), "spec.tasks[0].replicas: 0: must be 1 or more"),
+    "negative replicas": (job(task(replicas=-1)), "spec.tasks[0].replicas: -1: must be 1 or more"),
+    "replicas as text": (
+        job(task(replicas="two")),
+        'spec.tasks[0].replicas: "two": must be a whole number, 1 or more',
+    ),
+    "half a replica": (
+        job(task(replicas=1.5)),
+        "spec.tasks[0].replicas: 1.5: must be a whole number, 1 or more",
+    ),
+    "true replicas": (
+        job(task(replicas=True)),
+        "spec.tasks[0].replicas: true: must be a whole number, 1 or more",
+    ),
+    "replicas past 32 bits": (
+        job(task(replicas=2**31)),
+        "spec.tasks[0].replicas: 2147483648: must be 2147483647 or less",
+    ),
+    "min above max": (
+        job(task(minReplicas=3, maxReplicas=2)),
+        "spec.tasks[0].minReplicas: 3: must be at most maxReplicas, 2",
+    ),
+    "fewer replicas than min": (
+        job(task(replicas=1, minReplicas=2)),
+        "spec.tasks[0].replicas: 1: must be at least minReplicas, 2",
+    ),
+    "more replicas than max": (
+        job(task(replicas=3, maxReplicas=2)),
+        "spec.tasks[0].replicas: 3: must be at most maxReplicas, 2",
+    ),
+    "a min of zero": (job(task(minReplicas=0)), "spec.tasks[0].minReplicas: 0: must be 1 or more"),
+    "an unknown priority": (
+        job(priority="urgent"),
+        'spec.priority: "urgent": must be one of normal, high',
+    ),
+    "a priority that is an object": (
+        job(priority={}),
+        "spec.priority: {}: must be one of normal, high",
+    ),
+    "an unknown clean-up policy": (
+        job(cleanPodPolicy="ALL"),
+        'spec.cleanPodPolicy: "ALL": must be one of Running, All, None',
+    ),
+    "preemptible as text": (
+        job(preemptible="yes"),
+        'spec.preemptible: "yes": must be true or false',
+    ),
+    "suspend as a number": (job(suspend=1), "spec.suspend: 1: must be true or false"),
+    "a negative backoffLimit": (job(backoffLimit=-1), "spec.backoffLimit: -1: must be 0 or more"),
+    "a deadline of zero seconds": (
+        job(activeDeadlineSeconds=0),
+        "spec.activeDeadlineSeconds: 0: must be 1 or more",
+    ),
+    "a negative time to live": (
+        job(ttlSecondsAfterFinished=-1),
+        "spec.ttlSecondsAfterFinished: -1: must be 0 or more",
+    ),
+    "a group longer than a name": (
+        job(group="g" * 254),
+        f'spec.group: "{"g" * 77}...": must be at most 253 characters long',
+    ),
+    "volumes that are no list": (job(volumes=1), "spec.volumes: 1: must be a list"),
+    "two volumes of one name": (
+        job(volumes=[{"name": "data"}, {"name": "data"}]),
+        'spec.volumes[1].name: "data": is the name of another volume of the job already',
+    ),
+    "a volume of the job again in a template": (
+        job(
+            task(
+                template={
+                    "spec": {"containers": [{"name": "c"}], "volumes": [{"name": "data"}]},
+                }
+            ),
+            volumes=[{"name": "data"}],
+        ),
+        'spec.tasks[0].template.spec.volumes[0].name: "data": is the name of a volume in '
+        "spec.volumes already",
+    ),
+    "a misspelt field of the job": (
+        job(backofLimit=2),
+        "spec.backofLimit: 2: unknown field; did you mean backoffLimit?",
+    ),
+    "a field of the job in the wrong case": (
+        job(cleanpodpolicy="All"),
+        'spec.cleanpodpolicy: "All": unknown field; did you mean cleanPodPolicy?',
+    ),
+    "a misspelt field of a task": (
+        job(task(replica=2)),
+        "spec.tasks[0].replica: 2: unknown field; did you mean replicas?",
+    ),
+    "a field nothing resembles": (
+        job(task(xyzzy=2)),
+        "spec.tasks[0].xyzzy: 2: unknown field; the fields here are dependsOn, maxReplicas, "
+        "minReplicas, name, replicas, template, type",
+    ),
+    "dependsOn of an unknown task": (
+        job(task(dependsOn=["collector"])),
+        'spec.tasks[0].dependsOn[0]: "collector": no task of this job has that name',
+    ),
+    "a task that waits for itself": (
+        job(task(dependsOn=["learner"])),
+        'spec.tasks[0].dependsOn[0]: "learner": a task cannot wait for itself',
+    ),
+    "one dependency listed twice": (
+        job(task(), task("collector", dependsOn=["learner", "learner"])),
+        'spec.tasks[1].dependsOn[1]: "learner": is listed already',
+    ),
+    "tasks that wait in a circle": (
+        job(
+            task("evaluator", dependsOn=["collector"]),
+            task("learner", dependsOn=["collector"]),
+            task("collector", dependsOn=["learner"]),
+        ),
+        "spec.tasks[2].dependsOn: a list of 1: tasks wait for each other in a circle: "
+        "collector -> learner -> collector",
+    ),
+    "dependsOn as one name": (
+        job(task(dependsOn="collector")),
+        'spec.tasks[0].dependsOn: "collector": must be a list',
+    ),
+    "a template without a pod spec": (
+        job(task(template={})),
+        "spec.tasks[0].template.spec: must be the pod spec, an object",
+    ),
+    "a template without containers": (
+        job(task(template={"spec": {}})),
+        "spec.tasks[0].template.spec.containers: must hold at least one container",
+    ),
+    "an empty list of containers": (
+        with_template({"containers": []}),
+        "spec.tasks[0].template.spec.containers: []: must hold at least one container",
+    ),
+    "a container without a name": (
+        with_template({"containers": [{"image": "busybox"}]}),
+        "spec.tasks[0].template.spec.containers[0].name: is required",
+    ),
+    "two containers of one name": (
+        with_template({"containers": [{"name": "a"}, {"name": "a"}]}),
+        'spec.tasks[0].template.spec.containers[1].name: "a": is the name of another container '
+        "already",
+    ),
+}
+
+BAD_OUTSIDE_SPEC = {
+    "a job without a name": ({"spec": job()["spec"]}, "metadata.name: must be a name, a string"),
+    "a job name with a dot": (
+        job(name="cart.pole"),
+        'metadata.name: "cart.pole": must be lower-case letters, digits and dashes, with a letter '
+        "or digit at both ends: the names of pods and their DNS names are made from it",
+    ),
+    "a job name that leaves pods no room": (
+        job(task(replicas=11), name="n" * 53),
+        f'metadata.name: "{"n" * 53}": 53 characters are too many, its pod <name>-learner-10 may '
+        f'have 63; the longest name that fits has 52, such as "{"n" * 52}"',
+    ),
+    "a job name that leaves no room for maxReplicas": (
+        job(task(maxReplicas=101), name="n" * 52),
+        f'metadata.name: "{"n" * 52}": 52 characters are too many, its pod <name>-learner-100 may '
+        f'have 63; the longest name that fits has 51, such as "{"n" * 51}"',
+    ),
+    "a job name that leaves its Service no room": (
+        job(task("none", name="a"), name="n" * 61),
+        f'metadata.name: "{"n" * 61}": 61 characters are too many, its pod <name>-a-0 may have 63; '
+        f'the longest name that fits has 59, such as "{"n" * 59}"',
+    ),
+    "a generated name that will not fit": (
+        {"metadata": {"generateName": "n" * 49 + "-"}, "spec": job()["spec"]},
+        f'metadata.generateName: "{"n" * 49}-": 50 characters are too many, its pod '
+        "<name>-learner-0 may have 63; the longest name that fits has 48, such as "
+        f'"{"n" * 48}"',
+    ),
+    "a task name that leaves no room for a job": (
+        job(task("none", name="t" * 60), name="cart"),
+        f'spec.tasks[0].name: "{"t" * 60}": 60 characters are too many, pods are named '
+        f"<job>-{'t' * 60}-0 and may have 63; the longest name that fits has 56",
+    ),
+    "a label of the operator with another value": (
+        with_template(labels={"diengine/job": "another"}),
+        'spec.tasks[0].template.metadata.labels["diengine/job"]: "another": '
+        'is written by the operator as "cartpole"',
+    ),
+    "an annotation that differs from pod to pod": (
+        with_template(annotations={"diengine/rank": "0"}),
+        'spec.tasks[0].template.metadata.annotations["diengine/rank"]: "0": '
+        "is written by the operator for each pod; leave it out",
+    ),
+    "an unknown key of the reserved prefix": (
+        with_template(labels={"diengine/colour": "red"}),
+        'spec.tasks[0].template.metadata.labels["diengine/colour"]: "red": '
+        "keys of diengine/ are reserved",
+    ),
+}
+
+
+# What the operator refuses as well, should the webhook have been away.
+@pytest.mark.parametrize(("bad", "message"), BAD_SPECS.values(), ids=BAD_SPECS)
+def test_a_spec_is_refused_and_not_loaded(bad: Job, message: str) -> None:
+    assert [str(error) for error in validate_job(bad)] == [message]
+    with pytest.raises(InvalidSpec) as refused:
+        load_spec(bad["spec"])
+    assert [str(error) for error in refused.value.errors] == [message]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD_OUTSIDE_SPEC.values(), ids=BAD_OUTSIDE_SPEC)
+def test_a_job_is_refused_with_its_name(bad: Job, message: str) -> None:
+    assert [str(error) for error in validate_job(bad)] == [message]
+
+
+def test_all_errors_come_at_once() -> None:
+    bad = job(
+        task("lerner", name="a", replicas=0),
+        task("none", replicas=3, maxReplicas=2, dependsOn=["ghost"]),
+        name="cart.pole",
+        priority="urgent",
+        backoffLimit=-1,
+    )
+    assert [error.path for error in validate_job(bad)] == [
+        "metadata.name",
+        "spec.priority",
+        "spec.backoffLimit",
+        "spec.tasks[0].type",
+        "spec.tasks[0].replicas",
+        "spec.tasks[1].name",
+        "spec.tasks[1].replicas",
+        "spec.tasks[1].dependsOn[0]",
+    ]
+
+
+GOOD_JOBS = {
+    "a task and nothing else": job(),
+    "one task of each type": job(task(), task("collector"), task("evaluator")),
+    "several tasks of type none": job(task("none", name="a"), task("none", name="b")),
+    "replicas at both bounds": job(task(replicas=2, minReplicas=2, maxReplicas=2)),
+    "collectors that wait for the learner": job(task(), task("collector", dependsOn=["learner"])),
+    "no restart allowed": job(backoffLimit=0),
+    "deletion at once when finished": job(ttlSecondsAfterFinished=0),
+    "null for fields that may be absent": job(
+        task(minReplicas=None, dependsOn=None, name=None), group=None, volumes=None
+    ),
+    "the longest job name that fits": job(name="n" * 53),
+    "the longest task name that fits": job(task("none", name="t" * 59), name="x"),
+    "a generated name that fits": {
+        "metadata": {"generateName": "n" * 47 + "-"},
+        "spec": job()["spec"],
+    },
+    "reserved labels that repeat what the operator writes": with_template(
+        labels={
+            "diengine/job": "cartpole",
+            "diengine/operator": "di-operator",
+            "diengine/task-type": "learner",
+            "diengine/task-name": "learner",
+        }
+    ),
+    "a variable of the contract set by the user": with_template(
+        {"containers": [{"name": "c", "env": [{"name": "DI_RANK", "value": "7"}]}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("good", GOOD_JOBS.values(), ids=GOOD_JOBS)
+def test_accepted(good: Job) -> None:
+    assert validate_job(good) == []
+
+
+def test_the_loaded_spec_is_what_was_asked_for() -> None:
+    learner, collector = template("learner"), template("collector")
+    spec = load_spec(
+        {
+            "tasks": [
+                {"type": "learner", "template": learner},
+                {
+                    "type": "collector",
+                    "name": "actors",
+                    "replicas": 4,
+                    "minReplicas": 2,
+                    "maxReplicas": 8,
+                    "dependsOn": ["learner"],
+                    "template": collector,
+                },
+            ],
+            "priority": "high",
+            "volumes": [{"name": "data", "emptyDir": {}}],
+            "activeDeadlineSeconds": 3600,
+        }
+    )
+    assert spec == JobSpec(
+        priority=Priority.HIGH,
+        clean_pod_policy=CleanPodPolicy.RUNNING,
+        preemptible=False,
+        backoff_limit=3,
+        volumes=({"name": "data", "emptyDir": {}},),
+        active_deadline_seconds=3600,
+        tasks=(
+            Task(name="learner", type=TaskType.LEARNER, replicas=1, template=learner),
+            Task(
+                name="actors",
+                type=TaskType.COLLECTOR,
+                replicas=4,
+                min_replicas=2,
+                max_replicas=8,
+                depends_on=("learner",),
+                template=collector,
+            ),
+        ),
+    )
+    assert spec.replicas == 5

@@ -1,0 +1,134 @@
+"""What of a job may change, and when."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from di_api.validation import validate_update
+from tests.unit.api.jobs import Job, job, of_spec, task
+
+FIXED = "may not change while the job exists; delete it and create it anew"
+FINISHED = "may not change, the job has finished"
+
+
+def changed(old: Job, path: list[str | int], value: Any) -> Job:
+    """A copy of `old` with the field at `path` set."""
+    new = deepcopy(old)
+    target: Any = new
+    for key in path[:-1]:
+        target = target[key]
+    target[path[-1]] = value
+    return new
+
+
+ALLOWED = {
+    "replicas": (["spec", "tasks", 0, "replicas"], 5),
+    "minReplicas": (["spec", "tasks", 0, "minReplicas"], 1),
+    "maxReplicas": (["spec", "tasks", 0, "maxReplicas"], 9),
+    "suspend": (["spec", "suspend"], True),
+    "priority": (["spec", "priority"], "high"),
+    "backoffLimit": (["spec", "backoffLimit"], 7),
+    "cleanPodPolicy": (["spec", "cleanPodPolicy"], "All"),
+    "activeDeadlineSeconds": (["spec", "activeDeadlineSeconds"], 60),
+    "ttlSecondsAfterFinished": (["spec", "ttlSecondsAfterFinished"], 0),
+    "a default written out": (["spec", "preemptible"], False),
+    "a label": (["metadata", "labels"], {"team": "rl"}),
+}
+
+
+@pytest.mark.parametrize(("path", "value"), ALLOWED.values(), ids=ALLOWED)
+def test_may_change_while_the_job_lives(path: list[str | int], value: Any) -> None:
+    old = job() | {"status": {"phase": "Running"}}
+    assert validate_update(old, changed(old, path, value)) == []
+
+
+IMAGE: list[str | int] = ["spec", "tasks", 0, "template", "spec", "containers", 0, "image"]
+REFUSED = {
+    "an image": (
+        IMAGE,
+        "other",
+        f'spec.tasks[0].template.spec.containers[0].image: "other": {FIXED}',
+    ),
+    "the group": (["spec", "group"], "a", f'spec.group: "a": {FIXED}'),
+    "preemptible": (["spec", "preemptible"], True, f"spec.preemptible: true: {FIXED}"),
+    "volumes": (
+        ["spec", "volumes"],
+        [{"name": "data"}],
+        f"spec.volumes: a list of 1: {FIXED}",
+    ),
+    "a task's name": (["spec", "tasks", 0, "name"], "a", f'spec.tasks[0].name: "a": {FIXED}'),
+    "a task's type": (
+        ["spec", "tasks", 0],
+        task("collector", name="learner"),
+        f'spec.tasks[0].type: "collector": {FIXED}',
+    ),
+    "a task taken away": (
+        ["spec", "tasks"],
+        [],
+        "spec.tasks: []: tasks may not be added or removed while the job exists; it has 1",
+    ),
+    "a new task": (
+        ["spec", "tasks"],
+        [task(), task("collector")],
+        "spec.tasks: a list of 2: tasks may not be added or removed while the job exists; it has 1",
+    ),
+    "replicas out of bounds": (
+        ["spec", "tasks", 0, "replicas"],
+        0,
+        "spec.tasks[0].replicas: 0: must be 1 or more",
+    ),
+    "replicas whose pods would have too long names": (
+        ["spec", "tasks", 0, "replicas"],
+        10**6,
+        f'metadata.name: "{"n" * 50}": 50 characters are too many, its pod <name>-learner-999999 '
+        f'may have 63; the longest name that fits has 48, such as "{"n" * 48}"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "message"), REFUSED.values(), ids=REFUSED)
+def test_may_not_change_while_the_job_lives(
+    path: list[str | int], value: Any, message: str
+) -> None:
+    old = job(name="n" * 50) | {"status": {"phase": "Running"}}
+    assert message in [str(error) for error in validate_update(old, changed(old, path, value))]
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+@pytest.mark.parametrize(("path", "value"), list(ALLOWED.values())[:9], ids=list(ALLOWED)[:9])
+def test_nothing_of_the_spec_may_change_once_finished(
+    phase: str, path: list[str | int], value: Any
+) -> None:
+    old = job() | {"status": {"phase": phase}}
+    errors = validate_update(old, changed(old, path, value))
+    assert [error.message for error in errors] == [FINISHED]
+    assert errors[0].path.endswith(str(path[-1]))
+
+
+def test_a_finished_job_may_be_labelled() -> None:
+    old = job() | {"status": {"phase": "Succeeded"}}
+    assert validate_update(old, changed(old, ["metadata", "labels"], {"kept": "yes"})) == []
+
+
+def test_a_job_older_than_a_rule_may_still_lose_its_finalizers() -> None:
+    old = job(task(replicas=0))
+    new = changed(old, ["metadata", "finalizers"], [])
+    assert validate_update(old, new) == []
+
+
+def test_a_spec_taken_away_is_refused() -> None:
+    assert [str(e) for e in validate_update(job(), of_spec(None))] == ["spec: must be an object"]
+
+
+def test_a_nesting_deeper_than_python_can_compare() -> None:
+    old, new = job(), job()
+    for each, end in ((old, 1), (new, 2)):
+        deep: Any = end
+        for _ in range(100_000):
+            deep = [deep]
+        each["spec"]["volumes"] = deep
+    errors = validate_update(old, new)
+    assert errors[0].path.startswith("spec.volumes[0][0][0]")

@@ -1,0 +1,130 @@
+"""The CRD and the library state one contract: fields, limits and defaults agree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from di_api import names
+from di_api.defaults import with_defaults
+from di_api.model import CleanPodPolicy, Phase, Priority, TaskType
+from di_api.validation import validate_job
+from tests.unit.api.jobs import job, of_spec, task
+
+CRD = yaml.safe_load(
+    (Path(__file__).parents[3] / "charts/di-orchestrator/files/dijobs-crd.yaml").read_text("utf-8")
+)
+(VERSION,) = CRD["spec"]["versions"]
+ROOT: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]["properties"]
+SPEC: dict[str, Any] = ROOT["spec"]["properties"]
+TASK: dict[str, Any] = SPEC["tasks"]["items"]["properties"]
+STATUS: dict[str, Any] = ROOT["status"]["properties"]
+# Client-side apply keeps the body in an annotation; the API server takes 256 KiB of them.
+LARGEST_ANNOTATION = 262_144
+
+
+def test_the_names() -> None:
+    assert CRD["metadata"]["name"] == f"{names.PLURAL}.{names.GROUP}"
+    assert CRD["spec"]["group"] == names.GROUP
+    assert CRD["spec"]["names"]["kind"] == names.KIND
+    assert VERSION["name"] == names.VERSION
+
+
+def test_the_columns_in_order() -> None:
+    columns = [c["name"] for c in VERSION["additionalPrinterColumns"] if not c.get("priority")]
+    assert columns == ["Phase", "ReadyReplicas", "Replicas", "Restarts", "Reschedules", "Age"]
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        (SPEC["priority"], Priority),
+        (SPEC["cleanPodPolicy"], CleanPodPolicy),
+        (TASK["type"], TaskType),
+        (STATUS["phase"], Phase),
+    ],
+    ids=["priority", "cleanPodPolicy", "type", "phase"],
+)
+def test_the_values_of_an_enumeration(field: dict[str, Any], values: Any) -> None:
+    assert field["enum"] == [value.value for value in values]
+
+
+def test_the_library_knows_the_fields_of_the_crd_and_no_others() -> None:
+    for fields, path, bad in (
+        (SPEC, "spec.", job(unknownXyz=1)),
+        (TASK, "spec.tasks[0].", job(task(unknownXyz=1))),
+    ):
+        (error,) = validate_job(bad)
+        assert error.path == f"{path}unknownXyz"
+        assert error.message.endswith(f"the fields here are {', '.join(sorted(fields))}")
+
+
+def test_the_defaults() -> None:
+    """All but a task's name, which depends on its type; a schema cannot say that."""
+    filled = with_defaults({"tasks": [{"type": "none", "name": "a"}]})
+    written = {name: field["default"] for name, field in SPEC.items() if "default" in field}
+    assert written == {name: value for name, value in filled.items() if name != "tasks"}
+    assert {n: f["default"] for n, f in TASK.items() if "default" in f} == {
+        "replicas": filled["tasks"][0]["replicas"]
+    }
+
+
+NUMBERS = [(SPEC, name, None) for name, field in SPEC.items() if field["type"] == "integer"] + [
+    (TASK, name, 0) for name, field in TASK.items() if field.get("type") == "integer"
+]
+
+
+@pytest.mark.parametrize(("fields", "name", "index"), NUMBERS, ids=[n[1] for n in NUMBERS])
+def test_the_limits_of_a_number(fields: dict[str, Any], name: str, index: int | None) -> None:
+    lowest = fields[name]["minimum"]
+    highest = 2 ** (63 if fields[name]["format"] == "int64" else 31) - 1
+    path = f"spec.{name}" if index is None else f"spec.tasks[{index}].{name}"
+    for value, is_allowed in (
+        (lowest - 1, False),
+        (lowest, True),
+        (highest, True),
+        (highest + 1, False),
+    ):
+        bad = job(**{name: value}) if index is None else job(task(**{name: value}))
+        shape = [e for e in validate_job(bad) if e.message.endswith((" more", " less"))]
+        assert [e.path for e in shape] == ([] if is_allowed else [path])
+
+
+@pytest.mark.parametrize(
+    ("crd_field", "owner", "items"),
+    [
+        (SPEC["tasks"], "spec.tasks", lambda n: {"tasks": [task()] * n}),
+        (SPEC["volumes"], "spec.volumes", lambda n: {"tasks": [task()], "volumes": [{}] * n}),
+        (
+            TASK["dependsOn"],
+            "spec.tasks[0].dependsOn",
+            lambda n: {"tasks": [task(dependsOn=["a"] * n)]},
+        ),
+    ],
+    ids=["tasks", "volumes", "dependsOn"],
+)
+def test_the_length_of_a_list(crd_field: dict[str, Any], owner: str, items: Any) -> None:
+    most = crd_field["maxItems"]
+    for count, is_allowed in ((most, True), (most + 1, False)):
+        errors = [e for e in validate_job(of_spec(items(count))) if "at most" in e.message]
+        assert (owner in [e.path for e in errors]) != is_allowed
+
+
+def test_every_field_of_ours_is_described() -> None:
+    def undescribed(schema: dict[str, Any], path: str) -> list[str]:
+        found = [] if schema.get("description") else [path]
+        # What users write for pods is described by Kubernetes.
+        if path.endswith((".template", ".volumes", ".dependsOn", ".allocation", ".taskStatus")):
+            return found
+        below = schema.get("items", schema).get("properties", {})
+        return found + [p for n, s in below.items() for p in undescribed(s, f"{path}.{n}")]
+
+    assert undescribed(ROOT["spec"], "spec") + undescribed(ROOT["status"], "status") == []
+
+
+def test_it_fits_in_the_annotation_of_client_side_apply() -> None:
+    assert len(json.dumps(CRD, separators=(",", ":"))) < LARGEST_ANNOTATION / 2

@@ -1,0 +1,185 @@
+"""Schemas of core/v1 types become structural ones and find their place in the definition."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from di_api.crd.__main__ import main
+from di_api.crd.core_schema import UnsupportedSchema, core_schema, pod_template_schema
+from di_api.crd.document import MissingMarker, place
+
+REF = "#/components/schemas/io.k8s.api.core.v1."
+QUANTITY = "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"
+OBJECT_META = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def document(**kinds: Any) -> dict[str, Any]:
+    return {
+        "components": {"schemas": {f"io.k8s.api.core.v1.{name}": s for name, s in kinds.items()}}
+    }
+
+
+def wrapped(reference: str, **beside: Any) -> dict[str, Any]:
+    return {"allOf": [{"$ref": reference}], "description": "A reference.", **beside}
+
+
+POD_TEMPLATE = document(
+    PodTemplateSpec={
+        "type": "object",
+        "description": "A template.",
+        "properties": {
+            "metadata": wrapped(OBJECT_META, default={}),
+            "spec": wrapped(f"{REF}PodSpec", default={}),
+        },
+        "x-kubernetes-group-version-kind": [{"kind": "PodTemplateSpec"}],
+    },
+    PodSpec={
+        "type": "object",
+        "required": ["containers"],
+        "properties": {
+            "containers": {
+                "type": "array",
+                "items": wrapped(f"{REF}Container"),
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+                "x-kubernetes-patch-merge-key": "name",
+            }
+        },
+    },
+    Container={
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string", "default": "", "description": "Name."},
+            "cpu": wrapped(QUANTITY),
+        },
+    },
+    Volume={"type": "object", "properties": {"name": {"type": "string"}}},
+)
+
+
+def test_the_pod_template() -> None:
+    container = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "cpu": {"x-kubernetes-int-or-string": True},
+            "name": {"type": "string"},
+        },
+    }
+    text_map = {"type": "object", "additionalProperties": {"type": "string"}}
+    assert pod_template_schema(POD_TEMPLATE) == {
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "metadata": {
+                "type": "object",
+                "properties": {"annotations": text_map, "labels": text_map},
+            },
+            "spec": {
+                "type": "object",
+                "required": ["containers"],
+                "properties": {
+                    "containers": {
+                        "type": "array",
+                        "minItems": 1,
+                        "items": container,
+                        "x-kubernetes-list-type": "map",
+                        "x-kubernetes-list-map-keys": ["name"],
+                    }
+                },
+            },
+        },
+    }
+
+
+def list_by(key: dict[str, Any], **item: Any) -> dict[str, Any]:
+    return document(
+        Kind={
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["key"],
+            "items": {"type": "object", "properties": {"key": key}, **item},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        (list_by({"type": "string"}), {"type": "string", "default": ""}),
+        (list_by({"type": "string", "default": "TCP"}), {"type": "string", "default": "TCP"}),
+        (list_by({"type": "integer"}, required=["key"]), {"type": "integer"}),
+    ],
+    ids=["an optional key gets a default", "its own default stays", "a required key needs none"],
+)
+def test_a_key_of_a_list_is_always_there(given: dict[str, Any], made: dict[str, Any]) -> None:
+    assert core_schema(given, "Kind")["items"]["properties"]["key"] == made
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "has no schema"),
+        (document(Kind={"allOf": [{}, {}]}), "more than one schema"),
+        (document(Kind={"oneOf": [{}]}), "oneOf"),
+        (document(Kind={"$ref": f"{REF}Kind"}), "contains itself"),
+        (document(Kind={"$ref": "other.json#/Kind"}), "another document"),
+        (list_by({"type": "integer"}), "no default is known"),
+    ],
+    ids=["missing", "two in allOf", "oneOf", "a circle", "elsewhere", "an optional number as key"],
+)
+def test_what_is_not_understood_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnsupportedSchema, match=message):
+        core_schema(given, "Kind")
+
+
+TEXT = """\
+# By hand.
+schema:
+  # generated: Thing
+  old: true
+  # end of Thing
+  after: 1 # stays
+"""
+
+
+def test_the_text_around_a_generated_part_stays() -> None:
+    schema = {"type": "object", "enum": ["yes", "1", "Always"], "properties": {"on": {}, "a": {}}}
+    schema["properties"] |= {"long": {"enum": [f"value-number-{n}" for n in range(9)]}}  # type: ignore[operator]
+    text = place(TEXT, "Thing", schema)
+    assert text.startswith("# By hand.\n")
+    assert text.endswith("  after: 1 # stays\n")
+    assert yaml.safe_load(text) == {"schema": schema | {"after": 1}}
+    assert max(map(len, text.splitlines())) <= 100
+    assert place(text, "Thing", schema) == text
+
+
+@pytest.mark.parametrize("text", ["", TEXT.replace("# end of Thing", ""), TEXT + TEXT])
+def test_markers_must_be_there_once(text: str) -> None:
+    with pytest.raises(MissingMarker):
+        place(text, "Thing", {})
+
+
+def test_the_command_checks_writes_and_is_then_content(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    openapi, definition = tmp_path / "v1.json", tmp_path / "crd.yaml"
+    openapi.write_text(json.dumps(POD_TEMPLATE))
+    definition.write_text(
+        "a:\n  # generated: PodTemplateSpec\n  # end of PodTemplateSpec\n"
+        "b:\n  # generated: Volume\n  # end of Volume\n"
+    )
+    before = definition.read_text()
+    arguments = ["--openapi", str(openapi), str(definition)]
+    assert main([*arguments, "--check"]) == 1
+    assert "out of date" in capsys.readouterr().err
+    assert definition.read_text() == before
+    assert main(arguments) == 0
+    assert yaml.safe_load(definition.read_text())["b"]["type"] == "object"
+    assert main([*arguments, "--check"]) == 0

@@ -1,0 +1,53 @@
+"""Names are what clients and pods were promised."""
+
+from __future__ import annotations
+
+import pytest
+
+from di_api import names
+
+
+def test_the_names_of_a_pod() -> None:
+    pod = names.pod_name("cartpole", "collector", 2)
+    assert pod == "cartpole-collector-2"
+    assert names.pod_fqdn(pod, "cartpole", "rl") == (
+        "cartpole-collector-2.di-cartpole.rl.svc.cluster.local"
+    )
+    assert names.pod_fqdn(pod, "cartpole", "rl", "svc.other") == (
+        "cartpole-collector-2.di-cartpole.rl.svc.other"
+    )
+
+
+def test_the_variables_of_a_task() -> None:
+    assert names.task_nodes_env("replay-buffer") == "DI_REPLAY_BUFFER_NODES"
+    assert names.task_nodes_file_env("learner") == "DI_LEARNER_NODES_FILE"
+
+
+def test_where_a_job_finds_the_server() -> None:
+    assert names.job_id("rl", "cartpole") == "rl/cartpole"
+    assert names.server_url("di-system") == "http://di-server.di-system.svc.cluster.local:8081"
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [],
+        [("a", 1)],
+        [("learner", 1)],
+        [("learner", 10)],
+        [("learner", 11)],
+        [("learner", 1), ("collector", 1000)],
+    ],
+)
+def test_the_longest_job_name_fits_and_one_more_character_does_not(
+    tasks: list[tuple[str, int]],
+) -> None:
+    def fits(length: int) -> bool:
+        job = "n" * length
+        made = [names.service_name(job)]
+        made += [names.pod_name(job, task, replicas - 1) for task, replicas in tasks]
+        return all(len(name) <= 63 for name in made)
+
+    longest = names.longest_job_name(tasks)
+    assert fits(longest)
+    assert not fits(longest + 1)
