@@ -18,14 +18,11 @@ from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES
 from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
 from di_operator.clock import SystemClock
 from di_operator.config import Address, Config
-from di_operator.election import Timing
 from di_operator.main import operate
 from tests.fakes.kubelet import FakeKubelet
 from tests.waiting import wait_until_async
 
 Object = dict[str, Any]
-# Elections of tests are as fast as a lease in whole seconds allows.
-FAST = Timing(lease_duration=2.0, renew_deadline=1.5, retry_period=0.2)
 
 
 def task(
@@ -118,7 +115,6 @@ class Field:
                 clock=SystemClock(),
                 rng=random.Random(),
                 stop=stop,
-                timing=FAST,
                 on_serving=serving.set_result,
             )
         )

@@ -1,0 +1,205 @@
+"""Several replicas, replicas that die, and replicas that are told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from typing import Protocol
+
+import aiohttp
+import pytest
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.resources import LEASES
+from di_operator.controller import NotLeading
+from tests.integration.operator_field import Field, job, on_field, task
+
+pytestmark = pytest.mark.usefixtures("crd")
+
+
+class ApiServer(Protocol):
+    @property
+    def kubeconfig(self) -> Path: ...
+
+
+async def start(kubeconfig: Path, namespace: str, identity: str) -> Process:
+    """Run `di-operator` as a process; its log is read so that the pipe never fills."""
+    return await asyncio.create_subprocess_exec(
+        Path(sys.executable).with_name("di-operator"),
+        env={
+            "PATH": os.environ["PATH"],
+            "KUBECONFIG": str(kubeconfig),
+            "DI_OPERATOR_NAMESPACE": namespace,
+            "DI_OPERATOR_WATCH_NAMESPACE": namespace,
+            "DI_OPERATOR_IDENTITY": identity,
+            "DI_OPERATOR_HEALTH_BIND": "127.0.0.1:0",
+        },
+        stderr=PIPE,
+    )
+
+
+async def end(process: Process, number: signal.Signals) -> str:
+    """Send a signal and wait for the end; returns the log."""
+    if process.returncode is None:
+        process.send_signal(number)
+    _, log = await asyncio.wait_for(process.communicate(), 20)
+    return log.decode()
+
+
+async def holder(field: Field) -> str | None:
+    lease = await field.client.get(LEASES, "di-operator", field.namespace)
+    name: str | None = lease["spec"].get("holderIdentity")
+    return name
+
+
+def test_an_operator_killed_between_two_pods_goes_on_where_it_was(
+    api_server: ApiServer, kube_config: KubeConfig, namespace: str
+) -> None:
+    replicas = 80
+
+    async def body(field: Field) -> None:
+        first = await start(api_server.kubeconfig, namespace, "one")
+        try:
+            killed = asyncio.Event()
+
+            def kill(*_: object) -> None:
+                if len(field.created) >= 3 and not killed.is_set():
+                    first.kill()
+                    killed.set()
+
+            field.kubelet.cache.subscribe(kill)
+            await field.submit(job("a", task(replicas=replicas)))
+            await asyncio.wait_for(killed.wait(), 30)
+        finally:
+            log = await end(first, signal.SIGKILL)
+        assert "Traceback" not in log
+        assert 3 <= len(field.created) < replicas
+        # The same identity, as a container that is restarted in its pod: the lease is its own.
+        second = await start(api_server.kubeconfig, namespace, "one")
+        try:
+            status = await field.phase("a", "Running", deadline=60)
+        finally:
+            log = await end(second, signal.SIGTERM)
+        assert "Traceback" not in log
+        assert status["readyReplicas"] == replicas
+        assert (status["restarts"], status["reschedules"]) == (0, 0)
+        assert field.created == {f"a-work-{index}": 1 for index in range(replicas)}
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_standby_takes_over_from_a_leader_that_died(
+    api_server: ApiServer, kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        leader = await start(api_server.kubeconfig, namespace, "one")
+        standby: Process | None = None
+        try:
+            await field.submit(job("a", task(replicas=2)))
+            await field.phase("a", "Running", deadline=30)
+            standby = await start(api_server.kubeconfig, namespace, "two")
+            leader.kill()
+            await leader.wait()
+            await field.submit(job("b", task(replicas=2)))
+            await field.phase("b", "Running", deadline=30)
+            assert await holder(field) == "two"
+            assert set(field.created.values()) == {1}
+        finally:
+            await end(leader, signal.SIGKILL)
+            if standby is not None:
+                await end(standby, signal.SIGKILL)
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_leader_told_to_stop_hands_over_within_a_retry(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator("one") as leader:
+
+            async def leads() -> bool:
+                return "one" == await holder(field)
+
+            await field.submit(job("a", task()))
+            await field.phase("a", "Running")
+            assert await leads()
+            async with field.operator("two"):
+                await leader.end()
+                assert await holder(field) in ("", "two")
+                # Far less than a lease's duration would be seen here if it had to run out.
+                await field.submit(job("b", task()))
+                await field.phase("b", "Running", deadline=5)
+                assert await holder(field) == "two"
+
+    on_field(kube_config, namespace, body)
+
+
+def test_only_the_leader_writes(kube_config: KubeConfig, namespace: str) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator("one"), field.operator("two"), field.operator("three"):
+            for name in "abc":
+                await field.submit(job(name, task(replicas=3, run_for="0.5")))
+            for name in "abc":
+                await field.phase(name, "Succeeded")
+            assert set(field.created.values()) == {1}
+            assert len(field.created) == 9
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_leader_whose_lease_is_taken_exits(kube_config: KubeConfig, namespace: str) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator("one") as leader:
+            await field.submit(job("a", task()))
+            await field.phase("a", "Running")
+            await field.client.patch(
+                LEASES, "di-operator", {"spec": {"holderIdentity": "thief"}}, namespace
+            )
+            with pytest.raises(NotLeading):
+                await asyncio.wait_for(asyncio.shield(leader.task), 10)
+            assert await holder(field) == "thief"
+
+    with pytest.raises(NotLeading):
+        on_field(kube_config, namespace, body)
+
+
+def test_health_says_whether_the_caches_are_filled_and_metrics_count(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator() as replica, aiohttp.ClientSession() as session:
+            base = f"http://127.0.0.1:{replica.port}"
+            async with session.get(f"{base}/healthz") as answer:
+                assert answer.status == 200
+
+            async def is_ready() -> bool:
+                async with session.get(f"{base}/readyz") as answer:
+                    return answer.status == 200
+
+            await field.until(is_ready, "the replica to be ready")
+            await field.submit(job("a", task(run_for="0")))
+            await field.phase("a", "Succeeded")
+            async with session.get(f"{base}/metrics") as answer:
+                text = await answer.text()
+            assert 'di_jobs{phase="Succeeded"} 1.0' in text
+            assert 'di_operator_actions_total{action="CreatePod",result="ok"} 1.0' in text
+            assert "di_operator_leading 1.0" in text
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_bad_setting_is_named_and_ends_the_process(api_server: ApiServer) -> None:
+    async def main() -> tuple[int | None, str]:
+        process = await start(api_server.kubeconfig, "Not_A_Name", "one")
+        _, log = await asyncio.wait_for(process.communicate(), 20)
+        return process.returncode, log.decode()
+
+    code, log = asyncio.run(main())
+    assert code == 2
+    assert "DI_OPERATOR_NAMESPACE='Not_A_Name'" in log
+    assert "Traceback" not in log
