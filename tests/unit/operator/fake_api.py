@@ -1,0 +1,145 @@
+"""An API server in a dict: names, UIDs, resource versions and preconditions as the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from di_api.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from di_api.kube.resources import Resource
+
+Object = dict[str, Any]
+
+
+class FakeApi:
+    """Has the methods of KubeClient that the operator's shell writes with.
+
+    `before` is called with (verb, kind, name) ahead of each request and may raise or return an
+    error to answer with; `calls` counts (verb, kind).
+    """
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str, str], Object] = {}
+        self.calls: Counter[tuple[str, str]] = Counter()
+        self.before: Callable[[str, str, str], ApiError | None] = lambda verb, kind, name: None
+        self.under_way = 0
+        self.most_under_way = 0
+        self._versions = itertools.count(1)
+
+    def put(self, resource: Resource, namespace: str, body: Object) -> Object:
+        """Place an object as somebody else would."""
+        metadata = {"uid": f"uid-{next(self._versions)}", **body["metadata"]}
+        stored = {
+            **body,
+            "metadata": {
+                **metadata,
+                "namespace": namespace,
+                "resourceVersion": str(next(self._versions)),
+            },
+        }
+        self.objects[resource.kind, namespace, metadata["name"]] = stored
+        return stored
+
+    async def get(
+        self, resource: Resource, name: str, namespace: str = "", *, timeout: float | None = None
+    ) -> Object:
+        await self._arrive("get", resource, name)
+        return self._found(resource, name, namespace)
+
+    async def create(
+        self, resource: Resource, body: Object, namespace: str = "", *, timeout: float | None = None
+    ) -> Object:
+        name = body["metadata"]["name"]
+        await self._arrive("create", resource, name)
+        if (resource.kind, namespace, name) in self.objects:
+            raise AlreadyExists(kind=resource.kind, namespace=namespace, name=name, code=409)
+        return self.put(resource, namespace, body)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Object,
+        namespace: str = "",
+        *,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+    ) -> Object:
+        await self._arrive("patch", resource, name)
+        old = self._found(resource, name, namespace)
+        wanted = patch.get("metadata", {})
+        self._check(resource, old, wanted.get("uid"), wanted.get("resourceVersion"))
+        merged = _merge(old, {k: v for k, v in patch.items() if k != "metadata"})
+        return self.put(resource, namespace, merged)
+
+    async def replace(
+        self,
+        resource: Resource,
+        name: str,
+        body: Object,
+        namespace: str = "",
+        *,
+        timeout: float | None = None,
+    ) -> Object:
+        await self._arrive("replace", resource, name)
+        old = self._found(resource, name, namespace)
+        self._check(resource, old, None, body["metadata"].get("resourceVersion"))
+        return self.put(resource, namespace, body)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
+    ) -> Object:
+        await self._arrive("delete", resource, name)
+        old = self._found(resource, name, namespace)
+        self._check(resource, old, uid, resource_version)
+        del self.objects[resource.kind, namespace, name]
+        return {"kind": "Status", "status": "Success"}
+
+    async def _arrive(self, verb: str, resource: Resource, name: str) -> None:
+        self.calls[verb, resource.kind] += 1
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await asyncio.sleep(0.001)
+            error = self.before(verb, resource.kind, name)
+            if error is not None:
+                raise error
+        finally:
+            self.under_way -= 1
+
+    def _found(self, resource: Resource, name: str, namespace: str) -> Object:
+        try:
+            return self.objects[resource.kind, namespace, name]
+        except KeyError:
+            raise NotFound(
+                kind=resource.kind, namespace=namespace, name=name, code=404
+            ) from None
+
+    def _check(
+        self, resource: Resource, old: Object, uid: str | None, version: str | None
+    ) -> None:
+        metadata = old["metadata"]
+        if uid not in (None, metadata["uid"]) or version not in (None, metadata["resourceVersion"]):
+            raise Conflict(kind=resource.kind, name=metadata["name"], code=409)
+
+
+def _merge(old: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merge(merged.get(key), value)
+    return merged

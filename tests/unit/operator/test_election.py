@@ -1,0 +1,180 @@
+"""The Lease: one leader, by the monotonic clock, given back on exit."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from di_api.kube.errors import ApiError, Unavailable
+from di_api.kube.resources import LEASES
+from di_operator.controller import NotLeading
+from di_operator.election import Election, Timing
+from tests.unit.operator import virtual_time
+from tests.unit.operator.fake_api import FakeApi
+from tests.unit.operator.virtual_time import VirtualClock
+
+
+def candidate(api: FakeApi, identity: str, clock: VirtualClock | None = None) -> Election:
+    return Election(
+        client=api,  # type: ignore[arg-type]  # the part of the client an election uses
+        namespace="di-system",
+        name="di-operator",
+        identity=identity,
+        timing=Timing(),
+        clock=clock or VirtualClock(),
+        rng=Random(1),
+    )
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def away(verb: str, kind: str, name: str) -> ApiError:
+    return Unavailable(kind=kind, name=name, code=503)
+
+
+def test_the_first_candidate_leads_and_the_second_waits() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        first, second = candidate(api, "one"), candidate(api, "two")
+        await first.acquire()
+        first.check()
+        keeping = asyncio.create_task(first.keep())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(second.acquire(), 300)
+        assert first.holds()
+        assert not second.holds()
+        assert not keeping.done()
+        keeping.cancel()
+
+    virtual_time.run(scenario())
+
+
+def test_a_dead_leader_is_succeeded_after_the_lease_has_run_out_and_not_before() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        await candidate(api, "one").acquire()
+        second = candidate(api, "two")
+        started = now()
+        await second.acquire()
+        assert 15 <= now() - started <= 15 + 2 * 1.2 + 0.1
+        lease = api.objects["Lease", "di-system", "di-operator"]
+        assert lease["spec"]["holderIdentity"] == "two"
+        assert lease["spec"]["leaseTransitions"] == 1
+
+    virtual_time.run(scenario())
+
+
+def test_a_released_lease_is_taken_within_a_retry() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        first, second = candidate(api, "one"), candidate(api, "two")
+        await first.acquire()
+        waiting = asyncio.create_task(second.acquire())
+        await asyncio.sleep(5)
+        await first.release()
+        assert not first.holds()
+        released = now()
+        await waiting
+        assert now() - released <= 2 * 1.2 + 0.1
+
+    virtual_time.run(scenario())
+
+
+def test_the_same_identity_takes_its_own_lease_at_once() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        await candidate(api, "one").acquire()
+        started = now()
+        await candidate(api, "one").acquire()
+        assert now() - started < 1
+
+    virtual_time.run(scenario())
+
+
+def test_a_leader_that_cannot_renew_stops_before_anybody_may_take_over() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        leader = candidate(api, "one")
+        await leader.acquire()
+        renewed = now()
+        api.before = away
+        with pytest.raises(NotLeading):
+            await leader.keep()
+        assert 10 <= now() - renewed < 15
+        with pytest.raises(NotLeading):
+            leader.check()
+
+    virtual_time.run(scenario())
+
+
+def test_a_short_outage_does_not_end_the_leadership() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        leader = candidate(api, "one")
+        await leader.acquire()
+        keeping = asyncio.create_task(leader.keep())
+        api.before = away
+        await asyncio.sleep(7)
+        api.before = lambda verb, kind, name: None
+        await asyncio.sleep(60)
+        assert leader.holds()
+        assert not keeping.done()
+        keeping.cancel()
+
+    virtual_time.run(scenario())
+
+
+def test_a_stopped_process_finds_itself_not_leading_before_its_next_write() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        leader = candidate(api, "one")
+        await leader.acquire()
+        # Nothing of the process ran meanwhile: no task could renew, none could notice.
+        await asyncio.sleep(60)
+        with pytest.raises(NotLeading):
+            leader.check()
+
+    virtual_time.run(scenario())
+
+
+def test_a_stolen_lease_ends_the_leadership_at_the_next_renewal() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        leader = candidate(api, "one")
+        await leader.acquire()
+        lease = api.objects["Lease", "di-system", "di-operator"]
+        thief = {**lease["spec"], "holderIdentity": "thief"}
+        api.put(LEASES, "di-system", {**lease, "spec": thief})
+        with pytest.raises(NotLeading):
+            await leader.keep()
+        assert now() < 3
+        await leader.release()
+        spec = api.objects["Lease", "di-system", "di-operator"]["spec"]
+        assert spec["holderIdentity"] == "thief"
+
+    virtual_time.run(scenario())
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_wall_clock_that_jumps_changes_nothing(hours: int) -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        clock = VirtualClock()
+        leader, standby = candidate(api, "one", clock), candidate(api, "two")
+        await leader.acquire()
+        keeping = asyncio.create_task(leader.keep())
+        waiting = asyncio.create_task(standby.acquire())
+        await asyncio.sleep(10)
+        clock.wall += timedelta(hours=hours)
+        await asyncio.sleep(120)
+        assert leader.holds()
+        assert not waiting.done()
+        keeping.cancel()
+        waiting.cancel()
+
+    virtual_time.run(scenario())

@@ -1,0 +1,176 @@
+"""Events: within a budget, repeated ones counted, anomalies never dropped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from di_api.kube.errors import ApiError, Forbidden, Unavailable
+from di_operator.events import BURST, RATE, EventRecorder, TokenBucket
+from di_operator.lifecycle.decision import JobEvent
+from tests.unit.operator import virtual_time
+from tests.unit.operator.fake_api import FakeApi
+from tests.unit.operator.virtual_time import VirtualClock
+
+
+class Results(Counter[tuple[str, str]]):
+    def event(self, type_: str, result: str) -> None:
+        self[type_, result] += 1
+
+    def anomaly(self, reason: str) -> None:
+        self["anomaly", reason] += 1
+
+
+def job(name: str = "a") -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns", "uid": f"uid-of-{name}"}}
+
+
+def warning(message: str) -> JobEvent:
+    return JobEvent(type="Warning", reason="QuotaExceeded", message=message)
+
+
+def normal(message: str) -> JobEvent:
+    return JobEvent(type="Normal", reason="JobRunning", message=message)
+
+
+def recorder(api: FakeApi, results: Results) -> EventRecorder:
+    return EventRecorder(
+        client=api,  # type: ignore[arg-type]  # the part of the client a recorder uses
+        clock=VirtualClock(),
+        instance="one",
+        observer=results,
+    )
+
+
+def run(body: Callable[[FakeApi, EventRecorder, Results], Awaitable[None]]) -> None:
+    async def scenario() -> None:
+        api, results = FakeApi(), Results()
+        events = recorder(api, results)
+        sending = asyncio.create_task(events.run())
+        await body(api, events, results)
+        events.drain()
+        await asyncio.wait_for(sending, 60)
+
+    virtual_time.run(scenario())
+
+
+def sent(api: FakeApi) -> list[dict[str, Any]]:
+    return [body for (kind, _, _), body in api.objects.items() if kind == "Event"]
+
+
+def test_a_warning_that_comes_again_is_one_event_with_a_growing_count() -> None:
+    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
+        for number in range(5):
+            events.emit(job(), warning(f"refusal {number}"))
+            await asyncio.sleep(1)
+        (event,) = sent(api)
+        assert event["count"] == 5
+        assert event["message"] == "refusal 4"
+        assert event["firstTimestamp"] < event["lastTimestamp"]
+        assert results["anomaly", "QuotaExceeded"] == 5
+
+    run(body)
+
+
+def test_repeats_that_wait_together_are_one_write() -> None:
+    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
+        for _ in range(100):
+            events.emit(job(), warning("refused"))
+        await asyncio.sleep(1)
+        (event,) = sent(api)
+        assert event["count"] == 100
+        assert sum(api.calls.values()) == 1
+
+    run(body)
+
+
+def test_the_count_goes_on_after_a_restart_of_the_operator() -> None:
+    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
+        events.emit(job(), warning("refused"))
+        await asyncio.sleep(1)
+        successor = recorder(api, results)
+        successor.emit(job(), warning("refused"))
+        successor.drain()
+        await successor.run()
+        (event,) = sent(api)
+        assert event["count"] == 2
+
+    run(body)
+
+
+def test_an_expired_event_begins_anew() -> None:
+    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
+        events.emit(job(), warning("refused"))
+        await asyncio.sleep(1)
+        api.objects.clear()
+        events.emit(job(), warning("refused"))
+        await asyncio.sleep(1)
+        (event,) = sent(api)
+        assert event["count"] == 1
+
+    run(body)
+
+
+def test_different_jobs_and_messages_are_different_events() -> None:
+    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
+        events.emit(job("a"), normal("4 pods ready"))
+        events.emit(job("a"), normal("5 pods ready"))
+        events.emit(job("b"), normal("4 pods ready"))
+        await asyncio.sleep(1)
+        assert len(sent(api)) == 3
+
+    run(body)
+
+
+def test_normal_events_beyond_the_budget_are_dropped_and_warnings_are_not() -> None:
+    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
+        for number in range(BURST + 50):
+            events.emit(job(f"j{number}"), normal("ready"))
+        for number in range(50):
+            events.emit(job(f"j{number}"), warning("refused"))
+        await asyncio.sleep(5)
+        assert results["Normal", "sent"] == BURST
+        assert results["Normal", "over_budget"] == 50
+        assert results["Warning", "sent"] == 50
+
+    run(body)
+
+
+def test_a_warning_outlives_an_outage() -> None:
+    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
+        api.before = lambda verb, kind, name: Unavailable(kind=kind, code=503)
+        events.emit(job(), warning("refused"))
+        await asyncio.sleep(1.5)
+        api.before = lambda verb, kind, name: None
+        await asyncio.sleep(5)
+        assert len(sent(api)) == 1
+
+    run(body)
+
+
+def test_an_event_that_is_forbidden_is_dropped() -> None:
+    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
+        def refuse(verb: str, kind: str, name: str) -> ApiError:
+            return Forbidden(kind=kind, code=403)
+
+        api.before = refuse
+        events.emit(job(), warning("refused"))
+        await asyncio.sleep(60)
+        assert sum(api.calls.values()) == 1
+        assert results["Warning", "error"] == 1
+
+    run(body)
+
+
+def test_a_bucket_fills_at_its_rate_up_to_its_burst() -> None:
+    async def scenario() -> None:
+        bucket = TokenBucket(rate=RATE, burst=BURST, clock=VirtualClock())
+        assert sum(bucket.take() for _ in range(1000)) == BURST
+        await asyncio.sleep(1)
+        assert sum(bucket.take() for _ in range(1000)) == RATE
+        await asyncio.sleep(3600)
+        assert sum(bucket.take() for _ in range(1000)) == BURST
+
+    virtual_time.run(scenario())
