@@ -1,0 +1,296 @@
+"""Jobs on their way into a real API server, past the webhook as a process behind HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from di_api import names
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import ApiError
+from di_api.kube.resources import DIJOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from di_certs.files import CA_CERTIFICATE, write_certificates
+from tests.integration.conftest import ApiServer
+from tests.integration.webhook_process import (
+    MUTATING,
+    VALIDATING,
+    WebhookProcess,
+    configurations,
+    webhook_process,
+)
+from tests.unit.webhook.reviews import job, review
+from tests.waiting import wait_until, wait_until_async
+
+pytestmark = pytest.mark.usefixtures("crd")
+
+
+@pytest.fixture
+def webhook(api_server: ApiServer, tmp_path: Path) -> Iterator[WebhookProcess]:
+    with webhook_process(tmp_path, api_server.host_address) as running:
+        yield running
+
+
+@pytest.fixture
+def admission(
+    webhook: WebhookProcess, kube_config: KubeConfig, namespace: str
+) -> Iterator[WebhookProcess]:
+    """The webhook, registered for the test's namespace and seen by the API server."""
+    mutating, validating = configurations(webhook, namespace, namespace)
+
+    async def register(client: KubeClient) -> None:
+        await client.create(MUTATING_WEBHOOKS, mutating)
+        await client.create(VALIDATING_WEBHOOKS, validating)
+        # The schema has nothing against this name; its pods' names would be too long.
+        name = "p" * 60
+        probe = job()
+        probe["metadata"] = {"name": name, "namespace": namespace}
+
+        async def refuses() -> bool:
+            try:
+                await client.create(DIJOBS, probe)
+            except ApiError as error:
+                if VALIDATING not in error.message:
+                    raise
+                return True
+            await client.delete(DIJOBS, name, namespace)
+            return False
+
+        await wait_until_async(refuses, 20, what="the API server to call the webhook")
+
+    async def withdraw(client: KubeClient) -> None:
+        await client.delete(MUTATING_WEBHOOKS, namespace)
+        await client.delete(VALIDATING_WEBHOOKS, namespace)
+
+    call(kube_config, register)
+    yield webhook
+    call(kube_config, withdraw)
+
+
+def call(config: KubeConfig, work: Callable[[KubeClient], Awaitable[Any]]) -> Any:
+    """Run a coroutine with a client of its own."""
+
+    async def run() -> Any:
+        async with KubeClient(config=config) as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+class Kubectl:
+    """kubectl as a user types it."""
+
+    def __init__(self, api_server: ApiServer, namespace: str) -> None:
+        self._command = [
+            str(api_server.binary("kubectl")),
+            f"--kubeconfig={api_server.kubeconfig}",
+            f"--namespace={namespace}",
+        ]
+
+    def __call__(self, *arguments: str, stdin: object = None) -> tuple[int, str]:
+        """Exit code, and standard output and error together."""
+        done = subprocess.run(
+            [*self._command, *arguments],
+            input=yaml.safe_dump(stdin) if stdin is not None else None,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+
+@pytest.fixture
+def kubectl(api_server: ApiServer, namespace: str) -> Kubectl:
+    return Kubectl(api_server, namespace)
+
+
+def manifest(name: str = "cartpole", **spec: Any) -> dict[str, Any]:
+    """The least a user has to write."""
+    template = {"spec": {"containers": [{"name": "di-container", "image": "demo"}]}}
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "metadata": {"name": name},
+        "spec": {"tasks": [{"type": "learner", "template": template}], **spec},
+    }
+
+
+def test_a_bare_job_is_stored_with_its_defaults(
+    admission: WebhookProcess, kubectl: Kubectl
+) -> None:
+    assert kubectl("apply", "-f-", stdin=manifest())[0] == 0
+    code, text = kubectl("get", "dijob", "cartpole", "-ojson")
+    assert code == 0
+    spec = json.loads(text)["spec"]
+    assert spec["priority"] == "normal"
+    assert spec["backoffLimit"] == 3
+    # No default of the CRD can say this one: it depends on another field.
+    assert spec["tasks"][0]["name"] == "learner"
+    assert spec["tasks"][0]["replicas"] == 1
+
+
+def test_applying_the_same_manifest_again_changes_nothing(
+    admission: WebhookProcess, kubectl: Kubectl
+) -> None:
+    kubectl("apply", "-f-", stdin=manifest())
+    code, text = kubectl("apply", "-f-", stdin=manifest())
+    assert code == 0, text
+    _, text = kubectl("get", "dijob", "cartpole", "-ojsonpath={.metadata.generation}")
+    assert text == "1"
+
+
+def test_a_bad_job_is_refused_with_every_error_and_its_path(
+    admission: WebhookProcess, kubectl: Kubectl
+) -> None:
+    # Each of these passes the schema, so that the webhook is what refuses them.
+    bad = manifest(name="j" * 60)
+    bad["spec"]["tasks"][0]["dependsOn"] = ["nobody"]
+    code, text = kubectl("create", "-f-", stdin=bad)
+    assert code != 0
+    assert "spec.tasks[0].dependsOn" in text
+    assert "metadata.name" in text
+    assert kubectl("get", "dijobs", "-oname") == (0, "")
+
+
+def test_a_living_job_may_be_scaled_but_not_rewritten(
+    admission: WebhookProcess, kubectl: Kubectl
+) -> None:
+    kubectl("create", "-f-", stdin=manifest())
+    scale = [{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 2}]
+    image = "/spec/tasks/0/template/spec/containers/0/image"
+    rewrite = [{"op": "replace", "path": image, "value": "other"}]
+    patch = ("patch", "dijob", "cartpole", "--type=json", "-p")
+    code, text = kubectl(*patch, json.dumps(scale))
+    assert code == 0, text
+    code, text = kubectl(*patch, json.dumps(rewrite))
+    assert code != 0
+    assert "spec.tasks[0].template" in text
+
+
+def test_without_the_webhook_creates_fail_fast_and_the_rest_goes_on(
+    admission: WebhookProcess, kubectl: Kubectl
+) -> None:
+    kubectl("create", "-f-", stdin=manifest())
+    assert admission.stop() == 0
+    start = time.monotonic()
+    code, text = kubectl("create", "-f-", stdin=manifest(name="second"))
+    assert code != 0
+    assert VALIDATING in text
+    # The mutating one comes first and is passed over.
+    assert MUTATING not in text
+    assert time.monotonic() - start < 5
+    status = json.dumps({"status": {"phase": "Pending"}})
+    code, text = kubectl(
+        "patch", "dijob", "cartpole", "--subresource=status", "--type=merge", "-p", status
+    )
+    assert code == 0, text
+    code, text = kubectl("delete", "dijob", "cartpole")
+    assert code == 0, text
+
+
+MALFORMED = {
+    "empty": b"",
+    "not JSON": b"hello",
+    "deep": b"[" * 100_000,
+    "NaN": b'{"request": NaN}',
+    "no uid": b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {}}',
+    "v1beta1": review(job()).replace(b"k8s.io/v1", b"k8s.io/v1beta1"),
+    "bytes": bytes(range(256)),
+}
+
+
+def test_malformed_reviews_get_400_and_leave_no_traceback(webhook: WebhookProcess) -> None:
+    for name, body in MALFORMED.items():
+        for path in ("/mutate", "/validate"):
+            status, answer = webhook.post(path, body)
+            assert status == 400, name
+            assert answer
+    assert webhook.post("/validate", b" " * (3 * 1024 * 1024 + 1))[0] == 413
+    assert "Traceback" not in webhook.log_file.read_text()
+    assert webhook.log_lines()
+
+
+def connect(webhook: WebhookProcess) -> ssl.SSLSocket:
+    context = ssl.create_default_context(cafile=webhook.certificates / CA_CERTIFICATE)
+    plain = socket.create_connection((webhook.host, webhook.port), timeout=10)
+    return context.wrap_socket(plain, server_hostname=webhook.host)
+
+
+def test_a_client_that_stops_talking_is_dropped_and_hinders_nobody(
+    webhook: WebhookProcess,
+) -> None:
+    start = time.monotonic()
+    silent = [socket.create_connection((webhook.host, webhook.port)) for _ in range(40)]
+    with connect(webhook) as slow:
+        slow.sendall(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        status, _ = webhook.post("/validate", review(job()))
+        assert status == 200
+        assert time.monotonic() - start < 2
+        slow.settimeout(8)
+        try:
+            while slow.recv(4096):
+                pass
+        except ssl.SSLEOFError:
+            pass
+        assert time.monotonic() - start < 7
+    for connection in silent:
+        connection.close()
+    assert "Traceback" not in webhook.log_file.read_text()
+
+
+def test_a_review_under_way_at_sigterm_is_answered(webhook: WebhookProcess) -> None:
+    body = review(job())
+    with connect(webhook) as connection:
+        head = f"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body[:100])
+        # Answered after the first half was sent, on another connection: the first one is
+        # accepted by now.
+        assert webhook.post("/validate", body)[0] == 200
+        webhook.process.terminate()
+        wait_until(
+            lambda: any("term" in line["event"].lower() for line in webhook.log_lines()),
+            what="SIGTERM to arrive",
+        )
+        connection.sendall(body[100:])
+        answer = b""
+        while chunk := connection.recv(4096):
+            answer += chunk
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b'"allowed": true' in answer
+    assert webhook.process.wait(timeout=20) == 0
+
+
+def test_without_a_certificate_it_waits_for_one(api_server: ApiServer, tmp_path: Path) -> None:
+    with webhook_process(tmp_path, api_server.host_address, with_certificate=False) as webhook:
+        now = datetime.now(UTC)
+        write_certificates(
+            webhook.certificates, [webhook.host], now=now, lifetime=timedelta(days=1)
+        )
+        wait_until(lambda: webhook.ready() == 200, what="readiness")
+        assert webhook.post("/validate", review(job()))[0] == 200
+        # Junk is not taken, what is served stays; the next good pair is.
+        certificate = webhook.certificates / "tls.crt"
+        good = certificate.read_bytes()
+        certificate.write_bytes(b"junk")
+        assert webhook.post("/validate", review(job()))[0] == 200
+        certificate.write_bytes(good)
+        write_certificates(
+            webhook.certificates, [webhook.host], now=now, lifetime=timedelta(days=2), force=True
+        )
+        # The new CA is what this client trusts: only the new certificate can answer.
+        assert webhook.post("/validate", review(job()))[0] == 200
+        events = [line["event"] for line in webhook.log_lines()]
+        assert "serving certificate not usable" in events
