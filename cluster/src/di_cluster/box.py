@@ -8,6 +8,7 @@ route: no packet of the cluster can leave the machine.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -49,7 +50,12 @@ class Box:
 
     @property
     def is_up(self) -> bool:
-        return self.init is not None
+        """Whether it is there and joined to the host; False while it is being made."""
+        return self._complete.exists() and self.init is not None
+
+    @property
+    def _complete(self) -> Path:
+        return self._folder.run / "box.complete"
 
     def up(self) -> None:
         """Make the namespaces and join them to the host; the box must be down and clean.
@@ -58,24 +64,36 @@ class Box:
             ClusterError: the kernel or a missing permission does not let us.
         """
         self._folder.run.mkdir(parents=True, exist_ok=True)
-        ready = self._folder.run / "init.ready"
-        ready.unlink(missing_ok=True)
+        prepared = self._folder.run / "box.prepared"
         log = self._folder.logs / "init.log"
         log.unlink(missing_ok=True)
-        unshare = spawn(
-            [
-                *("unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc"),
-                "--kill-child=SIGKILL",
-                *(sys.executable, "-I", init.__file__, ready),
-            ],
-            log=log,
-            environment=ENVIRONMENT,
-        )
+        pipe_end, our_end = os.pipe()
+        with open(our_end, "w", encoding="ascii") as to_init:
+            try:
+                unshare = spawn(
+                    [
+                        *("unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc"),
+                        "--kill-child=SIGKILL",
+                        *(sys.executable, "-I", init.__file__, prepared, self._complete),
+                    ],
+                    log=log,
+                    environment=ENVIRONMENT,
+                    stdin=pipe_end,
+                )
+            finally:
+                os.close(pipe_end)
+            process = self._wait_for_init(unshare, prepared=prepared, log=log)
+            self._connect(process)
+            self.cgroups.create()
+            to_init.write(init.COMPLETE)
+        wait_until(self._complete.exists, seconds=20, what="the box", every=0.005)
+
+    def _wait_for_init(self, unshare: Process, *, prepared: Path, log: Path) -> Process:
         try:
             process = unshare.first_child()
             self._folder.pid_file(_INIT).write(process)
             wait_until(
-                lambda: ready.exists() or not process.alive,
+                lambda: prepared.exists() or not process.alive,
                 seconds=20,
                 what="the namespaces",
                 every=0.01,
@@ -84,8 +102,7 @@ class Box:
             raise ClusterError(f"the namespaces cannot be made: {_last_lines(log)}") from error
         if not process.alive:
             raise ClusterError(f"the namespaces cannot be made: {_last_lines(log)}")
-        self._connect(process)
-        self.cgroups.create()
+        return process
 
     def down(self) -> None:
         """Kill the box and remove what it left outside; also cleans up after a crash."""
@@ -99,7 +116,7 @@ class Box:
         Raises:
             ClusterError: the box is down.
         """
-        process = self.init
+        process = self.init  # not is_up: the box is joined to the host from inside, too
         if process is None:
             raise ClusterError(
                 f"cluster {self._folder.name} is down: di-cluster up --name {self._folder.name}"
@@ -125,11 +142,21 @@ class Box:
         if pid_file.read() is not None:
             return False
         announced = self._folder.run / f"{name}.inner-pid"
+        # There if an earlier run was killed between starting the daemon and noting it.
+        process = self._announced(announced)
+        if process is None:
+            process = self._launch(name, argv, announced=announced, namespace=namespace)
+        pid_file.write(process)
+        announced.unlink()
+        return True
+
+    def _launch(
+        self, name: str, argv: Sequence[str | Path], *, announced: Path, namespace: str
+    ) -> Process:
         announced.unlink(missing_ok=True)
         self._folder.logs.mkdir(exist_ok=True)
         launch = ["setsid", "--fork", "sh", "-c", _ANNOUNCE, announced, self.log(name), *argv]
         self.run(launch, namespace=namespace)
-        box = self.init
         try:
             wait_until(
                 lambda: announced.exists() and announced.read_text().endswith("\n"),
@@ -137,14 +164,21 @@ class Box:
                 what=f"the pid of {name}",
                 every=0.005,
             )
-            inner_pid = int(announced.read_text())
         except TimedOut as error:
             raise ClusterError(f"{name} cannot be started: {error}") from error
-        process = box.child_in_namespace(inner_pid) if box is not None else None
+        process = self._announced(announced)
         if process is None:
             raise ClusterError(f"{name} ended at once: {_last_lines(self.log(name))}")
-        pid_file.write(process)
-        return True
+        return process
+
+    def _announced(self, announced: Path) -> Process | None:
+        """The daemon that told its pid in the box in this file; None if it is not running."""
+        box = self.init
+        try:
+            inner_pid = int(announced.read_text())
+        except (OSError, ValueError):
+            return None
+        return None if box is None else box.child_in_namespace(inner_pid)
 
     def log(self, name: str) -> Path:
         return self._folder.logs / f"{name}.log"

@@ -1,7 +1,7 @@
 """Process 1 of a cluster's box: prepares its mounts and network, then reaps orphans.
 
-Run as a file (`python -I init.py READY_FILE`) inside new pid, mount and net namespaces; it uses the
-standard library only, because the box may not see the environment of the package.
+Run as a file (`python -I init.py PREPARED_FILE COMPLETE_FILE`) inside new pid, mount and net
+namespaces. It uses the standard library only: it is not to depend on how the package is installed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ KUBELET_SYSCTLS = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
+
+# The line on standard input that says that the box is joined to the host.
+COMPLETE = "complete\n"
 
 NODE_BRIDGE = "di-nodes"
 
@@ -79,9 +82,14 @@ def _run(*argv: str) -> None:
 
 
 def main() -> None:
+    prepared, complete = Path(sys.argv[1]), Path(sys.argv[2])
     prepare()
-    Path(sys.argv[1]).touch()
-    reap_forever()
+    prepared.touch()
+    # Whoever made the box says so when it is complete. If they die before, this is the end of
+    # their pipe, and the half-made box goes away by itself.
+    if sys.stdin.readline() == COMPLETE:
+        complete.touch()
+        reap_forever()
 
 
 if __name__ == "__main__":

@@ -105,8 +105,10 @@ def find(pid: int) -> Process | None:
     return None if fields is None else Process(pid, fields[_STAT_START_TIME])
 
 
-def spawn(argv: Sequence[str | Path], *, log: Path, environment: Mapping[str, str]) -> Process:
-    """Start a process in its own session, its output appended to `log`.
+def spawn(
+    argv: Sequence[str | Path], *, log: Path, environment: Mapping[str, str], stdin: int
+) -> Process:
+    """Start a process in its own session, reading `stdin`, its output appended to `log`.
 
     posix_spawn rather than subprocess: the process is to outlive us, and a Popen object that is
     dropped while its process runs warns.
@@ -122,7 +124,7 @@ def spawn(argv: Sequence[str | Path], *, log: Path, environment: Mapping[str, st
         words,
         dict(environment),
         file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, stdin, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
