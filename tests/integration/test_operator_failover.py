@@ -123,7 +123,7 @@ def test_a_leader_told_to_stop_hands_over_within_a_retry(
         async with field.operator("one") as leader:
 
             async def leads() -> bool:
-                return "one" == await holder(field)
+                return await holder(field) == "one"
 
             await field.submit(job("a", task()))
             await field.phase("a", "Running")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from di_api.kube.config import KubeConfig
+from di_api.kube.errors import NotFound
+from di_api.kube.resources import PODS
 from tests.integration.operator_field import Field, condition, job, on_field, task
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -55,7 +57,7 @@ def test_a_failing_pod_is_restarted_and_counted_once(
 
             async def is_restarted() -> bool:
                 status = await field.status("a")
-                return status["restarts"] == 1 and status["phase"] == "Running"
+                return (status["restarts"], status["phase"]) == (1, "Running")
 
             await field.until(is_restarted, "the job to run again")
             assert "Restarting" in field.phases["a"]
@@ -103,8 +105,6 @@ def test_a_deleted_pod_comes_back_without_spending_a_restart(
     kube_config: KubeConfig, namespace: str
 ) -> None:
     async def body(field: Field) -> None:
-        from di_api.kube.resources import PODS
-
         async with field.operator():
             await field.submit(job("a", task(replicas=3)))
             await field.phase("a", "Running")
@@ -223,8 +223,6 @@ def test_a_finished_job_is_deleted_when_its_time_to_live_is_over(
     kube_config: KubeConfig, namespace: str
 ) -> None:
     async def body(field: Field) -> None:
-        from di_api.kube.errors import NotFound
-
         async with field.operator():
             await field.submit(job("a", task(run_for="0"), ttlSecondsAfterFinished=1))
 

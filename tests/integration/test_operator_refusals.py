@@ -73,9 +73,7 @@ def test_an_invalid_spec_that_met_no_webhook_ends_the_job(
 ) -> None:
     async def body(field: Field) -> None:
         async with field.operator():
-            await field.submit(
-                job("a", task("x", depends_on=("y",)), task("y", depends_on=("x",)))
-            )
+            await field.submit(job("a", task("x", depends_on=("y",)), task("y", depends_on=("x",))))
             status = await field.phase("a", "Failed")
             failed = condition(status, "Failed")
             assert failed["reason"] == "InvalidSpec"

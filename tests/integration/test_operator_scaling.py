@@ -20,8 +20,8 @@ def test_scaling_out_and_in_keeps_the_ranks_of_those_that_stay(
     async def body(field: Field) -> None:
         async def runs_with(replicas: int) -> bool:
             status = await field.status("a")
-            ready = status["readyReplicas"] == replicas == status["replicas"]
-            return ready and status["phase"] == "Running"
+            seen = status["phase"], status["replicas"], status["readyReplicas"]
+            return seen == ("Running", replicas, replicas)
 
         async with field.operator():
             await field.submit(job("a", *tasks(2)))

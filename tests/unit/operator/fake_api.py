@@ -121,13 +121,9 @@ class FakeApi:
         try:
             return self.objects[resource.kind, namespace, name]
         except KeyError:
-            raise NotFound(
-                kind=resource.kind, namespace=namespace, name=name, code=404
-            ) from None
+            raise NotFound(kind=resource.kind, namespace=namespace, name=name, code=404) from None
 
-    def _check(
-        self, resource: Resource, old: Object, uid: str | None, version: str | None
-    ) -> None:
+    def _check(self, resource: Resource, old: Object, uid: str | None, version: str | None) -> None:
         metadata = old["metadata"]
         if uid not in (None, metadata["uid"]) or version not in (None, metadata["resourceVersion"]):
             raise Conflict(kind=resource.kind, name=metadata["name"], code=409)

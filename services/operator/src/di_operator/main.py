@@ -38,7 +38,7 @@ from di_operator.queue import Backoff, KeyQueue
 from di_operator.reconciler import Reconciler
 from di_operator.runtime import Runtime
 from di_operator.status import StatusWriter
-from di_operator.world import INDEX_JOB, World, index_job, trim
+from di_operator.world import INDEX_JOB, World, index_job, trim, trim_pod
 
 log = structlog.get_logger(__name__)
 
@@ -157,7 +157,7 @@ def _caches(
             resource,
             namespace=config.watch_namespace,
             label_selector=selector,
-            trim=trim,
+            trim=trim_pod if resource == PODS else trim,
             indexes={INDEX_JOB: index_job},
             clock=clock.monotonic,
             rng=rng,

@@ -30,16 +30,18 @@ SETTLE_MAX = 0.2
 
 
 def trim(body: dict[str, Any]) -> dict[str, Any]:
-    """Drop what no decision reads; the pod template's copy in each pod is most of its size."""
-    metadata = body["metadata"]
-    metadata.pop("managedFields", None)
-    if "template" in body or body.get("kind") == "DIJob":
-        return body
-    spec = body.get("spec")
-    if isinstance(spec, dict):
-        # How many containers there are tells whether all of them have ended.
-        containers = [{"name": one.get("name")} for one in spec.get("containers") or ()]
-        body["spec"] = {"nodeName": spec.get("nodeName"), "containers": containers}
+    """Drop what no decision reads from any object."""
+    body["metadata"].pop("managedFields", None)
+    return body
+
+
+def trim_pod(body: dict[str, Any]) -> dict[str, Any]:
+    """Drop what no decision reads from a pod: the copy of the template is most of its size."""
+    trim(body)
+    spec = body.get("spec") or {}
+    # How many containers there are tells whether all of them have ended.
+    containers = [{"name": one.get("name")} for one in spec.get("containers") or ()]
+    body["spec"] = {"nodeName": spec.get("nodeName"), "containers": containers}
     return body
 
 

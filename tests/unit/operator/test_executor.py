@@ -1,0 +1,279 @@
+"""Actions against the API server: order, bounds, and what counts as success."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, Unavailable
+from di_api.kube.resources import DIJOBS, PODS, SERVICES, Resource
+from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_operator.controller import NotLeading
+from di_operator.executor import CONCURRENCY, Executor, Outdated
+from di_operator.lifecycle.actions import (
+    Action,
+    CreatePod,
+    CreateService,
+    DeleteJob,
+    DeletePod,
+    DeleteService,
+)
+from di_operator.lifecycle.faults import (
+    CreateForbidden,
+    Fault,
+    NameTaken,
+    QuotaExceeded,
+    TemplateRefused,
+)
+from tests.unit.operator import virtual_time
+from tests.unit.operator.fake_api import FakeApi, Object
+
+LABELS = {LABEL_JOB: "a", LABEL_OPERATOR: OPERATOR_NAME}
+
+
+class Writes:
+    def __init__(self) -> None:
+        self.observed: list[tuple[str, str]] = []
+        self.forgotten: list[str] = []
+
+    def observe(self, resource: Resource, body: Object) -> None:
+        self.observed.append((resource.kind, body["metadata"]["name"]))
+
+    def forget(self, uid: str) -> None:
+        self.forgotten.append(uid)
+
+
+class Results(Counter[tuple[str, str]]):
+    def acted(self, action: str, result: str) -> None:
+        self[action, result] += 1
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.api = FakeApi()
+        self.writes = Writes()
+        self.results = Results()
+        self.lease_checks = 0
+        self.leading = True
+
+    def check_lease(self) -> None:
+        self.lease_checks += 1
+        if not self.leading:
+            raise NotLeading("lost")
+
+    def run(self, *actions: Action) -> list[Fault]:
+        executor = Executor(
+            client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
+            writes=self.writes,
+            check_lease=self.check_lease,
+            observer=self.results,
+        )
+        return virtual_time.run(executor.run(actions))
+
+
+def pod(name: str = "a-work-0", owner: str = "job-1", **metadata: Any) -> Object:
+    reference = {"kind": "DIJob", "name": "a", "uid": owner, "controller": True}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "labels": LABELS,
+            "ownerReferences": [reference],
+            **metadata,
+        }
+    }
+
+
+def delete(body: Object, **changes: str) -> DeletePod:
+    metadata = body["metadata"]
+    values = {
+        "namespace": "ns",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "resource_version": metadata["resourceVersion"],
+    }
+    return DeletePod(**{**values, **changes})
+
+
+def refuse(error: type[ApiError], message: str = "") -> Callable[[str, str, str], ApiError | None]:
+    def answer(verb: str, kind: str, name: str) -> ApiError | None:
+        return error(kind=kind, name=name, message=message) if verb == "create" else None
+
+    return answer
+
+
+def test_the_service_stands_before_the_first_pod() -> None:
+    bench = Bench()
+    order: list[str] = []
+
+    def note(verb: str, kind: str, name: str) -> None:
+        assert kind == "Service" or ("Service", "ns", "di-a") in bench.api.objects
+        order.append(kind)
+
+    bench.api.before = note
+    service = {"metadata": {"name": "di-a", "namespace": "ns"}}
+    faults = bench.run(
+        CreateService(body=service), *(CreatePod(body=pod(f"p{n}")) for n in range(4))
+    )
+    assert faults == []
+    assert order == ["Service"] + ["Pod"] * 4
+    assert len(bench.writes.observed) == 5
+    assert bench.lease_checks == 2
+
+
+def test_pods_are_created_together_within_the_share_of_one_job() -> None:
+    bench = Bench()
+    assert bench.run(*(CreatePod(body=pod(f"p{n}")) for n in range(100))) == []
+    assert bench.api.calls["create", "Pod"] == 100
+    assert bench.api.most_under_way == CONCURRENCY
+
+
+def test_nothing_is_written_without_the_lease() -> None:
+    bench = Bench()
+    bench.leading = False
+    with pytest.raises(NotLeading):
+        bench.run(CreatePod(body=pod()))
+    assert not bench.api.calls
+
+
+def test_a_pod_that_is_there_already_is_the_one_that_was_wanted() -> None:
+    bench = Bench()
+    bench.api.put(PODS, "ns", pod())
+    assert bench.run(CreatePod(body=pod())) == []
+    assert bench.writes.observed == [("Pod", "a-work-0")]
+    assert bench.results["CreatePod", "ok"] == 1
+
+
+def test_a_pod_of_our_own_that_is_leaving_has_to_go_first() -> None:
+    bench = Bench()
+    bench.api.put(PODS, "ns", pod(deletionTimestamp="2026-01-01T00:00:00Z"))
+    with pytest.raises(Outdated):
+        bench.run(CreatePod(body=pod()))
+    assert bench.writes.observed == [("Pod", "a-work-0")]
+
+
+def test_a_pod_of_an_earlier_job_of_the_name_has_to_go_first() -> None:
+    bench = Bench()
+    bench.api.put(PODS, "ns", pod(owner="job-0"))
+    with pytest.raises(Outdated):
+        bench.run(CreatePod(body=pod()))
+    assert bench.api.objects["Pod", "ns", "a-work-0"]["metadata"]["ownerReferences"]
+
+
+def test_a_pod_of_somebody_else_is_reported_and_left() -> None:
+    bench = Bench()
+    foreign = bench.api.put(PODS, "ns", {"metadata": {"name": "a-work-0"}})
+    (fault,) = bench.run(CreatePod(body=pod()))
+    assert fault == NameTaken(kind="Pod", found=foreign)
+    assert bench.writes.observed == []
+
+
+def test_a_name_that_is_free_again_at_the_second_look_is_decided_anew() -> None:
+    bench = Bench()
+    bench.api.before = refuse(AlreadyExists)
+    with pytest.raises(Outdated):
+        bench.run(CreatePod(body=pod()))
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "fault"),
+    [
+        (Invalid, "spec.x: bad", TemplateRefused(message="spec.x: bad")),
+        (Forbidden, "exceeded quota: q", QuotaExceeded(message="exceeded quota: q")),
+        (Forbidden, "denied by policy", CreateForbidden(message="denied by policy")),
+    ],
+)
+def test_a_refusal_becomes_what_it_means(error: type[ApiError], message: str, fault: Fault) -> None:
+    bench = Bench()
+    bench.api.before = refuse(error, message)
+    assert bench.run(CreatePod(body=pod())) == [fault]
+    assert bench.results["CreatePod", "refused"] == 1
+
+
+def test_a_thousand_refused_pods_cost_a_handful_of_requests() -> None:
+    bench = Bench()
+    bench.api.before = refuse(Forbidden, "exceeded quota: q")
+    faults = bench.run(*(CreatePod(body=pod(f"p{n}")) for n in range(1000)))
+    assert 1 <= len(faults) <= CONCURRENCY
+    assert bench.api.calls["create", "Pod"] <= CONCURRENCY
+
+
+def test_pods_under_way_when_another_is_refused_are_remembered() -> None:
+    bench = Bench()
+
+    def refuse_one(verb: str, kind: str, name: str) -> ApiError | None:
+        return Invalid(kind=kind, name=name) if name == "p0" else None
+
+    bench.api.before = refuse_one
+    bench.run(*(CreatePod(body=pod(f"p{n}")) for n in range(4)))
+    assert len(bench.writes.observed) == sum(kind == "Pod" for kind, _, _ in bench.api.objects) == 3
+
+
+def test_a_server_that_is_away_is_no_fault_of_the_job() -> None:
+    bench = Bench()
+    bench.api.before = refuse(Unavailable)
+    with pytest.raises(Unavailable):
+        bench.run(*(CreatePod(body=pod(f"p{n}")) for n in range(20)))
+    assert bench.api.under_way == 0
+    assert bench.results["CreatePod", "error"] == bench.api.calls["create", "Pod"] <= CONCURRENCY
+
+
+def test_a_pod_is_deleted_and_hidden_until_the_watch_says_so_too() -> None:
+    bench = Bench()
+    found = bench.api.put(PODS, "ns", pod())
+    assert bench.run(delete(found)) == []
+    assert bench.writes.forgotten == [found["metadata"]["uid"]]
+    assert bench.api.objects == {}
+
+
+def test_deleting_what_is_gone_has_succeeded() -> None:
+    bench = Bench()
+    gone = DeleteService(namespace="ns", name="di-a", uid="u", resource_version="1")
+    assert bench.run(gone) == []
+    assert bench.writes.forgotten == ["u"]
+
+
+def test_a_later_object_of_the_name_is_never_deleted() -> None:
+    bench = Bench()
+    later = bench.api.put(PODS, "ns", pod())
+    assert bench.run(delete(later, uid="earlier")) == []
+    assert bench.api.objects
+    assert bench.writes.forgotten == ["earlier"]
+    assert bench.writes.observed == [("Pod", "a-work-0")]
+
+
+def test_a_pod_that_changed_since_it_was_seen_is_decided_anew() -> None:
+    bench = Bench()
+    found = bench.api.put(PODS, "ns", pod())
+    with pytest.raises(Outdated):
+        bench.run(delete(found, resource_version="0"))
+    assert bench.api.objects
+    assert bench.writes.observed == [("Pod", "a-work-0")]
+
+
+def test_a_job_and_a_service_are_deleted_as_the_resources_they_are() -> None:
+    bench = Bench()
+    service = bench.api.put(SERVICES, "ns", {"metadata": {"name": "di-a"}})["metadata"]
+    job = bench.api.put(DIJOBS, "ns", {"metadata": {"name": "a"}})["metadata"]
+    bench.run(
+        DeleteService(
+            namespace="ns",
+            name="di-a",
+            uid=service["uid"],
+            resource_version=service["resourceVersion"],
+        ),
+        DeleteJob(
+            namespace="ns", name="a", uid=job["uid"], resource_version=job["resourceVersion"]
+        ),
+    )
+    assert bench.api.objects == {}
+
+
+def test_a_conflict_that_is_no_name_clash_is_retried_by_the_queue() -> None:
+    bench = Bench()
+    bench.api.before = refuse(Conflict, "Operation cannot be fulfilled on resourcequotas")
+    with pytest.raises(Conflict):
+        bench.run(CreatePod(body=pod()))

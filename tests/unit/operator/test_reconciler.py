@@ -1,0 +1,232 @@
+"""One reconcile: decided from what is known, one status write, retried when the world moved."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from di_api.kube.errors import ApiError, Conflict, Forbidden, Unavailable
+from di_api.kube.resources import DIJOBS, PODS, Resource
+from di_api.names import API_VERSION, KIND, LABEL_JOB
+from di_operator.controller import JobKey
+from di_operator.executor import Executor
+from di_operator.lifecycle.decision import JobEvent, Settings
+from di_operator.lifecycle.specs import read_spec
+from di_operator.metrics import Metrics
+from di_operator.reconciler import ATTEMPTS, Reconciler
+from di_operator.status import StatusWriter
+from tests.unit.operator import virtual_time
+from tests.unit.operator.fake_api import FakeApi, Object
+from tests.unit.operator.virtual_time import VirtualClock
+
+KEY = JobKey("ns", "a")
+
+
+class Known:
+    """A world that knows only what it was told: nothing but own writes and reads."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], Object] = {}
+        self.gone: set[str] = set()
+
+    def observe(self, resource: Resource, body: Object) -> None:
+        self.objects[resource.kind, body["metadata"]["name"]] = body
+
+    def forget(self, uid: str) -> None:
+        self.gone.add(uid)
+
+    def job(self, key: JobKey) -> Object | None:
+        job = self.objects.get(("DIJob", key.name))
+        return None if job is None or job["metadata"]["uid"] in self.gone else job
+
+    def pods(self, key: JobKey) -> list[Object]:
+        return self._of("Pod")
+
+    def services(self, key: JobKey) -> list[Object]:
+        return self._of("Service")
+
+    def configmaps(self, key: JobKey) -> list[Object]:
+        return self._of("ConfigMap")
+
+    def _of(self, wanted: str) -> list[Object]:
+        return [
+            body
+            for (kind, _), body in self.objects.items()
+            if kind == wanted and body["metadata"]["uid"] not in self.gone
+        ]
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.api = FakeApi()
+        self.known = Known()
+        self.events: list[JobEvent] = []
+
+    def submit(self, **changes: Any) -> Object:
+        container = {"name": "di-container", "image": "none"}
+        task = {
+            "name": "work",
+            "type": "none",
+            "replicas": 2,
+            "template": {"spec": {"containers": [container]}},
+        }
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {"name": "a", "generation": 1},
+            "spec": {"tasks": [task], **changes},
+        }
+        stored = self.api.put(DIJOBS, "ns", body)
+        self.known.observe(DIJOBS, stored)
+        return stored
+
+    def reconcile(self) -> float | None:
+        clock = VirtualClock()
+        parts: dict[str, Any] = {
+            "client": self.api,
+            "writes": self.known,
+            "check_lease": lambda: None,
+            "observer": Metrics(),
+        }
+        reconciler = Reconciler(
+            client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
+            world=self.known,
+            executor=Executor(**parts),
+            status=StatusWriter(**parts),
+            emit=lambda job, event: self.events.append(event),
+            read_spec=read_spec,
+            settings=Settings(service_domain="svc.cluster.local", server_url="http://s:8081"),
+            clock=clock,
+            rng=Random(1),
+        )
+        return virtual_time.run(reconciler.reconcile(KEY))
+
+    @property
+    def status(self) -> Object:
+        status: Object = self.api.objects["DIJob", "ns", "a"].get("status") or {}
+        return status
+
+
+def test_a_new_job_gets_its_objects_and_one_status_write() -> None:
+    bench = Bench()
+    bench.submit()
+    assert bench.reconcile() == 0.0
+    assert bench.status["phase"] == "Starting"
+    assert bench.api.calls == {
+        ("create", "Service"): 1,
+        ("create", "Pod"): 2,
+        ("patch", "DIJob"): 1,
+    }
+    assert bench.events
+
+
+def test_a_second_look_at_a_job_that_needs_nothing_writes_nothing() -> None:
+    bench = Bench()
+    bench.submit()
+    bench.reconcile()
+    bench.api.calls.clear()
+    bench.events.clear()
+    assert bench.reconcile() != 0.0
+    assert not bench.api.calls
+    assert bench.events == []
+
+
+def test_a_job_that_is_not_known_is_nothing_to_do() -> None:
+    bench = Bench()
+    assert bench.reconcile() is None
+    assert not bench.api.calls
+
+
+def test_a_job_deleted_unseen_ends_the_reconcile() -> None:
+    bench = Bench()
+    stored = bench.submit(suspend=True)
+    bench.api.objects.clear()
+    assert bench.reconcile() is None
+    assert bench.known.gone == {stored["metadata"]["uid"]}
+    assert bench.events == []
+
+
+def test_a_status_decided_from_an_old_read_is_decided_again() -> None:
+    bench = Bench()
+    old = bench.submit()
+    # Somebody wrote meanwhile: the profilings must survive and the old version must not win.
+    newer = {**old, "status": {"profilings": {"episodes": 3}}}
+    bench.api.put(DIJOBS, "ns", newer)
+    assert bench.reconcile() == 0.0
+    assert bench.status["phase"] == "Starting"
+    assert bench.status["profilings"] == {"episodes": 3}
+    assert bench.api.calls["create", "Pod"] == 2
+    assert bench.api.calls["get", "DIJob"] == 1
+
+
+def test_a_writer_who_always_wins_does_not_hold_a_worker() -> None:
+    bench = Bench()
+    bench.submit()
+
+    def conflict(verb: str, kind: str, name: str) -> ApiError | None:
+        return Conflict(kind=kind, name=name, code=409) if verb == "patch" else None
+
+    bench.api.before = conflict
+    with pytest.raises(Conflict):
+        bench.reconcile()
+    assert bench.api.calls["patch", "DIJob"] == ATTEMPTS
+    assert bench.api.calls["create", "Pod"] == 2
+    assert bench.events == []
+
+
+def test_no_status_and_no_event_tell_of_actions_that_failed() -> None:
+    bench = Bench()
+    bench.submit()
+
+    def away(verb: str, kind: str, name: str) -> ApiError | None:
+        return Unavailable(kind=kind, code=503) if kind == "Pod" else None
+
+    bench.api.before = away
+    with pytest.raises(Unavailable):
+        bench.reconcile()
+    assert bench.status == {}
+    assert bench.events == []
+
+
+def test_a_refused_pod_makes_the_job_wait_and_the_wait_is_kept() -> None:
+    bench = Bench()
+    bench.submit()
+
+    def quota(verb: str, kind: str, name: str) -> ApiError | None:
+        refused = verb == "create" and kind == "Pod"
+        return Forbidden(kind=kind, code=403, message="exceeded quota: q") if refused else None
+
+    bench.api.before = quota
+    bench.reconcile()
+    assert bench.status["phase"] == "Pending"
+    assert [event.reason for event in bench.events] == ["QuotaExceeded"]
+    bench.api.calls.clear()
+    pause = bench.reconcile()
+    assert pause is not None
+    assert pause > 1
+    assert not bench.api.calls
+
+
+def test_a_pod_of_an_earlier_job_makes_room_first() -> None:
+    bench = Bench()
+    bench.submit()
+    reference = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": "a",
+        "uid": "earlier",
+        "controller": True,
+    }
+    labels = {LABEL_JOB: "a", "diengine/operator": "di-operator"}
+    metadata = {"name": "a-work-1", "labels": labels, "ownerReferences": [reference]}
+    bench.api.put(PODS, "ns", {"metadata": metadata})
+    while bench.reconcile() == 0.0:
+        pass
+    owners = {
+        body["metadata"]["ownerReferences"][0]["uid"]
+        for (kind, _, _), body in bench.api.objects.items()
+        if kind == "Pod"
+    }
+    assert owners == {bench.api.objects["DIJob", "ns", "a"]["metadata"]["uid"]}

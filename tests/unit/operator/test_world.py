@@ -1,0 +1,148 @@
+"""What is known of the cluster: own writes at once, deletions hidden, wakes only for news."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
+from di_api.names import LABEL_JOB
+from di_operator.controller import JobKey
+from di_operator.world import SETTLE_MAX, World, index_job, trim, trim_pod
+
+Object = dict[str, Any]
+KEY = JobKey("ns", "a")
+
+
+class Cache:
+    """What a watch cache does, without a watch; tests deliver its events."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], Object] = {}
+        self._tell: Callable[[str, Object], None] = lambda kind, body: None
+
+    def subscribe(self, callback: Callable[[str, Object], None]) -> None:
+        self._tell = callback
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        return self.objects.get((namespace, name))
+
+    def items(self) -> list[Object]:
+        return list(self.objects.values())
+
+    def by_index(self, index: str, value: str) -> list[Object]:
+        return [body for body in self.objects.values() if value in index_job(body)]
+
+    def absorb(self, body: Object) -> None:
+        self.deliver("MODIFIED", body)
+
+    def deliver(self, kind: str, body: Object) -> None:
+        key = body["metadata"]["namespace"], body["metadata"]["name"]
+        if kind == "DELETED":
+            self.objects.pop(key, None)
+        else:
+            self.objects[key] = body
+        self._tell(kind, body)
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.caches = {resource: Cache() for resource in (DIJOBS, PODS, SERVICES, CONFIGMAPS)}
+        self.woken: list[tuple[JobKey, float]] = []
+        self.world = World(
+            caches=self.caches,  # type: ignore[arg-type]  # the part of a cache it uses
+            wake=lambda key, delay: self.woken.append((key, delay)),
+        )
+
+
+def pod(name: str = "a-work-0", job: str | None = "a") -> Object:
+    labels = {} if job is None else {LABEL_JOB: job}
+    return {"metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}", "labels": labels}}
+
+
+def test_an_event_of_a_pod_wakes_the_job_its_label_names() -> None:
+    bench = Bench()
+    bench.caches[PODS].deliver("ADDED", pod())
+    bench.caches[SERVICES].deliver("DELETED", pod("di-a"))
+    bench.caches[DIJOBS].deliver("ADDED", pod("b", None))
+    assert bench.woken == [(KEY, 0.0), (KEY, 0.0), (JobKey("ns", "b"), 0.0)]
+
+
+def test_an_object_that_names_no_job_wakes_nobody() -> None:
+    bench = Bench()
+    bench.caches[PODS].deliver("ADDED", pod(job=None))
+    assert bench.woken == []
+
+
+def test_an_own_write_is_known_at_once_and_wakes_nobody() -> None:
+    bench = Bench()
+    bench.world.observe(PODS, pod())
+    assert [one["metadata"]["name"] for one in bench.world.pods(KEY)] == ["a-work-0"]
+    assert bench.woken == []
+    bench.caches[PODS].deliver("MODIFIED", pod())
+    assert bench.woken == [(KEY, 0.0)]
+
+
+def test_a_deleted_object_stays_hidden_while_the_watch_is_behind() -> None:
+    bench = Bench()
+    bench.caches[PODS].deliver("ADDED", pod())
+    bench.world.forget("uid-a-work-0")
+    assert list(bench.world.pods(KEY)) == []
+    bench.caches[PODS].deliver("MODIFIED", pod())
+    assert list(bench.world.pods(KEY)) == []
+    successor = {"metadata": {**pod()["metadata"], "uid": "later"}}
+    bench.caches[PODS].deliver("DELETED", pod())
+    bench.caches[PODS].deliver("ADDED", successor)
+    assert list(bench.world.pods(KEY)) == [successor]
+
+
+def test_a_deleted_job_is_not_seen_again_while_the_watch_is_behind() -> None:
+    bench = Bench()
+    bench.caches[DIJOBS].deliver("ADDED", pod("a", None))
+    assert bench.world.job(KEY) is not None
+    bench.world.forget("uid-a")
+    assert bench.world.job(KEY) is None
+
+
+@pytest.mark.parametrize(("pods", "delay"), [(4, 0.0), (16, 0.0), (100, 0.05), (1000, SETTLE_MAX)])
+def test_pods_of_a_large_job_are_looked_at_together(pods: int, delay: float) -> None:
+    bench = Bench()
+    for number in range(pods):
+        bench.caches[PODS].deliver("ADDED", pod(f"p{number}"))
+    key, waited = bench.woken[-1]
+    assert key == KEY
+    assert waited == pytest.approx(delay)
+
+
+def test_the_poll_wakes_every_job() -> None:
+    bench = Bench()
+    for name in "abc":
+        bench.caches[DIJOBS].deliver("ADDED", pod(name, None))
+    bench.woken.clear()
+    bench.world.wake_all()
+    assert [key.name for key, _ in bench.woken] == ["a", "b", "c"]
+
+
+def test_a_trimmed_pod_keeps_what_decisions_read() -> None:
+    status = {"phase": "Running", "containerStatuses": [{"name": "main", "ready": True}]}
+    body = {
+        "metadata": {**pod()["metadata"], "managedFields": [{}], "resourceVersion": "7"},
+        "spec": {
+            "nodeName": "n1",
+            "containers": [{"name": "main", "image": "i", "env": [{"name": "DI_NODES"}]}],
+            "volumes": [{}],
+        },
+        "status": status,
+    }
+    assert trim_pod(body) == {
+        "metadata": {**pod()["metadata"], "resourceVersion": "7"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
+        "status": status,
+    }
+
+
+def test_other_objects_keep_all_but_the_record_of_their_writers() -> None:
+    body = {"metadata": {"name": "a", "managedFields": [{}]}, "spec": {"tasks": [{"name": "x"}]}}
+    assert trim(body) == {"metadata": {"name": "a"}, "spec": {"tasks": [{"name": "x"}]}}
