@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from di_api.names import (
 from tests.waiting import wait_until
 
 Object = dict[str, Any]
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 
 
@@ -62,16 +63,44 @@ class ServerProcess:
 
 @contextmanager
 def running_server(
-    folder: Path, kubeconfig: Path, *, wait_ready: bool = True, **variables: str
+    folder: Path, kubeconfig: Path, *, probe: str = "readyz", **variables: str
 ) -> Iterator[ServerProcess]:
-    """Run di-server on two free ports; its log holds no traceback at the end.
+    """Run one di-server; see `running_servers`."""
+    with running_servers(1, folder, kubeconfig, probe=probe, **variables) as (server,):
+        yield server
+
+
+@contextmanager
+def running_servers(
+    count: int, folder: Path, kubeconfig: Path, *, probe: str = "readyz", **variables: str
+) -> Iterator[tuple[ServerProcess, ...]]:
+    """Run di-servers, each on two free ports; their logs hold no traceback at the end.
 
     Args:
-        folder: where the log goes.
+        count: how many; they start side by side.
+        folder: where the logs go.
+        kubeconfig: their access to the API server.
+        probe: the path that must answer 200 before the body runs.
         variables: more DI_SERVER_* settings, without the prefix, in lower case.
     """
+    servers = tuple(_start(folder, kubeconfig, variables) for _ in range(count))
+    try:
+        for server in servers:
+            what = f"di-server, see {server.log}"
+            wait_until(partial(_answers, server, probe), _START_SECONDS, what=what)
+        yield servers
+    finally:
+        for server in servers:
+            if server.process.poll() is None:
+                server.process.send_signal(signal.SIGTERM)
+        for server in servers:
+            server.process.wait(_STOP_SECONDS)
+    for server in servers:
+        assert "Traceback" not in server.log.read_text(), server.log.read_text()
+
+
+def _start(folder: Path, kubeconfig: Path, variables: Mapping[str, str]) -> ServerProcess:
     ports = (_free_port(), _free_port())
-    log = folder / f"di-server-{ports[0]}.log"
     settings = {
         "auth": "off",
         "drain_seconds": "0",
@@ -83,6 +112,7 @@ def running_server(
         "KUBECONFIG": str(kubeconfig),
         **{f"DI_SERVER_{key.upper()}": value for key, value in settings.items()},
     }
+    log = folder / f"di-server-{ports[0]}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "di_server.main"],
@@ -91,15 +121,7 @@ def running_server(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    server = ServerProcess(process=process, ports=ports, log=log)
-    try:
-        path = "readyz" if wait_ready else "healthz"
-        wait_until(lambda: _answers(server, path), _START_SECONDS, what=f"di-server, see {log}")
-        yield server
-    finally:
-        if process.poll() is None:
-            server.terminate()
-    assert "Traceback" not in log.read_text(), log.read_text()
+    return ServerProcess(process=process, ports=ports, log=log)
 
 
 def new_job(kube: SyncKubeClient, namespace: str, name: str = "cartpole", **spec: Any) -> Object:

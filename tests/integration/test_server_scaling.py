@@ -23,6 +23,7 @@ from tests.integration.di_server import (
     new_pod,
     read_job,
     running_server,
+    running_servers,
     set_status,
 )
 
@@ -103,13 +104,7 @@ def test_64_concurrent_requests_over_three_servers_lose_nothing(
     api_server: ApiServer, kube: SyncKubeClient, namespace: str, tmp_path: Path
 ) -> None:
     job = new_job(kube, namespace, tasks=[{}, {"replicas": 100}])
-    config = api_server.kubeconfig
-    with (
-        running_server(tmp_path, config) as one,
-        running_server(tmp_path, config) as two,
-        running_server(tmp_path, config) as three,
-    ):
-        servers = (one, two, three)
+    with running_servers(3, tmp_path, api_server.kubeconfig) as servers:
 
         def scale(number: int) -> tuple[int, int]:
             method, sign = ("POST", 1) if number % 2 else ("DELETE", -1)
@@ -161,14 +156,14 @@ def test_one_key_has_one_effect_across_servers_and_a_kill(
     api_server: ApiServer, kube: SyncKubeClient, namespace: str, tmp_path: Path
 ) -> None:
     job = new_job(kube, namespace)
-    config, key = api_server.kubeconfig, {"Idempotency-Key": "one"}
+    key = {"Idempotency-Key": "one"}
 
     def send(server: ServerProcess, count: int = 2) -> requests.Response:
         return requests.post(
             server.replicas_of(job), json={"replicas": count}, headers=key, timeout=10
         )
 
-    with running_server(tmp_path, config) as one, running_server(tmp_path, config) as two:
+    with running_servers(2, tmp_path, api_server.kubeconfig) as (one, two):
         first = send(one)
         one.kill()
         answers = [send(two) for _ in range(9)]
@@ -182,8 +177,7 @@ def test_a_kill_in_the_middle_of_requests_loses_and_doubles_nothing(
     api_server: ApiServer, kube: SyncKubeClient, namespace: str, tmp_path: Path
 ) -> None:
     job = new_job(kube, namespace)
-    config = api_server.kubeconfig
-    with running_server(tmp_path, config) as one, running_server(tmp_path, config) as two:
+    with running_servers(2, tmp_path, api_server.kubeconfig) as (one, two):
 
         def scale(number: int) -> bool:
             """Ask the first server, then, if it dies, the second one under the same key."""

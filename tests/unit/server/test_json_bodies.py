@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from di_server.decisions.json_object import MAX_DEPTH, parse_object
@@ -64,6 +64,7 @@ _JSON = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(_TEXT, _JSON))
 def test_every_object_comes_back_as_it_was(value: dict[str, Any]) -> None:
     assert parse_object(json.dumps(value).encode()) == value

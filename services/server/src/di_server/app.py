@@ -14,7 +14,6 @@ from werkzeug.routing import BaseConverter
 from di_api.kube.errors import ApiError
 from di_server import envelope, openapi
 from di_server.deadline import Clock
-from di_server.handlers.body import MAX_BODY
 from di_server.handlers.jobs import JobHandlers
 from di_server.handlers.probes import Probes
 from di_server.metrics import Metrics
@@ -36,7 +35,6 @@ class _JobId(BaseConverter):
 def create_app(*, handlers: JobHandlers, probes: Probes, metrics: Metrics, clock: Clock) -> Flask:
     """Put the application together."""
     app = Flask("di_server", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     # A redirect to a tidier path would lose the body of clients that follow it with GET.
     app.url_map.merge_slashes = False
     app.url_map.converters["job_id"] = _JobId

@@ -1,0 +1,148 @@
+"""Identity, judged by the API server's own TokenReview and SubjectAccessReview."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import requests
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.resources import PODS, SERVICE_ACCOUNTS, Resource
+from di_api.kube.sync import SyncKubeClient
+from tests.integration.conftest import ApiServer
+from tests.integration.di_server import (
+    Object,
+    ServerProcess,
+    new_job,
+    new_pod,
+    running_server,
+)
+
+pytestmark = pytest.mark.usefixtures("crd")
+_RBAC = "rbac.authorization.k8s.io"
+_ROLES = Resource(group=_RBAC, version="v1", plural="roles", kind="Role")
+_BINDINGS = Resource(group=_RBAC, version="v1", plural="rolebindings", kind="RoleBinding")
+
+
+@pytest.fixture(scope="module")
+def server(
+    api_server: ApiServer, crd: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    folder = tmp_path_factory.mktemp("server")
+    with running_server(folder, api_server.kubeconfig, auth="optional") as server:
+        yield server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Two jobs in one namespace, and the means to act as their pods."""
+
+    api_server: ApiServer
+    server: ServerProcess
+    kube: SyncKubeClient
+    namespace: str
+    mine: Object
+    other: Object
+
+    def token(self, *, account: str = "default", audience: str = "di-server", **bound: str) -> str:
+        """A token as the kubelet projects it into a pod."""
+        command = [
+            str(self.api_server.binary("kubectl")),
+            f"--kubeconfig={self.api_server.kubeconfig}",
+            f"--namespace={self.namespace}",
+            "create",
+            "token",
+            account,
+            f"--audience={audience}",
+            *(f"--bound-object-{key}={value}" for key, value in bound.items()),
+        ]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+        return done.stdout.strip()
+
+    def pod_token(self, pod: Object, **options: str) -> str:
+        """A token bound to a pod."""
+        metadata = pod["metadata"]
+        return self.token(kind="Pod", name=metadata["name"], uid=metadata["uid"], **options)
+
+    def post(self, job: Object, token: str | None = None) -> int:
+        """Status of an attempt to add a replica."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        url = self.server.replicas_of(job)
+        return requests.post(url, json={"replicas": 1}, headers=headers, timeout=10).status_code
+
+
+@pytest.fixture
+def world(
+    api_server: ApiServer, server: ServerProcess, kube_config: KubeConfig, namespace: str
+) -> Iterator[World]:
+    with SyncKubeClient(config=kube_config) as kube:
+        yield World(
+            api_server=api_server,
+            server=server,
+            kube=kube,
+            namespace=namespace,
+            mine=new_job(kube, namespace, "mine"),
+            other=new_job(kube, namespace, "other"),
+        )
+
+
+def test_a_pods_token_reaches_its_own_job_and_no_other(world: World) -> None:
+    token = world.pod_token(new_pod(world.kube, world.mine, 0, "10.1.0.1"))
+    assert world.post(world.mine, token) == 200
+    assert world.post(world.other, token) == 403
+
+
+def test_a_token_for_somebody_else_is_refused(world: World) -> None:
+    pod = new_pod(world.kube, world.mine, 0, "10.1.0.1")
+    token = world.pod_token(pod, audience="https://kubernetes.default.svc.cluster.local")
+    assert world.post(world.mine, token) == 401
+    assert world.post(world.mine, "forged") == 401
+
+
+def test_a_foreign_pod_that_wears_the_labels_of_a_job_is_refused(world: World) -> None:
+    body = {
+        "metadata": {"name": "foreign", "labels": {"diengine/job": "mine"}},
+        "spec": {"containers": [{"name": "c", "image": "busybox"}]},
+    }
+    pod = world.kube.create(PODS, body, world.namespace)
+    assert world.post(world.mine, world.pod_token(pod)) == 403
+
+
+def test_people_need_the_permission_on_scale(world: World) -> None:
+    world.kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": "ann"}}, world.namespace)
+    token = world.token(account="ann")
+    assert world.post(world.mine, token) == 403
+    rule = {
+        "apiGroups": ["diengine.opendilab.org"],
+        "resources": ["dijobs/scale"],
+        "resourceNames": ["mine"],
+        "verbs": ["update"],
+    }
+    role = {"metadata": {"name": "scaler"}, "rules": [rule]}
+    world.kube.create(_ROLES, role, world.namespace)
+    subject = {"kind": "ServiceAccount", "name": "ann", "namespace": world.namespace}
+    binding = {
+        "metadata": {"name": "scaler"},
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": "scaler"},
+        "subjects": [subject],
+    }
+    world.kube.create(_BINDINGS, binding, world.namespace)
+    assert world.post(world.mine, token) == 200
+    assert world.post(world.other, token) == 403
+
+
+def test_without_a_token_only_the_job_of_the_calling_pod_is_reached(world: World) -> None:
+    assert world.post(world.mine) == 401
+    # The address this test calls from, so the server takes it for the job's pod.
+    new_pod(world.kube, world.mine, 0, "127.0.0.1")
+    new_pod(world.kube, world.other, 0, "10.1.0.2")
+    assert world.post(world.mine) == 200
+    assert world.post(world.other) == 401
+
+
+def test_an_ended_pods_address_reaches_nothing(world: World) -> None:
+    new_pod(world.kube, world.mine, 0, "127.0.0.1", phase="Succeeded")
+    assert world.post(world.mine) == 401

@@ -1,0 +1,97 @@
+"""SIGTERM loses no request."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import requests
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.sync import SyncKubeClient
+from tests.integration.conftest import ApiServer
+from tests.integration.di_server import (
+    ServerProcess,
+    collectors,
+    connection,
+    new_job,
+    read_answer,
+    running_server,
+)
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("crd")
+
+
+@pytest.fixture
+def kube(kube_config: KubeConfig) -> Iterator[SyncKubeClient]:
+    with SyncKubeClient(config=kube_config) as kube:
+        yield kube
+
+
+def test_a_request_that_has_begun_is_finished(
+    api_server: ApiServer, kube: SyncKubeClient, namespace: str, tmp_path: Path
+) -> None:
+    job = new_job(kube, namespace)
+    body = b'{"replicas": 1}'
+    path = server_path(namespace)
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    with running_server(tmp_path, api_server.kubeconfig) as server:
+        with connection(server) as sock:
+            sock.sendall(head.encode() + body[:5])
+            # Another request answered after it: the server has seen the first bytes by then.
+            assert requests.get(f"{server.url}/healthz", timeout=10).status_code == 200
+            server.process.terminate()
+            wait_until(lambda: "Handling signal: term" in server.log.read_text(), 10)
+            sock.sendall(body[5:])
+            status, answer = read_answer(sock)
+        assert (status, answer["data"]) == (200, {"task": "collector", "replicas": 3})
+        assert server.process.wait(30) == 0
+    assert collectors(kube, job) == 3
+
+
+def test_requests_during_the_drain_are_served_and_readiness_says_to_leave(
+    api_server: ApiServer, kube: SyncKubeClient, namespace: str, tmp_path: Path
+) -> None:
+    job = new_job(kube, namespace)
+    left = threading.Event()
+    drain = {"drain_seconds": "8", "rate": "100000", "burst": "100000"}
+    with running_server(tmp_path, api_server.kubeconfig, **drain) as server:
+        url = server.replicas_of(job)
+
+        def stream(kept: bool) -> list[int]:
+            """Ask without pause, on one connection or on a new one each time."""
+            codes = []
+            with requests.Session() as session:
+                while not left.is_set():
+                    ask = session.get if kept else requests.get
+                    codes.append(ask(url, timeout=10).status_code)
+            return codes
+
+        with ThreadPoolExecutor(4) as pool:
+            streams = [pool.submit(stream, kept) for kept in (True, True, False, False)]
+            server.process.terminate()
+            try:
+                wait_until(lambda: _ready(server) == 503, 10, what="readiness to end")
+                # As in a cluster: clients are told of it a moment later, and go elsewhere.
+                until = time.monotonic() + 2
+                wait_until(lambda: time.monotonic() > until)
+            finally:
+                left.set()
+            codes = [code for each in streams for code in each.result(timeout=30)]
+        assert server.process.wait(30) == 0
+    assert len(codes) > 20
+    assert set(codes) == {200}
+
+
+def server_path(namespace: str) -> str:
+    """Path of the replicas of the one job."""
+    return f"/v2alpha1/{namespace}.cartpole/replicas"
+
+
+def _ready(server: ServerProcess) -> int:
+    return requests.get(f"{server.url}/readyz", timeout=10).status_code

@@ -1,0 +1,177 @@
+"""Clients that send too much, too slowly, or no HTTP at all."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import requests
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.sync import SyncKubeClient
+from tests.integration.conftest import ApiServer
+from tests.integration.di_server import (
+    Object,
+    ServerProcess,
+    collectors,
+    connection,
+    new_job,
+    read_answer,
+    running_server,
+)
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("crd")
+_PATH = "/v2alpha1/rl.cartpole/replicas"
+_CLOSED_WITHIN = 8.0
+"""Seconds: the server's five, and time for a loaded machine."""
+
+
+@pytest.fixture(scope="module")
+def server(
+    api_server: ApiServer, crd: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    folder = tmp_path_factory.mktemp("server")
+    # So slow a rate that a loaded machine, too, asks faster.
+    with running_server(folder, api_server.kubeconfig, rate="0.1", burst="40") as server:
+        yield server
+
+
+def _head(*headers: str, method: str = "POST", path: str = _PATH) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: di-server", *headers]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def _refuses(sock: socket.socket, more: bytes) -> bool:
+    """Whether the server has closed its end, seen by sending more."""
+    try:
+        sock.sendall(more)
+    except ConnectionError:
+        return True
+    return False
+
+
+def test_a_3_mb_body_is_refused_before_it_is_read(server: ServerProcess) -> None:
+    with connection(server) as sock:
+        sock.sendall(_head("Content-Length: 3000000") + b"x" * 1000)
+        status, answer = read_answer(sock)
+    assert (status, answer["success"]) == (413, False)
+
+
+def test_a_body_of_100_kb_is_refused(server: ServerProcess) -> None:
+    answer = requests.post(f"{server.url}{_PATH}", data=b"x" * 100_000, timeout=10)
+    assert answer.status_code == 413
+    assert "65536 bytes" in answer.json()["message"]
+
+
+def test_endless_chunks_are_refused_at_the_bound(server: ServerProcess) -> None:
+    began = time.monotonic()
+    with connection(server) as sock:
+        sock.sendall(_head("Transfer-Encoding: chunked"))
+        for _ in range(80):
+            sock.sendall(b"400\r\n" + b"x" * 1024 + b"\r\n")
+        status, _ = read_answer(sock)
+        assert status == 413
+        closed = partial(_refuses, sock, b"400\r\n" + b"x" * 1024 + b"\r\n")
+        wait_until(closed, began + _CLOSED_WITHIN - time.monotonic(), what="the end")
+
+
+def test_a_content_length_that_lies_is_closed_in_time(server: ServerProcess) -> None:
+    began = time.monotonic()
+    with connection(server) as sock:
+        sock.sendall(_head("Content-Length: 100") + b'{"replicas": 1}')
+        status, _ = read_answer(sock)
+        assert status == 408
+        assert sock.recv(1) == b""
+    assert time.monotonic() - began < _CLOSED_WITHIN
+
+
+def test_a_request_that_trickles_in_is_closed_in_time(server: ServerProcess) -> None:
+    began = time.monotonic()
+    with connection(server) as sock:
+        sock.sendall(_head()[:-2] + b"X-Slow: ")
+        wait_until(partial(_refuses, sock, b"x"), _CLOSED_WITHIN, what="the end", every=0.2)
+    # Each byte came in time for a time-out of its own; the sum did not.
+    assert time.monotonic() - began > 2
+
+
+def test_slow_clients_do_not_keep_others_waiting(server: ServerProcess) -> None:
+    with connection(server) as one, connection(server) as two:
+        for sock in (one, two):
+            sock.sendall(_head("Content-Length: 100"))
+        began = time.monotonic()
+        assert requests.get(f"{server.url}/healthz", timeout=10).status_code == 200
+        assert time.monotonic() - began < 4
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"no HTTP\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+        (_head("X: " + "v" * 9000), 431),
+        (_head(*(f"X-{number}: v" for number in range(60))), 431),
+        (_head(*(f"X-{number}: {'v' * 4000}" for number in range(5))), 431),
+        (_head(path="/v2alpha1/" + "a" * 50_000 + "/replicas"), 400),
+        (_head("Content-Length: -1"), 400),
+        (_head("Content-Length: 5", "Transfer-Encoding: chunked"), 400),
+        (_head("Transfer-Encoding: chunked") + b"zz\r\n", 400),
+        (_head("Content-Length: 0"), 400),
+        (_head(method="PATCH"), 405),
+    ],
+    ids=lambda value: ascii(value[:30]) if isinstance(value, bytes) else None,
+)
+def test_what_cannot_be_served_is_refused_in_the_envelope(
+    server: ServerProcess, sent: bytes, status: int
+) -> None:
+    with connection(server) as sock:
+        sock.sendall(sent)
+        code, answer = read_answer(sock)
+    assert code == status
+    assert list(answer) == ["success", "code", "message", "data"]
+    assert answer["success"] is False
+
+
+def test_past_its_burst_a_job_waits_as_told(
+    server: ServerProcess, kube_config: KubeConfig, namespace: str
+) -> None:
+    with SyncKubeClient(config=kube_config) as kube:
+        job: Object = new_job(kube, namespace)
+        with requests.Session() as session:
+            answers = [
+                session.post(server.replicas_of(job), json={"replicas": 1}, timeout=10)
+                for _ in range(100)
+            ]
+        acknowledged = [answer for answer in answers if answer.status_code == 200]
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert collectors(kube, job) == 2 + len(acknowledged)
+    assert len(acknowledged) in range(40, 60)
+    assert len(acknowledged) + len(refused) == 100
+    assert all(int(answer.headers["Retry-After"]) in range(1, 11) for answer in refused)
+
+
+def test_the_api_server_away_is_503_with_a_time_to_come_back(
+    api_server: ApiServer, tmp_path: Path
+) -> None:
+    # The discard port of this machine: nothing listens there.
+    config = tmp_path / "kubeconfig"
+    config.write_text(
+        """
+apiVersion: v1
+kind: Config
+current-context: away
+contexts: [{name: away, context: {cluster: away, user: nobody}}]
+clusters: [{name: away, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: nobody, user: {}}]
+"""
+    )
+    with running_server(tmp_path, config, probe="healthz") as server:
+        answer = requests.post(f"{server.url}{_PATH}", json={"replicas": 1}, timeout=15)
+        assert (answer.status_code, answer.json()["success"]) == (503, False)
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert requests.get(f"{server.url}/readyz", timeout=15).status_code == 503
+        assert requests.get(f"{server.url}/healthz", timeout=15).status_code == 200
