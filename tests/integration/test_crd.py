@@ -1,0 +1,322 @@
+"""The API server takes the CRD, and by it refuses what is wrong with a path to the field."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from di_api.crd.__main__ import main
+from tests.integration.conftest import CRD_FILE, ApiServer
+
+TEMPLATE = {
+    "metadata": {"labels": {"team": "rl"}},
+    "spec": {
+        "containers": [
+            {
+                "name": "di-container",
+                "image": "busybox",
+                "ports": [{"name": "di-port", "containerPort": 22270}],
+                "resources": {"limits": {"cpu": 1, "memory": "1Gi"}},
+                "livenessProbe": {"httpGet": {"path": "/", "port": "di-port"}},
+            }
+        ]
+    },
+}
+GOOD: dict[str, Any] = {
+    "apiVersion": "diengine.opendilab.org/v2alpha1",
+    "kind": "DIJob",
+    "metadata": {"name": "cartpole"},
+    "spec": {
+        "volumes": [{"name": "data", "emptyDir": {}}],
+        "tasks": [
+            {"type": "learner", "template": TEMPLATE},
+            {
+                "type": "none",
+                "name": "buffer",
+                "replicas": 2,
+                "minReplicas": 1,
+                "maxReplicas": 4,
+                "dependsOn": ["learner"],
+                "template": TEMPLATE,
+            },
+        ],
+    },
+}
+
+Kubectl = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def kubectl(api_server: ApiServer) -> Kubectl:
+    """Runs kubectl against the test's API server; `stdin` is sent as JSON."""
+
+    def run(*arguments: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [
+                str(api_server.binary("kubectl")),
+                f"--kubeconfig={api_server.kubeconfig}",
+                "--request-timeout=30s",
+                *arguments,
+            ],
+            input=json.dumps(stdin),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+def apply(kubectl: Kubectl, namespace: str, body: object) -> subprocess.CompletedProcess[str]:
+    return kubectl("apply", "-n", namespace, "-f", "-", stdin=body)
+
+
+def spec_with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    job = deepcopy(GOOD)
+    change(job["spec"])
+    return job
+
+
+def test_plain_client_side_apply_installs_it(kubectl: Kubectl, crd: str) -> None:
+    applied = kubectl("apply", "-f", str(CRD_FILE))
+    assert applied.returncode == 0, applied.stderr
+    assert kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{crd}").stdout
+    found = json.loads(kubectl("get", "crd", crd, "-o", "json").stdout)
+    conditions = {c["type"]: c["status"] for c in found["status"]["conditions"]}
+    assert conditions["Established"] == "True"
+    # Its presence would mean that part of the schema is not enforced.
+    assert "NonStructuralSchema" not in conditions
+
+
+def test_the_generated_part_is_that_of_this_api_server(
+    kubectl: Kubectl, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    openapi = tmp_path / "v1.json"
+    openapi.write_text(kubectl("get", "--raw", "/openapi/v3/api/v1").stdout)
+    code = main(["--openapi", str(openapi), "--check", str(CRD_FILE)])
+    assert (code, capsys.readouterr().err) == (0, "")
+
+
+@pytest.mark.usefixtures("crd")
+def test_a_good_job_is_taken_and_defaulted(kubectl: Kubectl, namespace: str) -> None:
+    applied = apply(kubectl, namespace, GOOD)
+    assert applied.returncode == 0, applied.stderr
+    spec = json.loads(kubectl("get", "dijob", "cartpole", "-n", namespace, "-o", "json").stdout)[
+        "spec"
+    ]
+    learner, buffer = spec.pop("tasks")
+    assert spec == {
+        "priority": "normal",
+        "cleanPodPolicy": "Running",
+        "preemptible": False,
+        "backoffLimit": 3,
+        "suspend": False,
+        "volumes": [{"name": "data", "emptyDir": {}}],
+    }
+    assert (learner["replicas"], buffer["replicas"]) == (1, 2)
+    # Nothing of the template was dropped on the way.
+    assert learner["template"]["metadata"] == TEMPLATE["metadata"]
+    container = learner["template"]["spec"]["containers"][0]
+    assert container["livenessProbe"] == {"httpGet": {"path": "/", "port": "di-port"}}
+    assert container["resources"] == {"limits": {"cpu": 1, "memory": "1Gi"}}
+    assert container["ports"][0]["containerPort"] == 22270
+
+
+def first(spec: dict[str, Any]) -> dict[str, Any]:
+    task: dict[str, Any] = spec["tasks"][0]
+    return task
+
+
+BAD = {
+    "a typo in the template": (
+        lambda s: first(s)["template"]["spec"]["containers"][0].update(imagee="busybox"),
+        'unknown field "spec.tasks[0].template.spec.containers[0].imagee"',
+    ),
+    "a typo in a task": (
+        lambda s: first(s).update(replica=2),
+        'unknown field "spec.tasks[0].replica"',
+    ),
+    "a typo in a volume": (
+        lambda s: s["volumes"][0].update(emptyDirr={}),
+        'unknown field "spec.volumes[0].emptyDirr"',
+    ),
+    "no tasks": (lambda s: s.pop("tasks"), "spec.tasks: Required value"),
+    "an empty list of tasks": (lambda s: s.update(tasks=[]), "spec.tasks in body should have at"),
+    "a task without a template": (
+        lambda s: first(s).pop("template"),
+        "spec.tasks[0].template: Required value",
+    ),
+    "a template without containers": (
+        lambda s: first(s).update(template={"spec": {"containers": []}}),
+        "spec.tasks[0].template.spec.containers",
+    ),
+    "no replicas": (
+        lambda s: first(s).update(replicas=0),
+        "spec.tasks[0].replicas in body should be greater than or equal to 1",
+    ),
+    "negative replicas": (
+        lambda s: first(s).update(replicas=-1),
+        "spec.tasks[0].replicas in body should be greater than or equal to 1",
+    ),
+    "replicas as text": (
+        lambda s: first(s).update(replicas="two"),
+        'spec.tasks[0].replicas in body must be of type integer: "string"',
+    ),
+    "replicas past 32 bits": (lambda s: first(s).update(replicas=2**31), "spec.tasks[0].replicas"),
+    "a second learner": (
+        lambda s: s["tasks"].append(first(s) | {"name": "another"}),
+        "spec.tasks: Invalid value: a job has at most one task of type learner",
+    ),
+    "a second collector": (
+        lambda s: s["tasks"].extend([first(s) | {"type": "collector", "name": n} for n in "ab"]),
+        "spec.tasks: Invalid value: a job has at most one task of type collector",
+    ),
+    "a second evaluator": (
+        lambda s: s["tasks"].extend([first(s) | {"type": "evaluator", "name": n} for n in "ab"]),
+        "spec.tasks: Invalid value: a job has at most one task of type evaluator",
+    ),
+    "an unknown type": (
+        lambda s: first(s).update(type="lerner"),
+        'spec.tasks[0].type: Unsupported value: "lerner": supported values: "learner", '
+        '"collector", "evaluator", "none"',
+    ),
+    "a task of type none without a name": (
+        lambda s: s["tasks"][1].pop("name"),
+        "spec.tasks[1].name: Invalid value: a task of type none needs a name",
+    ),
+    "two tasks of one name": (
+        lambda s: s["tasks"].append(s["tasks"][1]),
+        "spec.tasks: Invalid value: names of tasks must be unique",
+    ),
+    "a name another task has by default": (
+        lambda s: s["tasks"][1].update(name="learner", dependsOn=[]),
+        "spec.tasks: Invalid value: names of tasks must be unique",
+    ),
+    "a task name of 64 characters": (
+        lambda s: s["tasks"][1].update(name="n" * 64),
+        "spec.tasks[1].name: Too long: may not be more than 63",
+    ),
+    "more replicas than max": (
+        lambda s: s["tasks"][1].update(replicas=5),
+        "spec.tasks[1].replicas: Invalid value: must be between minReplicas and maxReplicas",
+    ),
+    "min above max": (
+        lambda s: s["tasks"][1].update(minReplicas=3, maxReplicas=1),
+        "spec.tasks[1].replicas: Invalid value: must be between minReplicas and maxReplicas",
+    ),
+    "a task that waits for itself": (
+        lambda s: first(s).update(dependsOn=["learner"]),
+        "spec.tasks[0].dependsOn: Invalid value: a task cannot wait for itself",
+    ),
+    "an unknown priority": (
+        lambda s: s.update(priority="urgent"),
+        'spec.priority: Unsupported value: "urgent": supported values: "normal", "high"',
+    ),
+    "an unknown clean-up policy": (
+        lambda s: s.update(cleanPodPolicy="ALL"),
+        'spec.cleanPodPolicy: Unsupported value: "ALL": supported values: "Running", "All", "None"',
+    ),
+    "a negative backoffLimit": (
+        lambda s: s.update(backoffLimit=-1),
+        "spec.backoffLimit in body should be greater than or equal to 0",
+    ),
+}
+
+
+@pytest.mark.usefixtures("crd")
+@pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD)
+def test_kubectl_apply_is_refused(
+    kubectl: Kubectl, namespace: str, change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    refused = apply(kubectl, namespace, spec_with(change))
+    assert refused.returncode == 1
+    assert message in refused.stderr
+    assert kubectl("get", "dijobs", "-n", namespace, "-o", "name").stdout == ""
+
+
+@pytest.mark.usefixtures("crd")
+def test_explain_tells_about_every_field(kubectl: Kubectl) -> None:
+    spec = kubectl("explain", "dijob.spec").stdout
+    assert "Restarts allowed before the job is Failed" in spec
+    assert "enum: Running, All, None" in spec
+    assert "Number of pods" in kubectl("explain", "dijob.spec.tasks.replicas").stdout
+
+
+STATUS: dict[str, Any] = {
+    "phase": "Running",
+    "conditions": [
+        {
+            "type": "Running",
+            "status": "True",
+            "reason": "JobRunning",
+            "message": "all 3 pods are ready",
+            "lastUpdateTime": "2030-01-01T00:00:00Z",
+            "lastTransitionTime": "2030-01-01T00:00:00Z",
+            "observedGeneration": 1,
+        }
+    ],
+    "replicas": 3,
+    "readyReplicas": 2,
+    "restarts": 1,
+    "reschedules": 4,
+    "taskStatus": {"learner": {"Running": 1}, "buffer": {"Running": 1, "Pending": 1}},
+    "allocation": ["node-1", "node-2", "node-2"],
+    "failures": [
+        {
+            "uid": "0f3c",
+            "pod": "cartpole-learner-0",
+            "exitCode": 137,
+            "reason": "OOMKilled",
+            "time": "2030-01-01T00:00:00Z",
+        }
+    ],
+    "profilings": {"reward": {"mean": 475.5}, "steps": [1, 2]},
+    "startTime": "2030-01-01T00:00:00Z",
+    "completionTimestamp": "2030-01-01T00:00:00Z",
+}
+
+
+@pytest.mark.usefixtures("crd")
+def test_the_whole_status_is_kept_and_shown(kubectl: Kubectl, namespace: str) -> None:
+    assert apply(kubectl, namespace, GOOD).returncode == 0
+    job = ("dijob", "cartpole", "-n", namespace)
+    patch = json.dumps({"status": STATUS})
+    patched = kubectl("patch", *job, "--subresource=status", "--type=merge", "-p", patch)
+    assert patched.returncode == 0, patched.stderr
+    found = json.loads(kubectl("get", *job, "-o", "json").stdout)
+    assert found["status"] == STATUS
+    # What the status holds is no new generation of what was asked for.
+    assert found["metadata"]["generation"] == 1
+    headings, row = (
+        line.split() for line in kubectl("get", *job, "-o", "wide").stdout.splitlines()
+    )
+    assert headings == [
+        *("NAME", "PHASE", "READYREPLICAS", "REPLICAS", "RESTARTS", "RESCHEDULES", "AGE"),
+        "REASON",
+    ]
+    assert row[:6] == ["cartpole", "Running", "2", "3", "1", "4"]
+    assert row[7] == "JobRunning"
+    assert kubectl("wait", *job, "--for=condition=Running", "--timeout=10s").returncode == 0
+
+
+@pytest.mark.usefixtures("crd")
+def test_a_job_cannot_be_created_with_a_status(kubectl: Kubectl, namespace: str) -> None:
+    assert apply(kubectl, namespace, GOOD | {"status": STATUS}).returncode == 0
+    found = json.loads(kubectl("get", "dijob", "cartpole", "-n", namespace, "-o", "json").stdout)
+    assert "status" not in found
+
+
+@pytest.mark.usefixtures("crd")
+def test_an_unknown_phase_is_refused(kubectl: Kubectl, namespace: str) -> None:
+    assert apply(kubectl, namespace, GOOD).returncode == 0
+    job = ("dijob", "cartpole", "-n", namespace)
+    patch = json.dumps({"status": {"phase": "Done"}})
+    refused = kubectl("patch", *job, "--subresource=status", "--type=merge", "-p", patch)
+    assert 'status.phase: Unsupported value: "Done"' in refused.stderr
