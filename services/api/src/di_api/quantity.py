@@ -1,7 +1,7 @@
 """Kubernetes quantities: `500m`, `1.5Gi`, `2`, `1e3`.
 
-The grammar is that of the API server. Values are exact decimals in the base unit (cores, bytes,
-pieces), so that sums of them do not drift.
+The grammar is that of the API server. Values are decimals in the base unit (cores, bytes,
+pieces) with 28 significant digits, so that sums of them do not drift.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LARGEST: Final = Decimal(2**63 - 1)
 
 
 def parse_quantity(value: str | int | float) -> Decimal:
-    """The exact value of a quantity as it stands in a manifest, number or text.
+    """The value of a quantity as it stands in a manifest, number or text.
 
     Raises:
         ValueError: it is not a quantity, or larger than the API server can hold (2^63 - 1).
