@@ -5,8 +5,8 @@
 Three measurements against a real API server (a fresh control plane unless one is given), with a
 fake kubelet in a process of its own and the operator as a subprocess, as in production:
 
-- writes: one 4-pod job on an idle cluster, every write of the operator counted by the API server
-  itself (`apiserver_request_total`, the difference of before and after);
+- writes: one 4-pod job on an idle cluster, the operator's writes as its own
+  `di_operator_api_requests_total` counts them, leases left out;
 - latency: jobs one after the other, from the create's answer to the fourth pod's ADDED event;
 - throughput: many jobs at once, from the first create to the last job's Succeeded.
 
@@ -22,16 +22,18 @@ import os
 import random
 import re
 import secrets
+import socket
 import statistics
 import sys
 import time
 from asyncio.subprocess import DEVNULL, Process
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import yaml
 
 from di_api.kube.cache import WatchCache
@@ -49,11 +51,8 @@ Object = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
 CRD_FILE = ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml"
 WRITE_VERBS = ("POST", "PUT", "PATCH", "DELETE")
-REQUESTS = re.compile(r"^apiserver_request_total\{(?P<labels>[^}]*)\} (?P<value>\S+)$", re.M)
+REQUESTS = re.compile(r"^di_operator_api_requests_total\{(?P<labels>[^}]*)\} (?P<value>\S+)$", re.M)
 LABEL = re.compile(r'(\w+)="([^"]*)"')
-# The fake kubelet makes these; everything else written to these resources is the operator's.
-KUBELET_WRITES = {("pods", "status", "PATCH"), ("pods", "binding", "POST")}
-COUNTED = {"dijobs", "pods", "services", "configmaps", "events"}
 
 
 class Follower:
@@ -99,39 +98,66 @@ class Follower:
             self.four_pods[name] = time.monotonic()
 
 
-async def count_writes(client: KubeClient) -> Counter[str]:
-    """Writes the API server has answered, by verb and resource; the kubelet's left out."""
-    text = (await client.raw("/metrics", timeout=30)).decode()
-    writes: Counter[str] = Counter()
-    for found in REQUESTS.finditer(text):
-        labels = dict(LABEL.findall(found["labels"]))
-        resource, sub, verb = labels["resource"], labels["subresource"], labels["verb"]
-        if (
-            verb in WRITE_VERBS
-            and resource in COUNTED
-            and (resource, sub, verb) not in (KUBELET_WRITES)
-        ):
-            writes["/".join(filter(None, (f"{verb} {resource}", sub)))] += int(
-                float(found["value"])
-            )
-    return writes
+class Replica:
+    """The operator's process and what it tells about itself."""
+
+    def __init__(self, child: Process, port: int) -> None:
+        self.pid = child.pid
+        self._metrics = f"http://127.0.0.1:{port}/metrics"
+        self._session = aiohttp.ClientSession()
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def writes(self) -> Counter[str]:
+        """Writes the operator has made so far, by verb and resource; not those to its Lease."""
+        async with self._session.get(self._metrics) as answer:
+            text = await answer.text()
+        writes: Counter[str] = Counter()
+        for found in REQUESTS.finditer(text):
+            labels = dict(LABEL.findall(found["labels"]))
+            if labels["verb"] in WRITE_VERBS and labels["plural"] != "leases":
+                writes[f"{labels['verb']} {labels['plural']}"] += int(float(found["value"]))
+        return writes
+
+    async def settled(self) -> Counter[str]:
+        """Wait until no write has been made for a second: events and clean-up come last."""
+        last, since = await self.writes(), time.monotonic()
+
+        async def is_quiet() -> bool:
+            nonlocal last, since
+            now = await self.writes()
+            if now != last:
+                last, since = now, time.monotonic()
+            return time.monotonic() - since >= 1
+
+        await wait_until_async(is_quiet, 120, what="the writes to cease", every=0.1)
+        return last
+
+    def cpu_seconds(self) -> float:
+        """Processor time so far, user and system."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_mb(self) -> float:
+        """Resident memory."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return round(int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024, 1)
 
 
-async def measure_writes(client: KubeClient, namespace: str, follower: Follower) -> Object:
+async def measure_writes(
+    client: KubeClient, namespace: str, follower: Follower, operator: Replica
+) -> Object:
     await client.create(DIJOBS, job("warm", task(replicas=4, run_for="0.5")), namespace)
     await finished(follower, ["warm"])
-    await settled(client)
-    before = await count_writes(client)
+    before = await operator.settled()
     await client.create(
         DIJOBS,
         job("one", task("learn", run_for="2"), task("collect", 3, run_for="2")),
         namespace,
     )
     await finished(follower, ["one"])
-    after = await settled(client)
-    writes = after - before
-    writes["POST dijobs"] -= 1  # our own
-    writes = +writes
+    writes = await operator.settled() - before
     return {"total": sum(writes.values()), "by_kind": dict(sorted(writes.items()))}
 
 
@@ -154,10 +180,11 @@ async def measure_latency(
 
 
 async def measure_throughput(
-    client: KubeClient, namespace: str, follower: Follower, jobs: int, cpu: Callable[[], float]
+    client: KubeClient, namespace: str, follower: Follower, jobs: int, operator: Replica
 ) -> Object:
     names = [f"t{number}" for number in range(jobs)]
-    before, busy, start = await settled(client), cpu(), time.monotonic()
+    before, busy = await operator.settled(), operator.cpu_seconds()
+    start = time.monotonic()
     await asyncio.gather(
         *(
             client.create(DIJOBS, job(name, task(replicas=4, run_for="1")), namespace)
@@ -165,17 +192,16 @@ async def measure_throughput(
         )
     )
     await finished(follower, names, deadline=300)
-    took, busy = time.monotonic() - start, cpu() - busy
+    took, busy = time.monotonic() - start, operator.cpu_seconds() - busy
     ends = sorted(follower.phases[name]["Succeeded"] - start for name in names)
-    writes = await settled(client) - before
-    writes["POST dijobs"] -= jobs
+    writes = await operator.settled() - before
     return {
         "jobs": jobs,
         "seconds": round(took, 3),
         "jobs_per_second": round(jobs / ends[-1], 2),
         "last_job_has_its_pods": round(max(follower.four_pods[n] for n in names) - start, 3),
         "running_seen": sum("Running" in follower.phases[name] for name in names),
-        "writes_per_job": round(sum((+writes).values()) / jobs, 2),
+        "writes_per_job": round(writes.total() / jobs, 2),
         "operator_cpu_ms_per_job": round(1000 * busy / jobs, 2),
     }
 
@@ -186,21 +212,6 @@ async def finished(follower: Follower, names: list[str], deadline: float = 60) -
         deadline,
         what=f"{len(names)} jobs to succeed",
     )
-
-
-async def settled(client: KubeClient) -> Counter[str]:
-    """Wait until no write has been made for a second: events and clean-up come after the end."""
-    last, since = await count_writes(client), time.monotonic()
-
-    async def is_quiet() -> bool:
-        nonlocal last, since
-        now = await count_writes(client)
-        if now != last:
-            last, since = now, time.monotonic()
-        return time.monotonic() - since >= 1
-
-    await wait_until_async(is_quiet, 120, what="the writes to cease", every=0.2)
-    return last
 
 
 @asynccontextmanager
@@ -216,16 +227,10 @@ async def process(*command: str, **environment: str) -> AsyncIterator[Process]:
         await asyncio.wait_for(child.wait(), 20)
 
 
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a process so far, user and system."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_mb(pid: int) -> float:
-    """Resident memory of a process."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return round(int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024, 1)
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 async def measure(kubeconfig: Path, *, latency_jobs: int, burst_jobs: int) -> Object:
@@ -234,26 +239,28 @@ async def measure(kubeconfig: Path, *, latency_jobs: int, burst_jobs: int) -> Ob
         await prepare(client, namespace)
         follower = Follower(client, namespace)
         await follower.start()
-        operator = (str(Path(sys.executable).with_name("di-operator")),)
+        command = str(Path(sys.executable).with_name("di-operator"))
+        port = free_port()
         settings = {
             "KUBECONFIG": str(kubeconfig),
             "DI_OPERATOR_NAMESPACE": namespace,
             "DI_OPERATOR_WATCH_NAMESPACE": namespace,
-            "DI_OPERATOR_HEALTH_BIND": "127.0.0.1:0",
+            "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
             "DI_OPERATOR_IDENTITY": "benchmark",
         }
         kubelet = (sys.executable, "-m", "tests.fakes.kubelet", str(kubeconfig))
         try:
-            async with process(*kubelet), process(*operator, **settings) as running:
+            async with process(*kubelet), process(command, **settings) as child:
+                operator = Replica(child, port)
+                arguments = client, namespace, follower
                 result = {
-                    "writes_of_one_job": await measure_writes(client, namespace, follower),
-                    "latency": await measure_latency(client, namespace, follower, latency_jobs),
-                    "throughput": await measure_throughput(
-                        client, namespace, follower, burst_jobs, lambda: cpu_seconds(running.pid)
-                    ),
-                    "operator_rss_mb": memory_mb(running.pid),
+                    "writes_of_one_job": await measure_writes(*arguments, operator),
+                    "latency": await measure_latency(*arguments, latency_jobs),
+                    "throughput": await measure_throughput(*arguments, burst_jobs, operator),
+                    "operator_rss_mb": operator.memory_mb(),
                     "load_average": os.getloadavg()[0],
                 }
+                await operator.close()
         finally:
             await follower.stop()
             await client.delete(NAMESPACES, namespace)

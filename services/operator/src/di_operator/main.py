@@ -118,6 +118,8 @@ async def operate(
             clock=clock,
         )
         _expose(metrics, queue, caches, leadership)
+        for tally in (client.requests, lease_client.requests):
+            metrics.requests(tally)
         port = await stack.enter_async_context(
             serve_health(
                 host=config.health.host,

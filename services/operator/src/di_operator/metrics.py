@@ -53,6 +53,8 @@ class Metrics:
             ["type", "result"],
             registry=self.registry,
         )
+        self._requests = _Requests()
+        self.registry.register(self._requests)
         self._caches = _Caches()
         self.registry.register(self._caches)
         self._anomalies = Counter(
@@ -94,6 +96,10 @@ class Metrics:
     def cache(self, plural: str, cache: WatchCache) -> None:
         """Expose the counters of a watch cache at each scrape."""
         self._caches.watched[plural] = cache
+
+    def requests(self, tally: Mapping[tuple[str, str, int], int]) -> None:
+        """Expose the requests a client has finished, by verb, plural and status code."""
+        self._requests.tallies.append(tally)
 
     def render(self) -> bytes:
         """Return the text exposition of all metrics."""
@@ -144,3 +150,24 @@ class _Caches(Collector):
             for field in fields(cache.stats):
                 happenings.add_metric([plural, field.name], getattr(cache.stats, field.name))
         return [objects, away, happenings]
+
+
+class _Requests(Collector):
+    """Reads the tallies the API clients keep themselves."""
+
+    def __init__(self) -> None:
+        self.tallies: list[Mapping[tuple[str, str, int], int]] = []
+
+    @override
+    def collect(self) -> Iterable[Metric]:
+        family = CounterMetricFamily(
+            "di_operator_api_requests",
+            "Finished requests to the API server; code 0 is one without an answer.",
+            labels=["verb", "plural", "code"],
+        )
+        total: Tally[tuple[str, str, int]] = Tally()
+        for tally in self.tallies:
+            total.update(tally)
+        for (verb, plural, code), number in sorted(total.items()):
+            family.add_metric([verb, plural, str(code)], number)
+        yield family
