@@ -1,0 +1,88 @@
+# Everything a developer does, one command each; `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OURS := services/api services/webhook services/operator services/server certs cluster
+LOCAL := di-api di-webhook di-operator di-server di-certs di-cluster
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
+EXAMPLE ?= cartpole
+PYTEST := $(BIN)/python -m pytest
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+# ---------------------------------------------------------------- the tools
+$(VENV)/.ready: requirements.lock $(addsuffix /pyproject.toml,$(OURS))
+	@./bootstrap $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		$(addprefix --editable ,$(OURS))
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.ready ## the Python environment in .venv, from the lock
+
+# ---------------------------------------------------------------- seeing it work
+.PHONY: demo
+demo: setup ## a cluster, the chart, a training job and its curve (EXAMPLE=cartpole|di-engine)
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m examples.demo --example $(EXAMPLE)
+
+.PHONY: down
+down: setup ## end the demo's cluster
+	@$(BIN)/di-cluster down --name demo
+
+# ---------------------------------------------------------------- tests
+.PHONY: test
+test: setup ## all tests: unit, chart, integration (real API server), e2e (real node)
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/unit tests/chart tests/integration tests/e2e
+
+.PHONY: unit chart integration e2e
+unit: setup ## tests without I/O, seconds
+	@$(PYTEST) tests/unit
+chart: setup ## tests of the Helm chart's rendering
+	@$(PYTEST) tests/chart
+integration: setup ## tests against a real API server
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/integration
+e2e: setup ## tests on a real node with the chart installed
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
+
+.PHONY: verify
+verify: setup ## format, lint, types, import contracts, generated files, chart, compose file
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m di_api.crd --check
+	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
+
+# ---------------------------------------------------------------- building
+.PHONY: images
+images: setup ## the three service images, with docker, podman or buildah
+	@$(BIN)/python -m di_cluster.release
+
+.PHONY: lock
+lock: setup ## pin all dependencies anew
+	@$(COMPILE) pyproject.toml --group dev -o requirements.lock
+	@$(COMPILE) services/build.in -o services/build.lock
+	@for s in webhook operator server; do \
+		$(COMPILE) services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
+	@$(COMPILE) examples/cartpole/pyproject.toml -o examples/cartpole/requirements.lock
+
+.PHONY: logs
+logs: ## collect the logs of local clusters into out/logs
+	@mkdir -p out/logs
+	@for c in ~/.cache/di-orchestrator/clusters/*/log; do \
+		[ -d "$$c" ] || continue; n=$$(basename $$(dirname $$c)); \
+		mkdir -p out/logs/$$n; cp -r $$c/. out/logs/$$n/; done
+	@echo "logs are in $$(pwd)/out/logs"
+
+.PHONY: clean
+clean: ## forget the environment and all results
+	@rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache

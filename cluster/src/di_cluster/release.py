@@ -1,0 +1,121 @@
+"""The product on a cluster of this machine: its images built and loaded, its chart installed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from di_cluster.commands import run
+from di_cluster.images import Image
+from di_cluster.reporter import Reporter
+
+SERVICES = ("webhook", "operator", "server")
+REPOSITORY = "opendilab"
+TAG = "dev"
+_HELM_SECONDS = 180
+
+
+class Target(Protocol):
+    """The part of a cluster that a release needs."""
+
+    @property
+    def kubeconfig(self) -> Path: ...
+
+    def binary(self, program: str) -> Path: ...
+
+    def build_image(self, context: Path, tag: str, dockerfile: Path | None = None) -> Image: ...
+
+    def load_image(self, tag: str) -> object: ...
+
+
+class Release:
+    """One installation of the chart, with images made from the source tree.
+
+    Args:
+        cluster: where it goes.
+        root: the root folder of the source tree.
+        namespace: the namespace of the three services; made if missing.
+        name: helm's name of the release.
+        reporter: where progress goes.
+    """
+
+    def __init__(
+        self,
+        cluster: Target,
+        *,
+        root: Path,
+        reporter: Reporter,
+        namespace: str = "di-system",
+        name: str = "di-orchestrator",
+    ) -> None:
+        self._cluster = cluster
+        self._root = root
+        self._reporter = reporter
+        self.namespace = namespace
+        self.name = name
+
+    @property
+    def chart(self) -> Path:
+        return self._root / "charts" / "di-orchestrator"
+
+    def build_images(self) -> dict[str, Image]:
+        """Build the image of each service; those whose sources did not change take no time.
+
+        Raises:
+            ClusterError: a build fails.
+        """
+        return {
+            service: self._cluster.build_image(
+                self._root,
+                f"{REPOSITORY}/di-{service}:{TAG}",
+                dockerfile=self._root / "services" / service / "Dockerfile",
+            )
+            for service in SERVICES
+        }
+
+    def install(self, images: dict[str, Image], *, arguments: Sequence[str] = ()) -> str:
+        """Install the chart with these images, or upgrade it; wait until every pod is ready.
+
+        Args:
+            images: what `build_images` returned.
+            arguments: further arguments of `helm upgrade`.
+
+        Raises:
+            CommandFailed: helm's own words, when the release does not become ready in time.
+        """
+        for image in images.values():
+            self._cluster.load_image(image.reference)
+        values = {
+            service: {
+                "image": {"tag": TAG, "pullPolicy": "IfNotPresent"},
+                # The tag stays the same when the content changes: the id makes pods follow.
+                "podAnnotations": {"diengine/image-id": image.image_id},
+            }
+            for service, image in images.items()
+        }
+        registry = images["server"].reference.partition(f"{REPOSITORY}/")[0].rstrip("/")
+        with self._reporter.step(f"helm installed release {self.name} in {self.namespace}"):
+            return self.helm(
+                *("upgrade", "--install", self.name, str(self.chart)),
+                *("--create-namespace", "--wait", "--timeout", f"{_HELM_SECONDS - 30}s"),
+                *("--values", "-"),
+                *arguments,
+                stdin=json.dumps({"imageRegistry": registry, **values}),
+            )
+
+    def helm(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run helm against the cluster, in the release's namespace.
+
+        Raises:
+            CommandFailed: helm fails or takes too long.
+        """
+        return run(
+            [
+                *(self._cluster.binary("helm"), "--kubeconfig", self._cluster.kubeconfig),
+                *("--namespace", self.namespace, *arguments),
+            ],
+            seconds=_HELM_SECONDS,
+            stdin=stdin,
+        )

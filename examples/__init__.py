@@ -1,0 +1,1 @@
+"""Runnable jobs, and the demonstration that runs one of them."""

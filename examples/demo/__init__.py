@@ -1,0 +1,1 @@
+"""From an empty machine to a DIJob that trains and succeeds."""

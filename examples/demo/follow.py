@@ -1,0 +1,114 @@
+"""Following one job through the API until it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import ApiError, Gone
+from di_api.kube.resources import DIJOBS, EVENTS
+from di_api.model import Phase
+
+Job = dict[str, Any]
+
+
+@dataclass(slots=True)
+class View:
+    """What was last shown of a job; a new look yields a line for each thing that changed."""
+
+    phase: str = ""
+    ready: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    mean_return: float = 0.0
+    history: list[str] = field(default_factory=list)
+
+    def changes(self, job: Job) -> Iterator[str]:
+        """Describe in lines what is new in this version of the job."""
+        counts = {_name(task): task.get("replicas", 1) for task in job["spec"]["tasks"]}
+        for task, count in counts.items():
+            before = self.counts.get(task, count)
+            if count != before:
+                yield f"{task}s: {before} -> {count} (the learner asked di-server)"
+        self.counts = counts
+        status = job.get("status", {})
+        phase = status.get("phase", "")
+        ready = f"{status.get('readyReplicas', 0)}/{status.get('replicas', 0)} pods ready"
+        if phase and phase != self.phase:
+            self.history.append(_phase_line(status, phase))
+        if phase and (phase, ready) != (self.phase, self.ready):
+            self.phase, self.ready = phase, ready
+            yield f"{phase:<12} {ready}"
+        curve = status.get("profilings", {}).get("curve", [])
+        if curve and curve[-1][2] >= self.mean_return + 50:
+            self.mean_return = curve[-1][2]
+            yield f"mean return {self.mean_return:.0f} of 500"
+
+
+def _name(task: dict[str, Any]) -> str:
+    return str(task.get("name") or task["type"])
+
+
+async def follow(
+    config: KubeConfig, *, namespace: str, name: str, show: Callable[[str], None], seconds: float
+) -> tuple[Job, list[str]]:
+    """Watch a job until it has succeeded or failed; returns it and a line for each phase seen.
+
+    Raises:
+        TimeoutError: it has not ended after `seconds`.
+        ApiError: the API server refuses to show the job.
+    """
+    view = View()
+    async with asyncio.timeout(seconds), KubeClient(config=config) as client:
+        while True:
+            job = await client.get(DIJOBS, name, namespace)
+            for line in view.changes(job):
+                show(line)
+            if _has_ended(job):
+                return job, view.history
+            try:
+                stream = client.watch(
+                    DIJOBS,
+                    namespace,
+                    resource_version=job["metadata"]["resourceVersion"],
+                    field_selector=f"metadata.name={name}",
+                    timeout_seconds=60,
+                )
+                async for kind, seen in stream:
+                    if kind == "BOOKMARK":
+                        continue
+                    for line in view.changes(seen):
+                        show(line)
+                    if _has_ended(seen):
+                        return seen, view.history
+            except Gone:
+                continue
+
+
+def _has_ended(job: Job) -> bool:
+    phase = job.get("status", {}).get("phase")
+    return phase in (Phase.SUCCEEDED, Phase.FAILED)
+
+
+async def events(config: KubeConfig, *, namespace: str, name: str) -> list[str]:
+    """The events of a job, oldest first, a line each; none if they cannot be read."""
+    async with KubeClient(config=config) as client:
+        try:
+            found, _ = await client.list(
+                EVENTS, namespace, field_selector=f"involvedObject.name={name}"
+            )
+        except ApiError:
+            return []
+    found.sort(key=lambda event: event.get("firstTimestamp") or event["metadata"]["name"])
+    return [f"{event['reason']}: {event['message']}" for event in found]
+
+
+def _phase_line(status: Job, phase: str) -> str:
+    """When a phase began, and the message of its condition."""
+    for condition in status.get("conditions", []):
+        if condition["type"] == phase:
+            return f"{condition['lastTransitionTime']}  {phase:<12} {condition['message']}"
+    return f"{'':20}  {phase}"
