@@ -19,7 +19,7 @@ import yaml
 
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig, load_config
-from di_api.kube.errors import ApiError, NotFound
+from di_api.kube.errors import ApiError, NotFound, Throttled
 from di_api.kube.resources import CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from di_api.kube.wire import APPLY_PATCH
 from di_cluster.cluster import Cluster
@@ -109,7 +109,7 @@ async def _install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
 
         async def is_served() -> bool:
             found = await client.get(CRDS, name)
-            conditions = found.get("status", {}).get("conditions", [])
+            conditions = found.get("status", {}).get("conditions") or []
             return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
         await wait_until_async(is_served, 20, what="the CRD to be Established")
@@ -117,10 +117,11 @@ async def _install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
         path = f"/apis/{body['spec']['group']}/{version}/{body['spec']['names']['plural']}"
 
         async def answers() -> bool:
-            # Established is written a moment before the path is served.
+            # Established is written a moment before the path is served; in between the answer
+            # is 404, then 429 while the storage starts.
             try:
                 await client.raw(path)
-            except NotFound:
+            except (NotFound, Throttled):
                 return False
             return True
 

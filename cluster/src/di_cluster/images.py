@@ -16,6 +16,7 @@ from di_cluster.workfolder import lock_file
 
 _BUILD_SECONDS = 1800
 _LOCK_SECONDS = 1800
+_NODE_LOCK_SECONDS = 60
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -126,7 +127,8 @@ class ImageStore:
     def node_images(self) -> tuple[Path, dict[str, str]]:
         """The archive of the images that every node has, and their ids."""
         path, index = self._folder / "node.tar", self._folder / "node.json"
-        with lock_file(self._folder / ".lock", seconds=_LOCK_SECONDS):
+        # A lock of its own: a cluster must come up while a long image build holds the other.
+        with lock_file(self._folder / ".lock-node", seconds=_NODE_LOCK_SECONDS):
             if not index.is_file():
                 ids = write_node_images(path, busybox=Path("/bin/busybox"))
                 index.write_text(json.dumps(ids))
