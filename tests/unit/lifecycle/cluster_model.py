@@ -22,6 +22,7 @@ from di_operator.lifecycle.actions import (
 from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
 from di_operator.lifecycle.faults import Fault, NameTaken, gravest, on_error
 from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.specs import SpecCache
 from di_operator.lifecycle.status import merge_patch
 from di_operator.lifecycle.timestamps import format_time
 
@@ -81,6 +82,7 @@ class ClusterModel:
         self.refuse_pods: Fault | None = None
         self.deleted_job = False
         self.most_live = 0
+        self.read_spec = SpecCache(size=8)
 
     # --- what tests look at ---
 
@@ -121,6 +123,7 @@ class ClusterModel:
             by_kind["Pod"] if pods is None else pods,
             by_kind["Service"],
             by_kind["ConfigMap"],
+            read=self.read_spec,
         )
 
     def decide(self) -> Decision:

@@ -20,7 +20,7 @@ from tests.unit.lifecycle.cluster_model import (
 )
 
 FAST = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 PHASES = ("Pending", "Starting", "Running", "Restarting", "Rescheduling", "Succeeded", "Failed")
 
@@ -224,7 +224,7 @@ def _settle_with_crash(cluster: ClusterModel, crash_at: int | None) -> None:
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
-    max_leaves=8,
+    max_leaves=4,
 )
 STATUS = st.fixed_dictionaries(
     {},

@@ -33,7 +33,7 @@ def test_a_four_pod_job_costs_nine_writes_and_three_events() -> None:
 
 
 def test_pods_that_become_ready_one_by_one_do_not_cost_a_write_each() -> None:
-    cluster = ClusterModel(job(task("learner"), task("collector", 63)))
+    cluster = ClusterModel(job(task("learner"), task("collector", 15)))
     cluster.settle()
     for name in list(cluster.pods):
         cluster.run(name)

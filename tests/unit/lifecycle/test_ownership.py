@@ -1,0 +1,155 @@
+"""Objects under our names that are not ours: another's are left alone, an earlier job's go."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from di_operator.builders.configmap import configmap_body
+from di_operator.builders.nodes import NodeLists
+from di_operator.builders.service import service_body
+from di_operator.lifecycle.faults import (
+    CreateForbidden,
+    NameTaken,
+    QuotaExceeded,
+    TemplateRefused,
+    gravest,
+    on_error,
+)
+from tests.unit.lifecycle.cluster_model import START, ClusterModel, job, running
+
+
+def leftover() -> ClusterModel:
+    """A new job whose namesake was deleted a moment ago."""
+    old = running()
+    new = ClusterModel(job(uid="uid-new"))
+    new.objects = copy.deepcopy(old.objects)
+    new.version, new.uids = old.version, old.uids
+    return new
+
+
+def foreign(kind: str, name: str) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-web"}
+    return {
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": "rl",
+            "labels": {"diengine/job": "x"},
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+    }
+
+
+@pytest.mark.parametrize(("kind", "name"), [("Pod", "x-collector-1"), ("Service", "di-x")])
+def test_a_foreign_object_fails_the_job_and_is_not_touched(kind: str, name: str) -> None:
+    cluster = ClusterModel(job())
+    stored = cluster.put(foreign(kind, name))
+    before = copy.deepcopy(stored)
+    cluster.settle()
+
+    assert cluster.phase == "Failed"
+    assert cluster.condition("Failed")["reason"] == "PodNameConflict"
+    assert f"{kind} {name} exists" in cluster.condition("Failed")["message"]
+    assert [event.reason for event in cluster.events[:2]] == ["NameConflict", "PodNameConflict"]
+    assert cluster.objects[kind, name] == before
+
+
+def test_pods_and_service_of_an_earlier_job_are_deleted_and_waited_for() -> None:
+    cluster = leftover()
+    cluster.reconcile()
+    assert ("Service", "di-x") not in cluster.objects
+    assert all("deletionTimestamp" in pod["metadata"] for pod in cluster.pods.values())
+    assert not any(write.startswith("create") for write in cluster.writes)
+    assert cluster.phase == "Pending"
+    cluster.settle()
+    for name in list(cluster.pods):
+        cluster.end(name)
+    cluster.settle()
+
+    assert cluster.phase == "Starting"
+    owners = {pod["metadata"]["ownerReferences"][0]["uid"] for pod in cluster.pods.values()}
+    assert owners == {"uid-new"}
+
+
+def test_pods_of_an_earlier_job_are_not_counted() -> None:
+    cluster = leftover()
+    for pod in cluster.pods.values():
+        pod["status"] = {"phase": "Failed"}
+    cluster.settle()
+
+    assert cluster.status["restarts"] == 0
+    assert cluster.phase == "Starting"
+
+
+def test_a_zombie_of_an_earlier_job_is_removed_beside_a_running_one() -> None:
+    cluster = running()
+    zombie = copy.deepcopy(cluster.pods["x-collector-0"])
+    zombie["metadata"]["name"] = "x-collector-9"
+    zombie["metadata"]["ownerReferences"][0]["uid"] = "uid-old"
+    cluster.put(zombie)
+    cluster.settle()
+
+    assert "deletionTimestamp" in cluster.pods["x-collector-9"]["metadata"]
+    assert cluster.phase == "Running"
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Service", "ConfigMap"])
+def test_a_leftover_that_only_the_create_met_is_deleted_by_its_identity(kind: str) -> None:
+    old = job(uid="uid-old")
+    found = {
+        "Pod": running().pods["x-learner-0"],
+        "Service": service_body(old),
+        "ConfigMap": configmap_body(old, NodeLists(by_rank=(), by_task={})),
+    }[kind]
+    found["metadata"] |= {"uid": "uid-found", "resourceVersion": "7"}
+    found["metadata"]["ownerReferences"][0]["uid"] = "uid-old"
+    snapshot = ClusterModel(job()).snapshot()
+    decision = on_error(snapshot, NameTaken(kind=kind, found=found), START)
+
+    (deletion,) = decision.actions
+    assert type(deletion).__name__ == f"Delete{kind}"
+    assert (deletion.uid, deletion.resource_version) == ("uid-found", "7")  # type: ignore[union-attr]
+    assert decision.status is None
+    assert decision.requeue_after == 1.0
+
+
+def test_a_leftover_that_is_ending_is_waited_for() -> None:
+    found = service_body(job(uid="uid-old"))
+    found["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+    snapshot = ClusterModel(job()).snapshot()
+
+    assert on_error(snapshot, NameTaken(kind="Service", found=found), START).actions == ()
+
+
+def test_an_object_that_turns_out_to_be_ours_is_no_fault() -> None:
+    found = service_body(job())
+    decision = on_error(
+        ClusterModel(job()).snapshot(), NameTaken(kind="Service", found=found), START
+    )
+
+    assert decision.status is None
+    assert decision.requeue_after == 1.0
+
+
+def test_a_refusal_that_ends_the_job_outweighs_one_that_makes_it_wait() -> None:
+    template = TemplateRefused(message="t")
+    quota, forbidden = QuotaExceeded(message="q"), CreateForbidden(message="f")
+    taken = NameTaken(kind="Pod", found={})
+
+    assert gravest([forbidden, quota, taken, template]) is template
+    assert gravest([forbidden, quota, taken]) is taken
+    assert gravest([forbidden, quota]) is quota
+
+
+def test_deletes_carry_what_was_seen() -> None:
+    cluster = leftover()
+    for action in cluster.decide().actions:
+        found = next(
+            body
+            for body in cluster.objects.values()
+            if body["metadata"]["uid"] == action.uid  # type: ignore[union-attr]
+        )
+        assert action.resource_version == found["metadata"]["resourceVersion"]  # type: ignore[union-attr]

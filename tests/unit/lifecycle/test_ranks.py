@@ -1,0 +1,150 @@
+"""Ranks: kept for life, the lowest free one for a new pod, and lists that always resolve."""
+
+from __future__ import annotations
+
+from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, ReplaceConfigMap
+from di_operator.lifecycle.ranks import assign_ranks
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
+
+
+def fqdn(pod: str) -> str:
+    return f"{pod}.di-x.rl.svc.cluster.local"
+
+
+def ranks(cluster: ClusterModel) -> dict[str, int]:
+    return {name: int(cluster.env(name)["DI_RANK"]) for name in cluster.pods}
+
+
+def shrunk_and_gone(name: str, replicas: int, **tasks: int) -> ClusterModel:
+    """A job some of whose pods were scaled away and have ended."""
+    cluster = running(*(task(kind, count) for kind, count in tasks.items()))
+    cluster.scale(name, replicas)
+    cluster.settle()
+    for pod in [n for n, body in cluster.pods.items() if "deletionTimestamp" in body["metadata"]]:
+        cluster.end(pod)
+    cluster.run()
+    cluster.settle()
+    return cluster
+
+
+def test_a_new_job_is_ranked_in_task_order_then_by_index() -> None:
+    cluster = running(task("collector", 2), task("learner", 2), task("evaluator"))
+
+    assert ranks(cluster) == {
+        "x-collector-0": 0,
+        "x-collector-1": 1,
+        "x-learner-0": 2,
+        "x-learner-1": 3,
+        "x-evaluator-0": 4,
+    }
+
+
+def test_a_new_pod_takes_the_lowest_free_rank() -> None:
+    cluster = shrunk_and_gone("collector", 1, collector=3, learner=1)
+    cluster.scale("learner", 3)
+    cluster.settle()
+
+    assert ranks(cluster) == {
+        "x-collector-0": 0,
+        "x-learner-0": 3,
+        "x-learner-1": 1,
+        "x-learner-2": 2,
+    }
+
+
+def test_a_hole_is_written_localhost() -> None:
+    shrunk = shrunk_and_gone("collector", 1, collector=4, learner=2)
+    shrunk.scale("learner", 3)
+    shrunk.settle()
+
+    assert shrunk.env("x-learner-2")["DI_NODES"].split(",") == [
+        fqdn("x-collector-0"),
+        fqdn("x-learner-2"),
+        "localhost",
+        "localhost",
+        fqdn("x-learner-0"),
+        fqdn("x-learner-1"),
+    ]
+
+
+def test_a_rank_is_not_free_while_its_pod_is_still_ending() -> None:
+    cluster = running(task("collector", 2), task("learner", 1))
+    cluster.scale("collector", 1)
+    cluster.settle()
+    cluster.scale("learner", 2)
+    cluster.settle()
+
+    assert ranks(cluster)["x-learner-1"] == 3
+
+
+def test_a_pod_that_has_succeeded_is_no_longer_looked_up() -> None:
+    cluster = running()
+    cluster.succeed("x-collector-1")
+    cluster.fail("x-learner-0")
+    cluster.settle()
+
+    env = cluster.env("x-learner-0")
+    assert env["DI_NODES"].split(",")[2] == "localhost"
+    assert env["DI_COLLECTOR_NODES"].split(",")[1] == "localhost"
+    assert env["DI_NODES"].split(",")[int(env["DI_RANK"])] == fqdn("x-learner-0")
+
+
+def test_a_rank_annotation_that_makes_no_sense_reserves_nothing() -> None:
+    cluster = running()
+    for name, text in (("x-learner-0", "99999999999"), ("x-collector-0", "two")):
+        cluster.pods[name]["metadata"]["annotations"]["diengine/rank"] = text
+
+    assert assign_ranks(cluster.snapshot()) == {
+        "x-learner-0": 0,
+        "x-collector-0": 1,
+        "x-collector-1": 2,
+        "x-collector-2": 3,
+    }
+
+
+def test_a_hundred_replicas_have_their_lists_in_the_environment() -> None:
+    cluster = ClusterModel(job(task("learner"), task("collector", 99)))
+    decision = cluster.decide()
+
+    assert not any(isinstance(action, CreateConfigMap) for action in decision.actions)
+
+
+def test_above_a_hundred_replicas_the_lists_come_by_file() -> None:
+    cluster = ClusterModel(job(task("learner"), task("collector", 100)))
+    actions = cluster.decide().actions
+    kinds = [type(action) for action in actions]
+    configmap = next(a.body for a in actions if isinstance(a, CreateConfigMap))
+    pod = next(a.body for a in actions if isinstance(a, CreatePod))
+    env = {e["name"]: e["value"] for e in pod["spec"]["containers"][0]["env"]}
+
+    assert kinds.index(CreateConfigMap) < kinds.index(CreatePod)
+    assert len(configmap["data"]["nodes"].split(",")) == 101
+    assert configmap["data"]["tasks.learner"] == fqdn("x-learner-0")
+    assert env["DI_NODES_FILE"] == "/etc/diengine/nodes/nodes"
+    assert env["DI_COLLECTOR_NODES_FILE"] == "/etc/diengine/nodes/tasks.collector"
+    assert "DI_NODES" not in env
+    assert pod["spec"]["volumes"] == [{"name": "di-nodes", "configMap": {"name": "di-x"}}]
+
+
+def test_the_file_is_brought_up_to_date_before_a_new_pod_reads_it() -> None:
+    cluster = ClusterModel(job(task("learner"), task("collector", 100)))
+    cluster.reconcile()
+    cluster.scale("collector", 101)
+    cluster.reconcile()
+    actions = cluster.decide().actions
+    cluster.reconcile()
+
+    assert [type(action) for action in actions] == [ReplaceConfigMap, CreatePod]
+    nodes = cluster.objects["ConfigMap", "di-x"]["data"]["nodes"].split(",")
+    assert nodes[101] == fqdn("x-collector-100")
+
+
+def test_the_file_goes_with_the_service_when_the_job_ends() -> None:
+    cluster = ClusterModel(job(task("learner"), task("collector", 100)))
+    cluster.reconcile()
+    cluster.succeed()
+    for _ in range(4):
+        cluster.reconcile()
+
+    assert cluster.phase == "Succeeded"
+    assert ("ConfigMap", "di-x") not in cluster.objects

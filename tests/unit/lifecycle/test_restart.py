@@ -1,0 +1,161 @@
+"""Failed pods: counted once, named, replaced under their own name."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from di_operator.lifecycle.actions import CreatePod, DeletePod
+from di_operator.lifecycle.decide import decide
+from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, Crash, running
+
+
+def failing(**spec: object) -> ClusterModel:
+    cluster = running(**spec)
+    cluster.fail("x-learner-0", code=137, reason="OOMKilled")
+    return cluster
+
+
+def test_the_message_names_the_pod_that_failed_first_and_why() -> None:
+    cluster = running()
+    cluster.fail("x-collector-2", code=137, reason="OOMKilled")
+    cluster.pass_time(1)
+    cluster.fail("x-learner-0")
+    cluster.reconcile()
+
+    assert cluster.condition("Restarting")["message"] == (
+        "2 pods failed, restart 1 of 3; pod x-collector-2 failed first: exit code 137 (OOMKilled)"
+    )
+    assert cluster.events[-1].type == "Warning"
+
+
+def test_the_message_of_a_failed_job_says_that_its_restarts_are_used() -> None:
+    cluster = failing(backoffLimit=1)
+    cluster.settle()
+    cluster.run()
+    cluster.fail("x-learner-0")
+    cluster.settle()
+
+    assert cluster.phase == "Failed"
+    assert cluster.condition("Failed")["message"] == (
+        "1 pod failed, 1 restart of 1 used; pod x-learner-0 failed first: exit code 1"
+    )
+
+
+def test_a_pod_without_container_states_is_reported_by_its_own_reason() -> None:
+    cluster = running()
+    cluster._set(
+        "x-learner-0",
+        {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active too long"},
+    )
+    cluster.reconcile()
+
+    assert cluster.condition("Restarting")["message"].endswith(
+        "pod x-learner-0 failed first: DeadlineExceeded: Pod was active too long"
+    )
+
+
+def test_nothing_is_deleted_before_the_failure_is_in_the_status() -> None:
+    cluster = failing()
+    uid = cluster.pods["x-learner-0"]["metadata"]["uid"]
+    first = cluster.reconcile()
+
+    assert first.actions == ()
+    assert cluster.status["failures"] == [
+        {
+            "uid": uid,
+            "pod": "x-learner-0",
+            "time": "2026-01-01T12:00:00Z",
+            "exitCode": 137,
+            "reason": "OOMKilled",
+        }
+    ]
+    second = cluster.decide()
+    assert [action.uid for action in second.actions if isinstance(action, DeletePod)] == [uid]
+
+
+def test_the_replacement_has_the_name_and_rank_of_the_failed_pod() -> None:
+    cluster = running()
+    cluster.fail("x-collector-1")
+    cluster.settle()
+
+    assert cluster.phase == "Starting"
+    assert cluster.env("x-collector-1")["DI_RANK"] == "2"
+    assert cluster.writes.count("create Pod x-collector-1") == 2
+    assert cluster.writes.count("create Pod x-learner-0") == 1
+
+
+def test_a_counted_failure_is_not_counted_again_from_an_older_view_of_the_pods() -> None:
+    cluster = failing()
+    cluster.reconcile()
+    old_pods = list(cluster.snapshot().held.values())
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+
+    stale = cluster.snapshot([dict(pod.raw) for pod in old_pods])
+    decision = decide(stale, cluster.now, SETTINGS)
+    assert decision.status is None or decision.status["restarts"] == 1
+
+
+def test_a_failure_is_counted_again_only_from_an_older_status() -> None:
+    """The status patch carries the resourceVersion, so this decision is refused and made anew."""
+    cluster = failing()
+    before = cluster.snapshot()
+    cluster.reconcile()
+
+    again = decide(before, cluster.now, SETTINGS)
+    assert again.status is not None
+    assert again.status["restarts"] == 1
+    assert again.actions == ()
+    assert cluster.decide().status is None
+
+
+def test_a_crash_between_counting_and_replacing_loses_nothing() -> None:
+    cluster = failing()
+    with suppress(Crash):
+        cluster.reconcile(crash_after=1)
+    assert cluster.status["restarts"] == 1
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+
+    assert cluster.phase == "Running"
+    assert cluster.status["restarts"] == 1
+
+
+def test_each_of_several_failures_of_one_name_is_counted() -> None:
+    cluster = running()
+    for restarts in (1, 2, 3):
+        cluster.fail("x-learner-0")
+        cluster.settle()
+        cluster.run()
+        cluster.settle()
+        assert cluster.status["restarts"] == restarts
+    cluster.fail("x-learner-0")
+    cluster.settle()
+
+    assert cluster.phase == "Failed"
+
+
+def test_the_memory_of_counted_pods_is_bounded() -> None:
+    cluster = running(backoffLimit=1000)
+    for _ in range(70):
+        cluster.fail("x-learner-0")
+        cluster.settle()
+    uids = [loss["uid"] for loss in cluster.status["failures"]]
+
+    assert cluster.status["restarts"] == 70
+    assert len(uids) == len(set(uids)) == 64
+
+
+def test_pods_that_go_on_are_not_touched_by_a_restart() -> None:
+    cluster = failing()
+    decisions = [cluster.reconcile() for _ in range(3)]
+
+    touched = {
+        action.name if isinstance(action, DeletePod) else action.body["metadata"]["name"]
+        for decision in decisions
+        for action in decision.actions
+        if isinstance(action, DeletePod | CreatePod)
+    }
+    assert touched == {"x-learner-0"}

@@ -1,0 +1,165 @@
+"""The status as it is written: conditions, times, and the patch that carries them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from di_operator.lifecycle.specs import SpecCache, read_spec
+from di_operator.lifecycle.status import Status, merge_patch
+from di_operator.lifecycle.timestamps import parse_time
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
+
+
+def test_the_first_status_has_passed_pending_and_is_starting() -> None:
+    cluster = ClusterModel(job())
+    cluster.reconcile()
+
+    assert cluster.status == {
+        "phase": "Starting",
+        "conditions": [
+            {
+                "type": "Pending",
+                "status": "False",
+                "reason": "JobPending",
+                "message": "job accepted",
+                "lastUpdateTime": "2026-01-01T12:00:00Z",
+                "lastTransitionTime": "2026-01-01T12:00:00Z",
+                "observedGeneration": 1,
+            },
+            {
+                "type": "Starting",
+                "status": "True",
+                "reason": "JobStarting",
+                "message": "created 4 pods",
+                "lastUpdateTime": "2026-01-01T12:00:00Z",
+                "lastTransitionTime": "2026-01-01T12:00:00Z",
+                "observedGeneration": 1,
+            },
+        ],
+        "replicas": 4,
+        "readyReplicas": 0,
+        "restarts": 0,
+        "reschedules": 0,
+        "taskStatus": {"learner": {"Pending": 1}, "collector": {"Pending": 3}},
+        "startTime": "2026-01-01T12:00:00Z",
+    }
+
+
+def test_conditions_are_the_history_and_exactly_one_is_true() -> None:
+    cluster = running()
+    cluster.pass_time(5)
+    cluster.fail("x-learner-0")
+    cluster.settle()
+
+    states = [(c["type"], c["status"]) for c in cluster.status["conditions"]]
+    assert states == [
+        ("Pending", "False"),
+        ("Starting", "True"),
+        ("Running", "False"),
+        ("Restarting", "False"),
+    ]
+    assert cluster.condition("Running")["message"] == "4 pods ready"
+    assert cluster.condition("Running")["lastTransitionTime"] == "2026-01-01T12:00:05Z"
+
+
+def test_the_transition_time_stays_while_the_phase_stays() -> None:
+    cluster = ClusterModel(job())
+    cluster.settle()
+    cluster.run("x-learner-0")
+    cluster.pass_time(30)
+    cluster.settle()
+
+    assert cluster.condition("Starting")["lastTransitionTime"] == "2026-01-01T12:00:00Z"
+    assert cluster.condition("Starting")["lastUpdateTime"] == "2026-01-01T12:00:30Z"
+
+
+def test_a_condition_that_cannot_be_read_is_dropped() -> None:
+    cluster = running()
+    cluster.status["conditions"] += [{"type": "Ready"}, "junk", {"type": 3, "status": "True"}]
+    cluster.fail("x-learner-0")
+    cluster.reconcile()
+
+    assert all(
+        set(condition) >= {"type", "status", "reason", "message", "lastTransitionTime"}
+        for condition in cluster.status["conditions"]
+    )
+    assert "Ready" not in {condition["type"] for condition in cluster.status["conditions"]}
+
+
+def test_a_long_message_is_cut() -> None:
+    cluster = running()
+    cluster._set("x-learner-0", {"phase": "Failed", "message": "m" * 5000})
+    cluster.reconcile()
+
+    assert len(cluster.condition("Restarting")["message"]) == 1024
+
+
+def test_an_invalid_spec_is_reported_with_every_field() -> None:
+    cluster = ClusterModel(job(task("learner", 0), task("collector", -1)))
+    cluster.settle()
+
+    message = cluster.condition("Failed")["message"]
+    assert "spec.tasks[0].replicas" in message
+    assert "spec.tasks[1].replicas" in message
+    assert cluster.pods == {}
+
+
+def test_the_patch_removes_what_is_gone_and_leaves_other_writers_alone() -> None:
+    old = {
+        "phase": "Running",
+        "startTime": "2026-01-01T12:00:00Z",
+        "taskStatus": {"learner": {"Running": 1}, "collector": {"Running": 2}},
+        "profilings": {"loss": 1},
+    }
+    new = {
+        "phase": "Running",
+        "taskStatus": {"learner": {"Succeeded": 1}, "collector": {"Running": 2}},
+    }
+
+    assert merge_patch(old, new) == {
+        "startTime": None,
+        "taskStatus": {"learner": {"Running": None, "Succeeded": 1}},
+    }
+
+
+def test_nothing_to_change_is_an_empty_patch() -> None:
+    cluster = running()
+    assert merge_patch(cluster.status, dict(cluster.status)) == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2026-01-01T12:00:00", "0001-01-01T00:00:00+14:00", 7]
+)
+def test_what_is_no_time_is_none(text: object) -> None:
+    assert parse_time(text) is None
+
+
+def test_a_time_is_read_in_utc() -> None:
+    moment = parse_time("2026-01-01T14:00:00+02:00")
+    assert moment == datetime.fromisoformat("2026-01-01T12:00:00+00:00")
+
+
+def test_counters_that_are_none_count_as_zero() -> None:
+    status = Status.read({"restarts": "many", "reschedules": -3, "failures": {"uid": 1}})
+    assert (status.restarts, status.reschedules, status.losses) == (0, 0, ())
+
+
+def test_a_spec_is_read_once_a_generation() -> None:
+    reads: list[int] = []
+
+    def reader(body: dict) -> object:  # type: ignore[type-arg]
+        reads.append(body["metadata"]["generation"])
+        return read_spec(body)
+
+    cache = SpecCache(size=2, reader=reader)  # type: ignore[arg-type]
+    body = job()
+    assert cache(body) is cache(body)
+    body["metadata"]["generation"] = 2
+    cache(body)
+    for name in ("y", "z"):
+        cache(job(name=name, uid=f"uid-{name}"))
+    cache(body)
+
+    assert reads == [1, 2, 1, 1, 2]
