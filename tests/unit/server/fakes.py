@@ -255,6 +255,7 @@ def make_stand(
         rate=rate,
         burst=burst,
         drain_seconds=0,
+        log_level="info",
     )
     app = build_app(
         settings=settings,

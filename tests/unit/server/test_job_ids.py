@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from di_server.decisions.job_id import JobRef, parse_job_id
@@ -73,6 +73,7 @@ def test_anything_else_is_refused_with_the_rule(text: str) -> None:
         parse_job_id(text)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_an_id_or_malformed(text: str) -> None:
     try:

@@ -26,6 +26,7 @@ def test_every_variable_is_read() -> None:
             "DI_SERVER_RATE": "5.5",
             "DI_SERVER_BURST": "6",
             "DI_SERVER_DRAIN_SECONDS": "0",
+            "DI_SERVER_LOG_LEVEL": "warning",
             "KUBECONFIG": "/config",
         }
     )
@@ -33,6 +34,7 @@ def test_every_variable_is_read() -> None:
     assert (config.watch_namespace, config.auth) == ("rl", AuthMode.REQUIRED)
     assert (config.threads, config.rate, config.burst) == (8, 5.5, 6)
     assert (config.drain_seconds, config.kubeconfig) == (0, "/config")
+    assert config.log_level == "warning"
 
 
 def test_all_mistakes_are_named_at_once() -> None:

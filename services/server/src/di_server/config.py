@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, post_load, validate
 
+from di_server.logs import LEVELS
 from di_server.services.gate import AuthMode
 
 _PREFIX: Final = "DI_SERVER_"
@@ -33,6 +34,8 @@ class Config:
     """Requests a second one job may send, for long."""
     burst: int
     """Requests one job may send at once."""
+    log_level: str
+    """Least level written: debug, info, warning or error."""
     drain_seconds: float
     """After SIGTERM: how long new connections are still taken. Endpoints of a Service change
     some seconds after the pod was told to end, and until then clients still come."""
@@ -70,6 +73,7 @@ class _Variables(Schema):
     threads = fields.Integer(load_default=32, validate=validate.Range(1, 1024))
     rate = fields.Float(load_default=20.0, validate=validate.Range(0.1, 1e6))
     burst = fields.Integer(load_default=40, validate=validate.Range(1, 1_000_000))
+    log_level = fields.String(load_default="info", validate=validate.OneOf(LEVELS))
     drain_seconds = fields.Float(load_default=5.0, validate=validate.Range(0, 300))
 
     @post_load

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import structlog
 
+LEVELS: Final = ("debug", "info", "warning", "error")
 _SHARED: Final = (
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
@@ -13,19 +14,24 @@ _SHARED: Final = (
 )
 
 
-def configure() -> None:
-    """Make structlog write JSON lines; call once, at the start of the process."""
+def configure(level: str) -> None:
+    """Make structlog write JSON lines; call once, at the start of the process.
+
+    Args:
+        level: one of LEVELS; lines below it are not written.
+    """
     structlog.configure(
         processors=[
             *_SHARED,
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(),
         ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
     )
 
 
-def gunicorn_settings() -> dict[str, Any]:
+def gunicorn_settings(level: str) -> dict[str, Any]:
     """`logconfig_dict` that turns gunicorn's lines into ours; it writes no access log."""
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,
@@ -37,7 +43,7 @@ def gunicorn_settings() -> dict[str, Any]:
         ],
     }
     handler = {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stdout"}
-    logger = {"level": "INFO", "handlers": ["console"], "propagate": False}
+    logger = {"level": level.upper(), "handlers": ["console"], "propagate": False}
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -43,7 +43,7 @@ def main() -> None:
         kube_config = load_config(settings.kubeconfig, clock=time.monotonic)
     except (ConfigError, KubeConfigError) as error:
         sys.exit(f"di-server: {error}")
-    logs.configure()
+    logs.configure(settings.log_level)
     Server(settings=settings, kube_config=kube_config).run()
 
 
@@ -101,7 +101,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
             "forwarded_allow_ips": "",
             # The worker's heartbeat; /dev/shm is writable on a read-only root file system.
             "worker_tmp_dir": "/dev/shm",
-            "logconfig_dict": logs.gunicorn_settings(),
+            "logconfig_dict": logs.gunicorn_settings(self._settings.log_level),
             "proc_name": "di-server",
             "control_socket_disable": True,
         }
