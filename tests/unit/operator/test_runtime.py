@@ -1,0 +1,227 @@
+"""How a replica starts, leads and ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from di_api.kube.resources import DIJOBS
+from di_operator.controller import Controller, JobKey, NotLeading
+from di_operator.events import EventRecorder
+from di_operator.metrics import Metrics
+from di_operator.queue import Backoff, KeyQueue
+from di_operator.runtime import DRAIN_SECONDS, Runtime
+from tests.unit.operator import virtual_time
+from tests.unit.operator.fake_api import FakeApi
+from tests.unit.operator.virtual_time import VirtualClock
+
+KEY = JobKey("ns", "a")
+
+
+class Cache:
+    def __init__(self) -> None:
+        self.synced = asyncio.Event()
+        self.away = 0.0
+        self.relists = 0
+
+    def __len__(self) -> int:
+        return 1
+
+    async def run(self) -> None:
+        await asyncio.sleep(1)
+        self.synced.set()
+        await asyncio.Event().wait()
+
+    async def relist(self) -> None:
+        self.relists += 1
+
+
+class Leadership:
+    """Leads when told to, and notes what happened in which order."""
+
+    def __init__(self, diary: list[str]) -> None:
+        self.diary = diary
+        self.granted = asyncio.Event()
+        self.taken = asyncio.Event()
+
+    def holds(self) -> bool:
+        return self.granted.is_set()
+
+    async def acquire(self) -> None:
+        await self.granted.wait()
+        self.diary.append("lead")
+
+    async def keep(self) -> None:
+        await self.taken.wait()
+        raise NotLeading("taken")
+
+    async def release(self) -> None:
+        self.diary.append("release")
+
+
+class World:
+    def __init__(self, queue: KeyQueue[JobKey]) -> None:
+        self._queue = queue
+
+    def wake_all(self) -> None:
+        self._queue.add(KEY)
+
+
+class Bench:
+    def __init__(self, reconcile: Callable[[JobKey], Awaitable[float | None]]) -> None:
+        self.diary: list[str] = []
+        self.cache = Cache()
+        self.leadership = Leadership(self.diary)
+        self.stop = asyncio.Event()
+        clock = VirtualClock()
+        queue = KeyQueue[JobKey]()
+        loop = asyncio.get_running_loop()
+        parts: dict[str, Any] = {
+            "caches": {DIJOBS: self.cache},
+            "world": World(queue),
+            "leadership": self.leadership,
+        }
+        self.runtime = Runtime(
+            queue=queue,
+            controller=Controller(
+                reconcile=reconcile,
+                queue=queue,
+                backoff=Backoff(initial=1, maximum=60, rng=Random(1)),
+                workers=2,
+                monotonic=loop.time,
+                observer=Metrics(),
+            ),
+            recorder=EventRecorder(
+                client=FakeApi(),  # type: ignore[arg-type]  # the part of the client it uses
+                clock=clock,
+                instance="one",
+                observer=Metrics(),
+            ),
+            duties=(self._duty,),
+            sync_period=60,
+            clock=clock,
+            **parts,
+        )
+
+    async def _duty(self) -> None:
+        self.diary.append("duty")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.diary.append("duty ends")
+
+
+async def nothing(_: JobKey) -> float | None:
+    return None
+
+
+def test_a_standby_fills_its_caches_does_nothing_and_is_ready() -> None:
+    async def scenario() -> None:
+        reconciled: list[JobKey] = []
+
+        async def reconcile(key: JobKey) -> float | None:
+            reconciled.append(key)
+            return None
+
+        bench = Bench(reconcile)
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        assert bench.runtime.unready() == "dijobs are not listed yet"
+        await asyncio.sleep(600)
+        assert bench.runtime.unready() is None
+        assert (reconciled, bench.diary) == ([], [])
+        bench.stop.set()
+        await running
+        assert bench.diary == []
+
+    virtual_time.run(scenario())
+
+
+def test_a_watch_that_is_away_for_long_makes_the_replica_unready() -> None:
+    async def scenario() -> None:
+        bench = Bench(nothing)
+        bench.cache.synced.set()
+        bench.cache.away = 120.0
+        assert bench.runtime.unready() == "no answer about dijobs for 120 s"
+
+    virtual_time.run(scenario())
+
+
+def test_the_leader_looks_at_all_jobs_at_once_and_at_every_poll() -> None:
+    async def scenario() -> None:
+        times: list[float] = []
+
+        async def reconcile(_: JobKey) -> float | None:
+            times.append(asyncio.get_running_loop().time())
+            return None
+
+        bench = Bench(reconcile)
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(150)
+        assert times == pytest.approx([1, 61, 121])
+        assert bench.cache.relists == 2
+        bench.stop.set()
+        await running
+        assert bench.diary == ["lead", "duty", "duty ends", "release"]
+
+    virtual_time.run(scenario())
+
+
+def test_a_stop_lets_the_reconcile_under_way_end_before_the_lease_is_released() -> None:
+    async def scenario() -> None:
+        async def reconcile(_: JobKey) -> float | None:
+            await asyncio.sleep(DRAIN_SECONDS / 2)
+            bench.diary.append("reconciled")
+            return 0.0
+
+        bench = Bench(reconcile)
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(2)
+        bench.stop.set()
+        await running
+        assert bench.diary == ["lead", "duty", "reconciled", "duty ends", "release"]
+
+    virtual_time.run(scenario())
+
+
+def test_a_reconcile_that_hangs_does_not_hold_up_the_end() -> None:
+    async def scenario() -> None:
+        async def reconcile(_: JobKey) -> float | None:
+            await asyncio.sleep(3600)
+            return None
+
+        bench = Bench(reconcile)
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(2)
+        bench.stop.set()
+        await asyncio.wait_for(running, DRAIN_SECONDS + 1)
+        assert bench.diary[-1] == "release"
+
+    virtual_time.run(scenario())
+
+
+def test_a_lost_lease_ends_everything_at_once() -> None:
+    async def scenario() -> None:
+        finished: list[JobKey] = []
+
+        async def reconcile(key: JobKey) -> float | None:
+            await asyncio.sleep(5)
+            finished.append(key)
+            return None
+
+        bench = Bench(reconcile)
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(2)
+        bench.leadership.taken.set()
+        with pytest.raises(NotLeading):
+            await asyncio.wait_for(running, 1)
+        assert finished == []
+
+    virtual_time.run(scenario())
