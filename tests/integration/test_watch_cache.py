@@ -16,6 +16,7 @@ import pytest
 from di_api.kube.cache import Trim, WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig, load_config
+from di_api.kube.errors import Gone
 from di_api.kube.resources import CONFIGMAPS
 from di_api.kube.store import Index
 from di_api.kube.wire import Object
@@ -287,6 +288,12 @@ def kill_api_server(cluster: Cluster) -> None:
     wait_until(lambda: pid() is None, what="the API server to be gone")
 
 
+async def follow_from(version: str, client: KubeClient) -> None:
+    events = client.watch(CONFIGMAPS, "default", resource_version=version, timeout_seconds=5)
+    async for _ in events:
+        pass
+
+
 def test_it_survives_a_restart_of_the_api_server_that_forgot_the_past(breakable: Cluster) -> None:
     config = load_config(str(breakable.kubeconfig))
     seen: list[tuple[str, str]] = []
@@ -301,6 +308,7 @@ def test_it_survives_a_restart_of_the_api_server_that_forgot_the_past(breakable:
                 await direct.create(CONFIGMAPS, configmap(name), "default")
             async with following(client, "default", limits=FAST) as cache:
                 cache.subscribe(lambda kind, obj: seen.append((kind, obj["metadata"]["name"])))
+                old_version = cache.resource_version
                 network.close()
                 await direct.delete(CONFIGMAPS, "lost", "default")
                 await direct.create(CONFIGMAPS, configmap("new"), "default")
@@ -308,6 +316,8 @@ def test_it_survives_a_restart_of_the_api_server_that_forgot_the_past(breakable:
                 # answered with a true 410.
                 await asyncio.to_thread(kill_api_server, breakable)
                 await asyncio.to_thread(breakable.up)
+                with pytest.raises(Gone):
+                    await follow_from(old_version, direct)
                 network.restore()
                 await wait_until_same(direct, "default", cache)
                 assert cache.stats.lists == 2

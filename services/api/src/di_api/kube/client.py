@@ -236,14 +236,21 @@ class KubeClient:
         code = 0
         try:
             async with _opened(self._watch_session).get(
-                url, headers=self._headers(None), timeout=limits, **self._tls()
+                url,
+                headers=self._headers(None),
+                timeout=limits,
+                allow_redirects=False,
+                **self._tls(),
             ) as response:
                 code = response.status
                 if code >= 300:
                     raw = await _read_bounded(response, target)
                     raise wire.decode_error(code, raw, response.headers, target)
-                async for event in _events(response, target):
-                    yield event
+                try:
+                    async for event in _events(response, target):
+                        yield event
+                finally:
+                    _abort(response)
         except TimeoutError as error:
             raise target.broken("WatchSilent", f"no byte for {silence:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -311,7 +318,14 @@ class KubeClient:
             headers = self._headers(content_type if data is not None else None)
             try:
                 async with session.request(
-                    method, url, data=data, headers=headers, timeout=limits, **self._tls()
+                    method,
+                    url,
+                    data=data,
+                    headers=headers,
+                    timeout=limits,
+                    # The API server never redirects; whoever does would get our token.
+                    allow_redirects=False,
+                    **self._tls(),
                 ) as response:
                     raw = await _read_bounded(response, target)
                     code = response.status
@@ -358,6 +372,14 @@ def _opened(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
     if session is None:
         raise RuntimeError("the client is not open: use `async with KubeClient(...)`")
     return session
+
+
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Drop a stream that was left before its end. A polite TLS goodbye would wait for a peer that
+    may be gone, and keep the socket long after the client is closed."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 def _words(error: Exception) -> str:

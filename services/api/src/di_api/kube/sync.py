@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 import urllib3
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, NewConnectionError
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from di_api.kube import wire
@@ -170,6 +170,9 @@ class SyncKubeClient:
                 response.close()
                 raise
             response.release_conn()
+        except NewConnectionError as error:
+            # Refused at once, although the library files it under its time-outs.
+            raise target.broken("ConnectionError", str(error)) from error
         except HTTPTimeoutError as error:
             raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
         except (HTTPError, OSError) as error:
