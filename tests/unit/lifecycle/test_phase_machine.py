@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,11 @@ from di_operator.lifecycle.phases import TRANSITIONS, IllegalTransition, check_t
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 
-def new(**spec: object) -> ClusterModel:
+def new(**spec: Any) -> ClusterModel:
     return ClusterModel(job(**spec))
 
 
-def starting(**spec: object) -> ClusterModel:
+def starting(**spec: Any) -> ClusterModel:
     cluster = new(**spec)
     cluster.settle()
     return cluster
@@ -42,6 +43,21 @@ def suspended() -> ClusterModel:
     cluster.edit(suspend=True)
     cluster.reconcile()
     return cluster
+
+
+def then(*steps: Callable[[ClusterModel], object]) -> Callable[[ClusterModel], None]:
+    """One thing after the other."""
+
+    def take(cluster: ClusterModel) -> None:
+        for step in steps:
+            step(cluster)
+
+    return take
+
+
+def end_all(cluster: ClusterModel) -> None:
+    for name in list(cluster.pods):
+        cluster.end(name)
 
 
 def ended(how: Callable[[ClusterModel], None]) -> ClusterModel:
@@ -135,7 +151,7 @@ TABLE = (
     Row(
         "a Starting job with some pods ready and the others succeeded is Running",
         starting,
-        lambda c: (c.run(), c.succeed("x-learner-0")),
+        then(lambda c: c.run(), lambda c: c.succeed("x-learner-0")),
         Phase.RUNNING,
         "JobRunning",
     ),
@@ -218,7 +234,7 @@ TABLE = (
     Row(
         "a failure beside an eviction counts both",
         running,
-        lambda c: (c.fail("x-learner-0"), c.evict("x-collector-0")),
+        then(lambda c: c.fail("x-learner-0"), lambda c: c.evict("x-collector-0")),
         Phase.RESTARTING,
         "JobRestarting",
         restarts=1,
@@ -265,7 +281,7 @@ TABLE = (
     Row(
         "a pod that fails while it is deleted is no failure",
         lambda: running(backoffLimit=0),
-        lambda c: (c.delete_pod("x-learner-0"), c.fail("x-learner-0", code=143)),
+        then(lambda c: c.delete_pod("x-learner-0"), lambda c: c.fail("x-learner-0", code=143)),
         Phase.RESCHEDULING,
         "JobRescheduling",
         reschedules=1,
@@ -344,7 +360,7 @@ TABLE = (
     Row(
         "a suspended job that is resumed is Starting once the old pods are gone",
         suspended,
-        lambda c: ([c.end(name) for name in list(c.pods)], c.edit(suspend=False)),
+        then(end_all, lambda c: c.edit(suspend=False)),
         Phase.STARTING,
         "JobStarting",
     ),

@@ -182,6 +182,21 @@ def test_a_job_goes_on_when_quota_is_there_again() -> None:
     assert len(cluster.pods) == 4
 
 
+def test_pods_that_come_and_go_do_not_put_off_the_next_try() -> None:
+    cluster = running()
+    cluster.fail("x-learner-0")
+    cluster.refuse_pods = QUOTA
+    for _ in range(4):
+        cluster.reconcile()
+    tries = cluster.events.count(cluster.events[-1])
+    for second in range(300):
+        cluster.pass_time(1)
+        cluster._set("x-collector-0", {"phase": "Running" if second % 24 < 12 else "Pending"})
+        cluster.reconcile()
+
+    assert cluster.events.count(cluster.events[-1]) >= tries + 7
+
+
 def test_a_replacement_over_quota_makes_a_running_job_wait() -> None:
     cluster = running()
     cluster.fail("x-learner-0")

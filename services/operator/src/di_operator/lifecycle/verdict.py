@@ -10,6 +10,7 @@ from typing import Any
 from di_api.model import Phase
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.actions import Action
+from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.conditions import phase_reason
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.phases import check_transition
@@ -77,7 +78,9 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
             events=verdict.events,
             requeue_after=verdict.requeue_after,
         )
-    if not _is_urgent(snapshot, verdict) and (wait := _until_counts(snapshot, now)) > 0:
+    # The time of the last write is also that of the last refusal: counts must not move it.
+    wait = max(_until_counts(snapshot, now), until_retry(snapshot, now))
+    if wait > 0 and not _is_urgent(snapshot, verdict):
         return Decision(
             actions=verdict.actions,
             events=verdict.events,
