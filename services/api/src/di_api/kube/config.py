@@ -142,7 +142,9 @@ def load_config(
             verify=found.verify_ssl,
             tls_server_name=getattr(found, "tls_server_name", None),
         )
-    except (ConfigException, OSError) as error:
+    except Exception as error:
+        # On a broken file the official loader fails with whatever it stumbles over: YAML, type,
+        # lookup and base64 errors besides its own.
         raise ConfigError(f"{kubeconfig or 'default configuration'}: {error}") from error
 
 

@@ -1,0 +1,106 @@
+"""Answers of the API server become the exception their reader must react to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from di_api.kube import errors
+from di_api.kube.errors import ApiError, Forbidden, from_status
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (400, "BadRequest", errors.Invalid),
+        (401, "Unauthorized", errors.Unauthorized),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (405, "MethodNotAllowed", ApiError),
+        (408, "", errors.Unavailable),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (409, "Conflict", errors.Conflict),
+        (410, "Expired", errors.Gone),
+        (410, "Gone", errors.Gone),
+        (413, "RequestEntityTooLarge", errors.Invalid),
+        (415, "UnsupportedMediaType", errors.Invalid),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.Throttled),
+        (500, "InternalError", errors.Unavailable),
+        (502, "", errors.Unavailable),
+        (503, "ServiceUnavailable", errors.Unavailable),
+        (504, "Timeout", errors.Unavailable),
+        (0, "", errors.Unavailable),
+    ],
+)
+def test_each_status_has_its_type(code: int, reason: str, expected: type[ApiError]) -> None:
+    error = from_status(code, {"reason": reason}, {}, kind="Pod", namespace="ns", name="a")
+    assert type(error) is expected
+    assert (error.code, error.reason) == (code, reason)
+
+
+def test_a_version_from_the_servers_future_counts_as_gone() -> None:
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    body = {"reason": "Timeout", "details": {"causes": causes}}
+    assert isinstance(from_status(504, body, {}, kind="Pod"), errors.Gone)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ('pods "a" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0', True),
+        ('pods "a" is forbidden: User "x" cannot create resource "pods"', False),
+    ],
+)
+def test_quota_is_told_from_other_refusals(message: str, expected: bool) -> None:
+    error = from_status(403, {"message": message}, {}, kind="Pod")
+    assert isinstance(error, Forbidden)
+    assert error.is_quota is expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "details", "expected"),
+    [
+        ({"Retry-After": "3"}, {}, 3.0),
+        ({"Retry-After": "3"}, {"retryAfterSeconds": 9}, 3.0),
+        ({}, {"retryAfterSeconds": 9}, 9.0),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, {}, None),
+        ({"Retry-After": "-1"}, {}, None),
+        ({"Retry-After": "nan"}, {}, None),
+        ({"Retry-After": "inf"}, {}, None),
+        ({}, {"retryAfterSeconds": "soon"}, None),
+        ({}, None, None),
+    ],
+)
+def test_the_wait_asked_for(headers: dict[str, str], details: Any, expected: float | None) -> None:
+    assert from_status(429, {"details": details}, headers, kind="Pod").retry_after == expected
+
+
+def test_the_text_names_object_code_and_reason() -> None:
+    body = {"reason": "NotFound", "message": 'pods "a" not found'}
+    error = from_status(404, body, {}, kind="Pod", namespace="ns", name="a")
+    assert str(error) == 'Pod ns/a: 404 NotFound: pods "a" not found'
+    assert str(from_status(0, None, {}, kind="Pod")).startswith("Pod *: no answer")
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(from_status(500, "x" * 10_000, {}, kind="Pod").message) == 2048
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["reason", "message", "details", "causes", "retryAfterSeconds"]), inner
+        )
+    ),
+)
+
+
+@given(code=st.integers(0, 999), body=json_values)
+def test_any_body_makes_an_error(code: int, body: object) -> None:
+    assert from_status(code, body, {}, kind="Pod").code == code
