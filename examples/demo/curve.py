@@ -24,8 +24,8 @@ def draw_terminal(profilings: Mapping[str, Any]) -> str:
     plotext.horizontal_line(SOLVED)
     for when, _ in profilings.get("scaling", []):
         plotext.vertical_line(when)
-    plotext.title("mean return of 20 episodes over seconds; | the learner scaled its collectors")
-    text: str = plotext.build()
+    plotext.xlabel("seconds of training; vertical lines: the learner scaled its collectors")
+    text: str = plotext.uncolorize(plotext.build())
     return text
 
 

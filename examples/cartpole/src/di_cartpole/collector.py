@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
@@ -14,15 +15,18 @@ SMOOTHING = 0.95
 """Weight of the past in the running share of waiting time."""
 
 
-def run(peers: Peers) -> None:
-    """Collect until the learner says that training is over.
+def run(peers: Peers, leaving: threading.Event) -> None:
+    """Collect until the learner says that training is over, or until `leaving` is set.
+
+    A collector that is given back first brings the trials it has: the learner would otherwise
+    wait for them until their lease ends.
 
     Raises:
         Unreachable: the learner has been silent for a minute.
     """
     episodes = Episodes()
     idle = 0.0
-    while True:
+    while not leaving.is_set():
         asked = time.monotonic()
         work = call_patiently(f"{peers.learner_url}/work", {"rank": peers.rank, "idle": idle})
         if work.get("done"):

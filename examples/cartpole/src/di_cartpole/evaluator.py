@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
@@ -16,15 +17,15 @@ FIRST_SEED = 1_000_000_000
 POLL_SECONDS = 0.2
 
 
-def run(peers: Peers) -> None:
-    """Evaluate each new policy until the learner says that training is over.
+def run(peers: Peers, leaving: threading.Event) -> None:
+    """Evaluate each new policy until the learner says that training is over, or `leaving` is set.
 
     Raises:
         Unreachable: the learner has been silent for a minute.
     """
     episodes = Episodes()
     evaluated = -1
-    while True:
+    while not leaving.is_set():
         policy = call_patiently(f"{peers.learner_url}/policy", {"rank": peers.rank})
         if policy["done"]:
             return

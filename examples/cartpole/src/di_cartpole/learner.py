@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,10 @@ CURVE_POINTS = 200
 
 class NotSolved(Exception):
     """The environment was not solved within the generations allowed."""
+
+
+class Interrupted(Exception):
+    """The pod was asked to leave; the job starts another learner in its place."""
 
 
 @dataclass(slots=True)
@@ -79,29 +84,32 @@ class Record:
         }
 
 
-def run(peers: Peers, *, seed: int) -> None:
+def run(peers: Peers, leaving: threading.Event, *, seed: int) -> None:
     """Train until the evaluator's mean return over 20 episodes reaches the threshold.
 
     Raises:
         NotSolved: it did not within `MAX_GENERATIONS`.
+        Interrupted: `leaving` was set first.
     """
     book = Book(clock=time.monotonic)
     hub = serve(book, port=PORT)
     server = DIServer(peers=peers, run=f"{peers.job_id.replace('/', '.')}-{time.time_ns()}")
     try:
-        _train(book, server, seed=seed)
+        _train(book, server, leaving, seed=seed)
     finally:
         book.finish()
         _farewell(book)
         hub.shutdown()
 
 
-def _train(book: Book, server: DIServer, *, seed: int) -> None:
+def _train(book: Book, server: DIServer, leaving: threading.Event, *, seed: int) -> None:
     search = Search(settings=SearchSettings(), seed=seed)
     rng = np.random.default_rng(seed)
     record = Record(started=time.monotonic())
     reported = record.started
     for generation in range(MAX_GENERATIONS):
+        if leaving.is_set():
+            raise Interrupted("asked to leave before training was done")
         _improve(search, book, record, generation=generation, rng=rng)
         _note_evaluations(book, record)
         _scale(server, record, generation=generation)

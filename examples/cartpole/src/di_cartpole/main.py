@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from types import FrameType
+import threading
 
 from di_cartpole import collector, evaluator, learner
 from di_cartpole.client import Unreachable
@@ -16,7 +16,8 @@ from di_cartpole.peers import Peers
 def main() -> None:
     """Run this pod's part; exit code 0 when training succeeded or the pod was asked to leave."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    signal.signal(signal.SIGTERM, _leave)
+    leaving = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: leaving.set())
     try:
         peers = Peers.from_environment(os.environ)
     except KeyError as error:
@@ -25,20 +26,15 @@ def main() -> None:
     try:
         match peers.task_type:
             case "learner":
-                learner.run(peers, seed=int(os.environ.get("SEED", "1")))
+                learner.run(peers, leaving, seed=int(os.environ.get("SEED", "1")))
             case "collector":
-                collector.run(peers)
+                collector.run(peers, leaving)
             case "evaluator":
-                evaluator.run(peers)
+                evaluator.run(peers, leaving)
             case other:
                 sys.exit(f"DI_TASK_TYPE {other!r}: there is no such part in this example")
-    except (Unreachable, learner.NotSolved) as error:
+    except (Unreachable, learner.NotSolved, learner.Interrupted) as error:
         sys.exit(str(error))
-
-
-def _leave(signum: int, frame: FrameType | None) -> None:
-    """A collector that is given back leaves at once; the learner hands its trials to another."""
-    raise SystemExit(0)
 
 
 if __name__ == "__main__":
