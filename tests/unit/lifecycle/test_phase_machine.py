@@ -372,6 +372,13 @@ TABLE = (
         "JobPending",
     ),
     Row(
+        "a change of replicas while the job waits is no rescheduling",
+        lambda: ClusterModel(job(task("learner"), task("collector", dependsOn=["learner"]))),
+        then(lambda c: c.reconcile(), lambda c: c.scale("collector", 5)),
+        Phase.PENDING,
+        "JobPending",
+    ),
+    Row(
         "a job past its deadline is Failed",
         lambda: running(activeDeadlineSeconds=60),
         lambda c: c.pass_time(60),
