@@ -84,16 +84,23 @@ def test_a_key_that_is_none_is_refused(key: str) -> None:
         digest(key, "POST", {})
 
 
-def _entry(number: int) -> Entry:
-    return Entry(RetryKey(f"{number:022}", "r" * 22), Answer("t" * 63, 2**31 - 1))
+def _entry(number: int, task: str) -> Entry:
+    return Entry(RetryKey(f"{number:022}", "r" * 22), Answer(task, 2**31 - 1))
 
 
-def test_the_ledger_keeps_the_newest_entries_within_its_bounds() -> None:
-    ledger = Ledger()
-    for number in range(3 * MAX_ENTRIES):
-        ledger = Ledger.parse(ledger.adding(_entry(number)).dump())
-    text = ledger.dump()
-    assert len(text) <= MAX_BYTES
-    assert MAX_ENTRIES - 32 < len(json.loads(text)) <= MAX_ENTRIES
-    assert ledger.find(_entry(3 * MAX_ENTRIES - 1).retry_key) == _entry(3 * MAX_ENTRIES - 1)
-    assert ledger.find(_entry(0).retry_key) is None
+@pytest.mark.parametrize(
+    ("task", "kept"),
+    [
+        pytest.param("collector", range(MAX_ENTRIES, MAX_ENTRIES + 1), id="by number"),
+        pytest.param("t" * 63, range(MAX_ENTRIES // 2, MAX_ENTRIES), id="by size"),
+    ],
+)
+def test_the_newest_entries_are_kept_within_bounds(task: str, kept: range) -> None:
+    ledger, count = Ledger(), 3 * MAX_ENTRIES
+    for number in range(count):
+        ledger = Ledger.parse(ledger.adding(_entry(number, task)).dump())
+    assert len(ledger.dump()) <= MAX_BYTES
+    assert len(json.loads(ledger.dump())) in kept
+    newest = _entry(count - 1, task)
+    assert ledger.find(newest.retry_key) == newest
+    assert ledger.find(_entry(0, task).retry_key) is None
