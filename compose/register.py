@@ -1,0 +1,127 @@
+"""Tell the API server of $KUBECONFIG about the webhook that docker-compose runs on this machine.
+
+Without an argument: install the DIJob CRD, and have the webhook asked by URL. With "remove": take
+the webhook configurations away again, after which creating jobs needs no webhook. The CRD stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from di_api import names
+from di_api.kube.client import KubeClient
+from di_api.kube.config import ConfigError, load_config
+from di_api.kube.errors import ApiError, NotFound
+from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from di_api.kube.wire import APPLY_PATCH
+
+NAME = "di-orchestrator-compose"
+AUTHORITY = Path("/certs/ca.crt")
+CRD = Path("/crds/dijobs-crd.yaml")
+PORT = 8443
+
+
+def configuration(
+    resource: Resource, *, verb: str, path: str, failure_policy: str, host: str
+) -> dict[str, Any]:
+    """A webhook configuration that asks `host`; the rest is as in the chart."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": NAME},
+        "webhooks": [
+            {
+                "name": f"{verb}.{names.PLURAL}.{names.GROUP}",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": failure_policy,
+                "timeoutSeconds": 5,
+                "matchPolicy": "Equivalent",
+                "rules": [
+                    {
+                        "apiGroups": [names.GROUP],
+                        "apiVersions": [names.VERSION],
+                        "resources": [names.PLURAL],
+                        "operations": ["CREATE", "UPDATE"],
+                        "scope": "Namespaced",
+                    }
+                ],
+                "clientConfig": {
+                    "url": f"https://{host}:{PORT}{path}",
+                    "caBundle": base64.b64encode(AUTHORITY.read_bytes()).decode(),
+                },
+            }
+        ],
+    }
+
+
+async def register(client: KubeClient, host: str) -> None:
+    """Install or update the CRD and both configurations."""
+    crd = yaml.safe_load(CRD.read_text())
+    for resource, body in (
+        (CRDS, crd),
+        (
+            MUTATING_WEBHOOKS,
+            configuration(
+                MUTATING_WEBHOOKS,
+                verb="default",
+                path="/mutate",
+                failure_policy="Ignore",
+                host=host,
+            ),
+        ),
+        (
+            VALIDATING_WEBHOOKS,
+            configuration(
+                VALIDATING_WEBHOOKS,
+                verb="validate",
+                path="/validate",
+                failure_policy="Fail",
+                host=host,
+            ),
+        ),
+    ):
+        name = body["metadata"]["name"]
+        await client.patch(
+            resource, name, body, content_type=APPLY_PATCH, field_manager=NAME, force=True
+        )
+        print(f"{resource.kind} {name} applied")
+
+
+async def remove(client: KubeClient) -> None:
+    """Take both configurations away, if they are there."""
+    for resource in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
+        try:
+            await client.delete(resource, NAME)
+        except NotFound:
+            continue
+        print(f"{resource.kind} {NAME} removed")
+
+
+async def run(arguments: list[str]) -> None:
+    async with KubeClient(config=load_config(os.environ["KUBECONFIG"])) as client:
+        if arguments == ["remove"]:
+            await remove(client)
+        elif not arguments:
+            await register(client, os.environ["DI_HOST_ADDRESS"])
+        else:
+            sys.exit("usage: register.py [remove]")
+
+
+def main() -> None:
+    """Exits with 1 and a message when the API server cannot be reached or refuses."""
+    try:
+        asyncio.run(run(sys.argv[1:]))
+    except (ApiError, ConfigError, OSError) as error:
+        sys.exit(f"register: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""A real cluster with the chart installed, for the whole session; a namespace for each test.
+
+`CLUSTER=current` takes the current kubeconfig's cluster instead of making one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from di_cluster.cluster import Cluster
+from di_cluster.current import CurrentCluster
+from di_cluster.errors import ClusterError
+from di_cluster.images import Image
+from di_cluster.release import Release
+from di_cluster.reporter import Reporter
+from di_cluster.settings import Settings
+from tests.e2e.kubectl import Kubectl
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "out" / "e2e"
+NAMESPACE = "di-system"
+# These end the release that all other tests use.
+LAST = "test_uninstall.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name == LAST)
+
+
+@pytest.fixture(scope="session")
+def reporter() -> Reporter:
+    return Reporter(sys.stderr)
+
+
+@pytest.fixture(scope="session")
+def cluster(reporter: Reporter) -> Iterator[Cluster | CurrentCluster]:
+    """A cluster whose node runs containers."""
+    settings = Settings.from_environment(os.environ)
+    if settings.cluster == "current":
+        current = CurrentCluster(settings=settings, reporter=reporter)
+        current.up()
+        yield current
+        return
+    # A name of our own: test sessions run side by side.
+    made = Cluster(f"e2e-{secrets.token_hex(3)}", profile="node", reporter=reporter)
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down(purge=True)
+
+
+@pytest.fixture(scope="session")
+def kubectl(cluster: Cluster | CurrentCluster) -> Kubectl:
+    """kubectl with the administrator's rights."""
+    return Kubectl(program=cluster.binary("kubectl"), kubeconfig=cluster.kubeconfig)
+
+
+@pytest.fixture(scope="session")
+def unreleased(cluster: Cluster | CurrentCluster, reporter: Reporter) -> Release:
+    """The release before its installation, to build images with."""
+    return Release(cluster, root=ROOT, reporter=reporter, namespace=NAMESPACE)
+
+
+@pytest.fixture(scope="session")
+def images(unreleased: Release) -> dict[str, Image]:
+    """The images of the services, made from this source tree."""
+    return unreleased.build_images()
+
+
+@pytest.fixture(scope="session")
+def release(
+    request: pytest.FixtureRequest,
+    unreleased: Release,
+    images: dict[str, Image],
+    kubectl: Kubectl,
+) -> Iterator[Release]:
+    """The installed chart, every pod ready, in a namespace of the strictest Pod Security level."""
+    kubectl("create", "namespace", NAMESPACE)
+    kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
+    try:
+        unreleased.install(images)
+        yield unreleased
+    finally:
+        if request.session.testsfailed or sys.exc_info()[0] is not None:
+            _collect_logs(kubectl)
+
+
+@pytest.fixture
+def namespace(release: Release, kubectl: Kubectl) -> Iterator[str]:
+    """A fresh namespace for jobs, deleted with all that is in it."""
+    name = f"e2e-{secrets.token_hex(4)}"
+    kubectl("create", "namespace", name)
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def python_image(images: dict[str, Image], release: Release) -> str:
+    """An image with Python that every node has."""
+    return images["server"].reference
+
+
+def _collect_logs(kubectl: Kubectl) -> None:
+    """Write what the services said to files and say where they are."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for name, arguments in {
+        "events": ("get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"),
+        "dijobs": ("get", "dijobs", "--all-namespaces", "--output=yaml"),
+        "pods": ("describe", "pods", "--all-namespaces"),
+        **{
+            service: (
+                *("logs", "--namespace", NAMESPACE, "--prefix", "--tail=-1"),
+                f"--selector=app.kubernetes.io/component={service}",
+            )
+            for service in ("webhook", "operator", "server")
+        },
+    }.items():
+        try:
+            (LOGS / f"{name}.log").write_text(kubectl(*arguments))
+        except ClusterError as error:
+            (LOGS / f"{name}.log").write_text(str(error))
+    print(f"the services' logs and the cluster's events are in {LOGS}", file=sys.stderr)

@@ -1,0 +1,53 @@
+"""kubectl as a person uses it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from di_cluster.commands import run
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubectl:
+    """Runs kubectl against one cluster; every call ends within its time limit."""
+
+    program: Path
+    kubeconfig: Path
+
+    def __call__(self, *arguments: str, stdin: str | None = None, seconds: float = 60) -> str:
+        """What kubectl printed.
+
+        Raises:
+            CommandFailed: its exit code is not zero; `output` has what it said.
+        """
+        return run(
+            [self.program, "--kubeconfig", self.kubeconfig, *arguments],
+            stdin=stdin,
+            seconds=seconds,
+        )
+
+    def apply(self, body: Mapping[str, Any]) -> str:
+        """`kubectl apply` of one object."""
+        return self("apply", "--filename", "-", stdin=json.dumps(body))
+
+    def get(self, *arguments: str, namespace: str) -> Object:
+        """`kubectl get` as an object; a list when no name is given."""
+        found: Object = json.loads(
+            self("--namespace", namespace, "get", *arguments, "--output", "json")
+        )
+        return found
+
+    def items(self, *arguments: str, namespace: str) -> list[Object]:
+        """The objects of a list."""
+        found: list[Object] = self.get(*arguments, namespace=namespace)["items"]
+        return found
+
+    def phase(self, job: str, *, namespace: str) -> str:
+        """The phase of a DIJob; empty before the operator has seen it."""
+        return str(self.get("dijob", job, namespace=namespace).get("status", {}).get("phase", ""))

@@ -1,0 +1,157 @@
+"""The chart on a real node: it works, refuses what is wrong, and upgrades without a trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from di_api.names import LABEL_JOB
+from di_cluster.errors import CommandFailed
+from di_cluster.images import Image
+from di_cluster.release import Release
+from tests.e2e.jobs import job, sleep, task
+from tests.e2e.kubectl import Kubectl, Object
+from tests.waiting import wait_until
+
+CONFIGURATIONS = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+DEPLOYMENTS = ("di-webhook", "di-operator", "di-server")
+
+
+def bundles(kubectl: Kubectl, release: Release) -> list[str]:
+    """The authority published in each webhook configuration."""
+    return [
+        kubectl("get", kind, release.name, "--output=jsonpath={.webhooks[*].clientConfig.caBundle}")
+        for kind in CONFIGURATIONS
+    ]
+
+
+def restarts(pod: Object) -> int:
+    return sum(c["restartCount"] for c in pod["status"]["containerStatuses"])
+
+
+def test_every_replica_is_ready(release: Release, kubectl: Kubectl) -> None:
+    for name in DEPLOYMENTS:
+        status = kubectl.get("deployment", name, namespace=release.namespace)["status"]
+        assert status["readyReplicas"] == 2
+    # Waiting for each other at the start must not look like crashing.
+    for pod in kubectl.items("pods", namespace=release.namespace):
+        assert restarts(pod) == 0, pod["metadata"]["name"]
+
+
+def test_helm_test_runs_a_job_to_its_end(release: Release, kubectl: Kubectl) -> None:
+    said = release.helm("test", release.name, "--timeout", "180s", "--logs")
+    assert "Phase:          Succeeded" in said
+    assert "Running\nSucceeded\n" in said
+    assert not kubectl.items("dijobs", namespace=release.namespace)
+
+
+def test_an_image_is_small(release: Release, kubectl: Kubectl) -> None:
+    # python:3.12-slim has some 125 MB; with it no image has more than 200.
+    count = (
+        "import os; print(sum(os.lstat(os.path.join(folder, file)).st_size"
+        " for folder, _, files in os.walk('/opt') for file in files))"
+    )
+    for name in DEPLOYMENTS:
+        said = kubectl(
+            *("--namespace", release.namespace, "exec", f"deployment/{name}", "--"),
+            *("python3", "-c", count),
+        )
+        assert 1_000_000 < int(said.split()[-1]) < 75_000_000, name
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"replicas": 0}, "spec.tasks[0].replicas"),
+        ({"type": "teacher"}, "spec.tasks[0].type"),
+        ({"minReplicas": 3, "maxReplicas": 2}, "between minReplicas and maxReplicas"),
+        ({"dependsOn": ["nobody"]}, "spec.tasks[0].dependsOn[0]"),
+    ],
+    ids=["no replicas", "an unknown type", "min above max", "an unknown dependency"],
+)
+def test_a_bad_job_is_refused_with_the_path_of_its_mistake(
+    kubectl: Kubectl, namespace: str, python_image: str, fields: dict[str, Any], message: str
+) -> None:
+    bad = {**task("learner", image=python_image, program=sleep(1)), **fields}
+    with pytest.raises(CommandFailed) as refused:
+        kubectl.apply(job("bad", namespace=namespace, tasks=[bad]))
+    assert message in refused.value.output
+    assert not kubectl.items("dijobs", namespace=namespace)
+
+
+def test_defaults_are_written_at_admission(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    plain = task("learner", image=python_image, program=sleep(1))
+    del plain["replicas"]
+    kubectl.apply(job("plain", namespace=namespace, tasks=[plain], suspend=True))
+    spec = kubectl.get("dijob", "plain", namespace=namespace)["spec"]
+    assert spec["backoffLimit"] == 3
+    assert spec["cleanPodPolicy"] == "Running"
+    assert (spec["tasks"][0]["name"], spec["tasks"][0]["replicas"]) == ("learner", 1)
+
+
+def test_an_upgrade_and_a_rollback_leave_jobs_and_the_authority_alone(
+    release: Release, kubectl: Kubectl, namespace: str, python_image: str, images: dict[str, Image]
+) -> None:
+    kubectl.apply(
+        job(
+            "steady",
+            namespace=namespace,
+            tasks=[task("learner", image=python_image, program=sleep(3600), replicas=2)],
+        )
+    )
+    wait_until(lambda: kubectl.phase("steady", namespace=namespace) == "Running", 60, every=0.5)
+
+    def pods() -> dict[str, tuple[str, int]]:
+        return {
+            p["metadata"]["name"]: (p["metadata"]["uid"], restarts(p))
+            for p in kubectl.items("pods", f"--selector={LABEL_JOB}=steady", namespace=namespace)
+        }
+
+    before, authority = pods(), bundles(kubectl, release)
+    assert len(before) == 2
+    assert all(authority)
+
+    release.install(images, arguments=["--set", "operator.logLevel=debug,server.replicas=3"])
+    assert (
+        kubectl.get("deployment", "di-server", namespace=release.namespace)["status"][
+            "readyReplicas"
+        ]
+        == 3
+    )
+    release.helm("rollback", release.name, "--wait", "--timeout", "150s")
+    assert (
+        kubectl.get("deployment", "di-server", namespace=release.namespace)["spec"]["replicas"] == 2
+    )
+
+    assert pods() == before
+    assert bundles(kubectl, release) == authority
+    assert kubectl.phase("steady", namespace=namespace) == "Running"
+
+
+def test_a_service_runs_with_nothing_writable_and_as_nobody(
+    release: Release, kubectl: Kubectl
+) -> None:
+    for name in DEPLOYMENTS:
+        said = kubectl(
+            *("--namespace", release.namespace, "exec", f"deployment/{name}", "--"),
+            *("python3", "-c", "import os; print(os.getuid(), os.access('/', os.W_OK))"),
+        )
+        assert said.split()[-2:] == ["65532", "False"], name
+
+
+def test_what_the_operator_may_not_do(release: Release, kubectl: Kubectl) -> None:
+    account = f"--as=system:serviceaccount:{release.namespace}:di-operator"
+    allowed = kubectl("auth", "can-i", account, "--list", "--namespace=default")
+    assert "dijobs" in allowed
+    for verb, what in (
+        ("get", "secrets"),
+        ("list", "nodes"),
+        ("update", "dijobs.diengine.opendilab.org"),
+        ("create", "deployments.apps"),
+        ("patch", "validatingwebhookconfigurations/other"),
+    ):
+        with pytest.raises(CommandFailed, match="no"):
+            kubectl("auth", "can-i", account, verb, what, "--namespace=default")

@@ -1,0 +1,76 @@
+"""Uninstalling ends the services and nothing else; installing again takes over what is there.
+
+Runs after all other tests, whose release it ends.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from di_api.names import LABEL_JOB
+from di_cluster.images import Image
+from di_cluster.release import Release
+from tests.e2e.jobs import job, sleep, task
+from tests.e2e.kubectl import Kubectl
+from tests.waiting import wait_until
+
+CRD = "customresourcedefinition/dijobs.diengine.opendilab.org"
+
+
+@pytest.fixture
+def running_job(kubectl: Kubectl, namespace: str, python_image: str) -> str:
+    """A job that trains on and on."""
+    name = "steady"
+    kubectl.apply(
+        job(
+            name,
+            namespace=namespace,
+            tasks=[
+                task("learner", image=python_image, program=sleep(3600)),
+                task("collector", image=python_image, program=sleep(3600), replicas=2),
+            ],
+        )
+    )
+    wait_until(lambda: kubectl.phase(name, namespace=namespace) == "Running", 60, every=0.5)
+    return name
+
+
+def test_the_crd_and_running_jobs_outlive_the_release_which_adopts_them_again(
+    release: Release,
+    images: dict[str, Image],
+    kubectl: Kubectl,
+    namespace: str,
+    running_job: str,
+) -> None:
+    def pods() -> dict[str, tuple[str, str]]:
+        """{name: (uid, phase)} of the job's pods."""
+        found = kubectl.items("pods", f"--selector={LABEL_JOB}={running_job}", namespace=namespace)
+        return {p["metadata"]["name"]: (p["metadata"]["uid"], p["status"]["phase"]) for p in found}
+
+    before = pods()
+    assert len(before) == 3
+
+    release.helm("uninstall", release.name, "--wait", "--timeout", "150s")
+    assert not kubectl.items("deployments", namespace=release.namespace)
+    assert release.name not in kubectl(
+        "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=name"
+    )
+    kubectl("get", CRD)
+    assert pods() == before
+    # Nobody checks now, but nothing stands in the way either.
+    kubectl.apply(
+        job(
+            "meanwhile",
+            namespace=namespace,
+            tasks=[task("learner", image=images["server"].reference, program=sleep(1))],
+        )
+    )
+
+    release.install(images)
+    wait_until(
+        lambda: kubectl.phase("meanwhile", namespace=namespace) == "Succeeded", 60, every=0.5
+    )
+    assert kubectl.phase(running_job, namespace=namespace) == "Running"
+    assert pods() == before
+    status = kubectl.get("dijob", running_job, namespace=namespace)["status"]
+    assert (status.get("restarts", 0), status.get("reschedules", 0)) == (0, 0)
