@@ -35,8 +35,6 @@ class _JobId(BaseConverter):
 def create_app(*, handlers: JobHandlers, probes: Probes, metrics: Metrics, clock: Clock) -> Flask:
     """Put the application together."""
     app = Flask("di_server", static_folder=None)
-    # A redirect to a tidier path would lose the body of clients that follow it with GET.
-    app.url_map.merge_slashes = False
     app.url_map.converters["job_id"] = _JobId
 
     for operation in OPERATIONS:
