@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OURS := services/api services/webhook services/operator services/server certs cluster
 LOCAL := di-api di-webhook di-operator di-server di-certs di-cluster
-COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
 EXAMPLE ?= cartpole
 PYTEST := $(BIN)/python -m pytest
@@ -59,8 +59,8 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m di_api.crd --check
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
+	@./verify-generated
 
 # ---------------------------------------------------------------- building
 .PHONY: images
@@ -68,7 +68,7 @@ images: setup ## the three service images, with docker, podman or buildah
 	@$(BIN)/python -m di_cluster.release
 
 .PHONY: lock
-lock: setup ## pin all dependencies anew
+lock: ## pin all dependencies anew
 	@$(COMPILE) pyproject.toml --group dev -o requirements.lock
 	@$(COMPILE) services/build.in -o services/build.lock
 	@for s in webhook operator server; do \
