@@ -8,8 +8,8 @@ subscribers were told, must equal the truth.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import Any, cast
 
@@ -24,7 +24,8 @@ from di_api.kube.wire import Object
 
 Event = tuple[str, Object]
 NAMES = ["a", "b", "c"]
-STEPS = ["write", "delete", "lose", "lose delete", "cut", "forget", "replay", "poll", "absorb"]
+LOSSLESS = ["write", "delete", "cut", "forget", "replay", "poll", "absorb"]
+LOSSY = [*LOSSLESS, "lose", "lose delete"]
 
 
 class ScriptedServer:
@@ -35,6 +36,9 @@ class ScriptedServer:
         self.objects: dict[str, Object] = {}
         self.told: list[Event] = []
         self.oldest = 0
+        self.last: Object | None = None
+        self.lists_read = 0
+        self.list_is_held: asyncio.Event | None = None
         self.stream: asyncio.Queue[Event | Exception] = asyncio.Queue()
 
     def write(self, name: str, *, tell: bool) -> Object:
@@ -42,8 +46,9 @@ class ScriptedServer:
         old = self.objects.get(name)
         uid = old["metadata"]["uid"] if old else f"uid-{self.version}"
         self.objects[name] = self._stamp(name, uid)
-        self._record(tell, "MODIFIED" if old else "ADDED", self.objects[name])
-        return self.objects[name]
+        self.last = self.objects[name]
+        self._record(tell, "MODIFIED" if old else "ADDED", self.last)
+        return self.last
 
     def delete(self, name: str, *, tell: bool) -> None:
         old = self.objects.pop(name, None)
@@ -69,7 +74,10 @@ class ScriptedServer:
     async def list(self, *_: Any, **__: Any) -> tuple[list[Object], str]:
         await asyncio.sleep(0)
         answer = list(self.objects.values()), str(self.version)
+        self.lists_read += 1
         await asyncio.sleep(0)
+        if self.list_is_held is not None:
+            await self.list_is_held.wait()
         return answer
 
     async def watch(
@@ -126,7 +134,39 @@ def by_name(cache: WatchCache) -> dict[str, Object]:
     return {obj["metadata"]["name"]: obj for obj in cache.items()}
 
 
-async def play(steps: list[tuple[str, str, int]]) -> None:
+def perform(
+    step: str,
+    name: str,
+    server: ScriptedServer,
+    cache: WatchCache,
+    polls: list[asyncio.Task[None]],
+) -> None:
+    match step:
+        case "write":
+            server.write(name, tell=True)
+        case "lose":
+            server.write(name, tell=False)
+        case "delete" | "lose delete":
+            server.delete(name, tell=step == "delete")
+        case "cut":
+            server.stream.put_nowait(Unavailable(kind="ConfigMap", reason="WatchCut"))
+        case "forget":
+            server.oldest = server.version
+            server.stream.put_nowait(Unavailable(kind="ConfigMap", reason="WatchCut"))
+        case "replay":
+            for event in server.told:
+                server.stream.put_nowait(event)
+        case "poll":
+            polls.append(asyncio.create_task(cache.relist()))
+        case "absorb":
+            # The answer to a write of our own, maybe late: the object may be long gone.
+            if server.last is not None:
+                cache.absorb(server.last)
+        case _:
+            raise AssertionError(f"unknown step {step}")
+
+
+async def play(steps: list[tuple[str, str, int]], *, lossy: bool) -> None:
     server, replica = ScriptedServer(), Replica()
     limits = WatchLimits(backoff_minimum=0, backoff_maximum=0)
     cache = WatchCache(
@@ -137,34 +177,15 @@ async def play(steps: list[tuple[str, str, int]]) -> None:
     polls: list[asyncio.Task[None]] = []
     try:
         for step, name, pauses in steps:
-            match step:
-                case "write":
-                    server.write(name, tell=True)
-                case "lose":
-                    server.write(name, tell=False)
-                case "delete" | "lose delete":
-                    server.delete(name, tell=step == "delete")
-                case "cut":
-                    server.stream.put_nowait(Unavailable(kind="ConfigMap", reason="WatchCut"))
-                case "forget":
-                    server.oldest = server.version
-                    server.stream.put_nowait(Unavailable(kind="ConfigMap", reason="WatchCut"))
-                case "replay":
-                    for event in server.told:
-                        server.stream.put_nowait(event)
-                case "poll":
-                    polls.append(asyncio.create_task(cache.relist()))
-                case "absorb":
-                    cache.absorb(server.write(name, tell=True))
-                case _:
-                    raise AssertionError(f"unknown step {step}")
+            perform(step, name, server, cache, polls)
             for _ in range(pauses):
                 await asyncio.sleep(0)
         await asyncio.gather(*polls)
         server.write("marker", tell=True)
         await settle(lambda: cache.resource_version == str(server.version))
-        # Only a poll can find what no watch will ever tell.
-        await cache.relist()
+        if lossy:
+            # Only a poll can find what no watch will ever tell.
+            await cache.relist()
         assert by_name(cache) == server.objects
         assert replica.objects == server.objects
         assert not run.done()
@@ -174,36 +195,86 @@ async def play(steps: list[tuple[str, str, int]]) -> None:
             await run
 
 
+def scripts(steps: list[str]) -> st.SearchStrategy[list[tuple[str, str, int]]]:
+    """Steps, each on a name and followed by so many turns of the event loop."""
+    step = st.tuples(st.sampled_from(steps), st.sampled_from(NAMES), st.integers(0, 12))
+    return st.lists(step, max_size=30)
+
+
 @settings(max_examples=300, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(STEPS), st.sampled_from(NAMES), st.integers(0, 12)), max_size=30
+@given(scripts(LOSSLESS))
+def test_the_watch_alone_leads_to_the_truth(steps: list[tuple[str, str, int]]) -> None:
+    asyncio.run(play(steps, lossy=False))
+
+
+@settings(max_examples=300, deadline=None)
+@given(scripts(LOSSY))
+def test_a_poll_finds_what_the_watch_never_told(steps: list[tuple[str, str, int]]) -> None:
+    asyncio.run(play(steps, lossy=True))
+
+
+@asynccontextmanager
+async def following(server: ScriptedServer) -> AsyncIterator[WatchCache]:
+    limits = WatchLimits(backoff_minimum=0, backoff_maximum=0)
+    cache = WatchCache(
+        cast(KubeClient, server), CONFIGMAPS, clock=lambda: 0.0, rng=Random(0), limits=limits
     )
-)
-def test_the_cache_and_its_subscribers_end_up_with_the_truth(
-    steps: list[tuple[str, str, int]],
-) -> None:
-    asyncio.run(play(steps))
+    run = asyncio.create_task(cache.run())
+    try:
+        await settle(cache.synced.is_set)
+        yield cache
+        assert not run.done()
+    finally:
+        run.cancel()
+        with suppress(asyncio.CancelledError):
+            await run
 
 
 def test_the_same_name_with_another_uid_is_an_end_and_a_beginning() -> None:
     async def main() -> None:
-        server = ScriptedServer()
-        told: list[tuple[str, str]] = []
+        server, told = ScriptedServer(), list[tuple[str, str]]()
         old = server.write("a", tell=True)["metadata"]["uid"]
-        limits = WatchLimits(backoff_minimum=0, backoff_maximum=0)
-        cache = WatchCache(
-            cast(KubeClient, server), CONFIGMAPS, clock=lambda: 0.0, rng=Random(0), limits=limits
-        )
-        run = asyncio.create_task(cache.run())
-        await settle(cache.synced.is_set)
-        cache.subscribe(lambda kind, obj: told.append((kind, obj["metadata"]["uid"])))
-        server.delete("a", tell=False)
-        new = server.write("a", tell=True)["metadata"]["uid"]
-        await settle(lambda: len(told) == 2)
-        assert told == [("DELETED", old), ("ADDED", new)]
-        run.cancel()
-        with suppress(asyncio.CancelledError):
-            await run
+        async with following(server) as cache:
+            cache.subscribe(lambda kind, obj: told.append((kind, obj["metadata"]["uid"])))
+            server.delete("a", tell=False)
+            new = server.write("a", tell=True)["metadata"]["uid"]
+            await settle(lambda: len(told) == 2)
+            assert told == [("DELETED", old), ("ADDED", new)]
+
+    asyncio.run(main())
+
+
+def test_an_object_absorbed_early_outlives_the_news_of_its_predecessors_end() -> None:
+    async def main() -> None:
+        server, told = ScriptedServer(), list[tuple[str, str]]()
+        old = server.write("a", tell=True)["metadata"]["uid"]
+        async with following(server) as cache:
+            cache.subscribe(lambda kind, obj: told.append((kind, obj["metadata"]["uid"])))
+            server.delete("a", tell=True)
+            created = server.write("a", tell=True)
+            cache.absorb(created)
+            assert cache.get("ns", "a") == created
+            await settle(lambda: cache.resource_version == str(server.version))
+            assert told == [("DELETED", old), ("ADDED", created["metadata"]["uid"])]
+
+    asyncio.run(main())
+
+
+def test_a_poll_overtaken_by_a_new_list_says_nothing() -> None:
+    async def main() -> None:
+        server, told = ScriptedServer(), list[tuple[str, str]]()
+        server.write("a", tell=True)
+        async with following(server) as cache:
+            cache.subscribe(lambda kind, obj: told.append((kind, obj["metadata"]["name"])))
+            server.list_is_held = asyncio.Event()
+            poll = asyncio.create_task(cache.relist())
+            await settle(lambda: server.lists_read == 1)
+            server.delete("a", tell=False)
+            server.oldest = server.version
+            server.stream.put_nowait(Gone(kind="ConfigMap", code=410))
+            await settle(lambda: cache.stats.lists == 2)
+            server.list_is_held.set()
+            await poll
+            assert told == [("DELETED", "a")], "the poll has read the past"
 
     asyncio.run(main())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from di_api.kube.store import Store, as_number, owner_uids
@@ -25,6 +25,7 @@ owners = st.lists(st.sampled_from(["u", "v", "w"]), unique=True)
 changes = st.lists(st.tuples(names, st.none() | owners))
 
 
+@settings(deadline=None)
 @given(changes)
 def test_an_index_equals_a_search_over_all_objects(
     changes: list[tuple[str, list[str] | None]],
