@@ -17,14 +17,14 @@ from di_cluster.node_config import (
     proxy_config,
 )
 
-PATHS = NodePaths(folder=Path("/work/nodes/node-1"))
+PATHS = NodePaths(folder=Path("/srv/nodes/node-1"))
 NETWORK = Network(4)
 
 
 def test_containerd_keeps_everything_below_the_nodes_folder() -> None:
     config = tomllib.loads(containerd_config(PATHS, cni_binaries=Path("/usr/lib/cni")))
-    assert config["root"] == "/work/nodes/node-1/images"
-    assert config["state"].startswith("/work/nodes/node-1/")
+    assert config["root"] == "/srv/nodes/node-1/images"
+    assert config["state"].startswith("/srv/nodes/node-1/")
     assert config["grpc"]["address"] == str(PATHS.socket)
 
 
