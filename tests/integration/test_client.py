@@ -191,11 +191,10 @@ def test_a_wrong_token(kube_config: KubeConfig, namespace: str, flavour: str) ->
 def test_a_service_account_token_and_its_limits(
     kube_config: KubeConfig, namespace: str, flavour: str
 ) -> None:
-    token_request = Resource(
-        group="", version="v1", plural="serviceaccounts/default/token", kind="TokenRequest"
-    )
     admin = caller(flavour, kube_config)
-    token = admin("create", token_request, {"spec": {}}, namespace)["status"]["token"]
+    request = {"metadata": {"name": "default"}, "spec": {}}
+    made = admin("create", SERVICE_ACCOUNTS, request, namespace, subresource="token")
+    token = made["status"]["token"]
     account = replace(
         kube_config,
         client_cert_pem=None,

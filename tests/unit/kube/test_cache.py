@@ -23,7 +23,7 @@ from di_api.kube.resources import CONFIGMAPS
 from di_api.kube.wire import Object
 
 Event = tuple[str, Object]
-NAMES = ["a", "b", "c"]
+NAMES = ["a", "b"]
 LOSSLESS = ["write", "delete", "cut", "forget", "replay", "poll", "absorb"]
 LOSSY = [*LOSSLESS, "lose", "lose delete"]
 
@@ -198,7 +198,7 @@ async def play(steps: list[tuple[str, str, int]], *, lossy: bool) -> None:
 def scripts(steps: list[str]) -> st.SearchStrategy[list[tuple[str, str, int]]]:
     """Steps, each on a name and followed by so many turns of the event loop."""
     step = st.tuples(st.sampled_from(steps), st.sampled_from(NAMES), st.integers(0, 12))
-    return st.lists(step, max_size=30)
+    return st.lists(step, min_size=4, max_size=30)
 
 
 @settings(max_examples=300, deadline=None)
@@ -256,6 +256,19 @@ def test_an_object_absorbed_early_outlives_the_news_of_its_predecessors_end() ->
             assert cache.get("ns", "a") == created
             await settle(lambda: cache.resource_version == str(server.version))
             assert told == [("DELETED", old), ("ADDED", created["metadata"]["uid"])]
+
+    asyncio.run(main())
+
+
+def test_an_object_absorbed_too_late_stays_gone() -> None:
+    async def main() -> None:
+        server = ScriptedServer()
+        async with following(server) as cache:
+            created = server.write("a", tell=True)
+            server.delete("a", tell=True)
+            await settle(lambda: cache.resource_version == str(server.version))
+            cache.absorb(created)
+            assert cache.get("ns", "a") is None
 
     asyncio.run(main())
 

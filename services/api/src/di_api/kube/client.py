@@ -115,12 +115,17 @@ class KubeClient:
         body: Object,
         namespace: str | None = None,
         *,
+        subresource: str | None = None,
         timeout: float | None = None,
     ) -> Object:
-        """Create an object in `namespace`, else in the one its metadata names."""
+        """Create an object in `namespace`, else in the one its metadata names.
+
+        With `subresource` ("binding", "eviction", "token") that is created on the object whose
+        name the body's metadata gives.
+        """
         namespace = wire.body_namespace(body, namespace)
         target = Target(resource, namespace, body.get("metadata", {}).get("name"))
-        path = resource.path(namespace)
+        path = wire.create_path(target, subresource)
         return await self._call("POST", path, target, body=body, timeout=timeout)
 
     async def patch(

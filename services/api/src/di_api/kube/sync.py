@@ -110,12 +110,18 @@ class SyncKubeClient:
         body: Object,
         namespace: str | None = None,
         *,
+        subresource: str | None = None,
         timeout: float | None = None,
     ) -> Object:
-        """Create an object in `namespace`, else in the one its metadata names."""
+        """Create an object in `namespace`, else in the one its metadata names.
+
+        With `subresource` ("binding", "eviction", "token") that is created on the object whose
+        name the body's metadata gives.
+        """
         namespace = wire.body_namespace(body, namespace)
         target = Target(resource, namespace, body.get("metadata", {}).get("name"))
-        return self._call("POST", resource.path(namespace), target, body=body, timeout=timeout)
+        path = wire.create_path(target, subresource)
+        return self._call("POST", path, target, body=body, timeout=timeout)
 
     def patch(
         self,

@@ -155,6 +155,13 @@ def body_namespace(body: Object, namespace: str | None) -> str | None:
     return found
 
 
+def create_path(target: Target, subresource: str | None) -> str:
+    """The collection to create in, or the subresource of the target itself."""
+    if subresource is None:
+        return target.resource.path(target.namespace)
+    return target.resource.path(target.namespace, target.name, subresource)
+
+
 def delete_options(
     *,
     uid: str | None,
