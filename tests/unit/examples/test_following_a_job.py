@@ -1,0 +1,103 @@
+"""What the demonstration shows of a job: a line for each thing that changed, and none twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from examples.demo.follow import View
+
+
+def job(
+    phase: str = "",
+    *,
+    collectors: int = 2,
+    ready: int = 0,
+    returns: tuple[float, ...] = (),
+    message: str = "",
+) -> dict[str, Any]:
+    """A job of a learner and collectors, as the API server would show it."""
+    status: dict[str, Any] = {}
+    if phase:
+        status = {
+            "phase": phase,
+            "replicas": 1 + collectors,
+            "readyReplicas": ready,
+            "conditions": [
+                {"type": phase, "lastTransitionTime": "2026-01-01T00:00:00Z", "message": message}
+            ],
+        }
+    if returns:
+        curve = [[float(at), 100 * at, value] for at, value in enumerate(returns)]
+        status["profilings"] = {"curve": curve}
+    tasks = [{"type": "learner"}, {"type": "collector", "replicas": collectors}]
+    return {"spec": {"tasks": tasks}, "status": status}
+
+
+def test_a_job_that_nobody_has_looked_at_shows_nothing() -> None:
+    view = View()
+    assert list(view.changes(job())) == []
+    assert view.history == []
+
+
+def test_a_phase_is_shown_with_its_pods_once() -> None:
+    view = View()
+    assert list(view.changes(job("Starting"))) == ["Starting     0/3 pods ready"]
+    assert list(view.changes(job("Starting"))) == []
+
+
+def test_pods_that_become_ready_are_shown_within_a_phase() -> None:
+    view = View()
+    list(view.changes(job("Starting")))
+    assert list(view.changes(job("Starting", ready=2))) == ["Starting     2/3 pods ready"]
+
+
+def test_scaling_is_shown_with_both_counts() -> None:
+    view = View()
+    list(view.changes(job("Running", ready=3)))
+    lines = list(view.changes(job("Running", ready=3, collectors=4)))
+    assert lines[0] == "collectors: 2 -> 4 (the learner asked di-server)"
+    back = list(view.changes(job("Running", ready=3, collectors=2)))
+    assert back[0] == "collectors: 4 -> 2 (the learner asked di-server)"
+
+
+def test_the_first_look_is_no_scaling() -> None:
+    assert not [line for line in View().changes(job("Running")) if "->" in line]
+
+
+def test_the_return_is_shown_when_it_has_grown_by_fifty() -> None:
+    view = View()
+    list(view.changes(job("Running")))
+    assert list(view.changes(job("Running", returns=(49.0,)))) == []
+    assert list(view.changes(job("Running", returns=(49.0, 61.0)))) == ["mean return 61 of 500"]
+    assert list(view.changes(job("Running", returns=(49.0, 61.0, 30.0)))) == []
+    assert list(view.changes(job("Running", returns=(61.0, 110.0)))) == []
+    assert list(view.changes(job("Running", returns=(61.0, 111.0)))) == ["mean return 111 of 500"]
+
+
+def test_the_history_has_each_phase_with_its_message_in_order() -> None:
+    view = View()
+    for seen in (
+        job("Starting", message="3 pods created"),
+        job("Starting", ready=1, message="3 pods created"),
+        job("Running", ready=3, message="3 pods ready"),
+        job("Rescheduling", collectors=4, message="replicas changed"),
+        job("Running", ready=5, collectors=4, message="5 pods ready"),
+        job("Succeeded", collectors=4, message="done"),
+    ):
+        list(view.changes(seen))
+    told = [line.split(maxsplit=2)[1:] for line in view.history]
+    assert told == [
+        ["Starting", "3 pods created"],
+        ["Running", "3 pods ready"],
+        ["Rescheduling", "replicas changed"],
+        ["Running", "5 pods ready"],
+        ["Succeeded", "done"],
+    ]
+
+
+def test_a_phase_without_its_condition_is_still_in_the_history() -> None:
+    view = View()
+    bare = job("Running")
+    bare["status"]["conditions"] = []
+    list(view.changes(bare))
+    assert [line.split() for line in view.history] == [["Running"]]
