@@ -11,7 +11,7 @@ from di_cluster.archive import ImageConfig, write_archive, write_node_images
 from di_cluster.commands import run
 from di_cluster.errors import ClusterError, CommandFailed
 from di_cluster.reporter import Reporter
-from di_cluster.rootfs import build_rootfs
+from di_cluster.rootfs import build_rootfs, recipe
 from di_cluster.workfolder import lock_file
 
 _BUILD_SECONDS = 1800
@@ -173,7 +173,10 @@ class ImageStore:
 
 
 def base_reference() -> str:
-    """The name of the base image made from this machine's Debian packages."""
+    """The name of the base image made from this machine's Debian packages.
+
+    It changes with the recipe, so that an image of an earlier one is not taken for it.
+    """
     plan = run(["apt-cache", "show", "--no-all-versions", "python3"])
     version = next(line.split()[1] for line in plan.splitlines() if line.startswith("Version:"))
-    return f"localhost/python-base:{'.'.join(version.split('.')[:2])}"
+    return f"localhost/python-base:{'.'.join(version.split('.')[:2])}-{recipe()}"

@@ -7,6 +7,7 @@ Python program needs is done here.
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +29,9 @@ _EXCLUDED = (
     *("./usr/include/*", "./usr/lib/gcc/*", "*.a", "./usr/share/doc/*", "./usr/share/man/*"),
     *("./usr/share/locale/*", "./usr/share/info/*", "./usr/share/lintian/*"),
     "./usr/share/bash-completion/*",
+    # Perl's library, a third of the whole, comes along for installation scripts that never run
+    # here; the interpreter and the modules of perl-base stay.
+    *("./usr/lib/*/perl/*", "./usr/share/perl/*", "./usr/share/perl5/*", "*/libperl.so*"),
 )
 _LINKS = {
     "usr/bin/sh": "dash",
@@ -36,6 +40,12 @@ _LINKS = {
 }
 _AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 _SECONDS = 900
+
+
+def recipe() -> str:
+    """Short digest of what goes into the file system; another recipe is another base image."""
+    parts = (PACKAGES, _MERGED, _EXCLUDED, sorted(_LINKS.items()))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
 def build_rootfs(output: Path, *, downloads: Path, extra_packages: Sequence[str] = ()) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from di_cluster import rootfs
 from di_cluster.archive import ImageConfig
 from di_cluster.current import image_loader
 from di_cluster.images import full_reference
@@ -34,3 +35,10 @@ def test_an_image_configuration_says_only_what_is_set() -> None:
 )
 def test_the_current_context_tells_how_images_get_there(context: str, loader: str) -> None:
     assert image_loader(context) == loader
+
+
+def test_another_recipe_makes_another_base_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = rootfs.recipe()
+    assert rootfs.recipe() == before
+    monkeypatch.setattr(rootfs, "PACKAGES", (*rootfs.PACKAGES, "perl"))
+    assert rootfs.recipe() != before
