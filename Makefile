@@ -65,7 +65,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 # ---------------------------------------------------------------- building
 .PHONY: images
 images: setup ## the three service images, with docker, podman or buildah
-	@$(BIN)/python -m di_cluster.release
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m di_cluster.release
 
 .PHONY: lock
 lock: ## pin all dependencies anew

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from di_cluster.commands import run
+from di_cluster.cluster import Cluster
+from di_cluster.commands import run, succeeds
+from di_cluster.current import CurrentCluster
+from di_cluster.errors import ClusterError
 from di_cluster.images import Image
 from di_cluster.reporter import Reporter
+from di_cluster.settings import Settings
 
 SERVICES = ("webhook", "operator", "server")
 REPOSITORY = "opendilab"
@@ -119,3 +125,30 @@ class Release:
             seconds=_HELM_SECONDS,
             stdin=stdin,
         )
+
+
+def main() -> int:
+    """Build the images of the three services from the current folder and print their names.
+
+    With docker or podman where one works, so that they can be tagged and pushed from there;
+    else with buildah, into the local cluster's image store.
+    """
+    settings, reporter = Settings.from_environment(os.environ), Reporter(sys.stderr)
+    has_engine = any(succeeds([engine, "info"]) for engine in ("docker", "podman"))
+    builder: Cluster | CurrentCluster = (
+        CurrentCluster(settings=settings, reporter=reporter)
+        if has_engine
+        else Cluster(settings=settings, reporter=reporter)
+    )
+    try:
+        images = Release(builder, root=Path.cwd(), reporter=reporter).build_images()
+    except ClusterError as error:
+        print(f"images: {error}", file=sys.stderr)
+        return 1
+    for image in images.values():
+        print(f"{image.reference} {image.image_id}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
