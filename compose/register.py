@@ -29,9 +29,9 @@ PORT = 8443
 
 
 def configuration(
-    resource: Resource, *, verb: str, path: str, failure_policy: str, host: str
+    resource: Resource, *, verb: str, path: str, failure_policy: str, host: str, authority: bytes
 ) -> dict[str, Any]:
-    """A webhook configuration that asks `host`; the rest is as in the chart."""
+    """A webhook configuration that asks `host`, trusting `authority`; the rest as in the chart."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -55,39 +55,41 @@ def configuration(
                 ],
                 "clientConfig": {
                     "url": f"https://{host}:{PORT}{path}",
-                    "caBundle": base64.b64encode(AUTHORITY.read_bytes()).decode(),
+                    "caBundle": base64.b64encode(authority).decode(),
                 },
             }
         ],
     }
 
 
+def configurations(host: str, authority: bytes) -> dict[Resource, dict[str, Any]]:
+    """The mutating and the validating configuration."""
+    mutating = configuration(
+        MUTATING_WEBHOOKS,
+        verb="default",
+        path="/mutate",
+        failure_policy="Ignore",
+        host=host,
+        authority=authority,
+    )
+    validating = configuration(
+        VALIDATING_WEBHOOKS,
+        verb="validate",
+        path="/validate",
+        failure_policy="Fail",
+        host=host,
+        authority=authority,
+    )
+    return {MUTATING_WEBHOOKS: mutating, VALIDATING_WEBHOOKS: validating}
+
+
 async def register(client: KubeClient, host: str) -> None:
     """Install or update the CRD and both configurations."""
-    crd = yaml.safe_load(CRD.read_text())
-    for resource, body in (
-        (CRDS, crd),
-        (
-            MUTATING_WEBHOOKS,
-            configuration(
-                MUTATING_WEBHOOKS,
-                verb="default",
-                path="/mutate",
-                failure_policy="Ignore",
-                host=host,
-            ),
-        ),
-        (
-            VALIDATING_WEBHOOKS,
-            configuration(
-                VALIDATING_WEBHOOKS,
-                verb="validate",
-                path="/validate",
-                failure_policy="Fail",
-                host=host,
-            ),
-        ),
-    ):
+    bodies = {
+        CRDS: yaml.safe_load(CRD.read_text()),
+        **configurations(host, AUTHORITY.read_bytes()),
+    }
+    for resource, body in bodies.items():
         name = body["metadata"]["name"]
         await client.patch(
             resource, name, body, content_type=APPLY_PATCH, field_manager=NAME, force=True
