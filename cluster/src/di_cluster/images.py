@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from di_cluster import preflight
 from di_cluster.archive import ImageConfig, write_archive, write_node_images
 from di_cluster.commands import run
 from di_cluster.errors import ClusterError, CommandFailed
 from di_cluster.reporter import Reporter
-from di_cluster.rootfs import build_rootfs, recipe
+from di_cluster.rootfs import build_rootfs, parse_packages, recipe
 from di_cluster.workfolder import lock_file
 
+BASE_PACKAGES = "base-packages.txt"
 _BUILD_SECONDS = 1800
 _LOCK_SECONDS = 1800
 _NODE_LOCK_SECONDS = 60
@@ -58,7 +60,8 @@ class ImageStore:
         """Build an image.
 
         `BASE_IMAGE` is the local base image unless it is among the build arguments; only then is
-        an image pulled from a registry.
+        an image pulled from a registry. A file `base-packages.txt` beside the Dockerfile names
+        Debian packages that the local base image has besides Python.
 
         Args:
             context: the build context.
@@ -67,14 +70,16 @@ class ImageStore:
             build_args: values of the Dockerfile's ARGs.
 
         Raises:
-            ClusterError: the build fails; the message has the end of its output.
+            ClusterError: the build fails, with the end of its output, or `base-packages.txt` is
+                wrong.
         """
         arguments = dict(build_args or {})
         reference = full_reference(tag)
         with lock_file(self._folder / ".lock", seconds=_LOCK_SECONDS):
             pull = "--pull"
             if "BASE_IMAGE" not in arguments:
-                arguments["BASE_IMAGE"] = self._ensure_base()
+                packages = base_packages(dockerfile or context / "Dockerfile")
+                arguments["BASE_IMAGE"] = self._ensure_base(packages)
                 pull = "--pull-never"
             with self._reporter.step(f"built image {reference}"):
                 try:
@@ -135,16 +140,21 @@ class ImageStore:
         ids = json.loads(index.read_text())
         return path, ids
 
-    def _ensure_base(self) -> str:
-        """The local base image's reference; it is made on first use."""
-        reference = base_reference()
+    def _ensure_base(self, packages: Sequence[str]) -> str:
+        """The reference of the local base image with these packages; it is made on first use."""
+        reference = base_reference(packages)
         names = self._buildah("images", "--format", "{{.Name}}:{{.Tag}}").split()
         if reference in names:
             return reference
+        if packages:
+            # File system, layer, archive and the store's copy are there at the same time.
+            preflight.require_disk(
+                self._folder, free=8 * preflight.GIB, purpose=f"a base with {', '.join(packages)}"
+            )
         with self._reporter.step(f"made base image {reference}"):
             layer, archive = self._folder / "base-layer.tar", self._folder / "base.tar"
             try:
-                build_rootfs(layer, downloads=self._folder / "packages")
+                build_rootfs(layer, downloads=self._folder / "packages", extra_packages=packages)
                 write_archive(
                     archive,
                     layer=layer,
@@ -172,11 +182,26 @@ class ImageStore:
         )
 
 
-def base_reference() -> str:
+def base_packages(dockerfile: Path) -> tuple[str, ...]:
+    """The Debian packages that a Dockerfile wants in its base; none without a list beside it.
+
+    Raises:
+        ClusterError: the list has a line that is not the name of a package.
+    """
+    listing = dockerfile.parent / BASE_PACKAGES
+    if not listing.is_file():
+        return ()
+    try:
+        return parse_packages(listing.read_text())
+    except ClusterError as error:
+        raise ClusterError(f"{listing}: {error}") from error
+
+
+def base_reference(packages: Sequence[str] = ()) -> str:
     """The name of the base image made from this machine's Debian packages.
 
     It changes with the recipe, so that an image of an earlier one is not taken for it.
     """
     plan = run(["apt-cache", "show", "--no-all-versions", "python3"])
     version = next(line.split()[1] for line in plan.splitlines() if line.startswith("Version:"))
-    return f"localhost/python-base:{'.'.join(version.split('.')[:2])}-{recipe()}"
+    return f"localhost/python-base:{'.'.join(version.split('.')[:2])}-{recipe(packages)}"

@@ -8,6 +8,7 @@ Python program needs is done here.
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -40,11 +41,28 @@ _LINKS = {
 }
 _AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 _SECONDS = 900
+# Debian policy 5.6.1. Nothing that apt-get would take for an option or a version gets through.
+_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 
 
-def recipe() -> str:
+def parse_packages(text: str) -> tuple[str, ...]:
+    """The names in a list of Debian packages, one a line, sorted; "#" starts a comment.
+
+    Raises:
+        ClusterError: a line is not the name of a package; the message has its number.
+    """
+    names = set()
+    for number, line in enumerate(text.splitlines(), start=1):
+        name = line.partition("#")[0].strip()
+        if name and not _PACKAGE_NAME.fullmatch(name):
+            raise ClusterError(f"line {number}: {name!r} is not the name of a Debian package")
+        names.add(name)
+    return tuple(sorted(names - {""}))
+
+
+def recipe(extra_packages: Sequence[str] = ()) -> str:
     """Short digest of what goes into the file system; another recipe is another base image."""
-    parts = (PACKAGES, _MERGED, _EXCLUDED, sorted(_LINKS.items()))
+    parts = ((*PACKAGES, *extra_packages), _MERGED, _EXCLUDED, sorted(_LINKS.items()))
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
