@@ -1,0 +1,123 @@
+"""What becomes of pods and objects when a job ends or is deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from di_api.names import service_name
+from di_cluster.errors import CommandFailed
+from tests.e2e.jobs import job, sleep, task
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.pods import (
+    OBEY,
+    condition,
+    events_of,
+    pods_of,
+    tell_to_exit,
+    wait_for_phase,
+    wait_for_pods,
+)
+from tests.waiting import wait_until
+
+
+def services(kubectl: Kubectl, namespace: str) -> list[str]:
+    return [s["metadata"]["name"] for s in kubectl.items("services", namespace=namespace)]
+
+
+def run_until_the_learner_fails(
+    kubectl: Kubectl, namespace: str, image: str, *, policy: str
+) -> None:
+    """Run a job that is Failed because its learner said last words and ended with code 3."""
+    kubectl.apply(
+        job(
+            "x",
+            namespace=namespace,
+            backoffLimit=0,
+            cleanPodPolicy=policy,
+            tasks=[
+                task("learner", image=image, program=OBEY),
+                task("collector", image=image, program=sleep(3600)),
+            ],
+        )
+    )
+    wait_for_pods(kubectl, "x", "x-learner-0", "x-collector-0", namespace=namespace)
+    assert services(kubectl, namespace) == [service_name("x")]
+    tell_to_exit(kubectl, "x-learner-0", 3, namespace=namespace)
+    failed = wait_for_phase(kubectl, "x", "Failed", namespace=namespace)
+    assert "x-learner-0 failed first: exit code 3" in condition(failed, "Failed")["message"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [
+        ("Running", {"x-learner-0": "Failed"}),
+        ("All", {}),
+        ("None", {"x-learner-0": "Failed", "x-collector-0": "Running"}),
+    ],
+)
+def test_pods_of_an_ended_job_go_by_its_policy(
+    kubectl: Kubectl, namespace: str, python_image: str, policy: str, left: dict[str, str]
+) -> None:
+    run_until_the_learner_fails(kubectl, namespace, python_image, policy=policy)
+
+    def remaining() -> dict[str, str]:
+        pods = pods_of(kubectl, "x", namespace=namespace)
+        return {name: pod.phase for name, pod in pods.items()}
+
+    # The Service goes in the same step as the pods.
+    wait_until(lambda: not services(kubectl, namespace), 60, every=0.3)
+    wait_until(lambda: remaining() == left, 60, what=f"only {left} are left", every=0.3)
+    assert not any(pod.is_leaving for pod in pods_of(kubectl, "x", namespace=namespace).values())
+    if "x-learner-0" in left:
+        assert "last words" in kubectl("--namespace", namespace, "logs", "x-learner-0")
+    deletions = [e for e in events_of(kubectl, "x", namespace=namespace) if "PodsDeleted" in e]
+    assert len(deletions) == (0 if policy == "None" else 1)
+    # The status tells how it was at the end.
+    status = kubectl.get("dijob", "x", namespace=namespace)["status"]
+    assert status["taskStatus"] == {"learner": {"Failed": 1}, "collector": {"Running": 1}}
+    assert status.get("readyReplicas", 0) == 0
+
+
+def test_a_finished_job_is_left_alone_and_its_spec_is_closed(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    kubectl.apply(
+        job(
+            "x",
+            namespace=namespace,
+            tasks=[task("learner", image=python_image, program="print('last words')")],
+        )
+    )
+    wait_for_phase(kubectl, "x", "Succeeded", namespace=namespace)
+    wait_until(lambda: not services(kubectl, namespace), 60, every=0.3)
+    assert "last words" in kubectl("--namespace", namespace, "logs", "x-learner-0")
+    version = kubectl.get("dijob", "x", namespace=namespace)["metadata"]["resourceVersion"]
+    with pytest.raises(CommandFailed, match="finished"):
+        kubectl(
+            *("--namespace", namespace, "patch", "dijob", "x", "--type=json"),
+            '--patch=[{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 2}]',
+        )
+    # Somebody else's deletion of a pod of the past is no reason to train again.
+    kubectl("--namespace", namespace, "delete", "pod", "x-learner-0")
+    found = kubectl.get("dijob", "x", namespace=namespace)
+    assert found["metadata"]["resourceVersion"] == version
+    assert not pods_of(kubectl, "x", namespace=namespace)
+
+
+def test_everything_of_a_deleted_job_goes_with_it(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    kubectl.apply(
+        job(
+            "x",
+            namespace=namespace,
+            tasks=[task("learner", image=python_image, program=sleep(3600), replicas=2)],
+        )
+    )
+    wait_for_pods(kubectl, "x", "x-learner-0", "x-learner-1", namespace=namespace)
+    kubectl("--namespace", namespace, "delete", "dijob", "x", "--timeout=30s")
+    wait_until(
+        lambda: not pods_of(kubectl, "x", namespace=namespace) and not services(kubectl, namespace),
+        60,
+        every=0.3,
+    )

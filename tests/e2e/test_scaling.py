@@ -1,0 +1,209 @@
+"""A job changes its own size over REST, a person by kubectl; the pods keep finding each other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from di_api.names import DI_PORT, NODE_HOLE, pod_fqdn
+from tests.e2e.jobs import job, sleep, task
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.pods import Pod, events_of, pods_of, run_in_pod, wait_for_pods
+
+SERVE = f"""
+import http.server, os
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(os.environ["HOSTNAME"].encode())
+
+http.server.ThreadingHTTPServer(("", {DI_PORT}), Handler).serve_forever()
+"""
+"""Answers on the port of the contract with the pod's own name."""
+
+MEET = f"""
+import json, os, time, urllib.request
+deadline = time.monotonic() + 30
+
+def visit(node):
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://{{node}}:{DI_PORT}", timeout=10) as answer:
+                return answer.read().decode()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+nodes = os.environ["DI_NODES"].split(",")
+print(json.dumps([visit(node) if node != "{NODE_HOLE}" else "" for node in nodes]))
+"""
+"""Visits each address of DI_NODES and tells who answered there."""
+
+REPLICAS = """
+import json, os, urllib.error, urllib.request
+job = {job!r} or os.environ["DI_JOB_ID"]
+request = urllib.request.Request(
+    os.environ["DI_SERVER_URL"] + "/v2alpha1/job/" + job + "/replicas",
+    method={method!r},
+    data={body!r}.encode(),
+    headers={headers!r},
+)
+try:
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        print(json.dumps([answer.status, json.load(answer)["data"]]))
+except urllib.error.HTTPError as error:
+    print(json.dumps([error.code, json.load(error)["message"]]))
+"""
+
+
+def start(kubectl: Kubectl, namespace: str, image: str, **replicas: int) -> dict[str, Pod]:
+    """Run job `x` of pods that answer; returns them."""
+    kubectl.apply(
+        job(
+            "x",
+            namespace=namespace,
+            tasks=[
+                task(kind, image=image, program=SERVE, replicas=count)
+                for kind, count in replicas.items()
+            ],
+        )
+    )
+    return wait_for_pods(kubectl, "x", *names(**replicas), namespace=namespace)
+
+
+def names(**replicas: int) -> list[str]:
+    return [f"x-{kind}-{index}" for kind, count in replicas.items() for index in range(count)]
+
+
+def rest(
+    kubectl: Kubectl,
+    namespace: str,
+    method: str,
+    body: dict[str, Any] | None = None,
+    *,
+    pod: str = "x-learner-0",
+    job: str = "",
+    key: str = "",
+) -> tuple[int, Any]:
+    """Status and data (or message) of di-server's answer to a pod that asks for its replicas."""
+    headers = {"Idempotency-Key": key} if key else {}
+    program = REPLICAS.format(job=job, method=method, body=json.dumps(body or {}), headers=headers)
+    status, answer = run_in_pod(kubectl, pod, program, namespace=namespace)
+    return status, answer
+
+
+def patch_replicas(kubectl: Kubectl, namespace: str, task: int, count: int) -> None:
+    path = f"/spec/tasks/{task}/replicas"
+    kubectl(
+        *("--namespace", namespace, "patch", "dijob", "x", "--type=json"),
+        f'--patch=[{{"op": "replace", "path": "{path}", "value": {count}}}]',
+    )
+
+
+def ranks(pods: dict[str, Pod]) -> dict[str, int]:
+    return {name: pod.rank for name, pod in pods.items()}
+
+
+def fqdns(namespace: str, *pods: str) -> list[str]:
+    return [pod_fqdn(pod, "x", namespace) if pod else NODE_HOLE for pod in pods]
+
+
+def test_a_pod_scales_its_own_job_and_nobody_is_disturbed(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    before = start(kubectl, namespace, python_image, learner=1, collector=1)
+    assert rest(kubectl, namespace, "POST", {"task": "collector", "replicas": 2}, key="more") == (
+        *(200,),
+        {"task": "collector", "replicas": 3},
+    )
+    # The same request once more, as after a lost answer.
+    assert rest(kubectl, namespace, "POST", {"task": "collector", "replicas": 2}, key="more") == (
+        *(200,),
+        {"task": "collector", "replicas": 3},
+    )
+    grown = wait_for_pods(kubectl, "x", *names(learner=1, collector=3), namespace=namespace)
+    assert {name: grown[name].uid for name in before} == {n: p.uid for n, p in before.items()}
+    everyone = ["x-learner-0", "x-collector-0", "x-collector-1", "x-collector-2"]
+    assert ranks(grown) == {name: rank for rank, name in enumerate(everyone)}
+    newest = grown["x-collector-2"]
+    assert newest.nodes == fqdns(namespace, *everyone)
+    assert newest.environment["DI_COLLECTOR_NODES"].split(",") == newest.nodes[1:]
+    assert run_in_pod(kubectl, newest.name, MEET, namespace=namespace) == everyone
+    assert rest(kubectl, namespace, "GET") == (
+        *(200,),
+        [f"{grown[name].address}:{DI_PORT}" for name in everyone],
+    )
+
+    status, _ = rest(kubectl, namespace, "DELETE", {"task": "collector", "replicas": 2})
+    assert status == 200
+    shrunk = wait_for_pods(kubectl, "x", *names(learner=1, collector=1), namespace=namespace)
+    assert {n: p.uid for n, p in shrunk.items()} == {n: p.uid for n, p in before.items()}
+    job_status = kubectl.get("dijob", "x", namespace=namespace)["status"]
+    assert (job_status["reschedules"], job_status.get("restarts", 0)) == (2, 0)
+    told = events_of(kubectl, "x", namespace=namespace)
+    assert any("collector from 1 to 3" in event for event in told), told
+    assert any("collector from 3 to 1" in event for event in told), told
+
+
+def test_a_person_scales_by_kubectl_and_freed_ranks_are_used_again(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    before = start(kubectl, namespace, python_image, learner=1, collector=3, evaluator=1)
+    assert ranks(before)["x-evaluator-0"] == 4
+
+    patch_replicas(kubectl, namespace, 1, 1)
+    wait_for_pods(kubectl, "x", *names(learner=1, collector=1, evaluator=1), namespace=namespace)
+    patch_replicas(kubectl, namespace, 2, 2)
+    after = wait_for_pods(
+        kubectl, "x", *names(learner=1, collector=1, evaluator=2), namespace=namespace
+    )
+    assert ranks(after) == {
+        "x-learner-0": 0,
+        "x-collector-0": 1,
+        "x-evaluator-1": 2,
+        "x-evaluator-0": 4,
+    }
+    for name in ("x-learner-0", "x-collector-0", "x-evaluator-0"):
+        assert after[name].uid == before[name].uid
+    by_rank = ["x-learner-0", "x-collector-0", "x-evaluator-1", "", "x-evaluator-0"]
+    newest = after["x-evaluator-1"]
+    assert newest.nodes == fqdns(namespace, *by_rank)
+    assert newest.environment["DI_EVALUATOR_NODES"].split(",") == fqdns(
+        namespace, "x-evaluator-0", "x-evaluator-1"
+    )
+    assert run_in_pod(kubectl, newest.name, MEET, namespace=namespace) == by_rank
+
+
+def test_a_change_out_of_bounds_changes_nothing(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    start(kubectl, namespace, python_image, learner=1, collector=1)
+    for method, change, status, said in (
+        ("DELETE", {"task": "collector", "replicas": 1}, 422, "collector"),
+        ("POST", {"task": "collector", "replicas": 0}, 422, "replicas"),
+        ("POST", {"task": "teacher", "replicas": 1}, 422, "no such task"),
+    ):
+        code, message = rest(kubectl, namespace, method, change)
+        assert code == status, message
+        assert said in message
+    tasks = kubectl.get("dijob", "x", namespace=namespace)["spec"]["tasks"]
+    assert [task["replicas"] for task in tasks] == [1, 1]
+
+
+def test_a_pod_of_another_job_may_neither_scale_nor_look(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    start(kubectl, namespace, python_image, learner=1)
+    other = job(
+        "y", namespace=namespace, tasks=[task("learner", image=python_image, program=sleep(3600))]
+    )
+    kubectl.apply(other)
+    wait_for_pods(kubectl, "y", "y-learner-0", namespace=namespace)
+    mine = f"{namespace}/x"
+    for method, body in (("GET", {}), ("POST", {"replicas": 1})):
+        status, message = rest(kubectl, namespace, method, body, pod="y-learner-0", job=mine)
+        assert (status, mine in message) == (401, True), message
+    assert set(pods_of(kubectl, "x", namespace=namespace)) == {"x-learner-0"}

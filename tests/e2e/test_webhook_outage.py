@@ -1,0 +1,121 @@
+"""While no webhook answers nothing unchecked gets in, and what runs goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from di_cluster.errors import CommandFailed
+from di_cluster.release import Release
+from tests.e2e.deployments import bring_back, take_away
+from tests.e2e.jobs import job, sleep, task
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.pods import OBEY, run_in_pod, tell_to_exit, wait_for_phase, wait_for_pods
+from tests.waiting import wait_until
+
+VALIDATING = "validate.dijobs.diengine.opendilab.org"
+NAMES = ("x-learner-0", "x-collector-0")
+SCALED = (*NAMES, "x-collector-1")
+
+ASK = """
+import json, os, urllib.error, urllib.request
+job = os.environ["DI_SERVER_URL"] + "/v2alpha1/job/" + os.environ["DI_JOB_ID"]
+request = urllib.request.Request(job + {path!r}, method="POST", data={body!r})
+try:
+    with urllib.request.urlopen(request, timeout=15) as answer:
+        print(answer.status)
+except urllib.error.HTTPError as error:
+    print(error.code if error.headers["Retry-After"] else -error.code)
+"""
+"""Tells the status of di-server's answer; negative if an error does not say when to ask again."""
+
+PROFILE = ASK.format(path="/profilings", body=b'{"loss": 1}')
+GROW = ASK.format(path="/replicas", body=b'{"task": "collector", "replicas": 1}')
+
+
+@pytest.fixture
+def running(kubectl: Kubectl, namespace: str, python_image: str) -> str:
+    """A running job of a learner and a collector that obey; returns its namespace."""
+    kubectl.apply(
+        job(
+            "x",
+            namespace=namespace,
+            tasks=[
+                task("learner", image=python_image, program=OBEY),
+                task("collector", image=python_image, program=OBEY),
+            ],
+        )
+    )
+    wait_for_pods(kubectl, "x", *NAMES, namespace=namespace)
+    return namespace
+
+
+@pytest.fixture
+def outage(kubectl: Kubectl, release: Release, running: str) -> Iterator[None]:
+    """No webhook runs, until `bring_back`; a change of the job is still to be carried out.
+
+    The operator is away while the change is made, or it would be faster than the outage.
+    """
+    try:
+        take_away(kubectl, release, "operator")
+        kubectl(
+            *("--namespace", running, "patch", "dijob", "x", "--type=json"),
+            '--patch=[{"op": "replace", "path": "/spec/tasks/1/replicas", "value": 2}]',
+        )
+        take_away(kubectl, release, "webhook")
+        bring_back(kubectl, release, "operator")
+        yield
+    finally:
+        bring_back(kubectl, release, "operator")
+        bring_back(kubectl, release, "webhook")
+
+
+def replicas(kubectl: Kubectl, namespace: str) -> list[int]:
+    tasks = kubectl.get("dijob", "x", namespace=namespace)["spec"]["tasks"]
+    return [task["replicas"] for task in tasks]
+
+
+@pytest.mark.usefixtures("outage")
+def test_an_outage_of_the_webhook(
+    kubectl: Kubectl, release: Release, running: str, python_image: str
+) -> None:
+    # What was asked for before the outage is carried out in it.
+    before = wait_for_pods(kubectl, "x", *SCALED, namespace=running)
+
+    new = job(
+        "new",
+        namespace=running,
+        tasks=[task("learner", image=python_image, program=sleep(1))],
+    )
+    # Nothing is let in unchecked, and the refusal says at once who is missing.
+    began = time.monotonic()
+    with pytest.raises(CommandFailed, match=VALIDATING):
+        kubectl.apply(new)
+    assert time.monotonic() - began < 5
+    assert [found["metadata"]["name"] for found in kubectl.items("dijobs", namespace=running)] == [
+        "x"
+    ]
+    # A change of the spec is a change that nobody could check; the caller is told to come back.
+    assert run_in_pod(kubectl, "x-learner-0", GROW, namespace=running) == 503
+    assert replicas(kubectl, running) == [1, 2]
+
+    # What is in the status needs no check: reports arrive, and a pod that fails is replaced.
+    assert run_in_pod(kubectl, "x-learner-0", PROFILE, namespace=running) == 200
+    tell_to_exit(kubectl, "x-collector-0", 1, namespace=running)
+    wait_until(
+        lambda: kubectl.get("dijob", "x", namespace=running)["status"].get("restarts", 0) == 1, 60
+    )
+    after = wait_for_pods(kubectl, "x", *SCALED, namespace=running)
+    assert after["x-learner-0"].uid == before["x-learner-0"].uid
+    assert after["x-collector-0"].uid != before["x-collector-0"].uid
+
+    bring_back(kubectl, release, "webhook")
+    kubectl.apply(new)
+    assert run_in_pod(kubectl, "x-learner-0", GROW, namespace=running) == 200
+    grown = wait_for_pods(kubectl, "x", *SCALED, "x-collector-2", namespace=running)
+    for pod in grown:
+        tell_to_exit(kubectl, pod, 0, namespace=running)
+    found = wait_for_phase(kubectl, "x", "Succeeded", namespace=running)
+    assert found["status"]["profilings"] == {"loss": 1}
