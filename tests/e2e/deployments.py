@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
+from di_cluster.errors import CommandFailed
 from di_cluster.release import Release
-from tests.e2e.kubectl import Kubectl
+from tests.e2e.kubectl import Kubectl, Object
 from tests.waiting import wait_until
 
 REPLICAS = 2
@@ -42,6 +45,15 @@ def wait_until_rolled_out(kubectl: Kubectl, release: Release, service: str) -> N
         "--timeout=120s",
         seconds=130,
     )
+
+
+def is_admitted(kubectl: Kubectl, body: Object) -> bool:
+    """Whether the webhook is there and lets an object in, which is not kept."""
+    try:
+        kubectl(*("apply", "--dry-run=server", "--filename", "-"), stdin=json.dumps(body))
+    except CommandFailed:
+        return False
+    return True
 
 
 def _scale(kubectl: Kubectl, release: Release, service: str, replicas: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from di_cluster.errors import CommandFailed
 from di_cluster.release import Release
-from tests.e2e.deployments import bring_back, take_away
+from tests.e2e.deployments import bring_back, is_admitted, take_away
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import OBEY, run_in_pod, tell_to_exit, wait_for_phase, wait_for_pods
@@ -112,6 +112,8 @@ def test_an_outage_of_the_webhook(
     assert after["x-collector-0"].uid != before["x-collector-0"].uid
 
     bring_back(kubectl, release, "webhook")
+    # A Service leads to a pod a moment after the pod is ready, when each node has heard of it.
+    wait_until(lambda: is_admitted(kubectl, new), 30, every=0.3)
     kubectl.apply(new)
     assert run_in_pod(kubectl, "x-learner-0", GROW, namespace=running) == 200
     grown = wait_for_pods(kubectl, "x", *SCALED, "x-collector-2", namespace=running)

@@ -1,0 +1,98 @@
+"""The webhook's certificate and its authority are replaced while jobs are being admitted."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from di_certs.authority import is_issued_by
+from di_cluster.release import Release
+from tests.e2e.deployments import REPLICAS, is_admitted
+from tests.e2e.jobs import job, sleep, task
+from tests.e2e.kubectl import Kubectl, Object
+from tests.e2e.pods import run_in_pod
+from tests.waiting import wait_until
+
+SERVING = "di-webhook-tls"
+AUTHORITY = "di-webhook-tls-ca"
+
+SERVED = """
+import json, ssl
+print(json.dumps([ssl.get_server_certificate((address, 8443), timeout=5) for address in {pods!r}]))
+"""
+"""Tells which certificate each of the webhook's pods serves."""
+
+
+def webhooks(kubectl: Kubectl, release: Release) -> list[Object]:
+    return kubectl.items(
+        "pods",
+        "--selector=app.kubernetes.io/component=webhook",
+        "--field-selector=status.phase=Running",
+        namespace=release.namespace,
+    )
+
+
+def identities(pods: list[Object]) -> list[tuple[str, int]]:
+    """Who the pods are and how often their containers started again."""
+    return sorted(
+        (p["metadata"]["uid"], p["status"]["containerStatuses"][0]["restartCount"]) for p in pods
+    )
+
+
+def authority(kubectl: Kubectl, release: Release) -> bytes:
+    """The certificate of the authority; empty while its Secret does not exist."""
+    for secret in kubectl.items("secrets", namespace=release.namespace):
+        if secret["metadata"]["name"] == AUTHORITY:
+            return base64.b64decode(secret["data"]["ca.crt"])
+    return b""
+
+
+@contextmanager
+def admitting(kubectl: Kubectl, body: dict[str, Any]) -> Iterator[list[bool]]:
+    """Submit a job again and again, without keeping it; the list has whether each got in."""
+    answers: list[bool] = []
+    over = threading.Event()
+
+    def submit() -> None:
+        while not over.is_set():
+            answers.append(is_admitted(kubectl, body))
+
+    submitting = threading.Thread(target=submit)
+    submitting.start()
+    try:
+        yield answers
+    finally:
+        over.set()
+        submitting.join(120)
+
+
+def test_a_lost_authority_is_replaced_without_a_refused_job_or_a_restart(
+    kubectl: Kubectl, release: Release, namespace: str, python_image: str
+) -> None:
+    plain = job(
+        "x", namespace=namespace, tasks=[task("learner", image=python_image, program=sleep(1))]
+    )
+    wait_until(lambda: is_admitted(kubectl, plain), 30, every=0.3)
+    pods, before = webhooks(kubectl, release), authority(kubectl, release)
+    assert (len(pods), bool(before)) == (REPLICAS, True)
+    ask = SERVED.format(pods=[pod["status"]["podIP"] for pod in pods])
+
+    with admitting(kubectl, plain) as answers:
+        kubectl("--namespace", release.namespace, "delete", "secret", SERVING, AUTHORITY)
+
+        def all_serve_the_new_one() -> bool:
+            now = authority(kubectl, release)
+            assert now not in (b"", before)
+            served = run_in_pod(kubectl, "deployment/di-server", ask, namespace=release.namespace)
+            return all(is_issued_by(found.encode(), now) for found in served)
+
+        # The kubelet brings a changed Secret into a pod when it looks again, within two minutes.
+        wait_until(all_serve_the_new_one, 180, every=0.5)
+        since = len(answers)
+        wait_until(lambda: len(answers) >= since + 5, 30, every=0.1)
+
+    assert all(answers), answers
+    assert identities(webhooks(kubectl, release)) == identities(pods)

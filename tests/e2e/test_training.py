@@ -1,0 +1,81 @@
+"""The CartPole example as its users run it: it learns, scales its own collectors, and ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from di_cluster.cluster import Cluster
+from di_cluster.current import CurrentCluster
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.pods import events_of, pods_of
+from tests.waiting import wait_until
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "cartpole"
+SOLVED = 475
+TRAINING_SECONDS = 400
+"""Two minutes on two idle cores."""
+
+
+@pytest.fixture(scope="module")
+def image(cluster: Cluster | CurrentCluster) -> str:
+    """The example's image, on every node."""
+    built = cluster.build_image(EXAMPLE, "di-cartpole:dev")
+    cluster.load_image(built.reference)
+    return built.reference
+
+
+@pytest.fixture
+def manifest(image: str, namespace: str) -> dict[str, Any]:
+    """The example's job with the image of this machine."""
+    found: dict[str, Any] = yaml.safe_load((EXAMPLE / "job.yaml").read_text())
+    found["metadata"]["namespace"] = namespace
+    for task in found["spec"]["tasks"]:
+        for container in task["template"]["spec"]["containers"]:
+            container["image"] = image
+    return found
+
+
+def test_the_example_trains_scales_itself_and_succeeds(
+    kubectl: Kubectl, manifest: dict[str, Any], namespace: str
+) -> None:
+    name = manifest["metadata"]["name"]
+    kubectl.apply(manifest)
+    wait_until(
+        lambda: kubectl.phase(name, namespace=namespace) in ("Succeeded", "Failed"),
+        TRAINING_SECONDS,
+        every=1,
+    )
+    found = kubectl.get("dijob", name, namespace=namespace)
+    status = found["status"]
+    assert status["phase"] == "Succeeded", status
+    assert status.get("restarts", 0) == 0
+
+    # The conditions are the history: each phase that was reached has one, the last is True.
+    reached = {entry["type"]: entry["status"] for entry in status["conditions"]}
+    assert {"Starting", "Running", "Rescheduling", "Succeeded"} <= set(reached)
+    assert [kind for kind, value in reached.items() if value == "True"] == ["Succeeded"]
+
+    # The learner asked for two collectors and gave them back; the operator carried it out.
+    profilings = status["profilings"]
+    assert [change for _, change in profilings["scaling"]] == [2, -2]
+    assert status["reschedules"] == 2
+    told = "\n".join(events_of(kubectl, name, namespace=namespace))
+    assert "collector from 2 to 4" in told
+    assert "collector from 4 to 2" in told
+    collectors = next(task for task in found["spec"]["tasks"] if task["type"] == "collector")
+    assert collectors["replicas"] == 2
+
+    # It learned: the curve begins as chance plays and ends with the environment solved.
+    returns = [mean for _, _, mean in profilings["curve"]]
+    assert returns[0] < 100
+    assert returns[-1] >= SOLVED
+
+    # What the pods said can be read afterwards.
+    left = pods_of(kubectl, name, namespace=namespace)
+    assert {pod.phase for pod in left.values()} == {"Succeeded"}
+    log = kubectl("--namespace", namespace, "logs", f"{name}-learner-0")
+    assert "solved: mean return" in log
