@@ -60,6 +60,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
+	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	@./verify-generated
 
 # ---------------------------------------------------------------- building

@@ -15,6 +15,7 @@ import yaml
 
 from di_api.kube.config import load_config
 from di_api.model import Phase
+from di_api.names import LABEL_JOB
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.errors import ClusterError
@@ -50,8 +51,8 @@ def main() -> int:
     demo = Demo(cluster, reporter=reporter, out=arguments.out)
     try:
         demo.run(ROOT / "examples" / arguments.example)
-    except (ClusterError, DemoFailed, TimeoutError) as error:
-        print(f"\nThe demo did not work: {error or 'the job did not end in time'}", file=sys.stderr)
+    except (ClusterError, DemoFailed) as error:
+        print(f"\nThe demo did not work: {error}", file=sys.stderr)
         print("Collect the logs with: make logs", file=sys.stderr)
         return 1
     print(f"\nDone in {time.monotonic() - began:.0f} s. The cluster stays up; look around:")
@@ -73,7 +74,7 @@ class Demo:
         """Run all steps.
 
         Raises:
-            DemoFailed, ClusterError, TimeoutError: a step did not work.
+            DemoFailed, ClusterError: a step did not work.
         """
         if not (example / "job.yaml").is_file():
             raise DemoFailed(
@@ -113,29 +114,44 @@ class Demo:
         if code != 0:
             raise DemoFailed(said)
         config = load_config(str(self._cluster.kubeconfig))
-        job, phases = asyncio.run(
-            follow(
-                config,
-                namespace=NAMESPACE,
-                name=name,
-                show=self._reporter.say,
-                seconds=JOB_SECONDS,
+        try:
+            job, phases = asyncio.run(
+                follow(
+                    config,
+                    namespace=NAMESPACE,
+                    name=name,
+                    show=self._reporter.say,
+                    seconds=JOB_SECONDS,
+                )
             )
-        )
+        except TimeoutError as error:
+            self._explain(name)
+            raise DemoFailed(f"job {name} did not end within {JOB_SECONDS:.0f} s") from error
         if job["status"]["phase"] != Phase.SUCCEEDED:
-            for line in asyncio.run(events(config, namespace=NAMESPACE, name=name)):
-                print(f"  {line}")
+            self._explain(name)
             raise DemoFailed(f"job {name} is {job['status']['phase']}")
         return job, phases
+
+    def _explain(self, name: str) -> None:
+        """Show what a job's events and the last lines of its pods' logs say."""
+        for line in self._events(name):
+            print(f"  {line}")
+        selector = f"--selector={LABEL_JOB}={name}"
+        _, said = self._kubectl("logs", selector, "--prefix", "--tail=15", "--all-containers")
+        print(said.rstrip())
+
+    def _events(self, name: str) -> list[str]:
+        _, uid = self._kubectl("get", "dijob", name, "--output=jsonpath={.metadata.uid}")
+        config = load_config(str(self._cluster.kubeconfig))
+        return asyncio.run(events(config, namespace=NAMESPACE, uid=uid))
 
     def _conclude(self, job: dict[str, Any], phases: list[str]) -> None:
         self._announce("What happened")
         print("Phases:")
         for line in phases:
             print(f"  {line}")
-        config = load_config(str(self._cluster.kubeconfig))
         print("Events:")
-        for line in asyncio.run(events(config, namespace=NAMESPACE, name=job["metadata"]["name"])):
+        for line in self._events(job["metadata"]["name"]):
             print(f"  {line}")
         profilings = job["status"].get("profilings", {})
         for seconds, change in profilings.get("scaling", []):

@@ -93,12 +93,15 @@ def _has_ended(job: Job) -> bool:
     return phase in (Phase.SUCCEEDED, Phase.FAILED)
 
 
-async def events(config: KubeConfig, *, namespace: str, name: str) -> list[str]:
-    """The events of a job, oldest first, a line each; none if they cannot be read."""
+async def events(config: KubeConfig, *, namespace: str, uid: str) -> list[str]:
+    """The events of the job with this UID, oldest first, a line each; none if they cannot be read.
+
+    An earlier job of the same name has left its events, which are not of interest.
+    """
     async with KubeClient(config=config) as client:
         try:
             found, _ = await client.list(
-                EVENTS, namespace, field_selector=f"involvedObject.name={name}"
+                EVENTS, namespace, field_selector=f"involvedObject.uid={uid}"
             )
         except ApiError:
             return []
