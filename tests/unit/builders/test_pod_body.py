@@ -30,7 +30,7 @@ OWN_ENV = (
 def build(template: dict[str, Any], *, node: str = "", **frame: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "job": JOB,
-        "replicas": 2,
+        "replicas": {"learner": 1, "env-a": 1},
         "volumes": (),
         "nodes": NODES,
         "by_file": False,
@@ -68,6 +68,7 @@ def test_the_pod_of_a_plain_template() -> None:
             },
             "annotations": {
                 "diengine/replicas": "2",
+                "diengine/task-replicas": "1",
                 "diengine/rank": "1",
                 "diengine/task-rank": "0",
                 "diengine/node": "",

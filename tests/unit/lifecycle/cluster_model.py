@@ -21,6 +21,7 @@ from di_operator.lifecycle.actions import (
 )
 from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
 from di_operator.lifecycle.faults import Fault, NameTaken, gravest, on_error
+from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.lifecycle.status import merge_patch
@@ -83,6 +84,7 @@ class ClusterModel:
         self.deleted_job = False
         self.most_live = 0
         self.read_spec = SpecCache(size=8)
+        self.grant: Grant | None = None
 
     # --- what tests look at ---
 
@@ -124,6 +126,7 @@ class ClusterModel:
             by_kind["Service"],
             by_kind["ConfigMap"],
             read=self.read_spec,
+            grant=self.grant,
         )
 
     def decide(self) -> Decision:
@@ -300,6 +303,10 @@ class ClusterModel:
             for task in self.job["spec"]["tasks"]
         ]
         self.edit(tasks=tasks)
+
+    def place(self, **nodes: str) -> None:
+        """The allocator gives each task its nodes, named in one word: ``learner="a b"``."""
+        self.grant = Grant(placement={task: tuple(names.split()) for task, names in nodes.items()})
 
     def pass_time(self, seconds: float) -> None:
         """Let the clock go on."""

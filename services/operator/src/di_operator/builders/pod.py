@@ -26,7 +26,8 @@ class PodFrame:
     """What all pods of a job that are made at one time have in common."""
 
     job: Object
-    replicas: int
+    replicas: Mapping[str, int]
+    """By task."""
     volumes: tuple[Object, ...]
     nodes: NodeLists
     by_file: bool
@@ -81,7 +82,8 @@ def pod_body(
             },
             "annotations": {
                 **(own.get("annotations") or {}),
-                names.ANNOTATION_REPLICAS: str(frame.replicas),
+                names.ANNOTATION_REPLICAS: str(sum(frame.replicas.values())),
+                names.ANNOTATION_TASK_REPLICAS: str(frame.replicas[task.name]),
                 names.ANNOTATION_RANK: str(rank),
                 names.ANNOTATION_TASK_RANK: str(index),
                 names.ANNOTATION_NODE: node,

@@ -23,6 +23,8 @@ REASON_QUOTA = "QuotaExceeded"
 REASON_FORBIDDEN = "CreateForbidden"
 REASON_NAME_CONFLICT = "PodNameConflict"
 REASON_DEADLINE = "DeadlineExceeded"
+REASON_WAITING = "WaitingForNodes"
+REASON_UNSCHEDULABLE = "Unschedulable"
 
 # The API server's own limit for metav1.Condition messages is 32768; a status is read by people.
 MAX_MESSAGE = 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -59,7 +60,8 @@ def plan(snapshot: Snapshot, now: datetime, settings: Settings, *, may_create: b
     planned.
     """
     counted = snapshot.status.counted
-    dead = [pod for pod in (*snapshot.failed, *snapshot.disrupted) if pod.uid in counted]
+    ended = (*snapshot.failed, *snapshot.disrupted, *snapshot.displaced)
+    dead = [pod for pod in ended if pod.uid in counted]
     own = [*snapshot.surplus, *dead]
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = _lost_nodes(snapshot, now)
@@ -96,7 +98,10 @@ def _fillable(snapshot: Snapshot) -> tuple[list[Slot], str | None]:
             reasons.append(f"task {slot.task.name} waits for task {waits[slot.task.name]}")
         else:
             slots.append(slot)
-    ending = [*snapshot.terminating, *snapshot.failed, *snapshot.disrupted]
+    ending = [
+        *(*snapshot.terminating, *snapshot.failed),
+        *(*snapshot.disrupted, *snapshot.displaced),
+    ]
     reasons.extend(f"waiting for pod {pod.name} to end" for pod in ending)
     if not reasons:
         return slots, None
@@ -118,7 +123,7 @@ def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Ite
     yield from _lists(snapshot, nodes, by_file=by_file)
     frame = PodFrame(
         job=snapshot.job,
-        replicas=replicas,
+        replicas=Counter(slot.task.name for slot in snapshot.slots),
         volumes=snapshot.spec.volumes,
         nodes=nodes,
         by_file=by_file,
@@ -127,7 +132,8 @@ def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Ite
     )
     for slot in slots:
         rank = ranks[slot.name]
-        yield CreatePod(body=pod_body(frame, task=slot.task, index=slot.index, rank=rank))
+        body = pod_body(frame, task=slot.task, index=slot.index, rank=rank, node=slot.node)
+        yield CreatePod(body=body)
 
 
 def _lists(snapshot: Snapshot, nodes: NodeLists, *, by_file: bool) -> Iterator[Action]:

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from di_api.model import Phase
 from di_operator.lifecycle import conditions
+from di_operator.lifecycle.allocation import judge_allocation
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.cleanup import clean_up
 from di_operator.lifecycle.completion import judge_completion
@@ -54,6 +55,8 @@ def _judge(snapshot: Snapshot, now: datetime) -> Verdict | None:
         return Verdict(phase=Phase.FAILED, reason=conditions.REASON_INVALID_SPEC, message=message)
     # Before anything is started, counted or waited for: both are the user's last word.
     if verdict := judge_deadline(snapshot, now) or judge_suspension(snapshot):
+        return verdict
+    if verdict := judge_allocation(snapshot):
         return verdict
     failure, change = judge_failures(snapshot), judge_change(snapshot, now)
     if failure is not None and change is not None and failure.phase is Phase.RESTARTING:

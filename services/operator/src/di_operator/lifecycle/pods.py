@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from di_api.names import ANNOTATION_RANK
+from di_api.names import ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
 # The kubelet or the control plane ended the pod for reasons of the cluster, not of the program.
@@ -18,7 +18,7 @@ _OUT_OF = "OutOf"
 # Set by the control plane's taint manager when the pod's node has been unreachable for too long.
 _NODE_GONE = "DeletionByTaintManager"
 _MAX_REASON = 1024
-_RANK = re.compile("[0-9]{1,5}")
+_NUMBER = re.compile("[0-9]{1,5}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,10 @@ class Pod:
     resource_version: str
     phase: str
     rank: int | None
+    task_replicas: int | None
+    """How many replicas its task had when it was made."""
+    node: str
+    """Where it runs; empty until it is bound."""
     ready: bool
     disrupted: bool
     deleted_at: datetime | None
@@ -46,6 +50,7 @@ class Pod:
         conditions = {
             condition.get("type"): condition for condition in status.get("conditions") or ()
         }
+        annotations: Mapping[str, Any] = metadata.get("annotations") or {}
         deletion = metadata.get("deletionTimestamp")
         return cls(
             name=metadata["name"],
@@ -53,7 +58,9 @@ class Pod:
             uid=metadata.get("uid", ""),
             resource_version=metadata.get("resourceVersion", ""),
             phase=status.get("phase") or "Pending",
-            rank=_rank(metadata.get("annotations") or {}),
+            rank=_number(annotations, ANNOTATION_RANK),
+            task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
+            node=(raw.get("spec") or {}).get("nodeName") or "",
             ready=_is_true(conditions.get("Ready")),
             disrupted=_is_true(conditions.get("DisruptionTarget"))
             or _is_disruption(status.get("reason") or ""),
@@ -124,7 +131,8 @@ def loss_record(pod: Pod, now: datetime) -> dict[str, Any]:
     record = {"uid": pod.uid, "pod": pod.name, "time": format_time(now)}
     if ended:
         record["exitCode"] = ended["exitCode"]
-    record["reason"] = (why or ("Deleted" if pod.terminating else "Failed"))[:_MAX_REASON]
+    otherwise = "Failed" if pod.phase == "Failed" else "Deleted"
+    record["reason"] = (why or otherwise)[:_MAX_REASON]
     return record
 
 
@@ -151,8 +159,8 @@ def _is_disruption(reason: str) -> bool:
     return reason in _DISRUPTION_REASONS or reason.startswith(_OUT_OF)
 
 
-def _rank(annotations: Mapping[str, Any]) -> int | None:
+def _number(annotations: Mapping[str, Any], key: str) -> int | None:
     # Anybody may edit an annotation. One that is no rank reserves nothing; neither does one with
     # more digits than any job has pods, or a list indexed by it would eat the operator's memory.
-    text = annotations.get(ANNOTATION_RANK)
-    return int(text) if isinstance(text, str) and _RANK.fullmatch(text) else None
+    text = annotations.get(key)
+    return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None

@@ -50,5 +50,14 @@ def node_lists(snapshot: Snapshot, ranks: Mapping[str, int], service_domain: str
     )
 
 
+def allocation_by_rank(snapshot: Snapshot) -> list[str]:
+    """Return the nodes of the placement by rank, empty for a rank that nobody holds."""
+    ranks = assign_ranks(snapshot)
+    nodes = [""] * (max(ranks.values(), default=-1) + 1)
+    for slot in snapshot.slots:
+        nodes[ranks[slot.name]] = slot.node
+    return nodes
+
+
 def _free(taken: set[int]) -> Iterator[int]:
     return (rank for rank in count() if rank not in taken)

@@ -27,12 +27,15 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
     placed = before.phase in _PLACED
     wanted = desired(snapshot)
     resized = placed and before.desired is not None and before.desired != wanted
+    moved = [pod for pod in snapshot.displaced if pod.uid not in before.counted]
     lost = _lost(snapshot, deleted_too=placed)
     gone = _gone(snapshot, now)
-    if not (resized or lost or gone):
+    if not (resized or moved or lost or gone):
         return None
     if resized:
         message = _resized(before.desired or {}, wanted)
+    elif moved:
+        message = f"{count_of(len(moved), 'pod')} to move, {moved[0].name} first"
     else:
         first = lost[0].name if lost else gone[0].name
         message = f"{count_of(len(lost) + len(gone), 'pod')} lost, {first} first"
@@ -42,7 +45,7 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
         phase=phase,
         message=message,
         reschedules=1,
-        counted=tuple(lost),
+        counted=(*lost, *moved),
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from di_api.field_error import FieldError, InvalidSpec
-from di_api.model import JobSpec, Task
+from di_api.model import JobSpec, Task, TaskType
 from di_api.names import GROUP, KIND, pod_name
+from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.specs import SpecReader, read_spec
 from di_operator.lifecycle.status import Status
@@ -23,6 +25,8 @@ class Slot:
     name: str
     task: Task
     index: int
+    node: str = ""
+    """Where the allocator wants it; empty: the cluster's scheduler decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +34,11 @@ class Snapshot:
     """One job and its objects at one moment.
 
     A pod of this job (by owner UID) whose name is a slot's is in ``held`` and in exactly one of
-    live, succeeded, failed, disrupted, terminating; ``ready`` is a part of live. Others of its
-    pods are ``surplus``, or ``leaving`` once deleted. Pods and objects of an earlier job of the
-    same name are ``predecessors``. Objects of anybody else are not kept: whether a name is taken
-    is the API server's to say, at the time of the create.
+    live, displaced, succeeded, failed, disrupted, terminating; ``ready`` is a part of live.
+    ``displaced`` run where, or in a group, that the placement has given up. Others of its pods
+    are ``surplus``, or ``leaving`` once deleted. Pods and objects of an earlier job of the same
+    name are ``predecessors``. Objects of anybody else are not kept: whether a name is taken is
+    the API server's to say, at the time of the create.
     """
 
     job: Object
@@ -45,10 +50,15 @@ class Snapshot:
     spec: JobSpec | None
     """None if it is invalid (see ``errors``) or not needed any more."""
     errors: tuple[FieldError, ...]
+    grant: Grant | None
+    """What the allocator says about the job, None without an allocator."""
+    placement: Placement | None
+    """Where the replicas are to run; None for a job that the cluster's scheduler places."""
     slots: tuple[Slot, ...]
     held: Mapping[str, Pod]
     live: tuple[Pod, ...]
     ready: tuple[Pod, ...]
+    displaced: tuple[Pod, ...]
     succeeded: tuple[Pod, ...]
     failed: tuple[Pod, ...]
     disrupted: tuple[Pod, ...]
@@ -71,6 +81,7 @@ class Snapshot:
         configmaps: Iterable[Object] = (),
         *,
         read: SpecReader = read_spec,
+        grant: Grant | None = None,
     ) -> Snapshot:
         """Sort the objects of the job's namespace that carry the label ``diengine/job=<name>``.
 
@@ -81,7 +92,8 @@ class Snapshot:
         metadata = job["metadata"]
         status = Status.read(job.get("status"))
         spec, errors = _read(job, status, read)
-        slots = tuple(_slots(metadata["name"], spec)) if spec else ()
+        placement = _placement(spec, status, grant)
+        slots = tuple(_slots(metadata["name"], spec, placement)) if spec else ()
         own, predecessors = _by_owner(metadata, pods)
         own_services, old_services = _by_owner(metadata, services)
         own_configmaps, old_configmaps = _by_owner(metadata, configmaps)
@@ -89,10 +101,13 @@ class Snapshot:
         by_name = {pod.name: pod for pod in map(Pod.read, own)}
         held = {slot.name: by_name.pop(slot.name) for slot in slots if slot.name in by_name}
         buckets: dict[str, list[Pod]] = {
-            kind: [] for kind in ("live", "succeeded", "failed", "disrupted", "terminating")
+            kind: []
+            for kind in ("live", "displaced", "succeeded", "failed", "disrupted", "terminating")
         }
-        for pod in held.values():
-            buckets[_bucket(pod)].append(pod)
+        replicas = Counter(slot.task.name for slot in slots)
+        for slot in slots:
+            if pod := held.get(slot.name):
+                buckets[_bucket(pod, slot, replicas[slot.task.name])].append(pod)
         return cls(
             job=job,
             namespace=metadata["namespace"],
@@ -102,10 +117,13 @@ class Snapshot:
             status=status,
             spec=spec,
             errors=errors,
+            grant=grant,
+            placement=placement,
             slots=slots,
             held=held,
             live=tuple(buckets["live"]),
             ready=tuple(pod for pod in buckets["live"] if pod.ready),
+            displaced=tuple(buckets["displaced"]),
             succeeded=tuple(buckets["succeeded"]),
             failed=tuple(buckets["failed"]),
             disrupted=tuple(buckets["disrupted"]),
@@ -145,13 +163,24 @@ def _read(
         return None, tuple(invalid.errors)
 
 
-def _slots(job: str, spec: JobSpec) -> Iterable[Slot]:
+def _placement(spec: JobSpec | None, status: Status, grant: Grant | None) -> Placement | None:
+    if spec is None or not spec.preemptible:
+        return None
+    if grant is not None and grant.placement is not None:
+        return grant.placement
+    if status.placement is None and grant is not None:
+        return {}  # the allocator has not looked at it yet
+    return status.placement
+
+
+def _slots(job: str, spec: JobSpec, placement: Placement | None) -> Iterable[Slot]:
     for task in spec.tasks:
-        for index in range(task.replicas):
-            yield Slot(name=pod_name(job, task.name, index), task=task, index=index)
+        nodes = [""] * task.replicas if placement is None else placement.get(task.name, ())
+        for index, node in enumerate(nodes):
+            yield Slot(name=pod_name(job, task.name, index), task=task, index=index, node=node)
 
 
-def _bucket(pod: Pod) -> str:
+def _bucket(pod: Pod, slot: Slot, replicas: int) -> str:
     # Being deleted comes first: what a pod does after its SIGTERM is neither success nor failure.
     if pod.terminating:
         return "terminating"
@@ -159,7 +188,19 @@ def _bucket(pod: Pod) -> str:
         return "succeeded"
     if pod.phase == "Failed":
         return "disrupted" if pod.disrupted else "failed"
+    if slot.node and (pod.node != slot.node or _has_other_peers(pod, slot, replicas)):
+        return "displaced"
     return "live"
+
+
+def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
+    """Whether a learner was started in a group of another size.
+
+    Learners train as one group whose size is fixed when it starts, so all of them begin anew from
+    the last checkpoint. Collectors and evaluators come and go.
+    """
+    fixed = slot.task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR)
+    return fixed and pod.task_replicas != replicas
 
 
 def _by_owner(metadata: Object, objects: Iterable[Object]) -> tuple[list[Object], list[Object]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from di_api.model import Phase
 from di_operator.lifecycle import conditions
+from di_operator.lifecycle.placement import Placement, read_placement
 from di_operator.lifecycle.timestamps import parse_time
 
 OWNED_FIELDS = (
@@ -19,6 +20,8 @@ OWNED_FIELDS = (
     "restarts",
     "reschedules",
     "taskStatus",
+    "placement",
+    "allocation",
     "failures",
     "startTime",
     "completionTimestamp",
@@ -37,6 +40,8 @@ class Status:
     """The pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
     desired: Mapping[str, int] | None
     """Replicas of each task that this status was written for, None if it does not say."""
+    placement: Placement | None
+    """Where the allocator placed the replicas that this status was written for."""
     conditions: tuple[Mapping[str, Any], ...]
     started: datetime | None
     completed: datetime | None
@@ -52,6 +57,7 @@ class Status:
             reschedules=_count(fields.get("reschedules")),
             losses=_losses(fields.get("failures")),
             desired=_desired(fields.get("taskStatus")),
+            placement=read_placement(fields.get("placement")),
             conditions=tuple(conditions.well_formed(fields.get("conditions"))),
             started=parse_time(fields.get("startTime")),
             completed=parse_time(fields.get("completionTimestamp")),

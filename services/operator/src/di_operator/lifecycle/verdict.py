@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,7 @@ from di_operator.lifecycle.conditions import phase_reason
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.phases import check_transition
 from di_operator.lifecycle.pods import Pod, loss_record
+from di_operator.lifecycle.ranks import allocation_by_rank
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.status import OWNED_FIELDS
 from di_operator.lifecycle.timestamps import format_time
@@ -152,6 +154,9 @@ def _status(snapshot: Snapshot, verdict: Verdict, now: datetime) -> dict[str, An
         "reschedules": before.reschedules + verdict.reschedules,
         "taskStatus": _task_status(snapshot),
     }
+    if snapshot.placement is not None:
+        status["placement"] = {task: list(nodes) for task, nodes in snapshot.placement.items()}
+        status["allocation"] = allocation_by_rank(snapshot)
     if losses := _losses(snapshot, verdict, now):
         status["failures"] = losses
     if not suspended:
@@ -167,7 +172,7 @@ def _task_status(snapshot: Snapshot) -> dict[str, dict[str, int]]:
 
     The sums are what the spec asked for; the next reconcile tells a new spec by them.
     """
-    counts: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {task: {} for task in desired(snapshot)}
     for slot in snapshot.slots:
         pod = snapshot.held.get(slot.name)
         phases = counts.setdefault(slot.task.name, {})
@@ -205,7 +210,10 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict) -> bool:
 
 def desired(snapshot: Snapshot) -> Mapping[str, int]:
     """Return the replicas of each task that the spec asks for."""
-    return {task.name: task.replicas for task in snapshot.spec.tasks} if snapshot.spec else {}
+    if snapshot.spec is None:
+        return {}
+    counts = Counter(slot.task.name for slot in snapshot.slots)
+    return {task.name: counts[task.name] for task in snapshot.spec.tasks}
 
 
 def _until_counts(snapshot: Snapshot, now: datetime) -> float:

@@ -1,0 +1,42 @@
+"""Where the replicas of a preemptible job are to run: what the allocator says, and what is kept.
+
+The allocator's word becomes the job's when the status has it; until then, and after a crash, the
+job keeps what its status says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Placement: TypeAlias = Mapping[str, tuple[str, ...]]
+"""By task: the nodes of its replicas, by local index. Empty: the job has no room and waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What the allocator says about one job now.
+
+    ``placement`` None means that there is nothing new. ``reason`` and ``message`` say why a job
+    without room waits; for a job that the cluster's scheduler places (gang admission) they hold
+    back its first pods.
+    """
+
+    placement: Placement | None = None
+    reason: str = ""
+    message: str = ""
+
+
+def read_placement(raw: object) -> Placement | None:
+    """Read ``status.placement``; None if there is none that can be read."""
+    if not isinstance(raw, Mapping):
+        return None
+    if not all(isinstance(nodes, list) for nodes in raw.values()):
+        return None
+    return {str(task): tuple(map(str, nodes)) for task, nodes in raw.items()}
+
+
+def is_placed(placement: Placement) -> bool:
+    """Whether any replica has a node."""
+    return any(placement.values())

@@ -1,0 +1,208 @@
+"""Preemptible jobs: the allocator says how many replicas run and where; gang admission."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from di_operator.lifecycle.actions import CreatePod
+from di_operator.lifecycle.placement import Grant
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
+
+
+def waiting(**spec: Any) -> ClusterModel:
+    """A preemptible job that the allocator has not looked at yet."""
+    cluster = ClusterModel(
+        job(task("learner", maxReplicas=4), task("collector", 2), preemptible=True, **spec)
+    )
+    cluster.grant = Grant()
+    cluster.settle()
+    return cluster
+
+
+def placed(**nodes: str) -> ClusterModel:
+    """A preemptible job that runs on nodes."""
+    cluster = waiting()
+    cluster.place(**nodes or {"learner": "a", "collector": "a b"})
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert cluster.phase == "Running"
+    return cluster
+
+
+def where(cluster: ClusterModel) -> dict[str, str]:
+    """The node of each pod that nobody deleted."""
+    return {
+        name.removeprefix("x-"): pod["spec"]["nodeName"]
+        for name, pod in cluster.pods.items()
+        if not pod["metadata"].get("deletionTimestamp")
+    }
+
+
+def uids(cluster: ClusterModel) -> dict[str, str]:
+    return {name.removeprefix("x-"): p["metadata"]["uid"] for name, p in cluster.pods.items()}
+
+
+def finish_deletions(cluster: ClusterModel) -> None:
+    """The kubelet ends the pods that were deleted, and what was waiting for them goes on."""
+    for name, pod in list(cluster.pods.items()):
+        if pod["metadata"].get("deletionTimestamp"):
+            cluster.end(name)
+    cluster.settle()
+
+
+def test_a_job_waits_until_it_is_placed() -> None:
+    cluster = waiting()
+    assert (cluster.phase, cluster.pods) == ("Pending", {})
+    assert cluster.condition("Pending")["reason"] == "WaitingForNodes"
+
+
+def test_why_it_waits_is_told() -> None:
+    cluster = waiting()
+    cluster.grant = Grant(placement={}, reason="Unschedulable", message="needs 8 gpu, a has 4")
+    cluster.settle()
+    condition = cluster.condition("Pending")
+    assert (condition["reason"], condition["message"]) == ("Unschedulable", "needs 8 gpu, a has 4")
+
+
+def test_replicas_run_where_the_allocator_wants_them() -> None:
+    cluster = placed(learner="a a", collector="b")
+    assert where(cluster) == {"learner-0": "a", "learner-1": "a", "collector-0": "b"}
+    assert cluster.status["placement"] == {"learner": ["a", "a"], "collector": ["b"]}
+    assert cluster.status["allocation"] == ["a", "a", "b"]
+    assert cluster.status["replicas"] == 3
+    assert cluster.status["reschedules"] == 0
+
+
+def test_collectors_change_without_a_touch_of_the_learner() -> None:
+    cluster = placed()
+    before = uids(cluster)
+    cluster.place(learner="a", collector="a b c")
+    cluster.settle()
+
+    assert where(cluster)["collector-2"] == "c"
+    assert before.items() <= uids(cluster).items()
+    assert cluster.status["reschedules"] == 1
+    message = cluster.condition("Rescheduling")["message"]
+    assert message == "replicas changed: collector from 2 to 3"
+
+
+def test_a_collector_that_moves_is_replaced_alone() -> None:
+    cluster = placed()
+    before = uids(cluster)
+    cluster.place(learner="a", collector="a c")
+    cluster.settle()
+    finish_deletions(cluster)
+
+    assert where(cluster) == {"learner-0": "a", "collector-0": "a", "collector-1": "c"}
+    kept = {name for name, uid in uids(cluster).items() if before[name] == uid}
+    assert kept == {"learner-0", "collector-0"}
+    assert (cluster.phase, cluster.status["reschedules"]) == ("Starting", 1)
+    message = cluster.condition("Rescheduling")["message"]
+    assert message == "1 pod to move, x-collector-1 first"
+
+
+def test_a_group_of_learners_of_another_size_begins_anew() -> None:
+    cluster = placed()
+    before = uids(cluster)
+    cluster.place(learner="a b", collector="a b")
+    cluster.settle()
+    assert "learner-0" not in where(cluster)
+    finish_deletions(cluster)
+
+    assert where(cluster)["learner-0"] == "a"
+    assert where(cluster)["learner-1"] == "b"
+    after = uids(cluster)
+    assert after["learner-0"] != before["learner-0"]
+    assert after["collector-0"] == before["collector-0"]
+    assert cluster.status["reschedules"] == 1
+    # Those that begin anew know each other.
+    assert cluster.env("x-learner-0")["DI_LEARNER_NODES"].count(",") == 1
+    assert cluster.status["allocation"][int(cluster.env("x-learner-1")["DI_RANK"])] == "b"
+
+
+def test_a_preempted_job_ends_its_pods_waits_and_comes_back() -> None:
+    cluster = placed()
+    cluster.grant = Grant(placement={}, message="others go first")
+    cluster.settle()
+    assert (cluster.phase, where(cluster)) == ("Pending", {})
+    assert cluster.condition("Pending")["message"] == "others go first"
+    assert cluster.status["reschedules"] == 1
+    assert cluster.status["allocation"] == []
+    finish_deletions(cluster)
+    assert cluster.pods == {}
+
+    cluster.place(learner="b", collector="b b")
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert (cluster.phase, set(where(cluster).values())) == ("Running", {"b"})
+    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (0, 1)
+
+
+@pytest.mark.parametrize("grant", [None, Grant()], ids=["no allocator", "a new leader's"])
+def test_without_a_new_word_of_the_allocator_a_job_keeps_its_place(grant: Grant | None) -> None:
+    cluster = placed()
+    before = uids(cluster)
+    cluster.grant = grant
+    cluster.settle()
+    assert (cluster.phase, uids(cluster)) == ("Running", before)
+    assert cluster.status["reschedules"] == 0
+
+
+def test_a_replacement_goes_where_its_predecessor_was() -> None:
+    cluster = placed()
+    cluster.fail("x-collector-1")
+    cluster.settle()
+    assert where(cluster)["collector-1"] == "b"
+    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (1, 0)
+
+
+def test_without_an_allocator_a_preemptible_job_has_the_replicas_of_its_spec() -> None:
+    cluster = ClusterModel(job(task("learner", 2), preemptible=True))
+    cluster.settle()
+    assert len(cluster.pods) == 2
+    assert "placement" not in cluster.status
+
+
+def test_a_crash_after_any_write_of_a_move_leads_to_the_same_end() -> None:
+    def moved(crash_after: int | None) -> ClusterModel:
+        cluster = placed()
+        cluster.place(learner="b b", collector="a c d")
+        if crash_after is not None:
+            for _ in range(crash_after):
+                cluster.reconcile()
+            cluster.grant = Grant()  # a new leader, which keeps what the status says
+            cluster.settle()
+            cluster.place(learner="b b", collector="a c d")
+        cluster.settle()
+        finish_deletions(cluster)
+        return cluster
+
+    clean = moved(None)
+    for crash_after in range(4):
+        found = moved(crash_after)
+        assert where(found) == where(clean)
+        assert found.status["reschedules"] == 1
+
+
+def test_a_gang_is_held_back_until_it_fits() -> None:
+    cluster = ClusterModel(job(task("learner", 2)))
+    cluster.grant = Grant(message="2 of 4 gpu are free", reason="Unschedulable")
+    cluster.settle()
+    assert (cluster.phase, cluster.pods) == ("Pending", {})
+    assert cluster.condition("Pending")["message"] == "2 of 4 gpu are free"
+
+    cluster.grant = Grant()
+    assert sum(isinstance(action, CreatePod) for action in cluster.decide().actions) == 2
+
+
+def test_a_gang_that_runs_is_not_held_back_any_more() -> None:
+    cluster = ClusterModel(job(task("learner", 2)))
+    cluster.settle()
+    cluster.grant = Grant(message="2 of 4 gpu are free", reason="Unschedulable")
+    cluster.fail("x-learner-1")
+    cluster.settle()
+    assert len(cluster.pods) == 2
