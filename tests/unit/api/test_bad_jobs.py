@@ -15,6 +15,18 @@ LABEL = (
 )
 
 BAD_SPECS = {
+    "a gang that is not yes or no": (
+        of_spec({"tasks": [task()], "scheduling": {"gang": "yes"}}),
+        'spec.scheduling.gang: "yes": must be true or false',
+    ),
+    "a misspelt way of scheduling": (
+        of_spec({"tasks": [task()], "scheduling": {"gnag": True}}),
+        "spec.scheduling.gnag: true: unknown field; did you mean gang?",
+    ),
+    "scheduling that is no object": (
+        of_spec({"tasks": [task()], "scheduling": []}),
+        "spec.scheduling: []: must be an object",
+    ),
     "no tasks at all": (of_spec({}), "spec.tasks: is required"),
     "an empty list of tasks": (
         of_spec({"tasks": []}),

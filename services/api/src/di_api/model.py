@@ -71,6 +71,14 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    """How a job gets its first nodes."""
+
+    gang: bool = False
+    """Whether no pod is created before there is room for all of them at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """What the user asks for, defaults applied."""
 
@@ -83,6 +91,7 @@ class JobSpec:
     volumes: tuple[Mapping[str, Any], ...] = ()
     """core/v1 Volumes added to every pod."""
     tasks: tuple[Task, ...]
+    scheduling: Scheduling = Scheduling()
     suspend: bool = False
     active_deadline_seconds: int | None = None
     ttl_seconds_after_finished: int | None = None

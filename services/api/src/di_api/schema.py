@@ -16,7 +16,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, post_load
 
 from di_api.defaults import with_defaults
 from di_api.field_error import ABSENT, FieldError, InvalidSpec, child, mapping, unknown_field
-from di_api.model import CleanPodPolicy, JobSpec, Priority, Task, TaskType
+from di_api.model import CleanPodPolicy, JobSpec, Priority, Scheduling, Task, TaskType
 from di_api.names import MAX_LABEL
 from di_api.rules import broken_rules
 
@@ -198,6 +198,19 @@ def _not_empty(value: object) -> None:
         raise ValidationError("must hold at least one task")
 
 
+class _SchedulingSchema(Schema):
+    error_messages = _OBJECT
+
+    class Meta:
+        unknown = RAISE
+
+    gang = _field("gang", _boolean)
+
+    @post_load
+    def make(self, data: dict[str, Any], **_: Any) -> Scheduling:
+        return Scheduling(gang=bool(data.get("gang")))
+
+
 class _SpecSchema(Schema):
     error_messages = _OBJECT
 
@@ -220,6 +233,7 @@ class _SpecSchema(Schema):
         validate=_not_empty,
         error_messages=_REQUIRED | _LIST,
     )
+    scheduling = fields.Nested(_SchedulingSchema, allow_none=True, error_messages=_OBJECT)
     suspend = _field("suspend", _boolean)
     active_deadline_seconds = _field("activeDeadlineSeconds", _whole(1, MAX_INT64))
     ttl_seconds_after_finished = _field("ttlSecondsAfterFinished", _whole(0))
@@ -233,13 +247,24 @@ class _SpecSchema(Schema):
                 "clean_pod_policy": CleanPodPolicy(data["clean_pod_policy"]),
                 "volumes": tuple(data.get("volumes") or ()),
                 "tasks": tuple(data["tasks"]),
+                "scheduling": data.get("scheduling") or Scheduling(),
             }
         )
 
 
 _SPEC: Final = _SpecSchema()
-_SPEC_FIELDS: Final = tuple(field.data_key or name for name, field in _SPEC.fields.items())
-_TASK_FIELDS: Final = tuple(field.data_key or name for name, field in _TaskSchema().fields.items())
+
+
+def _names_in(schema: Schema) -> tuple[str, ...]:
+    return tuple(field.data_key or name for name, field in schema.fields.items())
+
+
+_SPEC_FIELDS: Final = _names_in(_SPEC)
+# By the field of the spec that holds objects of ours.
+_INNER_FIELDS: Final[Mapping[object, tuple[str, ...]]] = {
+    "tasks": _names_in(_TaskSchema()),
+    "scheduling": _names_in(_SchedulingSchema()),
+}
 
 
 def _field_errors(
@@ -252,8 +277,8 @@ def _field_errors(
             continue
         inner = value[key] if isinstance(value, list) else mapping(value).get(key, ABSENT)
         if isinstance(below, Mapping):
-            # The only objects of ours below the spec are tasks.
-            yield from _field_errors(below, inner, child(path, key), _TASK_FIELDS)
+            inner_fields = _INNER_FIELDS.get(key, known)
+            yield from _field_errors(below, inner, child(path, key), inner_fields)
             continue
         for message in below:
             if message == _UNKNOWN:
