@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from di_operator.allocator.admit import admit
+from di_operator.allocator.admit import admit, in_order
 from di_operator.allocator.choose import Offer, choose
 from di_operator.allocator.collectors import Team, add_collectors, place_others
 from di_operator.allocator.goodput.collecting import throughput
@@ -112,8 +112,8 @@ class GoodputPolicy:
         room.settle()
         demands = [
             demand
-            for key, job in jobs.items()
-            if job.preemptible and (demand := self._demand(job, room, previous.get(key, WAIT)))
+            for job in in_order(jobs)
+            if job.preemptible and (demand := self._demand(job, room, previous.get(job.key, WAIT)))
         ]
         if demands:
             chosen = self._choose(demands, room, curves)
@@ -121,7 +121,7 @@ class GoodputPolicy:
         return answer
 
     def _demand(self, job: JobInfo, room: Room, had: NodeList) -> _Demand | None:
-        """Return what the job may be offered; None: no node takes even one replica."""
+        """Return what the job may be offered; None: there is no room even for its minimum."""
         task = job.scaled
         places = room.slots(task, empty=True)
         if not places.any():
@@ -137,6 +137,8 @@ class GoodputPolicy:
             limit = maximum
         else:
             limit = max(per_node, task.minimum, present, int(self._growth * job.explored))
+        if len(ladder) == 1:
+            return None
         return _Demand(
             job=job,
             task=task,
