@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
@@ -121,7 +121,7 @@ def settled(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs=some_jobs(), nodes=some_nodes(), ended=st.sets(st.integers(0, 6)))
 def test_answers_fit_stay_within_bounds_and_move_nobody_who_must_not_be(
     name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo], ended: set[int]
@@ -135,7 +135,7 @@ def test_answers_fit_stay_within_bounds_and_move_nobody_who_must_not_be(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs=some_jobs(), nodes=some_nodes())
 def test_the_order_of_the_arguments_and_what_was_asked_before_change_nothing(
     name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo]
@@ -149,7 +149,7 @@ def test_the_order_of_the_arguments_and_what_was_asked_before_change_nothing(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs=some_jobs(), nodes=some_nodes())
 def test_where_nothing_changes_nobody_moves(
     name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo]
@@ -161,7 +161,7 @@ def test_where_nothing_changes_nobody_moves(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(single=a_job("x"), nodes=some_nodes())
 def test_a_job_that_arrives_gets_what_is_free_or_nothing(
     name: str, single: JobInfo, nodes: dict[str, NodeInfo]
