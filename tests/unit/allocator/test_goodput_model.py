@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple, replace
 from math import log
 
@@ -157,7 +158,7 @@ def test_any_observations_give_usable_parameters(seen: list[Observation]) -> Non
 
 def test_a_fit_takes_a_bounded_number_of_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    genuine = fitting.minimise
+    genuine = minimise
 
     def counted(objective, start, **options):  # type: ignore[no-untyped-def]
         def once(point: Array) -> tuple[float, Array]:
@@ -226,10 +227,10 @@ def test_a_curved_valley_is_followed_to_its_end() -> None:
 
 
 def test_sizes_are_powers_of_two_on_a_node_and_whole_nodes_beyond() -> None:
-    assert sizes(Bounds(per_node=4, minimum=1, maximum=19)) == [0, 1, 2, 4, 8, 12, 16]
-    assert sizes(Bounds(per_node=8, minimum=3, maximum=6), also=(5,)) == [0, 3, 4, 5, 6]
-    assert sizes(Bounds(per_node=4, minimum=0, maximum=3), also=(9,)) == [0, 1, 2, 3]
-    assert sizes(Bounds(per_node=1, minimum=1, maximum=3)) == [0, 1, 2, 3]
+    assert sizes(Bounds(per_node=4, minimum=1, maximum=19)) == (0, 1, 2, 4, 8, 12, 16)
+    assert sizes(Bounds(per_node=8, minimum=3, maximum=6), also=5) == (0, 3, 4, 5, 6)
+    assert sizes(Bounds(per_node=4, minimum=0, maximum=3), also=9) == (0, 1, 2, 3)
+    assert sizes(Bounds(per_node=1, minimum=1, maximum=3)) == (0, 1, 2, 3)
 
 
 def test_thousands_of_replicas_are_offered_in_few_sizes() -> None:
@@ -249,13 +250,13 @@ def test_curves_are_computed_once_and_forgotten_with_their_jobs(
     assert first["a"][0] == 0
     assert 0 < first["a"][1] < first["a"][2] < first["a"][3]
 
-    asked = []
-    monkeypatch.setattr(
-        "di_operator.allocator.goodput.curves.goodputs",
-        lambda models, nodes, replicas: (
-            asked.append(len(models)) or goodputs(models, nodes, replicas)
-        ),
-    )
+    asked: list[int] = []
+
+    def counted(models: Sequence[GoodputModel], nodes: Array, replicas: Array) -> Array:
+        asked.append(len(models))
+        return goodputs(models, nodes, replicas)
+
+    monkeypatch.setattr("di_operator.allocator.goodput.curves.goodputs", counted)
     other = replace(question, model=model(noise=2.0))
     curves.ask({"a": question, "c": other})
     assert asked == [1]

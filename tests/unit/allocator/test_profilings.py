@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from di_operator.allocator.goodput.fit import Observation
 from di_operator.allocator.goodput.params import GradParams
 from di_operator.allocator.profilings import (
     OBSERVATIONS,
@@ -68,7 +69,7 @@ def test_observations_are_fitted_when_the_job_did_not_fit_them_itself() -> None:
 
 
 def test_only_so_many_observations_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+    seen: list[Observation] = []
     monkeypatch.setattr("di_operator.allocator.profilings.fit", seen.extend)
     many = [observation(samples=n) for n in range(1, 3 * OBSERVATIONS)]
     load(perfParams=None, observations=many).model()
@@ -175,4 +176,5 @@ def test_whatever_is_reported_is_read_or_refused(raw: dict[str, Any]) -> None:
         found = load_profilings(raw)
     except InvalidProfilings:
         return
-    assert found is None or found.remaining(NOW) is None or found.remaining(NOW) >= 0
+    left = found.remaining(NOW) if found else None
+    assert left is None or left >= 0

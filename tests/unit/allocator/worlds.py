@@ -30,7 +30,7 @@ def node(name: str, *, labels: Mapping[str, str] | None = None, **resources: flo
 
 def nodes(count: int, **resources: float) -> dict[str, NodeInfo]:
     names = [f"n{number:03d}" for number in range(count)]
-    return {name: node(name, **resources) for name in names}
+    return {name: node(name, labels=None, **resources) for name in names}
 
 
 def task(

@@ -18,7 +18,7 @@ from di_operator.allocator.room import Counts, Room
 class ChooseNode(Protocol):
     """Picks the node of the next replica among those with room for it (`slots` > 0)."""
 
-    def __call__(self, room: Room, task: TaskInfo, slots: Counts) -> int:
+    def __call__(self, room: Room, task: TaskInfo, slots: Counts, /) -> int:
         """Return the row of the room."""
 
 

@@ -74,11 +74,19 @@ def _best(
 
 def _hull(offer: Offer) -> list[int]:
     """Indices of the upper hull from the first point to the highest value."""
+    costs, values = offer.costs, offer.values
     hull: list[int] = [0]
-    for at in range(1, len(offer.costs)):
-        if offer.values[at] <= offer.values[hull[-1]]:
+    for at in range(1, len(costs)):
+        if values[at] <= values[hull[-1]]:
             continue
-        while len(hull) > 1 and _slope(offer, hull[-2], hull[-1]) <= _slope(offer, hull[-1], at):
+        while len(hull) > 1:
+            low, high = hull[-2], hull[-1]
+            # The point between lies below the line from its neighbour to the new one; multiplied
+            # out, since costs may be equal.
+            if (values[high] - values[low]) * (costs[at] - costs[high]) > (
+                values[at] - values[high]
+            ) * (costs[high] - costs[low]):
+                break
             hull.pop()
         hull.append(at)
     return hull

@@ -93,8 +93,7 @@ class Packing:
             if row is None:
                 return False
             nodes[row] = nodes.get(row, 0) + 1
-        slots = self.room.slots(wish.task)
-        if any(slots[row] < count for row, count in nodes.items()):
+        if not all(self.room.fits(wish.task, row, count) for row, count in nodes.items()):
             return False
         if len(nodes) > 1 and any(self.spread[row] for row in nodes):
             return False
@@ -124,11 +123,11 @@ class Packing:
 
     def _fits_whole(self, wish: Wish) -> bool:
         """Whether some node would take the whole wish if it were empty; then it is not spread."""
-        return bool((self.room.slots(wish.task, empty=True) >= wish.count).any())
+        return bool((self.room.empty_slots(wish.task) >= wish.count).any())
 
     def _clear(self, wish: Wish) -> list[Wish] | None:
         """Take strictly smaller jobs off nodes until the wish fits; None, and no change, if not."""
-        whole = self.room.slots(wish.task, empty=True)
+        whole = self.room.empty_slots(wish.task)
         largest = int(whole.max(initial=0))
         if largest == 0:
             return None

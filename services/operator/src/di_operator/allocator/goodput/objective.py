@@ -16,6 +16,8 @@ import numpy as np
 from di_operator.allocator.goodput.model import Array
 from di_operator.allocator.job import JobInfo
 
+# A share of nothing is divided by all the same.
+_SMALLEST = 1e-300
 # Pollux's guard against a division by zero: a job without replicas is 1000 times slower.
 _NOTHING = 1e-3
 # heSRPT's exponent of the speed-up curve: what k^p makes of k replicas.
@@ -40,7 +42,7 @@ def fair_values(sizes: Array, speeds: Array, *, fair: float, present: int, costs
     highest = np.maximum.accumulate(speeds)
     # Less than one replica is no size, but a share of the time on one.
     share = float(np.interp(fair, sizes, highest))
-    relative = _charged(sizes, speeds, present, costs) / max(share, np.finfo(float).tiny)
+    relative = _charged(sizes, speeds, present, costs) / max(share, _SMALLEST)
     values: Array = -1 / (relative + _NOTHING)
     return values
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 
 # Whole nodes are offered one by one so far, then in steps of a quarter.
@@ -19,14 +19,15 @@ class Bounds:
     maximum: int
 
 
-def sizes(bounds: Bounds, *, also: Iterable[int] = ()) -> list[int]:
+@lru_cache(maxsize=4096)
+def sizes(bounds: Bounds, *, also: int = 0) -> tuple[int, ...]:
     """Return the sizes offered to a job, rising, 0 first.
 
     Powers of two within a node, then whole nodes: such sizes leave no gaps on nodes, and one
-    fewer or one more replica than that is hardly ever worth a restart. `also`: further ones, such
-    as the present size, where they are within the bounds.
+    fewer or one more replica than that is hardly ever worth a restart. `also`: the present size,
+    which stays on offer as long as it is within the bounds.
     """
-    offered = {bounds.minimum, *also}
+    offered = {bounds.minimum, also}
     size = 1
     while size < bounds.per_node:
         offered.add(size)
@@ -37,7 +38,8 @@ def sizes(bounds: Bounds, *, also: Iterable[int] = ()) -> list[int]:
         nodes += 1 if nodes < _ONE_BY_ONE else nodes // 4
     if bounds.maximum < bounds.per_node:
         offered.add(bounds.maximum)
-    return [0, *sorted(s for s in offered if max(1, bounds.minimum) <= s <= bounds.maximum)]
+    least = max(1, bounds.minimum)
+    return (0, *sorted(size for size in offered if least <= size <= bounds.maximum))
 
 
 def nodes_of(size: int, per_node: int) -> int:

@@ -55,6 +55,10 @@ class GoodputPolicy:
             measured nothing may have one node.
         silence_seconds: a job that has run so long without a report gets the replicas it asks
             for, or none.
+        decay: how much less a job counts the more it has had: with the power -decay of
+            1 + had / decay_after. Of jobs whose length nobody knows those that have just begun
+            are the likeliest to end soon. 0: all count the same.
+        decay_after: replica-seconds, see `decay`.
         priority_weight: how much more the same slow-down counts per step of priority.
 
     Raises ValueError for arguments out of range.
@@ -64,8 +68,10 @@ class GoodputPolicy:
         self,
         *,
         restart_seconds: float = 30.0,
-        horizon_seconds: float = 300.0,
+        horizon_seconds: float = 150.0,
         growth: float = 4.0,
+        decay: float = 0.5,
+        decay_after: float = 3600.0,
         silence_seconds: float = 600.0,
         priority_weight: float = 4.0,
     ) -> None:
@@ -73,12 +79,16 @@ class GoodputPolicy:
             raise ValueError("restart_seconds must be at least 0 and less than horizon_seconds")
         if not growth > 1:
             raise ValueError("growth must be more than 1")
+        if not decay >= 0 or not decay_after > 0:
+            raise ValueError("decay must be at least 0, and decay_after more than 0")
         if not silence_seconds > 0:
             raise ValueError("silence_seconds must be more than 0")
         if not priority_weight >= 1:
             raise ValueError("priority_weight must be at least 1")
         self._costs = Costs(restart=restart_seconds, horizon=horizon_seconds)
         self._growth = growth
+        self._decay = decay
+        self._decay_after = decay_after
         self._silence = silence_seconds
         self._priority_weight = priority_weight
         self._curves = Curves()
@@ -123,17 +133,16 @@ class GoodputPolicy:
     def _demand(self, job: JobInfo, room: Room, had: NodeList) -> _Demand | None:
         """Return what the job may be offered; None: there is no room even for its minimum."""
         task = job.scaled
-        places = room.slots(task, empty=True)
-        if not places.any():
+        # On nodes of another kind than the most common the placement finds what fits.
+        per_node = room.per_node(task)
+        if not per_node:
             return None
-        # The most common kind of node; on others the placement finds what fits.
-        per_node = int(np.bincount(places[places > 0]).argmax())
-        maximum = min(task.maximum, int(places.sum()))
+        maximum = min(task.maximum, int(room.empty_slots(task).sum()))
         present = len(had.task(task.name))
         bounds = Bounds(per_node=per_node, minimum=task.minimum, maximum=maximum)
-        ladder = sizes(bounds, also=(present,))
+        ladder = sizes(bounds, also=present)
         if job.model is None and job.attained > self._silence * max(present, 1):
-            ladder = [0, *(s for s in (min(task.replicas, maximum),) if s >= task.minimum)]
+            ladder = (0, *(s for s in (min(task.replicas, maximum),) if s >= task.minimum))
             limit = maximum
         else:
             limit = max(per_node, task.minimum, present, int(self._growth * job.explored))
@@ -143,7 +152,7 @@ class GoodputPolicy:
             job=job,
             task=task,
             per_node=per_node,
-            sizes=tuple(ladder),
+            sizes=ladder,
             present=present,
             offered=sum(size <= limit for size in ladder),
         )
@@ -153,17 +162,10 @@ class GoodputPolicy:
         speeds = self._speeds(demands, curves)
         column, capacity = _scarcest(demands, room)
         values = self._values(demands, speeds, room, column, capacity)
-        offers = []
-        for demand, value in zip(demands, values, strict=True):
-            each = int(room.request(demand.task)[column])
-            others = sum(
-                task.minimum * int(room.request(task)[column])
-                for task in demand.job.tasks
-                if task is not demand.task
-            )
-            costs = [float(size * each + (others if size else 0)) for size in demand.sizes]
-            n = demand.offered
-            offers.append(Offer(costs[:n], value[:n].tolist()))
+        offers = [
+            Offer(_costs(demand, room, column)[: demand.offered], value[: demand.offered].tolist())
+            for demand, value in zip(demands, values, strict=True)
+        ]
         picked = choose(offers, float(capacity))
         return [demand.sizes[at] for demand, at in zip(demands, picked, strict=True)]
 
@@ -217,6 +219,7 @@ class GoodputPolicy:
             ]
         return [
             weight
+            * (1 + d.job.attained / self._decay_after) ** -self._decay
             * fair_values(
                 grid,
                 speed,
@@ -226,6 +229,17 @@ class GoodputPolicy:
             )
             for d, grid, speed, weight in zip(demands, grids, speeds, weights, strict=True)
         ]
+
+
+def _costs(demand: _Demand, room: Room, column: int) -> list[float]:
+    """What each size takes of one resource, the least of the other tasks included."""
+    each = int(room.request(demand.task)[column])
+    others = sum(
+        task.minimum * int(room.request(task)[column])
+        for task in demand.job.tasks
+        if task is not demand.task
+    )
+    return [float(size * each + others) if size else 0.0 for size in demand.sizes]
 
 
 def _scarcest(demands: Sequence[_Demand], room: Room) -> tuple[int, int]:
