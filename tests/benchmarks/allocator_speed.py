@@ -110,7 +110,6 @@ def draw_job(key: str, models: Mapping[str, Sequence[GoodputModel]], rng: random
         age=rng.uniform(0, 36000),
         model=replace(found, perf=perf),
         explored=16,
-        explored_nodes=4,
     )
 
 

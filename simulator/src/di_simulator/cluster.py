@@ -117,6 +117,5 @@ class Cluster:
             restarts=job.restarts,
             model=job.model,
             explored=job.explored,
-            explored_nodes=job.explored_nodes,
             remaining=job.remaining * limits.initial if self.remaining_known else None,
         )

@@ -66,11 +66,6 @@ class SimulatedJob:
         return max((replicas for _, replicas, _ in self.observed), default=0)
 
     @property
-    def explored_nodes(self) -> int:
-        """The most nodes it has run on."""
-        return max((nodes for nodes, _, _ in self.observed), default=0)
-
-    @property
     def remaining(self) -> float:
         """Progress still to be made, in iterations at the initial batch size."""
         return self.application.progress_after(self.application.epochs) - self.progress

@@ -37,6 +37,7 @@ from di_simulator.plots import draw_comparison, draw_heat_map
 from di_simulator.results import Result, Summary
 from di_simulator.simulation import Setting, run
 
+_WIDTH = 120
 RECORDED = Path(__file__).parent / "data" / "pollux-osdi21"
 
 
@@ -52,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"di-simulate: {error}", style="red", markup=False)
         return 1
     summaries = [result.summary for result in results]
-    Console().print(_table(summaries))
+    # In a pipe there is no width to keep to.
+    out = Console()
+    Console(width=None if out.is_terminal else _WIDTH).print(_table(summaries))
     if options.output:
         options.output.mkdir(parents=True, exist_ok=True)
         for result in results:

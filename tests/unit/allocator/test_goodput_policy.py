@@ -73,10 +73,8 @@ def test_a_job_of_high_priority_gets_more() -> None:
 
 def test_who_has_had_much_yields_to_who_has_just_begun() -> None:
     scaling = model(noise=1e5)
-    others = (elastic(f"j{number}", model=scaling, attained=3600.0) for number in range(6))
-    jobs = by_key(
-        elastic("old", model=scaling, attained=1e6), elastic("new", model=scaling), *others
-    )
+    had = {"new": 0.0, "old": 1e6, "older": 2e6, **{f"j{n}": 3600.0 for n in range(5)}}
+    jobs = by_key(*(elastic(k, model=scaling, attained=work) for k, work in had.items()))
 
     assert counts(decide(jobs, 4))["new"] > counts(decide(jobs, 4))["old"] > 0
     assert len(set(counts(decide(jobs, 4, decay=0.0)).values())) == 1

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from di_api.model import Task, TaskType
-from di_operator.allocator.inventory import pod_request, read_nodes, read_task
+from di_api.schema import load_spec
+from di_operator.allocator.inventory import pod_request, read_job, read_nodes, read_task
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import Constraints, NodeInfo, read_constraints
+from di_operator.allocator.profilings import load_profilings
 from di_operator.allocator.resources import in_units, read_resources
 
 Object = dict[str, Any]
@@ -196,6 +200,57 @@ def test_a_task_without_bounds_is_as_large_as_it_says() -> None:
     assert info.resources == {"cpu": 1000, "pods": 1000}
     assert info.constraints == Constraints(selector=(("zone", "a"),))
     assert info.comes_and_goes
+
+
+NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+REPORTED = {
+    "learners": 2,
+    "initBatchSize": 64,
+    "observations": [
+        {"nodes": 1, "replicas": 2, "samples": 32, "computing": 0.1, "iteration": 0.2}
+    ],
+}
+
+
+def read_info(reported_at: datetime, held: NodeList) -> JobInfo:
+    template = {"spec": {"containers": [{"name": "di-container", "image": "x"}]}}
+    learner = {"type": "learner", "replicas": 1, "maxReplicas": 8, "template": template}
+    collector = {"type": "collector", "replicas": 1, "maxReplicas": 9, "template": template}
+    spec = {"tasks": [learner, collector], "preemptible": True, "priority": "high"}
+    job = {
+        "metadata": {
+            "namespace": "rl",
+            "name": "x",
+            "creationTimestamp": "2025-06-01T11:00:00Z",
+        },
+        "spec": spec,
+        "status": {"reschedules": 3},
+    }
+    return read_job(
+        job,
+        load_spec(spec),
+        report=load_profilings({**REPORTED, "reportedAt": reported_at.isoformat()}),
+        held=held,
+        attained=7.0,
+        now=NOW,
+    )
+
+
+def test_a_job_is_read_with_its_report() -> None:
+    info = read_info(NOW, WAIT)
+
+    assert (info.key, info.priority, info.age, info.restarts) == ("rl/x", 1, 3600.0, 3)
+    assert (info.preemptible, info.attained, info.explored) == (True, 7.0, 2)
+    assert info.model is not None
+    assert [task.maximum for task in info.tasks] == [8, 9]
+
+
+def test_the_learners_of_a_job_that_stopped_reporting_do_not_grow() -> None:
+    held = NodeList((("learner", ("n", "n")), ("collector", ("n",))))
+
+    assert [task.maximum for task in read_info(NOW - timedelta(hours=1), held).tasks] == [2, 9]
+    assert [task.maximum for task in read_info(NOW, held).tasks] == [8, 9]
+    assert [task.maximum for task in read_info(NOW - timedelta(hours=1), WAIT).tasks] == [8, 9]
 
 
 def test_amounts_are_exact_and_rounded_up_below_a_thousandth() -> None:

@@ -77,6 +77,29 @@ def test_only_so_many_observations_are_fitted(monkeypatch: pytest.MonkeyPatch) -
     assert [o.samples for o in seen] == [o["samples"] for o in many[-OBSERVATIONS:]]
 
 
+def test_the_rate_of_training_steps_is_an_observation() -> None:
+    rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64, "learnerWaitFrac": 0.5}
+    perf = load(perfParams=None, **rate).model().perf
+
+    # A step takes half a second, of which half is waiting for data.
+    assert perf.alpha_c + perf.beta_c * 32 == pytest.approx(0.25, rel=0.01)
+
+
+@pytest.mark.parametrize("missing", [{"learnerWaitFrac": 1.0}, {"learners": None}])
+def test_a_rate_that_says_nothing_is_no_observation(missing: dict[str, Any]) -> None:
+    rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64} | missing
+
+    assert load(perfParams=None, **rate).model() is None
+
+
+def test_collectors_are_rated_by_the_time_in_which_nobody_kept_them_waiting() -> None:
+    found = load(envStepsPerSec=300.0, collectors=4, collectorWaitFrac=0.25).collecting()
+
+    assert (found.rate, found.samples_per_step) == (100.0, 2.0)
+    assert load(envStepsPerSec=300.0).collecting() is None
+    assert load(envStepsPerSec=300.0, collectors=4, collectorWaitFrac=1.0).collecting() is None
+
+
 def test_without_the_gradients_noise_larger_batches_count_for_nothing() -> None:
     assert load().model().grad.var == 0
 

@@ -76,7 +76,7 @@ def model(
 
 def elastic(key: str, *, maximum: int = 64, minimum: int = 1, **options: Any) -> JobInfo:
     """A job whose learners are one GPU each and that has measured all sizes."""
-    defaults: dict[str, Any] = {"model": model(), "explored": 64, "explored_nodes": 16}
+    defaults: dict[str, Any] = {"model": model(), "explored": 64}
     learner = task(minimum, minimum=minimum, maximum=maximum, gpu=1)
     return job(key, learner, **defaults | options)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from di_api.model import Task
-from di_operator.allocator.job import TaskInfo
+from di_api.model import JobSpec, Priority, Task
+from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo, Taint, read_constraints
+from di_operator.allocator.profilings import Profilings
 from di_operator.allocator.resources import PODS, UNIT, Resources, largest, read_resources, total
 
 Object = Mapping[str, Any]
@@ -49,6 +52,48 @@ def read_task(task: Task) -> TaskInfo:
         resources=pod_request(spec),
         constraints=read_constraints(spec),
     )
+
+
+def read_job(
+    job: Object,
+    spec: JobSpec,
+    *,
+    report: Profilings | None,
+    held: NodeList,
+    attained: float,
+    now: datetime,
+) -> JobInfo:
+    """Return what policies may know of a DIJob that `held` nodes for `attained` replica-seconds.
+
+    A report that is stale still says how fast the job is on what it has, so its learners keep
+    their number at most: nobody knows whether more would be of any use. Raises ValueError for an
+    invalid quantity in a template.
+    """
+    tasks = tuple(read_task(task) for task in spec.tasks)
+    if report is not None and report.is_stale(now) and held:
+        tasks = tuple(_not_above(task, len(held.task(task.name))) for task in tasks)
+    metadata, status = job["metadata"], job.get("status") or {}
+    created = datetime.fromisoformat(metadata["creationTimestamp"])
+    return JobInfo(
+        key=f"{metadata['namespace']}/{metadata['name']}",
+        tasks=tasks,
+        preemptible=spec.preemptible,
+        priority=int(spec.priority is Priority.HIGH),
+        # A clock that was set back makes no job younger than new.
+        age=max(0.0, (now - created).total_seconds()),
+        attained=attained,
+        restarts=int(status.get("reschedules") or 0),
+        model=report.model() if report else None,
+        collecting=report.collecting() if report else None,
+        explored=report.explored() if report else 0,
+        remaining=report.remaining(now) if report else None,
+    )
+
+
+def _not_above(task: TaskInfo, count: int) -> TaskInfo:
+    if task.comes_and_goes:
+        return task
+    return replace(task, maximum=max(task.minimum, min(count, task.maximum)))
 
 
 def pod_request(spec: Object) -> dict[str, int]:

@@ -55,8 +55,6 @@ class JobInfo:
     """What its collectors deliver, where it has any and has reported it."""
     explored: int = 0
     """The most learners its model is based on."""
-    explored_nodes: int = 0
-    """The most nodes its model is based on."""
     remaining: float | None = None
     """Samples of the initial batch still to be worked through, where the job says so."""
 

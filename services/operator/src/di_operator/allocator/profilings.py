@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import ceil
 from typing import Any, Final
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, post_load, validate
@@ -19,6 +20,7 @@ from typing_extensions import override
 from di_operator.allocator.goodput.fit import Observation, fit
 from di_operator.allocator.goodput.params import (
     BatchLimits,
+    Collecting,
     GoodputModel,
     GradParams,
     PerfParams,
@@ -62,15 +64,17 @@ class Profilings:
         """What the report tells about the job's speed; None: not enough.
 
         Parameters the job has fitted itself come first, else its observations are fitted here,
-        which takes some milliseconds.
+        which takes some milliseconds. The rate of its training steps counts as one observation.
         """
         perf = self.perf_params
-        if perf is None and self.observations:
-            perf = fit(self.observations[-OBSERVATIONS:])
+        seen = self.observations[-OBSERVATIONS:] or self._rate()
+        if perf is None and seen:
+            perf = fit(seen)
         initial = self.init_batch_size or self.batch_size
         if perf is None or initial is None:
             return None
         maximum = max(self.max_batch_size or initial, initial)
+        least = self.local_batch_min or 1
         return GoodputModel(
             perf=perf,
             # Without the noise of its gradient a larger batch is worth nothing more to a job.
@@ -78,8 +82,34 @@ class Profilings:
             limits=BatchLimits(
                 initial=initial,
                 maximum=maximum,
-                local_min=self.local_batch_min or 1,
-                local_max=max(self.local_batch_max or maximum, self.local_batch_min or 1),
+                local_min=least,
+                local_max=max(self.local_batch_max or maximum, least),
+            ),
+        )
+
+    def collecting(self) -> Collecting | None:
+        """What one collector delivers when nobody keeps it waiting; None: it is not said."""
+        busy = 1 - (self.collector_wait_frac or 0.0)
+        if not self.env_steps_per_sec or not self.collectors or busy <= 0:
+            return None
+        return Collecting(
+            rate=self.env_steps_per_sec / (self.collectors * busy),
+            samples_per_step=self.samples_per_env_step or 1.0,
+        )
+
+    def _rate(self) -> tuple[Observation, ...]:
+        """The learners' own speed, their waits for data taken out."""
+        busy = 1 - (self.learner_wait_frac or 0.0)
+        if not self.train_steps_per_sec or not self.learners or not self.batch_size or busy <= 0:
+            return ()
+        iteration = busy / self.train_steps_per_sec
+        return (
+            Observation(
+                nodes=1,
+                replicas=self.learners,
+                samples=ceil(self.batch_size / self.learners),
+                computing=iteration,
+                iteration=iteration,
             ),
         )
 
