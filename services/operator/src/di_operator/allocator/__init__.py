@@ -1,0 +1,1 @@
+"""Who gets how many replicas where: pure decisions over jobs and nodes."""

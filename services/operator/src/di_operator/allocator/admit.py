@@ -1,0 +1,90 @@
+"""Admission in order, all or nothing: what `fit` and `binpack` have in common.
+
+Who has nodes keeps them while they last. The others come by priority, then age. A job gets the
+replicas it asks for, or as many as there is room for, but at least every task's minimum; if that
+is not to be had, nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
+from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.room import Counts, Room
+
+
+class ChooseNode(Protocol):
+    """Picks the node of the next replica among those with room for it (`slots` > 0)."""
+
+    def __call__(self, room: Room, task: TaskInfo, slots: Counts, /) -> int:
+        """Return the row of the room."""
+
+
+def admit(
+    jobs: Mapping[str, JobInfo],
+    nodes: Mapping[str, NodeInfo],
+    previous: Mapping[str, NodeList],
+    *,
+    choose_node: ChooseNode,
+    backfill: bool = True,
+) -> dict[str, NodeList]:
+    """Return the nodes of every job, empty for those that wait.
+
+    Without `backfill` nobody overtakes a job that waits, unless it could never fit.
+    """
+    room = Room(nodes, jobs.values())
+    answer = dict.fromkeys(jobs, WAIT)
+    for key, job in jobs.items():
+        had = previous.get(key, WAIT)
+        if had and room.take_all(job, had):
+            answer[key] = had
+    for job in in_order(jobs):
+        if answer[job.key]:
+            continue
+        answer[job.key] = admit_one(room, job, choose_node)
+        if not answer[job.key] and not backfill and _could_fit(job, nodes, choose_node):
+            break
+    return answer
+
+
+def in_order(jobs: Mapping[str, JobInfo]) -> list[JobInfo]:
+    """By priority, then age, then key: an order that never depends on a dict's."""
+    return sorted(jobs.values(), key=lambda job: (-job.priority, -job.age, job.key))
+
+
+def admit_one(room: Room, job: JobInfo, choose_node: ChooseNode) -> NodeList:
+    """Place as much of a job as it asks for and there is room for, and take that room."""
+    rows: dict[str, list[int]] = {task.name: [] for task in job.tasks}
+    for task in job.tasks:
+        # First the minimum of all, so that no task's wishes take another's.
+        _grow(room, task, rows[task.name], _least(job, task), choose_node)
+    if any(len(rows[task.name]) < _least(job, task) for task in job.tasks):
+        for task in job.tasks:
+            for row in rows[task.name]:
+                room.take(task, row, -1)
+        return WAIT
+    for task in job.tasks:
+        _grow(room, task, rows[task.name], task.replicas, choose_node)
+    return NodeList.of(
+        {name: tuple(room.nodes[row].name for row in sorted(found)) for name, found in rows.items()}
+    )
+
+
+def _least(job: JobInfo, task: TaskInfo) -> int:
+    return task.replicas if job.gang or not job.preemptible else min(task.minimum, task.replicas)
+
+
+def _grow(room: Room, task: TaskInfo, rows: list[int], count: int, choose_node: ChooseNode) -> None:
+    while len(rows) < count:
+        slots = room.slots(task)
+        if not slots.any():
+            return
+        row = choose_node(room, task, slots)
+        room.take(task, row)
+        rows.append(row)
+
+
+def _could_fit(job: JobInfo, nodes: Mapping[str, NodeInfo], choose_node: ChooseNode) -> bool:
+    return bool(admit_one(Room(nodes, [job]), job, choose_node))

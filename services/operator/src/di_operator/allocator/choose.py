@@ -1,0 +1,98 @@
+"""Which size each job gets, when all draw on one budget: separable concave maximisation.
+
+Each job offers sizes, with a cost and a value each. Of the upper hull of its points only the
+steps count; they have falling slopes, so taking steps of all jobs by slope until the budget is
+used is optimal up to the last step (the linear relaxation's optimum is one fractional step away).
+What is left over goes to the best single steps that still fit. O(n log n) in the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The sizes of one job: rising costs, the first of them for nothing, and their values."""
+
+    costs: Sequence[float]
+    values: Sequence[float]
+
+
+def choose(offers: Sequence[Offer], budget: float) -> list[int]:
+    """Return the index of each job's size; their costs never exceed the budget together."""
+    hulls = [_hull(offer) for offer in offers]
+    steps = sorted(
+        (-_slope(offer, hull[i], hull[i + 1]), row, i)
+        for row, (offer, hull) in enumerate(zip(offers, hulls, strict=True))
+        for i in range(len(hull) - 1)
+    )
+    chosen = [hull[0] for hull in hulls]
+    left = budget - sum(offer.costs[at] for offer, at in zip(offers, chosen, strict=True))
+    for _, row, i in steps:
+        offer, hull = offers[row], hulls[row]
+        cost = offer.costs[hull[i + 1]] - offer.costs[hull[i]]
+        # The prefix ends at the first step that does not fit; later steps of other jobs may
+        # still, but which of them are best is for the filling to say, off the hull as well.
+        if chosen[row] != hull[i] or cost > left:
+            break
+        chosen[row] = hull[i + 1]
+        left -= cost
+    _fill(offers, chosen, left)
+    return chosen
+
+
+def _fill(offers: Sequence[Offer], chosen: list[int], left: float) -> None:
+    """Take the steepest single steps that fit until none does."""
+    heap = [step for row in range(len(offers)) if (step := _best(offers[row], row, chosen, left))]
+    heapify(heap)
+    while heap:
+        _, row, target = heappop(heap)
+        cost = offers[row].costs[target] - offers[row].costs[chosen[row]]
+        if cost <= left:
+            chosen[row] = target
+            left -= cost
+        if step := _best(offers[row], row, chosen, left):
+            heappush(heap, step)
+
+
+def _best(
+    offer: Offer, row: int, chosen: Sequence[int], left: float
+) -> tuple[float, int, int] | None:
+    at = chosen[row]
+    best: tuple[float, int, int] | None = None
+    for target in range(at + 1, len(offer.costs)):
+        if offer.costs[target] - offer.costs[at] > left:
+            break
+        slope = _slope(offer, at, target)
+        if slope > 0 and (best is None or -slope < best[0]):
+            best = (-slope, row, target)
+    return best
+
+
+def _hull(offer: Offer) -> list[int]:
+    """Indices of the upper hull from the first point to the highest value."""
+    costs, values = offer.costs, offer.values
+    hull: list[int] = [0]
+    for at in range(1, len(costs)):
+        if values[at] <= values[hull[-1]]:
+            continue
+        while len(hull) > 1:
+            low, high = hull[-2], hull[-1]
+            # The point between lies below the line from its neighbour to the new one; multiplied
+            # out, since costs may be equal.
+            if (values[high] - values[low]) * (costs[at] - costs[high]) > (
+                values[at] - values[high]
+            ) * (costs[high] - costs[low]):
+                break
+            hull.pop()
+        hull.append(at)
+    return hull
+
+
+def _slope(offer: Offer, low: int, high: int) -> float:
+    cost = offer.costs[high] - offer.costs[low]
+    gained = offer.values[high] - offer.values[low]
+    return gained / cost if cost > 0 else float("inf") if gained > 0 else 0.0

@@ -1,0 +1,115 @@
+"""The tasks that follow a job's learners: collectors come and go without a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heapreplace
+
+import numpy as np
+
+from di_operator.allocator.goodput.collecting import knee, throughput
+from di_operator.allocator.goodput.model import goodputs
+from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
+from di_operator.allocator.policies.fit import tightest
+from di_operator.allocator.room import Room
+
+
+@dataclass(slots=True, kw_only=True)
+class Team:
+    """A job whose learners are placed, and the rows of its other replicas by task."""
+
+    job: JobInfo
+    learners: tuple[str, ...]
+    had: NodeList
+    rows: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, room: Room, task: TaskInfo) -> bool:
+        """Place one more replica: where the job has one already if possible, else tightly."""
+        slots = room.slots(task)
+        if not slots.any():
+            return False
+        mine = self.rows.setdefault(task.name, [])
+        kept = [
+            row
+            for name in self.had.task(task.name)
+            if (row := room.index.get(name)) is not None and slots[row] > 0
+        ]
+        # As often as it had replicas there, not more: a node it has now is no better otherwise.
+        row = next((row for row in kept if mine.count(row) < kept.count(row)), None)
+        row = tightest(room, task, slots) if row is None else row
+        room.take(task, row)
+        mine.append(row)
+        return True
+
+    def node_list(self, room: Room) -> NodeList:
+        """The whole job's nodes, tasks in the job's order."""
+        return NodeList.of(
+            {
+                task.name: self.learners
+                if task is self.job.scaled
+                else tuple(room.nodes[row].name for row in sorted(self.rows.get(task.name, ())))
+                for task in self.job.tasks
+            }
+        )
+
+
+def place_others(room: Room, job: JobInfo, learners: tuple[str, ...], had: NodeList) -> Team | None:
+    """Place the minimum of every other task beside the learners; None, and no change, if not."""
+    team = Team(job=job, learners=learners, had=had)
+    for task in job.tasks:
+        if task is job.scaled:
+            continue
+        for _ in range(task.minimum):
+            if not team.add(room, task):
+                for other in job.tasks:
+                    for row in team.rows.get(other.name, ()):
+                        room.take(other, row, -1)
+                return None
+    return team
+
+
+def add_collectors(room: Room, teams: Sequence[Team]) -> None:
+    """Let the other tasks grow as far as they are of use, the most useful replica first."""
+    heap = [
+        (-gain, order, index)
+        for order, team in enumerate(teams)
+        for index, task in enumerate(team.job.tasks)
+        if task is not team.job.scaled and (gain := _gain(team, task)) > 0
+    ]
+    heapify(heap)
+    while heap:
+        _, order, index = heap[0]
+        team = teams[order]
+        task = team.job.tasks[index]
+        gain = _gain(team, task) if team.add(room, task) else 0.0
+        if gain > 0:
+            heapreplace(heap, (-gain, order, index))
+        else:
+            heappop(heap)
+
+
+def _gain(team: Team, task: TaskInfo) -> float:
+    """What one more replica adds to the job's throughput, as a share of it; 0: not wanted."""
+    job, have = team.job, len(team.rows.get(task.name, ()))
+    if have >= task.maximum:
+        return 0.0
+    if task is not job.collector or job.collecting is None:
+        # Nothing is known of its use but how many the owner wants.
+        return 1.0 / (have + 1) if have < task.replicas else 0.0
+    goodput = _goodput(team)
+    if have >= knee(job.collecting, goodput):
+        return 0.0
+    now, more = (
+        float(throughput(job.collecting, np.array([goodput]), count)[0])
+        for count in (have, have + 1)
+    )
+    return (more - now) / more
+
+
+def _goodput(team: Team) -> float:
+    """Samples per second of the learners where they are; 0 as long as nothing is known."""
+    if team.job.model is None:
+        return 0.0
+    nodes, replicas = float(len(set(team.learners))), float(len(team.learners))
+    return float(goodputs([team.job.model], np.array([nodes]), np.array([replicas]))[0, 0])

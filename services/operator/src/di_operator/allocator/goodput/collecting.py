@@ -1,0 +1,46 @@
+"""Collectors and learners together: how many environment steps a job really gets through.
+
+C collectors produce C c / (1 + n (C - 1)) steps a second, each of them c alone and n the share it
+loses to every further one. L learners absorb X_lrn: their samples per second, divided by the
+samples a step is used for. What gets through is the smooth minimum of both,
+(X_env^-g + X_lrn^-g)^(-1/g). Beyond the knee C* = X_lrn / c a collector adds (nearly) nothing.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Final
+
+import numpy as np
+
+from di_operator.allocator.goodput.model import Array
+from di_operator.allocator.goodput.params import Collecting
+
+# The g of the smooth minimum: how soon the faster side stops to matter. At the knee 4 gives 84 %
+# of either rate.
+SHARPNESS: Final = 4.0
+_ROUNDING = 1e-9
+
+
+def produced(collecting: Collecting, collectors: int) -> float:
+    """Environment steps per second of so many collectors."""
+    if collectors <= 0:
+        return 0.0
+    return collectors * collecting.rate / (1 + collecting.contention * (collectors - 1))
+
+
+def throughput(collecting: Collecting, goodput: Array, collectors: int) -> Array:
+    """Environment steps per second that get through, for each goodput of the learners."""
+    delivered = produced(collecting, collectors)
+    absorbed = goodput / collecting.samples_per_step
+    if delivered <= 0:
+        return np.zeros_like(absorbed)
+    # As a ratio of the two, neither power can overflow or vanish.
+    low, high = np.minimum(absorbed, delivered), np.maximum(absorbed, delivered)
+    return np.asarray(low * (1 + (low / high) ** SHARPNESS) ** (-1 / SHARPNESS))
+
+
+def knee(collecting: Collecting, goodput: float) -> int:
+    """Collectors beyond which the learners are what limits the job; at least one."""
+    absorbed = goodput / collecting.samples_per_step
+    return max(1, ceil(absorbed / collecting.rate - _ROUNDING))

@@ -1,0 +1,100 @@
+"""A job as the allocator sees it, and the answer it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from di_api.model import TaskType
+from di_operator.allocator.goodput.params import Collecting, GoodputModel
+from di_operator.allocator.node import Constraints
+from di_operator.allocator.resources import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskInfo:
+    """One task of a job: `replicas` wanted, any number from `minimum` to `maximum` possible.
+
+    `resources` are those of one replica, `pods` included.
+    """
+
+    name: str
+    type: TaskType = TaskType.LEARNER
+    replicas: int
+    minimum: int
+    maximum: int
+    resources: Resources
+    constraints: Constraints = field(default_factory=Constraints)
+
+    @property
+    def comes_and_goes(self) -> bool:
+        """Whether its replicas may change while the rest of the job runs on."""
+        return self.type in (TaskType.COLLECTOR, TaskType.EVALUATOR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobInfo:
+    """What a policy may know about a job. Times in seconds, work in replica-seconds."""
+
+    key: str
+    tasks: tuple[TaskInfo, ...]
+    preemptible: bool
+    gang: bool = False
+    """Nothing of it runs before all of it can."""
+    priority: int = 0
+    """Higher goes first."""
+    age: float
+    """Since its creation."""
+    attained: float = 0.0
+    """Replica-seconds it has had so far."""
+    restarts: int = 0
+    """How often a change of its learners has made it begin anew from a checkpoint."""
+    model: GoodputModel | None = None
+    """How fast it is on how many learners; None as long as it has not reported."""
+    collecting: Collecting | None = None
+    """What its collectors deliver, where it has any and has reported it."""
+    explored: int = 0
+    """The most learners its model is based on."""
+    remaining: float | None = None
+    """Samples of the initial batch still to be worked through, where the job says so."""
+
+    @property
+    def scaled(self) -> TaskInfo:
+        """The task whose size makes the job's speed: the learner, or the first that may vary."""
+        learners = [task for task in self.tasks if task.type is TaskType.LEARNER]
+        varying = [task for task in self.tasks if task.minimum < task.maximum]
+        return (*learners, *varying, *self.tasks)[0]
+
+    @property
+    def collector(self) -> TaskInfo | None:
+        """The task that feeds the learners."""
+        return next((task for task in self.tasks if task.type is TaskType.COLLECTOR), None)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeList:
+    """The nodes of a job's replicas, by task in the job's order, then by local index.
+
+    Empty: the job waits.
+    """
+
+    tasks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, nodes: Mapping[str, tuple[str, ...]]) -> NodeList:
+        """From task names to nodes; an answer without any node is the empty one."""
+        return cls(tuple(nodes.items())) if any(nodes.values()) else cls()
+
+    def __len__(self) -> int:
+        return sum(len(nodes) for _, nodes in self.tasks)
+
+    def __iter__(self) -> Iterator[str]:
+        for _, nodes in self.tasks:
+            yield from nodes
+
+    def task(self, name: str) -> tuple[str, ...]:
+        """The nodes of one task's replicas."""
+        return next((nodes for task, nodes in self.tasks if task == name), ())
+
+
+WAIT = NodeList()

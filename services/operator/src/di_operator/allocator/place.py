@@ -1,0 +1,181 @@
+"""Where replicas go once their numbers are known, moving as few jobs as possible.
+
+A job whose number has not changed keeps its nodes. The others follow from the largest to the
+smallest, each on the fullest node that takes it whole. A job that fits on no single node gets
+several to itself: two such jobs never share a node, where they would compete for the network.
+Where the room is there but in pieces, strictly smaller jobs move out of the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+import numpy as np
+
+from di_operator.allocator.job import TaskInfo
+from di_operator.allocator.room import Counts, Room
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """So many replicas of a task, and the nodes it has now."""
+
+    key: str
+    task: TaskInfo
+    count: int
+    current: tuple[str, ...] = ()
+    movable: bool = True
+
+
+@dataclass(slots=True)
+class Packing:
+    """An arrangement in the making; `placed` has the nodes by job, by row of the room."""
+
+    room: Room
+    placed: dict[str, dict[int, int]] = field(default_factory=dict)
+    spread: Counts = field(init=False)
+    """How many jobs over several nodes there are on each node."""
+    _wishes: dict[str, Wish] = field(default_factory=dict)
+    _tenants: list[set[str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spread = np.zeros(len(self.room.nodes), dtype=np.int64)
+        self._tenants = [set() for _ in self.room.nodes]
+
+    def pack(self, wishes: Iterable[Wish]) -> None:
+        """Place all wishes; one that does not fit is left out of `placed`."""
+        queue: list[tuple[int, int, Wish]] = []
+        order = 0
+        for wish in wishes:
+            if wish.count <= 0 or self._keep(wish):
+                continue
+            heappush(queue, (-wish.count, order, wish))
+            order += 1
+        while queue:
+            _, _, wish = heappop(queue)
+            nodes = self._find(wish)
+            if nodes is None:
+                evicted = self._clear(wish)
+                if evicted is None:
+                    continue
+                for other in evicted:
+                    heappush(queue, (-other.count, order, other))
+                    order += 1
+                nodes = self._find(wish)
+            if nodes is not None:
+                self._settle(wish, nodes)
+
+    def nodes(self, key: str) -> tuple[str, ...]:
+        """The nodes of a job's replicas, in the room's order; none if it was not placed."""
+        return tuple(
+            self.room.nodes[row].name
+            for row, count in sorted(self.placed.get(key, {}).items())
+            for _ in range(count)
+        )
+
+    def release(self, key: str) -> None:
+        """Take a job out again."""
+        wish = self._wishes.pop(key)
+        nodes = self.placed.pop(key)
+        for row, count in nodes.items():
+            self.room.take(wish.task, row, -count)
+            self._tenants[row].discard(key)
+            self.spread[row] -= len(nodes) > 1
+
+    def _keep(self, wish: Wish) -> bool:
+        if len(wish.current) != wish.count:
+            return False
+        nodes: dict[int, int] = {}
+        for name in wish.current:
+            row = self.room.index.get(name)
+            if row is None:
+                return False
+            nodes[row] = nodes.get(row, 0) + 1
+        if not all(self.room.fits(wish.task, row, count) for row, count in nodes.items()):
+            return False
+        if len(nodes) > 1 and any(self.spread[row] for row in nodes):
+            return False
+        self._settle(wish, nodes)
+        return True
+
+    def _find(self, wish: Wish) -> dict[int, int] | None:
+        """Nodes with room for the wish: one if possible, else as few as possible."""
+        slots = self.room.slots(wish.task)
+        enough = np.flatnonzero(slots >= wish.count)
+        if len(enough):
+            return {int(enough[slots[enough].argmin()]): wish.count}
+        slots = np.where(self.spread > 0, 0, slots)
+        if slots.sum() < wish.count or self._fits_whole(wish):
+            return None
+        nodes: dict[int, int] = {}
+        left = wish.count
+        for row in np.argsort(-slots, kind="stable"):
+            if slots[row] >= left:
+                # The last part goes where it fits most tightly.
+                candidates = [r for r in np.flatnonzero(slots >= left) if int(r) not in nodes]
+                nodes[int(min(candidates, key=lambda r: slots[r]))] = left
+                return nodes
+            nodes[int(row)] = int(slots[row])
+            left -= int(slots[row])
+        return None
+
+    def _fits_whole(self, wish: Wish) -> bool:
+        """Whether some node would take the whole wish if it were empty; then it is not spread."""
+        return bool((self.room.empty_slots(wish.task) >= wish.count).any())
+
+    def _clear(self, wish: Wish) -> list[Wish] | None:
+        """Take strictly smaller jobs off nodes until the wish fits; None, and no change, if not."""
+        whole = self.room.empty_slots(wish.task)
+        largest = int(whole.max(initial=0))
+        if largest == 0:
+            return None
+        evicted: list[Wish] = []
+        while self._find(wish) is None:
+            row = self._cheapest(wish, min(wish.count, largest), whole)
+            if row is None:
+                for other in evicted:
+                    self._keep_again(other)
+                return None
+            for key in [k for k in self._tenants[row] if self._yields(k, wish)]:
+                other = self._wishes[key]
+                evicted.append(other)
+                self.release(key)
+        return evicted
+
+    def _cheapest(self, wish: Wish, count: int, whole: Counts) -> int | None:
+        """The node that takes `count` at the cost of the fewest replicas moved."""
+        best: tuple[int, int] | None = None
+        for row in np.flatnonzero(whole >= count):
+            if self.spread[row] and count < wish.count:
+                continue
+            moving = [key for key in self._tenants[row] if self._yields(key, wish)]
+            if not moving:
+                continue
+            staying = sum(
+                self.placed[key][int(row)] for key in self._tenants[row] if key not in moving
+            )
+            if whole[row] - staying < count:
+                continue
+            cost = sum(self._wishes[key].count for key in moving)
+            if best is None or cost < best[0]:
+                best = (cost, int(row))
+        return None if best is None else best[1]
+
+    def _yields(self, key: str, wish: Wish) -> bool:
+        other = self._wishes[key]
+        return other.movable and other.count < wish.count and len(self.placed[key]) == 1
+
+    def _keep_again(self, wish: Wish) -> None:
+        nodes = self._find(wish)
+        if nodes is not None:
+            self._settle(wish, nodes)
+
+    def _settle(self, wish: Wish, nodes: Mapping[int, int]) -> None:
+        for row, count in nodes.items():
+            self.room.take(wish.task, row, count)
+            self._tenants[row].add(wish.key)
+            self.spread[row] += len(nodes) > 1
+        self.placed[wish.key] = dict(nodes)
+        self._wishes[wish.key] = wish

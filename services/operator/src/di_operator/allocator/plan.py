@@ -1,0 +1,112 @@
+"""From a policy's answer to what changes, checked: a policy may be a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.room import Room
+
+
+class Change(StrEnum):
+    """What happens to a job."""
+
+    START = "start"
+    STOP = "stop"
+    RESTART = "restart"
+    """Its learners change: all of it begins anew from the last checkpoint."""
+    SCALE = "scale"
+    """Only tasks change that come and go while the learners run on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The nodes of every job from now on, what that changes, and which answers were refused."""
+
+    allocations: Mapping[str, NodeList]
+    changes: Mapping[str, Change]
+    refused: Mapping[str, str]
+    """By job: why its part of the answer was put aside; the job keeps what it has."""
+
+
+def make_plan(
+    answer: Mapping[str, NodeList],
+    jobs: Mapping[str, JobInfo],
+    nodes: Mapping[str, NodeInfo],
+    previous: Mapping[str, NodeList],
+) -> Plan:
+    """Check an answer and compare it with what runs.
+
+    A job whose part is wrong keeps what it has, if that still fits beside the others, or else
+    waits. Jobs that are not in the answer keep what they have. Nothing here raises for what a
+    policy may answer.
+    """
+    room = Room(nodes, jobs.values())
+    refused: dict[str, str] = {}
+    wanted: dict[str, NodeList] = {}
+    for key, job in jobs.items():
+        had = previous.get(key, WAIT)
+        wants = answer.get(key, had)
+        problem = find_problem(job, wants, had, nodes)
+        if problem:
+            refused[key] = problem
+            wants = had
+        wanted[key] = wants
+    allocations: dict[str, NodeList] = {}
+    # Who stays goes first: a newcomer must not push a running job off by a mistake of the policy.
+    for key in sorted(jobs, key=lambda key: (wanted[key] != previous.get(key, WAIT), key)):
+        if room.take_all(jobs[key], wanted[key]):
+            allocations[key] = wanted[key]
+            continue
+        had = previous.get(key, WAIT)
+        refused.setdefault(key, "its nodes have not that much room")
+        allocations[key] = had if had and room.take_all(jobs[key], had) else WAIT
+    changes = {
+        key: change
+        for key, job in jobs.items()
+        if (change := change_of(job, previous.get(key, WAIT), allocations[key]))
+    }
+    return Plan(allocations=allocations, changes=changes, refused=refused)
+
+
+def find_problem(
+    job: JobInfo, wants: NodeList, had: NodeList, nodes: Mapping[str, NodeInfo]
+) -> str | None:
+    """Return what is wrong with a job's part of an answer, room aside; None: nothing."""
+    if not job.preemptible and had and wants != had:
+        return "it is not preemptible, and would be moved"
+    if not wants:
+        return None
+    known = {task.name for task in job.tasks}
+    problems = [f"it has no task {name}" for name, _ in wants.tasks if name not in known]
+    if wants != had:
+        problems += [f"there is no node {name}" for name in sorted({*wants} - {*nodes})]
+    for task in job.tasks:
+        count = len(wants.task(task.name))
+        low, high = (
+            (task.minimum, task.maximum) if job.preemptible else (task.replicas, task.replicas)
+        )
+        if not low <= count <= high:
+            problems.append(f"task {task.name}: {count} is not within {low}..{high}")
+    return problems[0] if problems else None
+
+
+def change_of(job: JobInfo, before: NodeList, after: NodeList) -> Change | None:
+    """Return what a change of nodes means for the job; None: nothing changes."""
+    if sorted(before) == sorted(after) and all(
+        sorted(before.task(task.name)) == sorted(after.task(task.name)) for task in job.tasks
+    ):
+        return None
+    if not before:
+        return Change.START
+    if not after:
+        return Change.STOP
+    touched = any(
+        sorted(before.task(task.name)) != sorted(after.task(task.name))
+        for task in job.tasks
+        if not task.comes_and_goes
+    )
+    return Change.RESTART if touched else Change.SCALE

@@ -1,0 +1,57 @@
+"""Fill the fullest nodes first, by a weighted share of their resources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from di_operator.allocator.admit import admit
+from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
+from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.room import Counts, Room
+
+_OTHER_WEIGHT = 1.0
+
+
+class BinpackPolicy:
+    """Each replica goes to the node of the highest score that has room for it.
+
+    The score of a node is the mean over the requested resources of (used + requested) /
+    allocatable, weighted by `weights` (resource name to weight; 1 for those not named). A
+    resource of weight 0 does not count. Admission is that of `fit`.
+
+    Raises ValueError for a weight that is negative or not a number.
+    """
+
+    def __init__(
+        self, *, weights: Mapping[str, float] | None = None, backfill: bool = True
+    ) -> None:
+        self._weights = dict(weights or {})
+        self._backfill = backfill
+        for resource, weight in self._weights.items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight >= 0:
+                raise ValueError(f"weights: {resource}: {weight!r}: must be a number >= 0")
+
+    def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
+        """Place one job that has just arrived."""
+        return self.optimize({job.key: job}, nodes, {}).get(job.key, WAIT)
+
+    def optimize(
+        self,
+        jobs: Mapping[str, JobInfo],
+        nodes: Mapping[str, NodeInfo],
+        previous: Mapping[str, NodeList],
+    ) -> dict[str, NodeList]:
+        """Start whoever fits beside those that run."""
+        return admit(jobs, nodes, previous, choose_node=self._fullest, backfill=self._backfill)
+
+    def _fullest(self, room: Room, task: TaskInfo, slots: Counts) -> int:
+        request = room.request(task)
+        weights = np.array([self._weights.get(name, _OTHER_WEIGHT) for name in room.resources]) * (
+            request > 0
+        )
+        total = np.maximum(room.total, 1)
+        shares = (room.total - room.free + request) / total
+        scores = shares @ weights / max(weights.sum(), 1.0)
+        return int(np.where(slots > 0, scores, -1.0).argmax())

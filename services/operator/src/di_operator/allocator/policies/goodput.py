@@ -1,0 +1,293 @@
+"""Share the cluster by measured progress (after Pollux, OSDI'21), without a random search.
+
+Every job has a curve: its speed by size. Sizes are chosen together, by what they are worth to the
+cluster (`objective`) and what they cost of its scarcest resource (`choose`), then placed with as
+few moves as possible (`place`). Collectors follow their learners (`collectors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from di_operator.allocator.admit import admit, in_order
+from di_operator.allocator.choose import Offer, choose
+from di_operator.allocator.collectors import Team, add_collectors, place_others
+from di_operator.allocator.goodput.collecting import throughput
+from di_operator.allocator.goodput.curves import Curves, Question
+from di_operator.allocator.goodput.model import Array
+from di_operator.allocator.goodput.objective import (
+    Costs,
+    fair_values,
+    short_first_values,
+    short_first_weights,
+)
+from di_operator.allocator.goodput.sizes import Bounds, sizes
+from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
+from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.place import Packing, Wish
+from di_operator.allocator.policies.fit import tightest
+from di_operator.allocator.room import Counts, Room
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Demand:
+    """A job, the task whose size is chosen, and the sizes to choose from."""
+
+    job: JobInfo
+    task: TaskInfo
+    per_node: int
+    sizes: tuple[int, ...]
+    present: int
+    offered: int
+    """So many of the sizes may be taken now; the larger ones are for later."""
+
+
+class GoodputPolicy:
+    """Sizes by measured progress; jobs that are not preemptible are admitted first, as by `fit`.
+
+    Args:
+        restart_seconds: how long a job stands still when its learners change.
+        horizon_seconds: how long a new size must pay for that; longer means more changes.
+        growth: a job may grow to that many times the replicas it has measured. A job that has
+            measured nothing may have one node.
+        silence_seconds: a job that has run so long without a report gets the replicas it asks
+            for, or none.
+        decay: how much less a job counts the more it has had: with the power -decay of
+            1 + had / decay_after. Of jobs whose length nobody knows those that have just begun
+            are the likeliest to end soon. 0: all count the same.
+        decay_after: replica-seconds, see `decay`.
+        priority_weight: how much more the same slow-down counts per step of priority.
+
+    Raises ValueError for arguments out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        restart_seconds: float = 30.0,
+        horizon_seconds: float = 150.0,
+        growth: float = 4.0,
+        decay: float = 0.5,
+        decay_after: float = 3600.0,
+        silence_seconds: float = 600.0,
+        priority_weight: float = 4.0,
+    ) -> None:
+        if not 0 <= restart_seconds < horizon_seconds:
+            raise ValueError("restart_seconds must be at least 0 and less than horizon_seconds")
+        if not growth > 1:
+            raise ValueError("growth must be more than 1")
+        if not decay >= 0 or not decay_after > 0:
+            raise ValueError("decay must be at least 0, and decay_after more than 0")
+        if not silence_seconds > 0:
+            raise ValueError("silence_seconds must be more than 0")
+        if not priority_weight >= 1:
+            raise ValueError("priority_weight must be at least 1")
+        self._costs = Costs(restart=restart_seconds, horizon=horizon_seconds)
+        self._growth = growth
+        self._decay = decay
+        self._decay_after = decay_after
+        self._silence = silence_seconds
+        self._priority_weight = priority_weight
+        self._curves = Curves()
+
+    def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
+        """Start a job on what is free, at most one node until it has reported."""
+        return self._optimize({job.key: job}, nodes, {}, Curves())[job.key]
+
+    def optimize(
+        self,
+        jobs: Mapping[str, JobInfo],
+        nodes: Mapping[str, NodeInfo],
+        previous: Mapping[str, NodeList],
+    ) -> dict[str, NodeList]:
+        """Reconsider the sizes of all preemptible jobs."""
+        return self._optimize(jobs, nodes, previous, self._curves)
+
+    def _optimize(
+        self,
+        jobs: Mapping[str, JobInfo],
+        nodes: Mapping[str, NodeInfo],
+        previous: Mapping[str, NodeList],
+        curves: Curves,
+    ) -> dict[str, NodeList]:
+        rigid = {key: job for key, job in jobs.items() if not job.preemptible}
+        answer = dict.fromkeys(jobs, WAIT)
+        room = Room(nodes, jobs.values())
+        for key, placed in admit(rigid, nodes, previous, choose_node=tightest).items():
+            if room.take_all(rigid[key], placed):
+                answer[key] = placed
+        room.settle()
+        demands = [
+            demand
+            for job in in_order(jobs)
+            if job.preemptible and (demand := self._demand(job, room, previous.get(job.key, WAIT)))
+        ]
+        if demands:
+            chosen = self._choose(demands, room, curves)
+            answer |= _place(demands, chosen, room, previous)
+        return answer
+
+    def _demand(self, job: JobInfo, room: Room, had: NodeList) -> _Demand | None:
+        """Return what the job may be offered; None: there is no room even for its minimum."""
+        task = job.scaled
+        # On nodes of another kind than the most common the placement finds what fits.
+        per_node = room.per_node(task)
+        if not per_node:
+            return None
+        maximum = min(task.maximum, int(room.empty_slots(task).sum()))
+        present = len(had.task(task.name))
+        bounds = Bounds(per_node=per_node, minimum=task.minimum, maximum=maximum)
+        ladder = sizes(bounds, also=present)
+        if job.model is None and job.attained > self._silence * max(present, 1):
+            ladder = (0, *(s for s in (min(task.replicas, maximum),) if s >= task.minimum))
+            limit = maximum
+        else:
+            limit = max(per_node, task.minimum, present, int(self._growth * job.explored))
+        if len(ladder) == 1:
+            return None
+        return _Demand(
+            job=job,
+            task=task,
+            per_node=per_node,
+            sizes=ladder,
+            present=present,
+            offered=sum(size <= limit for size in ladder),
+        )
+
+    def _choose(self, demands: Sequence[_Demand], room: Room, curves: Curves) -> list[int]:
+        """Return the size of each job."""
+        speeds = self._speeds(demands, curves)
+        column, capacity = _scarcest(demands, room)
+        values = self._values(demands, speeds, room, column, capacity)
+        offers = [
+            Offer(_costs(demand, room, column)[: demand.offered], value[: demand.offered].tolist())
+            for demand, value in zip(demands, values, strict=True)
+        ]
+        picked = choose(offers, float(capacity))
+        return [demand.sizes[at] for demand, at in zip(demands, picked, strict=True)]
+
+    def _speeds(self, demands: Sequence[_Demand], curves: Curves) -> list[Array]:
+        known = curves.ask(
+            {
+                d.job.key: Question(model=d.job.model, sizes=d.sizes, per_node=d.per_node)
+                for d in demands
+                if d.job.model is not None
+            }
+        )
+        speeds = []
+        for demand in demands:
+            # Of a job that has not reported the best is assumed.
+            speed = known.get(demand.job.key, np.array(demand.sizes, dtype=float))
+            collecting, collector = demand.job.collecting, demand.job.collector
+            if collecting is not None and collector is not None:
+                speed = throughput(collecting, speed, collector.maximum)
+            speeds.append(speed)
+        return speeds
+
+    def _values(
+        self,
+        demands: Sequence[_Demand],
+        speeds: Sequence[Array],
+        room: Room,
+        column: int,
+        capacity: int,
+    ) -> list[Array]:
+        grids = [np.array(demand.sizes, dtype=float) for demand in demands]
+        weights = [self._priority_weight**demand.job.priority for demand in demands]
+        reported = [demand.job for demand in demands if demand.job.model is not None]
+        if reported and all(job.remaining is not None for job in reported):
+            # Seconds left alone; who has not reported yet may be the shortest, and is tried.
+            alone = {
+                d.job.key: (d.job.remaining or 0.0) / max(float(speed[1]), 1e-9)
+                if d.job.model is not None and len(speed) > 1
+                else 0.0
+                for d, speed in zip(demands, speeds, strict=True)
+            }
+            ranks = short_first_weights({d.job.key: d.job for d in demands}, alone)
+            return [
+                short_first_values(
+                    grid,
+                    speed,
+                    weight=weight * ranks[d.job.key],
+                    present=d.present,
+                    costs=self._costs,
+                )
+                for d, grid, speed, weight in zip(demands, grids, speeds, weights, strict=True)
+            ]
+        return [
+            weight
+            * (1 + d.job.attained / self._decay_after) ** -self._decay
+            * fair_values(
+                grid,
+                speed,
+                fair=capacity / len(demands) / max(1, int(room.request(d.task)[column])),
+                present=d.present,
+                costs=self._costs,
+            )
+            for d, grid, speed, weight in zip(demands, grids, speeds, weights, strict=True)
+        ]
+
+
+def _costs(demand: _Demand, room: Room, column: int) -> list[float]:
+    """What each size takes of one resource, the least of the other tasks included."""
+    each = int(room.request(demand.task)[column])
+    others = sum(
+        task.minimum * int(room.request(task)[column])
+        for task in demand.job.tasks
+        if task is not demand.task
+    )
+    return [float(size * each + others) if size else 0.0 for size in demand.sizes]
+
+
+def _scarcest(demands: Sequence[_Demand], room: Room) -> tuple[int, int]:
+    """The column of the resource that would run out first, and how much of it there is."""
+    wanted: Counts = np.zeros(len(room.resources), dtype=np.int64)
+    for demand in demands:
+        wanted += demand.sizes[-1] * room.request(demand.task)
+    capacity = room.free.sum(axis=0)
+    column = int((wanted / np.maximum(capacity, 1)).argmax())
+    return column, int(capacity[column])
+
+
+def _place(
+    demands: Sequence[_Demand],
+    chosen: Sequence[int],
+    room: Room,
+    previous: Mapping[str, NodeList],
+) -> dict[str, NodeList]:
+    packing = Packing(room)
+    wishes = [
+        Wish(
+            key=demand.job.key,
+            task=demand.task,
+            count=size,
+            current=previous.get(demand.job.key, WAIT).task(demand.task.name),
+        )
+        for demand, size in zip(demands, chosen, strict=True)
+    ]
+    packing.pack(wishes)
+    for demand, wish in zip(demands, wishes, strict=True):
+        # Room that is there, but in pieces too small: the next size that fits.
+        for size in reversed(demand.sizes[1:]):
+            if wish.key in packing.placed or not wish.count:
+                break
+            if size < wish.count:
+                packing.pack([replace(wish, count=size)])
+    answer: dict[str, NodeList] = {}
+    teams: list[Team] = []
+    for demand in demands:
+        job, learners = demand.job, packing.nodes(demand.job.key)
+        if not learners:
+            answer[job.key] = WAIT
+        elif len(job.tasks) == 1:
+            answer[job.key] = NodeList(((demand.task.name, learners),))
+        elif team := place_others(room, job, learners, previous.get(job.key, WAIT)):
+            teams.append(team)
+        else:
+            packing.release(job.key)
+            answer[job.key] = WAIT
+    add_collectors(room, teams)
+    return answer | {team.job.key: team.node_list(room) for team in teams}

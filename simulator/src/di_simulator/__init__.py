@@ -1,0 +1,1 @@
+"""Runs allocation policies on recorded workloads."""

@@ -1,0 +1,174 @@
+"""The command `di-simulate`: recorded workloads under any installed policy.
+
+    di-simulate workloads/workload-1 --policy goodput --output out/simulation
+    di-simulate workloads --policy goodput --policy tiresias --policy optimus --plot
+
+Workloads are CSV files, or folders of them; names without a file are looked up among the recorded
+ones that come with the package. Policies are those of the operator (entry points
+`di_operator.policies`) and the references `tiresias` and `optimus`. Nothing is random: the same
+arguments give the same figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from di_operator.allocator.registry import PolicyError
+from di_simulator.application import load_applications
+from di_simulator.plots import draw_comparison, draw_heat_map
+from di_simulator.results import Result, Summary
+from di_simulator.simulation import Setting, run
+
+_WIDTH = 120
+RECORDED = Path(__file__).parent / "data" / "pollux-osdi21"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Simulate, print a table, and write what was asked for. Returns the exit code."""
+    options = _parser().parse_args(arguments)
+    console = Console(stderr=True)
+    try:
+        settings = [_parse_policy(text) for text in options.policy or ["goodput"]]
+        workloads = [path for name in options.workload for path in find_workloads(name)]
+        results = _simulate(options, settings, workloads, console)
+    except (OSError, KeyError, ValueError, PolicyError) as error:
+        console.print(f"di-simulate: {error}", style="red", markup=False)
+        return 1
+    summaries = [result.summary for result in results]
+    # In a pipe there is no width to keep to.
+    out = Console()
+    Console(width=None if out.is_terminal else _WIDTH).print(_table(summaries))
+    if options.output:
+        options.output.mkdir(parents=True, exist_ok=True)
+        for result in results:
+            result.write(options.output)
+            if options.plot:
+                stem = f"{result.summary.workload}-{result.summary.policy}"
+                draw_heat_map(result, options.output / f"{stem}.png")
+        if options.plot:
+            draw_comparison(summaries, options.output / "comparison.png")
+    return 0
+
+
+def find_workloads(name: str) -> list[Path]:
+    """Return the workload files a name means. Raises ValueError if there are none."""
+    for base in (Path(name), RECORDED / name):
+        if base.is_dir():
+            found = sorted(base.glob("*.csv"))
+            if found:
+                return found
+        for path in (base, base.with_name(base.name + ".csv")):
+            if path.is_file():
+                return [path]
+    raise ValueError(f"no workload {name}, here or among the recorded ones in {RECORDED}")
+
+
+def _simulate(
+    options: argparse.Namespace,
+    settings: Sequence[tuple[str, dict[str, Any]]],
+    workloads: Sequence[Path],
+    console: Console,
+) -> list[Result]:
+    applications = load_applications(options.traces)
+    results = []
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("jobs"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        for workload in workloads:
+            for policy, given in settings:
+                name = f"{workload.parent.name}/{workload.stem}"
+                bar = progress.add_task(f"{name} {policy}", total=None)
+                setting = Setting(
+                    workload=workload,
+                    policy=policy,
+                    arguments=given,
+                    nodes=options.nodes,
+                    gpus=options.gpus,
+                    period=options.period,
+                    remaining_known=options.remaining_known,
+                )
+                result = run(
+                    setting,
+                    applications,
+                    stopwatch=time.process_time,
+                    report=partial(_advance, progress, bar),
+                )
+                results.append(result)
+    return results
+
+
+def _advance(progress: Progress, bar: TaskID, done: int, total: int) -> None:
+    progress.update(bar, completed=done, total=total)
+
+
+def _parse_policy(text: str) -> tuple[str, dict[str, Any]]:
+    """Split `name` or `name:{"argument": value}`. Raises ValueError."""
+    name, colon, given = text.partition(":")
+    arguments = json.loads(given) if colon else {}
+    if not isinstance(arguments, dict):
+        raise ValueError(f"{text}: the arguments of a policy are a JSON object")
+    return name, arguments
+
+
+def _table(summaries: Sequence[Summary]) -> Table:
+    table = Table(title="completion times in seconds")
+    for column in ("workload", "policy"):
+        table.add_column(column)
+    for column in ("average", "p50", "p99", "makespan", "restarts", "GPUs used", "decision, ms"):
+        table.add_column(column, justify="right")
+    for s in summaries:
+        times = (f"{value:.0f}" for value in (s.average, s.p50, s.p99, s.makespan))
+        rest = (f"{s.restarts:.1f}", f"{s.utilisation:.0%}", f"{s.decision_mean * 1e3:.1f}")
+        table.add_row(s.workload, s.policy, *times, *rest)
+    return table
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="di-simulate", description="Runs allocation policies on recorded workloads."
+    )
+    parser.add_argument("workload", nargs="+", help="CSV file, folder, or name of a recorded one")
+    parser.add_argument(
+        "--policy",
+        action="append",
+        help='name, or name:{"argument": value}; may be given several times (default: goodput)',
+    )
+    parser.add_argument("--nodes", type=int, default=16, help="default: %(default)s")
+    parser.add_argument("--gpus", type=int, default=4, help="of each node; default: %(default)s")
+    parser.add_argument(
+        "--period", type=float, default=60.0, help="seconds between decisions; default: 60"
+    )
+    parser.add_argument(
+        "--remaining-known", action="store_true", help="jobs report how much work is left"
+    )
+    parser.add_argument("--traces", type=Path, default=RECORDED / "traces", help="recordings")
+    parser.add_argument("--output", type=Path, help="folder for JSON and CSV")
+    parser.add_argument("--plot", action="store_true", help="PNG as well, in the output folder")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Pictures of simulations: who was where when, and how policies compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from di_simulator.results import Result, Summary
+
+# Colours by application, from matplotlib's own qualitative map, in a fixed order.
+_COLOURS = "tab10"
+# Columns of the heat map; rounds are thinned to as many.
+_COLUMNS = 600
+_MARGIN = 0.4
+
+
+def draw_heat_map(result: Result, path: Path) -> None:
+    """Write a PNG of the nodes over time; each node has a line for each of its GPUs.
+
+    The colour is the application, white is idle. Raises OSError.
+    """
+    applications = sorted({job.application for job in result.jobs})
+    kind = {job.name: applications.index(job.application) for job in result.jobs}
+    nodes = sorted({node for _, tenants in result.timeline for node in tenants})
+    slots = max(
+        (len(names) for _, tenants in result.timeline for names in tenants.values()), default=1
+    )
+    thinned = result.timeline[:: max(1, len(result.timeline) // _COLUMNS)]
+    picture = np.full((len(nodes) * slots, len(thinned)), np.nan)
+    for column, (_, tenants) in enumerate(thinned):
+        for row, node in enumerate(nodes):
+            for slot, name in enumerate(sorted(tenants.get(node, ()))):
+                picture[row * slots + slot, column] = kind[name]
+
+    figure = Figure(figsize=(11, 6), layout="constrained")
+    axes = figure.add_subplot()
+    hours = (thinned[0][0] / 3600, thinned[-1][0] / 3600) if thinned else (0.0, 1.0)
+    image = axes.imshow(
+        picture,
+        aspect="auto",
+        interpolation="nearest",
+        cmap=_COLOURS,
+        vmin=-0.5,
+        vmax=9.5,
+        extent=(hours[0], hours[1], len(nodes) - 0.5, -0.5),
+    )
+    for boundary in range(1, len(nodes)):
+        axes.axhline(boundary - 0.5, color="white", linewidth=_MARGIN)
+    axes.set(xlabel="hours", ylabel="node", title=_title(result.summary))
+    bar = figure.colorbar(image, ax=axes, ticks=range(len(applications)))
+    bar.ax.set_ylim(-0.5, len(applications) - 0.5)
+    bar.ax.set_yticklabels(applications)
+    _write(figure, path)
+
+
+def draw_comparison(summaries: Sequence[Summary], path: Path) -> None:
+    """Write a PNG that sets policies side by side: bars, and a table of the figures."""
+    policies = list(dict.fromkeys(summary.policy for summary in summaries))
+    workloads = list(dict.fromkeys(summary.workload for summary in summaries))
+    found = {(summary.workload, summary.policy): summary for summary in summaries}
+    figure = Figure(figsize=(11, 3 + 0.25 * len(summaries) + 2), layout="constrained")
+    bars, table = figure.subplots(2, 1, height_ratios=[3, 0.5 + 0.25 * len(summaries)])
+    width = 0.8 / len(policies)
+    for offset, policy in enumerate(policies):
+        heights = [
+            found[workload, policy].average if (workload, policy) in found else 0.0
+            for workload in workloads
+        ]
+        places = np.arange(len(workloads)) + (offset - (len(policies) - 1) / 2) * width
+        bars.bar(places, heights, width=width, label=policy)
+    bars.set_xticks(range(len(workloads)), workloads)
+    bars.set_ylabel("average completion time, s")
+    bars.legend()
+    table.axis("off")
+    table.table(
+        cellText=[
+            [
+                s.workload,
+                s.policy,
+                *(f"{v:.0f}" for v in (s.average, s.p50, s.p99, s.makespan)),
+                f"{s.restarts:.1f}",
+                f"{s.utilisation:.0%}",
+                f"{s.decision_mean * 1e3:.1f}",
+            ]
+            for s in summaries
+        ],
+        colLabels=[
+            "workload",
+            "policy",
+            "average",
+            "p50",
+            "p99",
+            "makespan",
+            "restarts",
+            "utilisation",
+            "decision, ms",
+        ],
+        loc="upper center",
+        cellLoc="right",
+    )
+    _write(figure, path)
+
+
+def _write(figure: Figure, path: Path) -> None:
+    # Without pyplot there is no window system to look for and no state to clean up.
+    figure.savefig(path, format="png", dpi=100, metadata={"Software": None})
+
+
+def _title(summary: Summary) -> str:
+    return (
+        f"{summary.workload}, {summary.policy}: average {summary.average:.0f} s,"
+        f" p99 {summary.p99:.0f} s, makespan {summary.makespan:.0f} s"
+    )

@@ -1,0 +1,1 @@
+"""Published policies to compare with, as small as they can be."""

@@ -1,0 +1,88 @@
+"""One simulation from its setting to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from di_operator.allocator.policy import Policy
+from di_operator.allocator.registry import load_policy
+from di_simulator.application import Application
+from di_simulator.cluster import Cluster, make_nodes
+from di_simulator.job import SimulatedJob
+from di_simulator.reference.optimus import OptimusPolicy
+from di_simulator.reference.tiresias import TiresiasPolicy
+from di_simulator.results import Result, summarise
+from di_simulator.workload import make_jobs, read_workload
+
+# Policies under which jobs keep the batch size their owners fixed.
+_FIXED = ("tiresias", "optimus")
+# A workload that takes longer never ends: two months.
+_LONGEST = 60 * 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What is simulated. `period` in seconds."""
+
+    workload: Path
+    policy: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    nodes: int = 16
+    gpus: int = 4
+    period: float = 60.0
+    remaining_known: bool = False
+
+
+def run(
+    setting: Setting,
+    applications: Mapping[str, Application],
+    *,
+    stopwatch: Callable[[], float],
+    report: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Result:
+    """Simulate to the end; `report` is told jobs done and jobs in all.
+
+    Raises OSError, KeyError, ValueError or PolicyError for a setting that cannot be, and
+    ValueError if jobs never end.
+    """
+    if min(setting.nodes, setting.gpus) < 1 or not setting.period > 0:
+        raise ValueError("nodes, GPUs and period must be above 0")
+    submissions = read_workload(setting.workload)
+    jobs = make_jobs(submissions, applications, adaptive=setting.policy not in _FIXED)
+    clock = _Clock()
+    cluster = Cluster(
+        policy=_policy(setting, jobs, clock),
+        jobs=jobs,
+        nodes=make_nodes(setting.nodes, setting.gpus),
+        stopwatch=stopwatch,
+        remaining_known=setting.remaining_known,
+    )
+    clock.cluster = cluster
+    while not cluster.is_complete:
+        cluster.step(setting.period)
+        report(sum(job.completed is not None for job in jobs), len(jobs))
+        if cluster.now > _LONGEST:
+            raise ValueError(f"{setting.policy} never completes some jobs")
+    name = f"{setting.workload.parent.name}-{setting.workload.stem.removeprefix('workload-')}"
+    return summarise(cluster, workload=name, policy=setting.policy)
+
+
+@dataclass(slots=True)
+class _Clock:
+    """The cluster's time, for a policy that is made before the cluster."""
+
+    cluster: Cluster | None = None
+
+    def __call__(self) -> float:
+        return self.cluster.now if self.cluster else 0.0
+
+
+def _policy(setting: Setting, jobs: Sequence[SimulatedJob], clock: Callable[[], float]) -> Policy:
+    if setting.policy == "tiresias":
+        return TiresiasPolicy(clock)
+    if setting.policy == "optimus":
+        return OptimusPolicy(jobs)
+    return load_policy(setting.policy, setting.arguments)

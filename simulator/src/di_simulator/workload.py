@@ -1,0 +1,60 @@
+"""Workloads: which job is submitted when."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from di_simulator.application import Application
+from di_simulator.job import SimulatedJob
+
+# The one application whose learning rate the artifact's agents do not scale: its batch is fixed
+# and it stays on one replica, whatever the policy.
+UNSCALED: Mapping[str, int] = {"ncf": 32768}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """One line of a workload: seconds from its start, and what the owner asked for."""
+
+    name: str
+    time: float
+    application: str
+    replicas: int
+    batch: int
+
+
+def read_workload(path: Path) -> list[Submission]:
+    """Read a workload. Raises OSError, KeyError or ValueError."""
+    with path.open(newline="") as lines:
+        return [
+            Submission(
+                name=row["name"],
+                time=float(row["time"]),
+                application=row["application"],
+                replicas=int(row["num_replicas"]),
+                batch=int(row["batch_size"]),
+            )
+            for row in csv.DictReader(lines)
+        ]
+
+
+def make_jobs(
+    submissions: Sequence[Submission],
+    applications: Mapping[str, Application],
+    *,
+    adaptive: bool,
+) -> list[SimulatedJob]:
+    """Return the jobs; those that are `adaptive` choose their batch sizes themselves."""
+    return [
+        SimulatedJob(
+            name=submission.name,
+            application=applications[submission.application],
+            submitted=submission.time,
+            replicas=submission.replicas,
+            batch=UNSCALED.get(submission.application) if adaptive else submission.batch,
+        )
+        for submission in submissions
+    ]

@@ -1,0 +1,167 @@
+"""What one decision of a policy costs, and how good it is.
+
+    python -m tests.benchmarks.allocator_speed [--policy goodput] [--rounds 5] [--output FILE]
+
+For four sizes of cluster, with 4 GPUs a node: the processor time of a decision from nothing, of
+one after a tenth of the jobs was replaced, and of one where nothing changed; how much the process
+grows; GPUs used, jobs left waiting, and the sum of speed-ups over one GPU each. Jobs are drawn
+from the recorded applications, at all stages of their training, with a fixed seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from di_operator.allocator.goodput.fit import Observation, fit
+from di_operator.allocator.goodput.model import goodputs
+from di_operator.allocator.goodput.params import GoodputModel, GradParams
+from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
+from di_operator.allocator.policy import Policy
+from di_operator.allocator.registry import load_policy
+from di_operator.allocator.resources import UNIT
+from di_simulator.application import Application, load_applications
+from di_simulator.cluster import GPU, make_nodes
+from di_simulator.main import RECORDED
+
+SIZES = ((40, 16), (100, 64), (500, 250), (1000, 1000))
+GPUS = 4
+LARGEST = 64
+CHURN = 0.1
+# Where an application has been measured before the benchmark begins.
+EXPLORED = ((1,), (2,), (4,), (4, 4), (4, 4, 4, 4))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure all sizes and print the result as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--policy", default="goodput")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, help="also write the result here")
+    options = parser.parse_args(arguments)
+    applications = load_applications(RECORDED / "traces")
+    result = [
+        measure(options.policy, applications, jobs, nodes, rounds=options.rounds)
+        for jobs, nodes in SIZES
+    ]
+    text = json.dumps(result, indent=2)
+    print(text)
+    if options.output:
+        options.output.write_text(text + "\n")
+
+
+def measure(
+    name: str, applications: Mapping[str, Application], count: int, nodes: int, *, rounds: int
+) -> dict[str, Any]:
+    """Return the figures of one size; times in seconds of the processor, medians of rounds."""
+    rng = random.Random(count)
+    perf = {app: _model_of(applications[app]) for app in applications}
+    room = make_nodes(nodes, GPUS)
+    before = _resident()
+    cold: list[float] = []
+    churned: list[float] = []
+    same: list[float] = []
+    for number in range(rounds):
+        jobs = {f"{number}-{n}": draw_job(f"{number}-{n}", perf, rng) for n in range(count)}
+        policy = load_policy(name, {})
+        first = _timed(cold, policy, jobs, room, {})
+        gone = rng.sample(sorted(jobs), int(count * CHURN))
+        changed = {key: job for key, job in jobs.items() if key not in gone}
+        changed |= {f"new-{key}": draw_job(f"new-{key}", perf, rng) for key in gone}
+        held = {key: placed for key, placed in first.items() if key in changed}
+        second = _timed(churned, policy, changed, room, held)
+        _timed(same, policy, changed, room, second)
+    return {
+        "jobs": count,
+        "nodes": nodes,
+        "cold": statistics.median(cold),
+        "churn": statistics.median(churned),
+        "unchanged": statistics.median(same),
+        "grown_mib": _resident() - before,
+        "gpus": nodes * GPUS,
+        "gpus_used": sum(map(len, first.values())),
+        "waiting": sum(not placed for placed in first.values()),
+        "speedups": sum(speedup(jobs[key], placed) for key, placed in first.items()),
+    }
+
+
+def draw_job(key: str, models: Mapping[str, Sequence[GoodputModel]], rng: random.Random) -> JobInfo:
+    """A job of some application at some stage of its training."""
+    found = rng.choice(models[rng.choice(sorted(models))])
+    # No two jobs measure exactly the same.
+    perf = replace(found.perf, beta_c=found.perf.beta_c * rng.uniform(0.95, 1.05))
+    maximum = min(LARGEST, found.limits.maximum // found.limits.local_min)
+    return JobInfo(
+        key=key,
+        tasks=(
+            TaskInfo(name="learner", replicas=1, minimum=1, maximum=maximum, resources={GPU: UNIT}),
+        ),
+        preemptible=True,
+        age=rng.uniform(0, 36000),
+        model=replace(found, perf=perf),
+        explored=16,
+    )
+
+
+def speedup(job: JobInfo, placed: NodeList) -> float:
+    """How much faster a job is where it was placed than on one GPU."""
+    if not placed or job.model is None:
+        return 0.0
+    nodes, replicas = np.array([1.0, len(set(placed))]), np.array([1.0, len(placed)])
+    alone, there = goodputs([job.model], nodes, replicas)[0]
+    return float(there / alone)
+
+
+def _model_of(application: Application) -> list[GoodputModel]:
+    limits = application.limits
+    seen = []
+    for placement in EXPLORED:
+        samples = max(limits.local_min, min(limits.local_max, limits.initial // sum(placement)))
+        step, sync = application.step(placement, samples)
+        seen.append(
+            Observation(
+                nodes=len(placement),
+                replicas=sum(placement),
+                samples=samples,
+                computing=step - sync,
+                iteration=step,
+            )
+        )
+    perf = fit(seen)
+    models = []
+    for stage in range(4):
+        sqr, var = application.gradient(limits.initial, stage * (application.epochs - 1) // 4)
+        models.append(GoodputModel(perf=perf, grad=GradParams(sqr=sqr, var=var), limits=limits))
+    return models
+
+
+def _timed(
+    times: list[float],
+    policy: Policy,
+    jobs: Mapping[str, JobInfo],
+    nodes: Mapping[str, Any],
+    held: Mapping[str, NodeList],
+) -> dict[str, NodeList]:
+    started = time.process_time()
+    answer = policy.optimize(jobs, nodes, held)
+    times.append(time.process_time() - started)
+    return answer
+
+
+def _resident() -> float:
+    """The most memory the process has had resident, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Sizes from one budget: never over it, and as good as a solver's answer."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import LinearConstraint, milp
+
+from di_operator.allocator.choose import Offer, choose
+
+
+@st.composite
+def offers(draw: st.DrawFn) -> list[Offer]:
+    found = []
+    for _ in range(draw(st.integers(1, 5))):
+        steps = draw(st.lists(st.integers(1, 5), min_size=0, max_size=4))
+        costs = [float(sum(steps[:n])) for n in range(len(steps) + 1)]
+        values = [draw(st.floats(-10, 10)) for _ in costs]
+        found.append(Offer(costs, values))
+    return found
+
+
+def worth(found: list[Offer], chosen: list[int]) -> float:
+    return sum(offer.values[at] for offer, at in zip(found, chosen, strict=True))
+
+
+def price(found: list[Offer], chosen: list[int]) -> float:
+    return sum(offer.costs[at] for offer, at in zip(found, chosen, strict=True))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(found=offers(), budget=st.integers(0, 40))
+def test_the_budget_is_kept_and_no_single_step_is_left_that_would_pay(
+    found: list[Offer], budget: int
+) -> None:
+    chosen = choose(found, float(budget))
+
+    assert price(found, chosen) <= budget
+    for row, offer in enumerate(found):
+        for target in range(chosen[row] + 1, len(offer.costs)):
+            cost = offer.costs[target] - offer.costs[chosen[row]]
+            if cost <= budget - price(found, chosen):
+                assert offer.values[target] <= offer.values[chosen[row]]
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(found=offers(), budget=st.integers(0, 40))
+def test_the_answer_is_within_one_step_of_the_best(found: list[Offer], budget: int) -> None:
+    chosen = choose(found, float(budget))
+    best = max(
+        worth(found, list(at))
+        for at in product(*(range(len(offer.costs)) for offer in found))
+        if price(found, list(at)) <= budget
+    )
+    largest_step = max(max(offer.values) - min(offer.values) for offer in found)
+
+    assert worth(found, chosen) >= best - largest_step - 1e-9
+
+
+@pytest.mark.parametrize(("jobs", "budget"), [(20, 64), (60, 64), (100, 256), (200, 1000)])
+def test_concave_jobs_are_shared_out_as_well_as_by_a_solver(jobs: int, budget: int) -> None:
+    rng = random.Random(jobs)
+    costs = [0.0, 1.0, 2.0, *(4.0 * n for n in range(1, 17))]
+    found = [
+        Offer(costs, [-1 / ((cost ** rng.uniform(0.3, 0.9)) + 1e-3) for cost in costs])
+        for _ in range(jobs)
+    ]
+
+    assert worth(found, choose(found, budget)) >= solved(found, budget) * (1 + 1e-3)
+
+
+def solved(found: list[Offer], budget: float) -> float:
+    """The optimum by HiGHS: one size a job, within the budget. Values are negative."""
+    values = np.concatenate([offer.values for offer in found])
+    costs = np.concatenate([offer.costs for offer in found])
+    owner = np.repeat(np.arange(len(found)), [len(offer.costs) for offer in found])
+    one_each = (owner == np.arange(len(found))[:, None]).astype(float)
+    answer = milp(
+        -values,
+        integrality=np.ones(len(values)),
+        bounds=(0, 1),
+        constraints=[
+            LinearConstraint(costs[None, :], ub=budget),
+            LinearConstraint(one_each, lb=1, ub=1),
+        ],
+        options={"time_limit": 20.0},
+    )
+    assert answer.x is not None
+    return float(-answer.fun)

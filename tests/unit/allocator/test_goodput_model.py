@@ -1,0 +1,265 @@
+"""The goodput model against its formulas, and its fit against what it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, replace
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from di_operator.allocator.goodput import fit as fitting
+from di_operator.allocator.goodput.curves import Curves, Question
+from di_operator.allocator.goodput.fit import Observation, fit
+from di_operator.allocator.goodput.minimise import minimise
+from di_operator.allocator.goodput.model import UNEXPLORED, Array, best_batch, goodputs
+from di_operator.allocator.goodput.params import BatchLimits, GoodputModel, GradParams, PerfParams
+from di_operator.allocator.goodput.sizes import Bounds, sizes
+from tests.unit.allocator.worlds import model
+
+PERF = PerfParams(
+    alpha_c=0.05, beta_c=0.002, alpha_n=0.2, beta_n=0.01, alpha_r=0.02, beta_r=0.004, gamma=2.0
+)
+LIMITS = BatchLimits(initial=128, maximum=4096, local_min=16, local_max=256)
+KNOWN = GoodputModel(perf=PERF, grad=GradParams(sqr=1.0, var=8.0), limits=LIMITS)
+
+
+def seconds(perf: PerfParams, nodes: int, replicas: int, samples: int) -> tuple[float, float]:
+    """Computing and whole iteration, by equations 8 to 11 of the paper."""
+    computing = perf.alpha_c + perf.beta_c * samples
+    if nodes > 1:
+        network = perf.alpha_n + perf.beta_n * max(replicas - 2, 1e-8)
+    elif replicas > 1:
+        network = perf.alpha_r + perf.beta_r * max(replicas - 2, 1e-8)
+    else:
+        network = 1e-8
+    whole = (computing**perf.gamma + network**perf.gamma) ** (1 / perf.gamma)
+    return computing, whole
+
+
+def observe(perf: PerfParams, *configurations: tuple[int, int, int]) -> list[Observation]:
+    return [
+        Observation(
+            nodes=n,
+            replicas=k,
+            samples=m,
+            computing=seconds(perf, n, k, m)[0],
+            iteration=seconds(perf, n, k, m)[1],
+        )
+        for n, k, m in configurations
+    ]
+
+
+@pytest.mark.parametrize(("nodes", "replicas"), [(1, 1), (1, 2), (1, 4), (2, 8), (8, 32)])
+def test_the_best_batch_has_the_goodput_of_the_formulas(nodes: int, replicas: int) -> None:
+    best = best_batch(KNOWN, nodes, replicas)
+    computing, whole = seconds(PERF, nodes, replicas, best.atomic)
+    batch = replicas * best.atomic * (best.accumulation + 1)
+    phi = 8.0 / 1.0 * LIMITS.initial
+    efficiency = (phi + LIMITS.initial) / (phi + batch)
+    expected = batch / (best.accumulation * computing + whole) * efficiency
+
+    assert best.goodput == pytest.approx(expected)
+    assert LIMITS.local_min <= best.atomic <= LIMITS.local_max
+    assert best.goodput == pytest.approx(
+        goodputs([KNOWN], np.array([float(nodes)]), np.array([float(replicas)]))[0, 0]
+    )
+
+
+def test_a_noisier_gradient_makes_larger_batches_worth_while() -> None:
+    quiet = best_batch(replace(KNOWN, grad=GradParams(sqr=1.0, var=0.1)), 1, 4)
+    noisy = best_batch(replace(KNOWN, grad=GradParams(sqr=1.0, var=1e4)), 1, 4)
+
+    assert quiet.atomic * (quiet.accumulation + 1) < noisy.atomic * (noisy.accumulation + 1)
+
+
+def test_one_replica_accumulates_when_its_batch_is_larger_than_the_initial_one() -> None:
+    best = best_batch(replace(KNOWN, grad=GradParams(sqr=1.0, var=1e6)), 1, 1)
+
+    assert best.atomic * (best.accumulation + 1) > LIMITS.initial
+    assert best.accumulation >= 1
+
+
+def test_more_replicas_than_the_largest_batch_can_feed_have_no_goodput() -> None:
+    found = goodputs([KNOWN], np.array([64.0, 65.0]), np.array([256.0, 260.0]))[0]
+
+    assert found[0] > 0
+    assert found[1] == 0
+
+
+def test_many_models_at_once_are_the_same_as_each_alone() -> None:
+    models = [replace(KNOWN, grad=GradParams(sqr=1.0, var=float(n))) for n in range(1, 80)]
+    nodes, replicas = np.array([1.0, 1.0, 2.0]), np.array([1.0, 4.0, 8.0])
+
+    together = goodputs(models, nodes, replicas)
+
+    for row, each in enumerate(models):
+        assert together[row] == pytest.approx(goodputs([each], nodes, replicas)[0])
+
+
+def test_a_gradient_of_nothing_but_noise_makes_no_nonsense() -> None:
+    odd = replace(KNOWN, grad=GradParams(sqr=0.0, var=0.0))
+
+    assert np.isfinite(best_batch(odd, 1, 2).goodput)
+
+
+def test_a_fit_predicts_what_it_was_not_shown() -> None:
+    shown = [(1, 1, 32), (1, 1, 128), (1, 2, 64), (1, 4, 64), (2, 8, 64), (4, 16, 128)]
+    found = fit(observe(PERF, *shown))
+
+    for unseen in [(1, 3, 100), (3, 12, 64), (6, 24, 32)]:
+        assert seconds(found, *unseen)[1] == pytest.approx(seconds(PERF, *unseen)[1], rel=0.15)
+
+
+def test_what_was_not_explored_counts_as_next_to_nothing() -> None:
+    found = fit(observe(PERF, (1, 1, 64)))
+
+    assert found.alpha_r == pytest.approx(UNEXPLORED)
+    assert found.beta_n == pytest.approx(UNEXPLORED, rel=0.2)
+    assert found.alpha_c == pytest.approx(seconds(PERF, 1, 1, 64)[0] / 2, rel=1e-6)
+
+
+def test_links_between_nodes_are_taken_to_be_dearer_than_those_within() -> None:
+    found = fit(observe(PERF, (1, 1, 64), (1, 2, 64), (1, 4, 64)))
+
+    assert found.alpha_n >= 1.1 * found.alpha_r > UNEXPLORED
+    assert found.beta_n >= 1.1 * found.beta_r
+
+
+def test_nothing_observed_is_an_error() -> None:
+    with pytest.raises(ValueError, match="nothing was observed"):
+        fit([])
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(
+        st.builds(
+            Observation,
+            nodes=st.integers(1, 16),
+            replicas=st.integers(1, 64),
+            samples=st.integers(1, 10_000),
+            computing=st.floats(1e-9, 1e6),
+            iteration=st.floats(1e-9, 1e6),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_any_observations_give_usable_parameters(seen: list[Observation]) -> None:
+    found = fit(seen)
+
+    assert all(np.isfinite(value) and value > 0 for value in astuple(found))
+    assert 1 <= found.gamma <= 10
+
+
+def test_a_fit_takes_a_bounded_number_of_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    genuine = minimise
+
+    def counted(objective, start, **options):  # type: ignore[no-untyped-def]
+        def once(point: Array) -> tuple[float, Array]:
+            asked.append(point)
+            value: tuple[float, Array] = objective(point)
+            return value
+
+        return genuine(once, start, **options)
+
+    monkeypatch.setattr(fitting, "minimise", counted)
+    configurations = [(n, 4 * n, m) for n in range(1, 9) for m in (16, 50, 130, 256)]
+    noisy = [
+        replace(o, iteration=o.iteration * (1 + 0.3 * (-1) ** row))
+        for row, o in enumerate(observe(PERF, *configurations))
+    ]
+    fit(noisy)
+
+    assert len(asked) <= fitting.EVALUATIONS
+
+
+def test_the_fits_gradient_is_that_of_its_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+    captured = {}
+
+    def capture(objective, start, **options):  # type: ignore[no-untyped-def]
+        captured["objective"] = objective
+        return start
+
+    monkeypatch.setattr(fitting, "minimise", capture)
+    fit(observe(PERF, (1, 1, 32), (1, 2, 64), (1, 4, 100), (2, 8, 64), (4, 16, 128)))
+    objective = captured["objective"]
+    point = np.array([log(v) for v in (0.03, 0.004, 0.1, 0.02, 0.05, 0.003)] + [1.7])
+    _, gradient = objective(point)
+
+    for axis in range(7):
+        step = np.zeros(7)
+        step[axis] = 1e-6
+        numeric = (objective(point + step)[0] - objective(point - step)[0]) / 2e-6
+        assert gradient[axis] == pytest.approx(numeric, rel=1e-4, abs=1e-7)
+
+
+def test_a_minimum_on_a_bound_is_found() -> None:
+    def bowl(point: Array) -> tuple[float, Array]:
+        off = point - np.array([3.0, -2.0])
+        weights = np.array([1.0, 100.0])
+        return float(off @ (weights * off)), 2 * weights * off
+
+    found = minimise(
+        bowl, np.zeros(2), lower=np.array([-1.0, -1.0]), upper=np.array([1.0, 5.0]), evaluations=60
+    )
+
+    assert found == pytest.approx([1.0, -1.0])
+
+
+def test_a_curved_valley_is_followed_to_its_end() -> None:
+    def valley(point: Array) -> tuple[float, Array]:
+        x, y = point
+        value = (1 - x) ** 2 + 100 * (y - x * x) ** 2
+        return float(value), np.array([-2 * (1 - x) - 400 * x * (y - x * x), 200 * (y - x * x)])
+
+    bounds = np.array([5.0, 5.0])
+    found = minimise(
+        valley, np.array([-1.2, 1.0]), lower=-bounds, upper=bounds, evaluations=300, tolerance=1e-12
+    )
+
+    assert found == pytest.approx([1.0, 1.0], abs=1e-3)
+
+
+def test_sizes_are_powers_of_two_on_a_node_and_whole_nodes_beyond() -> None:
+    assert sizes(Bounds(per_node=4, minimum=1, maximum=19)) == (0, 1, 2, 4, 8, 12, 16)
+    assert sizes(Bounds(per_node=8, minimum=3, maximum=6), also=5) == (0, 3, 4, 5, 6)
+    assert sizes(Bounds(per_node=4, minimum=0, maximum=3), also=9) == (0, 1, 2, 3)
+    assert sizes(Bounds(per_node=1, minimum=1, maximum=3)) == (0, 1, 2, 3)
+
+
+def test_thousands_of_replicas_are_offered_in_few_sizes() -> None:
+    offered = sizes(Bounds(per_node=4, minimum=1, maximum=8000))
+
+    assert len(offered) < 45
+    assert offered[-1] >= 0.75 * 8000
+
+
+def test_curves_are_computed_once_and_forgotten_with_their_jobs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    curves = Curves()
+    question = Question(model=model(), sizes=(0, 1, 2, 4), per_node=4)
+    first = curves.ask({"a": question, "b": question})
+    assert first["a"] == pytest.approx(first["b"])
+    assert first["a"][0] == 0
+    assert 0 < first["a"][1] < first["a"][2] < first["a"][3]
+
+    asked: list[int] = []
+
+    def counted(models: Sequence[GoodputModel], nodes: Array, replicas: Array) -> Array:
+        asked.append(len(models))
+        return goodputs(models, nodes, replicas)
+
+    monkeypatch.setattr("di_operator.allocator.goodput.curves.goodputs", counted)
+    other = replace(question, model=model(noise=2.0))
+    curves.ask({"a": question, "c": other})
+    assert asked == [1]
+    curves.ask({"c": other})
+    curves.ask({"a": question})
+    assert asked == [1, 1]

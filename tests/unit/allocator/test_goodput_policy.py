@@ -1,0 +1,249 @@
+"""The goodput policy: who grows, who waits, who is left alone, and what collectors get."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from di_operator.allocator.goodput.params import Collecting
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.plan import Change, make_plan
+from di_operator.allocator.policies.goodput import GoodputPolicy
+from tests.unit.allocator.worlds import counts, elastic, job, model, node, nodes, task
+
+
+def by_key(*jobs: JobInfo) -> dict[str, JobInfo]:
+    return {each.key: each for each in jobs}
+
+
+def decide(
+    jobs: Mapping[str, JobInfo],
+    count: int = 16,
+    previous: Mapping[str, NodeList] | None = None,
+    **arguments: float,
+) -> dict[str, NodeList]:
+    return GoodputPolicy(**arguments).optimize(jobs, nodes(count, gpu=4), previous or {})
+
+
+def test_a_job_alone_grows_to_where_more_replicas_stop_to_help() -> None:
+    noisy = decide(by_key(elastic("a", model=model(noise=1e5))))
+    quiet = decide(by_key(elastic("a", model=model(noise=0.5))))
+
+    assert len(noisy["a"]) > len(quiet["a"]) >= 1
+
+
+def test_a_job_that_has_not_reported_starts_on_one_node_at_most() -> None:
+    assert counts(decide(by_key(elastic("a", model=None, explored=0)))) == {"a": 4}
+
+
+def test_a_job_grows_by_a_factor_of_what_it_has_measured() -> None:
+    scaling = model(noise=1e6, alpha_n=0.001, beta_n=1e-6)
+
+    sizes = [
+        len(decide(by_key(elastic("a", model=scaling, explored=explored)))["a"])
+        for explored in (1, 4, 16)
+    ]
+
+    assert sizes == [4, 16, 64]
+    assert len(decide(by_key(elastic("a", model=scaling, explored=4)), growth=2.0)["a"]) == 8
+
+
+def test_as_many_jobs_as_gpus_get_one_each() -> None:
+    jobs = by_key(*(elastic(f"j{number}") for number in range(64)))
+
+    assert set(counts(decide(jobs)).values()) == {1}
+
+
+def test_with_more_jobs_than_gpus_all_gpus_are_used_and_the_rest_waits() -> None:
+    jobs = by_key(*(elastic(f"j{number:02d}") for number in range(70)))
+
+    assert Counter(counts(decide(jobs)).values()) == {1: 64, 0: 6}
+
+
+def test_a_job_of_high_priority_gets_more() -> None:
+    jobs = by_key(elastic("a"), elastic("b", priority=1), *(elastic(f"j{n}") for n in range(12)))
+    found = counts(decide(jobs))
+
+    assert found["b"] > found["a"]
+
+
+def test_who_has_had_much_yields_to_who_has_just_begun() -> None:
+    scaling = model(noise=1e5)
+    had = {"new": 0.0, "old": 1e6, "older": 2e6, **{f"j{n}": 3600.0 for n in range(5)}}
+    jobs = by_key(*(elastic(k, model=scaling, attained=work) for k, work in had.items()))
+
+    assert counts(decide(jobs, 4))["new"] > counts(decide(jobs, 4))["old"] > 0
+    assert len(set(counts(decide(jobs, 4, decay=0.0)).values())) == 1
+
+
+def test_a_small_gain_is_not_worth_a_restart() -> None:
+    jobs = by_key(*(elastic(f"j{number}", model=model(noise=1e4)) for number in range(8)))
+    settled = decide(jobs)
+    slightly = {
+        key: replace(each, model=model(noise=1e4 * (1.02 if key == "j0" else 1.0)))
+        for key, each in jobs.items()
+    }
+
+    assert decide(slightly, previous=settled) == settled
+
+
+def test_when_a_job_ends_the_others_grow() -> None:
+    jobs = by_key(*(elastic(f"j{number}", model=model(noise=1e5)) for number in range(16)))
+    before = decide(jobs)
+    left = dict(list(jobs.items())[:4])
+    held = {key: before[key] for key in left}
+
+    assert sum(map(len, decide(left, previous=held).values())) > sum(map(len, held.values()))
+
+
+def test_when_a_node_goes_only_its_jobs_move() -> None:
+    jobs = by_key(*(elastic(f"j{n}", minimum=4, maximum=4) for n in range(3)))
+    before = decide(jobs, 4)
+    gone = set(before["j1"])
+    rest = {name: each for name, each in nodes(4, gpu=4).items() if name not in gone}
+
+    after = GoodputPolicy().optimize(jobs, rest, before)
+
+    assert counts(after) == {"j0": 4, "j1": 4, "j2": 4}
+    assert after["j0"] == before["j0"]
+    assert after["j2"] == before["j2"]
+    assert not gone & set(after["j1"])
+
+
+def test_jobs_that_are_not_preemptible_come_first_and_stay() -> None:
+    rigid = job("rigid", task(6, gpu=1), preemptible=False, age=1.0)
+    held = {"a": NodeList((("learner", ("n000",) * 4),))}
+    first = decide(by_key(rigid, elastic("a", maximum=8)), 2, held)
+    later = decide(by_key(rigid, *(elastic(f"j{n}") for n in range(9))), 2, first)
+
+    assert len(first["rigid"]) == 6
+    assert len(first["a"]) == 2
+    assert later["rigid"] == first["rigid"]
+
+
+def test_a_job_that_never_reports_gets_what_it_asks_for() -> None:
+    silent = job("s", task(3, minimum=1, maximum=16, gpu=1), attained=1e5)
+
+    assert counts(decide(by_key(silent))) == {"s": 3}
+
+
+def test_where_all_work_is_known_short_jobs_go_first() -> None:
+    short, long = elastic("short", remaining=1e4), elastic("long", remaining=1e9)
+    jobs = by_key(short, long, *(elastic(f"j{n}", remaining=1e6) for n in range(4)))
+    swapped = jobs | by_key(replace(short, remaining=1e9), replace(long, remaining=1e4))
+
+    assert counts(decide(jobs, 2))["short"] > counts(decide(jobs, 2))["long"]
+    assert counts(decide(swapped, 2))["short"] < counts(decide(swapped, 2))["long"]
+
+
+def test_one_job_that_does_not_say_how_long_it_takes_keeps_all_at_fair_shares() -> None:
+    jobs = by_key(elastic("a", remaining=1e4), elastic("b", remaining=1e9), elastic("c"))
+    silent = {key: replace(each, remaining=None) for key, each in jobs.items()}
+
+    assert decide(jobs, 4) == decide(silent, 4)
+
+
+def test_a_job_that_fits_nowhere_waits_and_blocks_nobody() -> None:
+    large = job("large", task(1, minimum=1, maximum=4, gpu=9))
+    found = decide(by_key(large, elastic("a"), elastic("b", minimum=99, maximum=99)))
+
+    assert found["large"] == found["b"] == WAIT
+    assert len(found["a"]) > 0
+
+
+def test_a_job_that_arrives_starts_on_what_is_left() -> None:
+    room = {"a": node("a", gpu=0), "b": node("b", gpu=2)}
+
+    placed = GoodputPolicy().allocate(elastic("x", model=None, explored=0), room)
+
+    assert list(placed) == ["b", "b"]
+
+
+# ------------------------------------------------------------------- collectors
+COLLECTING = Collecting(rate=100.0, samples_per_step=1.0)
+
+
+def team(key: str = "t", *, collectors: tuple[int, int] = (1, 40), **options: Any) -> JobInfo:
+    low, high = collectors
+    learner = task(1, minimum=1, maximum=4, gpu=1, cpu=1)
+    collector = task(low, name="collector", minimum=low, maximum=high, cpu=1)
+    defaults: dict[str, Any] = {
+        "model": model(noise=0.0),
+        "explored": 4,
+        "collecting": COLLECTING,
+    }
+    return job(key, learner, collector, **defaults | options)
+
+
+def place(one: JobInfo, cpus: float, previous: Mapping[str, NodeList] | None = None) -> NodeList:
+    room = {"gpu": node("gpu", gpu=4, cpu=4), "cpu": node("cpu", gpu=0, cpu=cpus)}
+    return GoodputPolicy().optimize({one.key: one}, room, previous or {})[one.key]
+
+
+def test_collectors_grow_to_the_knee_and_no_further() -> None:
+    slow = place(team(collecting=Collecting(rate=100.0)), 60)
+    fast = place(team(collecting=Collecting(rate=400.0)), 60)
+
+    assert 1 < len(fast.task("collector")) < len(slow.task("collector")) < 40
+
+
+def test_more_uses_of_a_step_need_fewer_collectors() -> None:
+    once = place(team(), 60)
+    often = place(team(collecting=Collecting(rate=100.0, samples_per_step=4.0)), 60)
+
+    assert len(often.task("collector")) < len(once.task("collector"))
+
+
+def test_collectors_change_without_touching_the_learners() -> None:
+    before = place(team(), 60)
+    after = place(team(), 5, {"t": before})
+    plan = make_plan(
+        {"t": after},
+        {"t": team()},
+        {"gpu": node("gpu", gpu=4, cpu=4), "cpu": node("cpu", gpu=0, cpu=5)},
+        {"t": before},
+    )
+
+    assert after.task("learner") == before.task("learner")
+    assert len(after.task("collector")) < len(before.task("collector"))
+    assert plan.changes == {"t": Change.SCALE}
+
+
+def test_a_job_whose_other_tasks_do_not_fit_holds_no_gpu() -> None:
+    assert place(team(collectors=(20, 20)), 5) == WAIT
+
+
+def test_collectors_are_shared_by_what_they_add() -> None:
+    hungry, fed = team("hungry"), team("fed", collecting=Collecting(rate=800.0))
+    room = {"gpu": node("gpu", gpu=8, cpu=8), "cpu": node("cpu", gpu=0, cpu=8)}
+
+    found = GoodputPolicy().optimize(by_key(hungry, fed), room, {})
+
+    assert len(found["hungry"].task("collector")) > len(found["fed"].task("collector"))
+
+
+def test_a_task_nothing_is_known_of_gets_the_replicas_it_asks_for() -> None:
+    evaluator = task(3, name="evaluator", minimum=1, maximum=9, cpu=1)
+    one = job("e", task(1, gpu=1), evaluator, model=model(), explored=4)
+
+    assert len(place(one, 60).task("evaluator")) == 3
+    assert len(place(one, 1).task("evaluator")) == 3
+
+
+@pytest.mark.parametrize("gpus", [1, 8])
+def test_nodes_of_several_kinds_are_all_used(gpus: int) -> None:
+    room = {
+        **nodes(3, gpu=4),
+        "odd": node("odd", gpu=gpus),
+    }
+    many = (elastic(f"j{number}", model=model(noise=1e5)) for number in range(5))
+    jobs = by_key(elastic("one", maximum=1), *many)
+
+    found = GoodputPolicy().optimize(jobs, room, {})
+
+    assert sum(map(len, found.values())) >= 12
+    assert "odd" in {name for placed in found.values() for name in placed}

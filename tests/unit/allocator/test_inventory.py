@@ -1,0 +1,263 @@
+"""What nodes have left and what pods take, read from the API server's objects."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from di_api.model import Task, TaskType
+from di_api.schema import load_spec
+from di_operator.allocator.inventory import pod_request, read_job, read_nodes, read_task
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.node import Constraints, NodeInfo, read_constraints
+from di_operator.allocator.profilings import load_profilings
+from di_operator.allocator.resources import in_units, read_resources
+
+Object = dict[str, Any]
+
+
+def container(**requests: str) -> Object:
+    return {"resources": {"requests": requests}}
+
+
+def raw_node(name: str = "n", **more: Any) -> Object:
+    return {
+        "metadata": {"name": name, "labels": {"zone": "a"}},
+        "spec": more.pop("spec", {}),
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}, **more},
+    }
+
+
+def raw_pod(node: str | None, *containers: Object, phase: str = "Running", **more: Any) -> Object:
+    spec = {"containers": list(containers), **({"nodeName": node} if node else {})}
+    return {"metadata": {"labels": {}, **more}, "spec": spec, "status": {"phase": phase}}
+
+
+def read(nodes: list[Object], pods: list[Object]) -> dict[str, NodeInfo]:
+    return read_nodes(nodes, pods, ours=lambda pod: "ours" in pod["metadata"]["labels"])
+
+
+def test_free_is_allocatable_less_what_pods_of_others_request() -> None:
+    pods = [
+        raw_pod("n", container(cpu="500m", memory="1Gi"), container(cpu="1")),
+        raw_pod("n", container(cpu="1"), labels={"ours": ""}),
+        raw_pod("n", container(cpu="1"), phase="Succeeded"),
+        raw_pod("n", container(cpu="1"), phase="Failed"),
+        raw_pod("elsewhere", container(cpu="1")),
+        raw_pod(None, container(cpu="1"), phase="Pending"),
+        raw_pod("n", container(cpu="250m"), deletionTimestamp="2025-01-01T00:00:00Z"),
+    ]
+
+    node = read([raw_node()], pods)["n"]
+
+    assert node.total["cpu"] == 4000
+    assert node.free["cpu"] == 4000 - 1500 - 250
+    assert node.free["memory"] == 7 * 2**30 * 1000
+    assert node.free["pods"] == 108_000
+
+
+def test_a_node_that_is_over_committed_has_nothing_free_and_no_debt() -> None:
+    node = read([raw_node()], [raw_pod("n", container(cpu="9"))])["n"]
+
+    assert node.free["cpu"] == 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu"),
+    [
+        ({"containers": [container(cpu="1"), container(cpu="2")]}, 3000),
+        ({"containers": [{"resources": {"limits": {"cpu": "2"}}}]}, 2000),
+        (
+            {"containers": [{"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}}]},
+            1000,
+        ),
+        ({"containers": [container(cpu="1")], "initContainers": [container(cpu="3")]}, 3000),
+        (
+            {
+                "containers": [container(cpu="1")],
+                "initContainers": [container(cpu="500m") | {"restartPolicy": "Always"}],
+            },
+            1500,
+        ),
+        (
+            {
+                "containers": [container(cpu="1")],
+                "initContainers": [
+                    container(cpu="1") | {"restartPolicy": "Always"},
+                    container(cpu="2"),
+                ],
+            },
+            3000,
+        ),
+        ({"containers": [container(cpu="1")], "overhead": {"cpu": "250m"}}, 1250),
+        ({"containers": [container(cpu="1")], **container(cpu="4")}, 4000),
+        ({"containers": [{}]}, 0),
+    ],
+)
+def test_a_pod_takes_what_the_scheduler_would_reckon(spec: Object, cpu: int) -> None:
+    request = pod_request(spec)
+
+    assert request.get("cpu", 0) == cpu
+    assert request["pods"] == 1000
+
+
+def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Object:
+    return {"key": key, "value": value, "effect": effect}
+
+
+def admits(pod: Object, **node: Any) -> bool:
+    return read_constraints(pod).admit(read([raw_node(**node)], [])["n"])
+
+
+@pytest.mark.parametrize(
+    ("toleration", "admitted"),
+    [
+        ({}, False),
+        ({"key": "gpu", "operator": "Exists"}, True),
+        ({"key": "gpu", "value": "a100"}, True),
+        ({"key": "gpu", "value": "v100"}, False),
+        ({"key": "gpu", "value": "a100", "effect": "NoExecute"}, False),
+        ({"operator": "Exists"}, True),
+        ({"key": "other", "operator": "Exists"}, False),
+    ],
+)
+def test_a_taint_keeps_pods_away_that_do_not_tolerate_it(
+    toleration: Object, admitted: bool
+) -> None:
+    pod = {"tolerations": [toleration]} if toleration else {}
+
+    assert admits(pod, spec={"taints": [taint("gpu", "a100")]}) is admitted
+
+
+def test_a_preference_against_a_node_is_no_reason_to_stay_away() -> None:
+    assert admits({}, spec={"taints": [taint("busy", effect="PreferNoSchedule")]})
+
+
+def test_a_cordoned_node_and_one_that_is_not_ready_admit_nobody() -> None:
+    assert not admits({}, spec={"unschedulable": True})
+    assert not admits({}, conditions=[{"type": "Ready", "status": "Unknown"}])
+    assert admits({}, conditions=[{"type": "Ready", "status": "True"}])
+
+
+def affinity(*terms: Object) -> Object:
+    required = {"nodeSelectorTerms": list(terms)}
+    key = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {"affinity": {"nodeAffinity": {key: required}}}
+
+
+def expression(key: str, operator: str, *values: str) -> Object:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "admitted"),
+    [
+        ({"nodeSelector": {"zone": "a"}}, True),
+        ({"nodeSelector": {"zone": "b"}}, False),
+        (affinity(expression("zone", "In", "a", "b")), True),
+        (affinity(expression("zone", "NotIn", "a")), False),
+        (affinity(expression("zone", "Exists")), True),
+        (affinity(expression("rack", "DoesNotExist")), True),
+        (affinity(expression("zone", "DoesNotExist")), False),
+        (affinity(expression("zone", "Gt", "1")), False),
+        (affinity(expression("zone", "Near", "a")), False),
+        (affinity(expression("zone", "In", "b"), expression("zone", "In", "a")), True),
+        (affinity({}), False),
+        (
+            affinity(
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+            ),
+            True,
+        ),
+    ],
+)
+def test_selectors_and_required_affinity_say_where_a_pod_may_run(
+    pod: Object, admitted: bool
+) -> None:
+    assert admits(pod) is admitted
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "admitted"),
+    [("Gt", "7", True), ("Gt", "8", False), ("Lt", "9", True), ("Lt", "x", False)],
+)
+def test_labels_are_compared_as_whole_numbers(operator: str, bound: str, admitted: bool) -> None:
+    node = NodeInfo(name="n", total={}, free={}, labels={"gpus": "8"})
+    pod = affinity(expression("gpus", operator, bound))
+
+    assert read_constraints(pod).admit(node) is admitted
+
+
+def test_a_task_without_bounds_is_as_large_as_it_says() -> None:
+    spec = {"containers": [container(cpu="1")], "nodeSelector": {"zone": "a"}}
+    task = Task(name="x", type=TaskType.COLLECTOR, replicas=3, template={"spec": spec})
+
+    info = read_task(task)
+
+    assert (info.minimum, info.replicas, info.maximum) == (3, 3, 3)
+    assert info.resources == {"cpu": 1000, "pods": 1000}
+    assert info.constraints == Constraints(selector=(("zone", "a"),))
+    assert info.comes_and_goes
+
+
+NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+REPORTED = {
+    "learners": 2,
+    "initBatchSize": 64,
+    "observations": [
+        {"nodes": 1, "replicas": 2, "samples": 32, "computing": 0.1, "iteration": 0.2}
+    ],
+}
+
+
+def read_info(reported_at: datetime, held: NodeList) -> JobInfo:
+    template = {"spec": {"containers": [{"name": "di-container", "image": "x"}]}}
+    learner = {"type": "learner", "replicas": 1, "maxReplicas": 8, "template": template}
+    collector = {"type": "collector", "replicas": 1, "maxReplicas": 9, "template": template}
+    spec = {"tasks": [learner, collector], "preemptible": True, "priority": "high"}
+    job = {
+        "metadata": {
+            "namespace": "rl",
+            "name": "x",
+            "creationTimestamp": "2025-06-01T11:00:00Z",
+        },
+        "spec": spec,
+        "status": {"reschedules": 3},
+    }
+    return read_job(
+        job,
+        load_spec(spec),
+        report=load_profilings({**REPORTED, "reportedAt": reported_at.isoformat()}),
+        held=held,
+        attained=7.0,
+        now=NOW,
+    )
+
+
+def test_a_job_is_read_with_its_report() -> None:
+    info = read_info(NOW, WAIT)
+
+    assert (info.key, info.priority, info.age, info.restarts) == ("rl/x", 1, 3600.0, 3)
+    assert (info.preemptible, info.attained, info.explored) == (True, 7.0, 2)
+    assert info.model is not None
+    assert [task.maximum for task in info.tasks] == [8, 9]
+
+
+def test_the_learners_of_a_job_that_stopped_reporting_do_not_grow() -> None:
+    held = NodeList((("learner", ("n", "n")), ("collector", ("n",))))
+
+    assert [task.maximum for task in read_info(NOW - timedelta(hours=1), held).tasks] == [2, 9]
+    assert [task.maximum for task in read_info(NOW, held).tasks] == [8, 9]
+    assert [task.maximum for task in read_info(NOW - timedelta(hours=1), WAIT).tasks] == [8, 9]
+
+
+def test_amounts_are_exact_and_rounded_up_below_a_thousandth() -> None:
+    assert read_resources({"cpu": "0.1", "memory": "1500M", "x": "1n"}) == {
+        "cpu": 100,
+        "memory": 1_500_000_000_000,
+        "x": 1,
+    }
+    assert in_units(1500) == "1.5"
+    assert in_units(2_000_000) == "2000"

@@ -1,0 +1,149 @@
+"""What an answer changes, what is refused of it, and why a job can never run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from di_operator.allocator.job import WAIT, NodeList
+from di_operator.allocator.node import Constraints, Taint
+from di_operator.allocator.plan import Change, make_plan
+from di_operator.allocator.shortage import find_shortage
+from tests.unit.allocator.worlds import amounts, job, node, nodes, task
+
+ROOM = nodes(2, slot=4)
+
+
+def on(*names: str, collectors: tuple[str, ...] = ()) -> NodeList:
+    return NodeList.of({"learner": names, **({"collector": collectors} if collectors else {})})
+
+
+FLEXIBLE = job("a", task(2, minimum=1, maximum=4))
+TEAM = job("a", task(1), task(1, name="collector", minimum=0, maximum=4))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        (WAIT, on("n000"), Change.START),
+        (on("n000"), WAIT, Change.STOP),
+        (on("n000"), on("n000", "n000"), Change.RESTART),
+        (on("n000"), on("n001"), Change.RESTART),
+        (on("n000", "n001"), on("n001", "n000"), None),
+        (on("n000"), on("n000"), None),
+        (WAIT, WAIT, None),
+    ],
+)
+def test_a_change_is_named_for_what_it_means_to_the_job(
+    before: NodeList, after: NodeList, change: Change | None
+) -> None:
+    plan = make_plan({"a": after}, {"a": FLEXIBLE}, ROOM, {"a": before})
+
+    assert plan.changes.get("a") == change
+    assert not plan.refused
+
+
+def test_collectors_change_without_a_restart() -> None:
+    before = on("n000", collectors=("n000",))
+    after = on("n000", collectors=("n000", "n001"))
+
+    assert make_plan({"a": after}, {"a": TEAM}, ROOM, {"a": before}).changes == {"a": Change.SCALE}
+
+
+@pytest.mark.parametrize(
+    ("wants", "problem"),
+    [
+        (on(*["n000"] * 5), "task learner: 5 is not within 1..4"),
+        (on("n009"), "there is no node n009"),
+        (NodeList((("learner", ("n000",)), ("cook", ("n000",)))), "it has no task cook"),
+        (NodeList((("cook", ("n000",)),)), "it has no task cook"),
+    ],
+)
+def test_a_wrong_answer_is_put_aside_and_the_job_keeps_what_it_has(
+    wants: NodeList, problem: str
+) -> None:
+    held = {"a": on("n001")}
+    plan = make_plan({"a": wants}, {"a": FLEXIBLE}, ROOM, held)
+
+    assert plan.refused == {"a": problem}
+    assert plan.allocations == held
+    assert not plan.changes
+
+
+def test_a_job_that_is_not_preemptible_is_neither_moved_nor_resized() -> None:
+    rigid = job("a", task(2), preemptible=False)
+    held = {"a": on("n000", "n000")}
+
+    moved = make_plan({"a": on("n001", "n001")}, {"a": rigid}, ROOM, held)
+    started = make_plan({"a": on("n001")}, {"a": rigid}, ROOM, {})
+
+    assert moved.allocations == held
+    assert "preemptible" in moved.refused["a"]
+    assert started.refused == {"a": "task learner: 1 is not within 2..2"}
+    assert started.allocations == {"a": WAIT}
+
+
+def test_a_newcomer_does_not_push_off_who_is_there() -> None:
+    jobs = {"a": replace(FLEXIBLE, key="a"), "b": replace(FLEXIBLE, key="b")}
+    full = on("n000", "n000", "n000", "n000")
+
+    plan = make_plan({"a": full, "b": full}, jobs, ROOM, {"b": full})
+
+    assert plan.allocations == {"a": WAIT, "b": full}
+    assert plan.refused == {"a": "its nodes have not that much room"}
+
+
+def test_a_job_the_answer_does_not_mention_keeps_what_it_has() -> None:
+    held = {"a": on("n001")}
+
+    assert make_plan({}, {"a": FLEXIBLE}, ROOM, held).allocations == held
+
+
+def test_a_job_whose_node_is_gone_waits() -> None:
+    plan = make_plan({}, {"a": FLEXIBLE}, ROOM, {"a": on("gone")})
+
+    assert plan.allocations == {"a": WAIT}
+    assert plan.changes == {"a": Change.STOP}
+
+
+def test_a_job_that_fits_is_short_of_nothing() -> None:
+    assert find_shortage(job("a", task(8, minimum=8)), ROOM) is None
+
+
+def test_what_is_missing_is_named_with_the_nodes_that_came_closest() -> None:
+    room = {
+        "small": node("small", cpu=2, memory=8),
+        "large": node("large", cpu=4, memory=8),
+        "busy": replace(node("busy", cpu=8, memory=8), free=amounts(cpu=1, memory=8)),
+    }
+    shortage = find_shortage(job("a", task(1, name="learner", cpu=4.5, memory=2)), room)
+
+    assert shortage is not None
+    assert shortage.task == "learner"
+    assert shortage.message == (
+        "task learner needs 1 replica, there is room for 0 on 3 of 3 nodes;"
+        " closest to one more: large lacks 0.5 cpu, busy lacks 3.5 cpu, small lacks 2.5 cpu"
+    )
+
+
+def test_nodes_that_do_not_admit_the_job_do_not_count() -> None:
+    room = {
+        "kept": replace(node("kept", slot=9), taints=(Taint(key="kept"),)),
+        "open": node("open", slot=1),
+    }
+    wide = find_shortage(job("a", task(2)), room)
+    picky = replace(task(1), constraints=Constraints(selector=(("zone", "z"),)))
+    nowhere = find_shortage(job("a", picky), room)
+
+    assert wide is not None
+    assert "room for 1 on 1 of 2 nodes" in wide.message
+    assert nowhere is not None
+    assert "none of 2 nodes admits its pods" in nowhere.message
+
+
+def test_tasks_that_fit_only_one_by_one_are_short_together() -> None:
+    shortage = find_shortage(job("a", task(8), task(1, name="collector")), ROOM)
+
+    assert shortage is not None
+    assert "not together" in shortage.message

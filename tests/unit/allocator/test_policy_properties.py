@@ -1,0 +1,178 @@
+"""What every policy keeps to, whatever jobs and nodes there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.node import Constraints, NodeInfo
+from di_operator.allocator.plan import make_plan
+from di_operator.allocator.policies.binpack import BinpackPolicy
+from di_operator.allocator.policies.fit import FitPolicy
+from di_operator.allocator.policies.goodput import GoodputPolicy
+from di_operator.allocator.policy import Policy
+from tests.unit.allocator.worlds import GPU, counts, job, model, node, task, used
+
+POLICIES: Mapping[str, type[FitPolicy] | type[BinpackPolicy] | type[GoodputPolicy]] = {
+    "fit": FitPolicy,
+    "binpack": BinpackPolicy,
+    "goodput": GoodputPolicy,
+}
+MODELS = [
+    None,
+    model(),
+    model(alpha_n=2.0),
+    model(noise=1000.0),
+    model(step=1.0, beta_n=0.5),
+]
+
+
+@st.composite
+def some_nodes(draw: st.DrawFn) -> dict[str, NodeInfo]:
+    kinds = draw(st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=8))
+    found = {}
+    for row, gpus in enumerate(kinds):
+        name = f"n{row}"
+        made = node(name, labels={"zone": "ab"[row % 2]}, gpu=gpus, cpu=8, pods=20)
+        taken = draw(st.integers(0, gpus))
+        found[name] = replace(made, free={**made.free, GPU: made.total[GPU] - taken * 1000})
+    return found
+
+
+@st.composite
+def a_job(draw: st.DrawFn, key: str) -> JobInfo:
+    preemptible = draw(st.booleans())
+    low = draw(st.integers(1, 3))
+    high = draw(st.integers(low, 40))
+    learner = task(
+        draw(st.integers(low, high)) if preemptible else low,
+        minimum=low,
+        maximum=high,
+        gpu=draw(st.sampled_from([1, 1, 1, 2])),
+        cpu=draw(st.sampled_from([0.5, 1])),
+        pods=1,
+    )
+    if draw(st.booleans()):
+        zone = draw(st.sampled_from("ab"))
+        learner = replace(learner, constraints=Constraints(selector=(("zone", zone),)))
+    tasks = [learner]
+    if draw(st.booleans()):
+        least = draw(st.integers(1, 2))
+        wanted = least + draw(st.integers(0, 3))
+        tasks.append(
+            task(wanted, name="collector", minimum=least, maximum=wanted + 2, cpu=1, pods=1)
+        )
+    known = draw(st.sampled_from(MODELS))
+    return job(
+        key,
+        *tasks,
+        preemptible=preemptible,
+        gang=draw(st.booleans()),
+        priority=draw(st.integers(0, 1)),
+        age=draw(st.floats(0, 1e5)),
+        attained=draw(st.floats(0, 1e6)),
+        model=known,
+        explored=draw(st.integers(0, 40)) if known else 0,
+        remaining=draw(st.one_of(st.none(), st.floats(0, 1e9))),
+    )
+
+
+@st.composite
+def some_jobs(draw: st.DrawFn) -> dict[str, JobInfo]:
+    return {f"j{n}": draw(a_job(f"j{n}")) for n in range(draw(st.integers(0, 7)))}
+
+
+def check(
+    answer: Mapping[str, NodeList],
+    jobs: Mapping[str, JobInfo],
+    nodes: Mapping[str, NodeInfo],
+    previous: Mapping[str, NodeList],
+) -> None:
+    assert set(answer) == set(jobs)
+    for name, taken in used(jobs, answer).items():
+        assert all(amount <= nodes[name].free.get(key, 0) for key, amount in taken.items())
+    for key, placed in answer.items():
+        for wanted in jobs[key].tasks:
+            count = len(placed.task(wanted.name))
+            if placed and jobs[key].preemptible:
+                assert wanted.minimum <= count <= wanted.maximum
+            elif placed:
+                assert count == wanted.replicas
+            assert all(wanted.constraints.admit(nodes[name]) for name in placed.task(wanted.name))
+        if previous.get(key) and not jobs[key].preemptible:
+            assert placed == previous[key]
+    plan = make_plan(answer, jobs, nodes, previous)
+    assert not plan.refused
+    assert dict(plan.allocations) == dict(answer)
+
+
+def settled(
+    policy: Policy, jobs: Mapping[str, JobInfo], nodes: Mapping[str, NodeInfo]
+) -> dict[str, NodeList]:
+    answer: dict[str, NodeList] = {}
+    for _ in range(6):
+        answer = policy.optimize(jobs, nodes, answer)
+    return answer
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(jobs=some_jobs(), nodes=some_nodes(), ended=st.sets(st.integers(0, 6)))
+def test_answers_fit_stay_within_bounds_and_move_nobody_who_must_not_be(
+    name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo], ended: set[int]
+) -> None:
+    policy = POLICIES[name]()
+    first = policy.optimize(jobs, nodes, {})
+    check(first, jobs, nodes, {})
+    rest = {key: each for key, each in jobs.items() if int(key[1:]) not in ended}
+    held = {key: placed for key, placed in first.items() if key in rest}
+    check(policy.optimize(rest, nodes, held), rest, nodes, held)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(jobs=some_jobs(), nodes=some_nodes())
+def test_the_order_of_the_arguments_and_what_was_asked_before_change_nothing(
+    name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo]
+) -> None:
+    policy = POLICIES[name]()
+    answer = policy.optimize(jobs, nodes, {})
+    backwards = dict(reversed(jobs.items()))
+
+    assert policy.optimize(jobs, nodes, {}) == answer
+    assert counts(POLICIES[name]().optimize(backwards, nodes, {})) == counts(answer)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(jobs=some_jobs(), nodes=some_nodes())
+def test_where_nothing_changes_nobody_moves(
+    name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo]
+) -> None:
+    policy = POLICIES[name]()
+    answer = settled(policy, jobs, nodes)
+
+    assert policy.optimize(jobs, nodes, answer) == answer
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(single=a_job("x"), nodes=some_nodes())
+def test_a_job_that_arrives_gets_what_is_free_or_nothing(
+    name: str, single: JobInfo, nodes: dict[str, NodeInfo]
+) -> None:
+    placed = POLICIES[name]().allocate(single, nodes)
+
+    check({"x": placed}, {"x": single}, nodes, {})
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_without_nodes_everybody_waits(name: str) -> None:
+    jobs = {"a": job("a", task(1, gpu=1)), "b": job("b", task(2, gpu=1), preemptible=False)}
+
+    assert POLICIES[name]().optimize(jobs, {}, {}) == {"a": WAIT, "b": WAIT}

@@ -1,0 +1,203 @@
+"""Reports of jobs: read, checked, fitted, and not believed for ever."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from di_operator.allocator.goodput.fit import Observation
+from di_operator.allocator.goodput.params import GradParams
+from di_operator.allocator.profilings import (
+    OBSERVATIONS,
+    InvalidProfilings,
+    load_profilings,
+)
+
+NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+PERF = {
+    "alphaC": 0.1,
+    "betaC": 0.01,
+    "alphaN": 0.2,
+    "betaN": 0.01,
+    "alphaR": 0.1,
+    "betaR": 0.01,
+    "gamma": 2,
+}
+
+
+def observation(**changes: Any) -> dict[str, Any]:
+    seen = {"nodes": 1, "replicas": 2, "samples": 32, "computing": 0.1, "iteration": 0.2}
+    return seen | changes
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    return {
+        "reportedAt": "2025-06-01T11:59:00Z",
+        "envSteps": 1000,
+        "maxEnvSteps": 5000,
+        "initBatchSize": 64,
+        "maxBatchSize": 1024,
+        "samplesPerEnvStep": 2,
+        "perfParams": PERF,
+    } | changes
+
+
+def load(**changes: Any) -> Any:
+    return load_profilings(report(**changes))
+
+
+def test_a_report_gives_the_model_and_the_work_left() -> None:
+    found = load(gradParams={"sqr": 1, "var": 4}, learners=3, somethingElse={"of": "the job"})
+    model = found.model()
+
+    assert model.perf.alpha_n == 0.2
+    assert model.grad == GradParams(sqr=1, var=4)
+    assert (model.limits.initial, model.limits.maximum) == (64, 1024)
+    assert found.remaining(NOW) == 8000
+    assert found.explored() == 3
+
+
+def test_observations_are_fitted_when_the_job_did_not_fit_them_itself() -> None:
+    found = load(perfParams=None, observations=[observation(replicas=k) for k in (1, 2, 4)])
+
+    assert found.model().perf.alpha_c > 0
+    assert found.explored() == 4
+
+
+def test_only_so_many_observations_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Observation] = []
+    monkeypatch.setattr("di_operator.allocator.profilings.fit", seen.extend)
+    many = [observation(samples=n) for n in range(1, 3 * OBSERVATIONS)]
+    load(perfParams=None, observations=many).model()
+
+    assert [o.samples for o in seen] == [o["samples"] for o in many[-OBSERVATIONS:]]
+
+
+def test_the_rate_of_training_steps_is_an_observation() -> None:
+    rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64, "learnerWaitFrac": 0.5}
+    perf = load(perfParams=None, **rate).model().perf
+
+    # A step takes half a second, of which half is waiting for data.
+    assert perf.alpha_c + perf.beta_c * 32 == pytest.approx(0.25, rel=0.01)
+
+
+@pytest.mark.parametrize("missing", [{"learnerWaitFrac": 1.0}, {"learners": None}])
+def test_a_rate_that_says_nothing_is_no_observation(missing: dict[str, Any]) -> None:
+    rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64} | missing
+
+    assert load(perfParams=None, **rate).model() is None
+
+
+def test_collectors_are_rated_by_the_time_in_which_nobody_kept_them_waiting() -> None:
+    found = load(envStepsPerSec=300.0, collectors=4, collectorWaitFrac=0.25).collecting()
+
+    assert (found.rate, found.samples_per_step) == (100.0, 2.0)
+    assert load(envStepsPerSec=300.0).collecting() is None
+    assert load(envStepsPerSec=300.0, collectors=4, collectorWaitFrac=1.0).collecting() is None
+
+
+def test_without_the_gradients_noise_larger_batches_count_for_nothing() -> None:
+    assert load().model().grad.var == 0
+
+
+@pytest.mark.parametrize("raw", [{}, {"note": "mine"}, {"envSteps": None}])
+def test_a_report_of_nothing_known_is_none(raw: dict[str, Any]) -> None:
+    assert load_profilings(raw) is None
+
+
+@pytest.mark.parametrize("missing", ["perfParams", "initBatchSize"])
+def test_too_little_is_no_model(missing: str) -> None:
+    raw = report()
+    del raw[missing]
+    found = load_profilings(raw)
+
+    assert found is not None
+    assert found.model() is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"envSteps": -1}, "envSteps"),
+        ({"envSteps": float("nan")}, "envSteps: must be finite"),
+        ({"envSteps": float("inf")}, "envSteps: must be finite"),
+        ({"envSteps": "7"}, "envSteps: must be a number"),
+        ({"envSteps": True}, "envSteps: must be a number"),
+        ({"envSteps": 5001}, "envSteps: must not be above maxEnvSteps"),
+        ({"learners": 1.5}, "learners: must be a whole number"),
+        ({"learners": 0}, "learners"),
+        ({"learnerWaitFrac": 1.1}, "learnerWaitFrac"),
+        ({"reportedAt": "yesterday"}, "reportedAt"),
+        ({"perfParams": PERF | {"gamma": 11}}, "perfParams.gamma"),
+        ({"perfParams": PERF | {"alphaC": 0}}, "perfParams.alphaC"),
+        ({"perfParams": {"alphaC": 1}}, "perfParams.betaC"),
+        ({"gradParams": {"sqr": -1, "var": 1}}, "gradParams.sqr"),
+        ({"observations": [observation(), observation(iteration=0)]}, "observations[1].iteration"),
+        ({"observations": 3}, "observations"),
+    ],
+)
+def test_what_makes_no_sense_is_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidProfilings) as refused:
+        load(**changes)
+
+    assert message in str(refused.value)
+
+
+def test_all_that_is_wrong_is_named_at_once() -> None:
+    with pytest.raises(InvalidProfilings, match=r"collectors.*learnerWaitFrac"):
+        load(collectors=0, learnerWaitFrac=2)
+
+
+def test_steps_do_not_go_backwards() -> None:
+    before = load()
+
+    assert load_profilings(report(envSteps=1000), previous=before) is not None
+    with pytest.raises(InvalidProfilings, match="must not be below the 1000 of before"):
+        load_profilings(report(envSteps=999), previous=before)
+
+
+@pytest.mark.parametrize(
+    ("age", "stale"), [(0, False), (599, False), (601, True), (-30, False), (-601, True)]
+)
+def test_an_old_report_no_longer_says_how_much_is_left(age: int, stale: bool) -> None:
+    found = load(reportedAt=(NOW - timedelta(seconds=age)).isoformat())
+
+    assert found.is_stale(NOW) is stale
+    assert (found.remaining(NOW) is None) is stale
+    assert found.model() is not None
+
+
+def test_a_report_without_a_time_counts_as_old() -> None:
+    assert load(reportedAt=None).is_stale(NOW)
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    assert load(reportedAt="2025-06-01T11:55:00").reported_at == NOW - timedelta(minutes=5)
+
+
+JSON = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.sampled_from(["", "x", "NaN", "1"])
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["", "x", "NaN", "1"]), inner, max_size=3),
+    ),
+    max_leaves=6,
+)
+
+
+# A loaded machine draws slowly; that is no fault of the reports.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(st.sampled_from([*report(), "gradParams", "observations"]), JSON))
+def test_whatever_is_reported_is_read_or_refused(raw: dict[str, Any]) -> None:
+    try:
+        found = load_profilings(raw)
+    except InvalidProfilings:
+        return
+    left = found.remaining(NOW) if found else None
+    assert left is None or left >= 0

@@ -1,0 +1,66 @@
+"""Recorded applications: what was recorded, what lies between, and what nobody knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from di_simulator.application import EPOCHS, Application, load_applications
+from di_simulator.main import RECORDED
+
+
+@pytest.fixture(scope="module")
+def applications() -> dict[str, Application]:
+    return load_applications(RECORDED / "traces")
+
+
+def test_all_recordings_are_there(applications: dict[str, Application]) -> None:
+    assert set(applications) == set(EPOCHS)
+    cifar = applications["cifar10"]
+    assert (cifar.limits.initial, cifar.limits.maximum) == (128, 4096)
+    assert (cifar.limits.local_min, cifar.limits.local_max) == (32, 1024)
+    assert applications["yolov3"].limits.local_max == 8
+
+
+def test_a_recorded_point_is_itself_and_one_between_is_between(
+    applications: dict[str, Application],
+) -> None:
+    cifar = applications["cifar10"]
+    low, high = cifar.step((1,), 32), cifar.step((1,), 45)
+
+    assert low == pytest.approx((0.0427886962890625, 0.0004995360016822816))
+    assert cifar.step((1,), 40)[0] == pytest.approx(low[0] + (high[0] - low[0]) * 8 / 13)
+
+
+def test_a_ring_has_no_first_node(applications: dict[str, Application]) -> None:
+    cifar = applications["cifar10"]
+
+    assert cifar.step((4, 2, 3), 64) == cifar.step((2, 3, 4), 64) == cifar.step((3, 4, 2), 64)
+
+
+def test_large_placements_lie_between_the_recorded_scales(
+    applications: dict[str, Application],
+) -> None:
+    imagenet = applications["imagenet"]
+    step, sync = imagenet.step((4,) * 10, 100)
+
+    assert 0 < sync < step
+    assert imagenet.step((4,) * 8, 100)[0] < step * 1.2
+
+
+def test_what_was_never_recorded_is_an_error(applications: dict[str, Application]) -> None:
+    with pytest.raises(ValueError, match="cifar10: nothing recorded"):
+        applications["cifar10"].step((1,), 5000)
+    with pytest.raises(ValueError, match="cifar10: nothing recorded near"):
+        applications["cifar10"].step((4,) * 16, 700)
+
+
+def test_gradients_and_progress_lie_between_batch_sizes(
+    applications: dict[str, Application],
+) -> None:
+    cifar = applications["cifar10"]
+    low, mid, high = (cifar.gradient(batch, 5)[1] for batch in (128, 192, 256))
+
+    assert mid == pytest.approx((low + high) / 2)
+    assert cifar.progress_after(0) == 0
+    assert 0 < cifar.progress_after(1) < cifar.progress_after(100)
+    assert cifar.iterations_after(256, 3) < cifar.iterations_after(128, 3)
