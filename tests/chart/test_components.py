@@ -10,7 +10,7 @@ import yaml
 
 from tests.chart.chart import CHART, COMPONENTS, Chart
 
-OWN_KEYS = {"webhook": set(), "operator": {"syncPeriodSeconds"}, "server": {"auth"}}
+OWN_KEYS = {"webhook": set(), "operator": {"syncPeriodSeconds", "allocator"}, "server": {"auth"}}
 
 
 def shared_block(values: dict[str, Any], component: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ AUTHORITY = {
     f"{kind}.admissionregistration.k8s.io di-di-orchestrator": "get list patch watch"
     for kind in CONFIGURATIONS
 }
+ROOM = {"nodes": "list watch"}
 TOKENS = {
     "tokenreviews.authentication.k8s.io": "create",
     "subjectaccessreviews.authorization.k8s.io": "create",
@@ -72,7 +73,7 @@ def _keys(rule: Mapping[str, list[str]]) -> list[str]:
 def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     rendered = chart.render()
     assert permissions(rendered, "di-operator") == {
-        "*": JOBS_OF_THE_OPERATOR | AUTHORITY,
+        "*": JOBS_OF_THE_OPERATOR | AUTHORITY | ROOM,
         "di-system": LEASE | CERTIFICATE_SECRETS,
     }
     assert permissions(rendered, "di-server") == {"*": JOBS_OF_THE_SERVER | TOKENS}
@@ -91,14 +92,23 @@ def test_permissions_in_one_namespace_are_roles_alone(chart: Chart) -> None:
 
 def test_a_cluster_role_that_was_allowed_has_only_what_no_role_can_give(chart: Chart) -> None:
     rendered = chart.render("watchNamespace=team", "rbac.allowClusterRoles=true")
-    assert permissions(rendered, "di-operator")["*"] == AUTHORITY
+    assert permissions(rendered, "di-operator")["*"] == (AUTHORITY | ROOM | {"pods": "list watch"})
     assert permissions(rendered, "di-server")["*"] == TOKENS
 
 
 @pytest.mark.parametrize("mode", ["existingSecret", "cert-manager"])
 def test_who_does_not_make_certificates_touches_no_secret(chart: Chart, mode: str) -> None:
     rendered = chart.render(f"certificates.mode={mode}")
-    assert permissions(rendered, "di-operator") == {"*": JOBS_OF_THE_OPERATOR, "di-system": LEASE}
+    assert permissions(rendered, "di-operator") == {
+        "*": JOBS_OF_THE_OPERATOR | ROOM,
+        "di-system": LEASE,
+    }
+
+
+def test_without_an_allocator_nobody_looks_at_nodes(chart: Chart) -> None:
+    rendered = chart.render("operator.allocator.policy=")
+    assert permissions(rendered, "di-operator")["*"] == JOBS_OF_THE_OPERATOR | AUTHORITY
+    assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_POLICY"] == ""
 
 
 def test_who_does_not_check_tokens_asks_nobody_about_them(chart: Chart) -> None:

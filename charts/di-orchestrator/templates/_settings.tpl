@@ -19,6 +19,11 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and .Values.webhook.enabled (eq .Values.certificates.mode "auto") }}{{ .Values.certificates.secretName }}{{ end }}
 {{- end }}
 
+{{/* Not empty when the operator shares nodes among preemptible jobs. */}}
+{{- define "di.allocates" -}}
+{{- if and .Values.operator.enabled .Values.operator.allocator.policy (or (not .Values.watchNamespace) .Values.rbac.allowClusterRoles) }}true{{ end }}
+{{- end }}
+
 {{/* Not empty when the server may ask the API server whose token a caller shows. */}}
 {{- define "di.checks-tokens" -}}
 {{- if and .Values.server.enabled (ne .Values.server.auth.mode "off") (or (not .Values.watchNamespace) .Values.rbac.allowClusterRoles) }}true{{ end }}

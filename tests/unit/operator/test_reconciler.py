@@ -95,6 +95,7 @@ class Bench:
             world=self.known,
             executor=Executor(**parts),
             status=StatusWriter(**parts),
+            grant=None,
             emit=lambda job, event: self.events.append(event),
             read_spec=read_spec,
             settings=Settings(service_domain="svc.cluster.local", server_url="http://s:8081"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,11 @@ class Config:
     webhook_service: str
     webhook_configuration: str | None
     token_audience: str | None
+    policy: str | None
+    """Name of the allocation policy; None: preemptible jobs run like all others."""
+    policy_arguments: Mapping[str, Any]
+    scheduling_period: float
+    """Seconds between two reconsiderations of all preemptible jobs."""
     kubeconfig: str | None
     log_level: str
 
@@ -57,6 +63,18 @@ class _AddressField(fields.Field[Address]):
         if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
             raise ValidationError("must be HOST:PORT")
         return Address(host=host.strip("[]"), port=int(port))
+
+
+class _ObjectField(fields.Field[dict[str, Any]]):
+    @override
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> dict[str, Any]:
+        try:
+            found = json.loads(str(value))
+        except json.JSONDecodeError as error:
+            raise ValidationError(f"must be a JSON object: {error}") from error
+        if not isinstance(found, dict):
+            raise ValidationError("must be a JSON object")
+        return found
 
 
 def _name(**options: Any) -> fields.String:
@@ -144,6 +162,25 @@ _SETTINGS: tuple[tuple[str, fields.Field[Any], str], ...] = (
         "DI_OPERATOR_TOKEN_AUDIENCE",
         fields.String(load_default=None, attribute="token_audience"),
         "audience of the token projected into every pod; empty: no token",
+    ),
+    (
+        "DI_OPERATOR_POLICY",
+        fields.String(load_default=None, attribute="policy"),
+        "allocation policy of preemptible jobs; empty: they run like all others",
+    ),
+    (
+        "DI_OPERATOR_POLICY_ARGUMENTS",
+        _ObjectField(load_default=dict, attribute="policy_arguments"),
+        "the policy's arguments, a JSON object",
+    ),
+    (
+        "DI_OPERATOR_SCHEDULING_PERIOD",
+        fields.Float(
+            load_default=60.0,
+            attribute="scheduling_period",
+            validate=validate.Range(min=1, max=86400),
+        ),
+        "seconds between two reconsiderations of all preemptible jobs",
     ),
     (
         "DI_OPERATOR_LOG_LEVEL",

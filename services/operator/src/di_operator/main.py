@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import uvloop
@@ -20,8 +21,9 @@ from di_api.kube.client import KubeClient
 from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig
 from di_api.kube.config import load_config as load_kube_config
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_operator.allocator.registry import PolicyError, load_policy
 from di_operator.certificate_plan import CertificateSettings
 from di_operator.certificates import CertificateManager
 from di_operator.clock import Clock, SystemClock
@@ -32,14 +34,17 @@ from di_operator.events import EventRecorder
 from di_operator.executor import Executor
 from di_operator.health import serve_health
 from di_operator.lifecycle.decision import Settings
-from di_operator.lifecycle.specs import SpecCache
+from di_operator.lifecycle.specs import SpecCache, SpecReader
 from di_operator.logs import configure_logs
 from di_operator.metrics import Metrics
 from di_operator.queue import Backoff, KeyQueue
 from di_operator.reconciler import Reconciler
 from di_operator.runtime import Runtime
 from di_operator.status import StatusWriter
-from di_operator.world import INDEX_JOB, World, index_job, trim, trim_pod
+from di_operator.world import INDEX_JOB, World, index_job, trim, trim_node, trim_other_pod, trim_pod
+
+if TYPE_CHECKING:
+    from di_operator.scheduler import Scheduler
 
 log = structlog.get_logger(__name__)
 
@@ -66,6 +71,7 @@ async def operate(
 
     Raises:
         NotLeading: the lease was lost.
+        PolicyError: the allocation policy cannot be used.
         OSError: the health endpoint's address cannot be used.
     """
     async with AsyncExitStack() as stack:
@@ -80,6 +86,17 @@ async def operate(
         recorder = EventRecorder(
             client=client, clock=clock, instance=config.identity, observer=metrics
         )
+        read_spec = SpecCache(size=REMEMBERED_SPECS)
+        scheduler = _scheduler(
+            config,
+            client=client,
+            caches=caches,
+            read_spec=read_spec,
+            wake=queue.add_after,
+            clock=clock,
+            rng=rng,
+            metrics=metrics,
+        )
         reconciler = Reconciler(
             client=client,
             world=world,
@@ -90,7 +107,8 @@ async def operate(
                 client=client, writes=world, check_lease=leadership.check, observer=metrics
             ),
             emit=recorder.emit,
-            read_spec=SpecCache(size=REMEMBERED_SPECS),
+            read_spec=read_spec,
+            grant=scheduler.grant if scheduler is not None else None,
             settings=Settings(
                 service_domain=config.service_domain,
                 server_url=config.server_url,
@@ -113,8 +131,10 @@ async def operate(
             ),
             recorder=recorder,
             leadership=leadership,
-            # The allocator will be the next duty of the leader.
-            duties=_duties(config, client, clock),
+            duties=[
+                *_duties(config, client, clock),
+                *([scheduler.run] if scheduler is not None else []),
+            ],
             sync_period=config.sync_period,
             clock=clock,
         )
@@ -167,6 +187,43 @@ def _caches(
         )
         for resource, selector in selectors.items()
     }
+
+
+def _scheduler(
+    config: Config,
+    *,
+    client: KubeClient,
+    caches: Mapping[Resource, WatchCache],
+    read_spec: SpecReader,
+    wake: Callable[[JobKey, float], None],
+    clock: Clock,
+    rng: random.Random,
+    metrics: Metrics,
+) -> Scheduler | None:
+    """Return what runs the allocator. Raises PolicyError if the policy cannot be used."""
+    if config.policy is None:
+        return None
+    # Here and not above: the allocator brings numpy, which an operator without one can spare.
+    from di_operator.scheduler import Scheduler  # noqa: PLC0415
+
+    settings: dict[str, Any] = {"clock": clock.monotonic, "rng": rng}
+    return Scheduler(
+        policy=load_policy(config.policy, config.policy_arguments),
+        caches=caches,
+        nodes=WatchCache(client, NODES, trim=trim_node, **settings),
+        others=WatchCache(
+            client,
+            PODS,
+            label_selector=f"{LABEL_OPERATOR}!={OPERATOR_NAME}",
+            trim=trim_other_pod,
+            **settings,
+        ),
+        read_spec=read_spec,
+        wake=wake,
+        period=config.scheduling_period,
+        clock=clock,
+        observer=metrics,
+    )
 
 
 def _duties(
@@ -225,6 +282,9 @@ async def _run(config: Config, kube: KubeConfig, clock: Clock, rng: random.Rando
     except NotLeading as error:
         log.error("exiting", error=str(error))
         return 1
+    except PolicyError as error:
+        log.error("cannot allocate", error=str(error))
+        return 2
     except OSError as error:
         log.error("cannot serve health", error=str(error))
         return 2

@@ -64,6 +64,18 @@ class Metrics:
             registry=self.registry,
         )
 
+        self._policy_calls = Histogram(
+            "di_operator_policy_duration_seconds",
+            "Time of one call of the allocation policy, by call and result.",
+            ["call", "result"],
+            buckets=RECONCILE_BUCKETS,
+            registry=self.registry,
+        )
+
+    def allocated(self, call: str, result: str, seconds: float) -> None:
+        """Count one call of the policy (`allocate`, `optimize`) and its duration in seconds."""
+        self._policy_calls.labels(call, result).observe(seconds)
+
     def reconciled(self, result: str, seconds: float) -> None:
         """Count one reconcile and its duration in seconds."""
         self._reconciles.labels(result).inc()

@@ -18,6 +18,7 @@ from di_operator.executor import Writes as ExecutorWrites
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import JobEvent, Settings
 from di_operator.lifecycle.faults import gravest, on_error
+from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import SpecReader
 from di_operator.status import StatusWriter
@@ -63,16 +64,19 @@ class Reconciler:
         status: StatusWriter,
         emit: Callable[[Mapping[str, Any], JobEvent], None],
         read_spec: SpecReader,
+        grant: Callable[[Mapping[str, Any]], Grant] | None,
         settings: Settings,
         clock: Clock,
         rng: Random,
     ) -> None:
+        """`grant` is the allocator's word on a job; None: there is no allocator."""
         self._client = client
         self._world = world
         self._executor = executor
         self._status = status
         self._emit = emit
         self._read_spec = read_spec
+        self._grant = grant
         self._settings = settings
         self._clock = clock
         self._rng = rng
@@ -114,6 +118,7 @@ class Reconciler:
             self._world.services(key),
             self._world.configmaps(key),
             read=self._read_spec,
+            grant=self._grant(job) if self._grant is not None else None,
         )
         decision = decide(snapshot, self._clock.now(), self._settings)
         faults = await self._executor.run(decision.actions)

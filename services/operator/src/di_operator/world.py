@@ -45,6 +45,35 @@ def trim_pod(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+def trim_other_pod(body: dict[str, Any]) -> dict[str, Any]:
+    """Keep of a pod that is not ours what the allocator reads: where it takes how much room."""
+    spec = body.get("spec") or {}
+    metadata = body["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion")
+    return {
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": {
+            **{key: spec[key] for key in ("nodeName", "overhead", "resources") if key in spec},
+            "containers": [_requests_of(one) for one in spec.get("containers") or ()],
+            "initContainers": [_requests_of(one) for one in spec.get("initContainers") or ()],
+        },
+        "status": {"phase": (body.get("status") or {}).get("phase")},
+    }
+
+
+def trim_node(body: dict[str, Any]) -> dict[str, Any]:
+    """Drop what the allocator does not read of a node: the list of its images is most of it."""
+    trim(body)
+    status = body.get("status") or {}
+    body["status"] = {key: status[key] for key in ("allocatable", "conditions") if key in status}
+    return body
+
+
+def _requests_of(container: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("resources", "restartPolicy")
+    return {key: container[key] for key in kept if key in container}
+
+
 def index_job(body: Mapping[str, Any]) -> Iterable[str]:
     """Find an object under the job its label names."""
     metadata = body["metadata"]

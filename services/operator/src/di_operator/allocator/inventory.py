@@ -78,6 +78,7 @@ def read_job(
         key=f"{metadata['namespace']}/{metadata['name']}",
         tasks=tasks,
         preemptible=spec.preemptible,
+        gang=spec.scheduling.gang,
         priority=int(spec.priority is Priority.HIGH),
         # A clock that was set back makes no job younger than new.
         age=max(0.0, (now - created).total_seconds()),

@@ -22,6 +22,8 @@ OWNED_FIELDS = (
     "taskStatus",
     "placement",
     "allocation",
+    "placementTime",
+    "replicaSeconds",
     "failures",
     "startTime",
     "completionTimestamp",
@@ -42,6 +44,10 @@ class Status:
     """Replicas of each task that this status was written for, None if it does not say."""
     placement: Placement | None
     """Where the allocator placed the replicas that this status was written for."""
+    placed_at: datetime | None
+    """Since when."""
+    replica_seconds: float
+    """What the placements before it had."""
     conditions: tuple[Mapping[str, Any], ...]
     started: datetime | None
     completed: datetime | None
@@ -58,6 +64,8 @@ class Status:
             losses=_losses(fields.get("failures")),
             desired=_desired(fields.get("taskStatus")),
             placement=read_placement(fields.get("placement")),
+            placed_at=parse_time(fields.get("placementTime")),
+            replica_seconds=float(_count(fields.get("replicaSeconds"))),
             conditions=tuple(conditions.well_formed(fields.get("conditions"))),
             started=parse_time(fields.get("startTime")),
             completed=parse_time(fields.get("completionTimestamp")),
@@ -68,6 +76,14 @@ class Status:
     def counted(self) -> frozenset[str]:
         """UIDs of the pods whose end is counted already."""
         return frozenset(loss["uid"] for loss in self.losses)
+
+    def attained(self, now: datetime) -> float:
+        """Replica-seconds that the job has been given so far."""
+        if self.placement is None or self.placed_at is None:
+            return self.replica_seconds
+        # A clock that was set back takes nothing away.
+        passed = max(0.0, (now - self.placed_at).total_seconds())
+        return self.replica_seconds + passed * sum(map(len, self.placement.values()))
 
     @property
     def condition(self) -> Mapping[str, Any] | None:

@@ -157,6 +157,9 @@ def _status(snapshot: Snapshot, verdict: Verdict, now: datetime) -> dict[str, An
     if snapshot.placement is not None:
         status["placement"] = {task: list(nodes) for task, nodes in snapshot.placement.items()}
         status["allocation"] = allocation_by_rank(snapshot)
+        is_new = snapshot.placement != before.placement
+        status["placementTime"] = format_time(now if is_new else before.placed_at or now)
+        status["replicaSeconds"] = int(before.attained(now) if is_new else before.replica_seconds)
     if losses := _losses(snapshot, verdict, now):
         status["failures"] = losses
     if not suspended:

@@ -1,0 +1,268 @@
+"""Runs the allocator: reads the cluster, asks the policy, and grants what it says step by step.
+
+A grant is the allocator's word on one job; the lifecycle makes it the job's placement and moves
+the pods. What a policy decides is granted at once where the room is free. Where the pods of others
+still hold it, they are told to leave first, and the grant follows when they are gone: a kubelet
+refuses a pod that comes too early. Nothing is lost with this object: what jobs have been given is
+in their status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+import structlog
+
+from di_api.field_error import InvalidSpec
+from di_api.kube.cache import WatchCache
+from di_api.kube.resources import DIJOBS, PODS, Resource
+from di_operator.allocator.admit import in_order
+from di_operator.allocator.job import WAIT, NodeList
+from di_operator.allocator.plan import make_plan
+from di_operator.allocator.policy import Policy
+from di_operator.allocator.scene import Scene, leave_room, read_scene, reduced
+from di_operator.allocator.shortage import find_shortage
+from di_operator.clock import Clock
+from di_operator.controller import JobKey
+from di_operator.lifecycle.conditions import REASON_UNSCHEDULABLE, REASON_WAITING
+from di_operator.lifecycle.placement import Grant
+from di_operator.lifecycle.specs import SpecReader
+
+log = structlog.get_logger(__name__)
+
+Object = Mapping[str, Any]
+
+# Seconds to wait for company after a change: jobs come in batches, and a node that goes takes
+# many pods along.
+SETTLE = 0.2
+
+
+class Observer(Protocol):
+    """What the scheduler tells the metrics."""
+
+    def allocated(self, call: str, result: str, seconds: float) -> None:
+        """Count one call of the policy (`allocate`, `optimize`), its result and duration."""
+        ...
+
+
+class Scheduler:
+    """One policy at work on all jobs; run it on the leader alone."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        caches: Mapping[Resource, WatchCache],
+        nodes: WatchCache,
+        others: WatchCache,
+        read_spec: SpecReader,
+        wake: Callable[[JobKey, float], None],
+        period: float,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        """`caches` hold DIJobs and their pods; `nodes` and `others`, all other pods of the
+        cluster, are run from here.
+
+        `period` is the time in seconds between two reconsiderations of all jobs.
+        """
+        self._policy = policy
+        self._caches = caches
+        self._nodes = nodes
+        self._others = others
+        self._read_spec = read_spec
+        self._wake = wake
+        self._period = period
+        self._clock = clock
+        self._observer = observer
+        self._changed = asyncio.Event()
+        self._everything = True
+        # By UID: what is decided, what of it is granted, and what the jobs are told.
+        self._decided: dict[str, NodeList] = {}
+        self._granted: dict[str, NodeList] = {}
+        self._grants: dict[str, Grant] = {}
+        self._seen: dict[str, object] = {}
+        caches[DIJOBS].subscribe(self._on_job)
+        nodes.subscribe(self._on_node)
+        caches[PODS].subscribe(self._on_pod)
+
+    def grant(self, job: Object) -> Grant:
+        """Return the allocator's present word on a job."""
+        known = self._grants.get(job["metadata"]["uid"])
+        if known is not None:
+            return known
+        try:
+            spec = self._read_spec(job)
+        except InvalidSpec:
+            return Grant()
+        if spec.scheduling.gang and not spec.preemptible:
+            return Grant(reason=REASON_WAITING, message="waiting for the allocator")
+        return Grant()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for cache in (self._nodes, self._others):
+                group.create_task(cache.run())
+            for cache in (self._nodes, self._others, *self._caches.values()):
+                await cache.synced.wait()
+            await self._schedule()
+
+    async def _schedule(self) -> None:
+        reconsidered = -self._period
+        while True:
+            scene = self._read()
+            everything = self._everything or (
+                self._clock.monotonic() - reconsidered >= self._period
+            )
+            if everything:
+                self._everything = False
+                reconsidered = self._clock.monotonic()
+                await self._reconsider(scene)
+            else:
+                await self._admit(scene)
+            self._publish(scene, explain=everything)
+            left = reconsidered + self._period - self._clock.monotonic()
+            await self._next_change(max(left, SETTLE))
+
+    async def _next_change(self, seconds: float) -> None:
+        self._changed.clear()
+        sleep = asyncio.ensure_future(self._clock.sleep(seconds))
+        change = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait((sleep, change), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleep.cancel()
+            change.cancel()
+        await self._clock.sleep(SETTLE)
+
+    def _read(self) -> Scene:
+        scene = read_scene(
+            jobs=self._caches[DIJOBS].items(),
+            pods=self._caches[PODS].items(),
+            others=self._others.items(),
+            nodes=self._nodes.items(),
+            granted=self._granted,
+            read_spec=self._read_spec,
+            now=self._clock.now(),
+        )
+        # Who is not looked after any more has nothing left to be told: a gang that is bound, a job
+        # that ended or was suspended.
+        for uid in self._grants.keys() - scene.uids.values():
+            for known in (self._grants, self._granted, self._decided):
+                known.pop(uid, None)
+        return scene
+
+    async def _reconsider(self, scene: Scene) -> None:
+        ask = partial(self._policy.optimize, scene.jobs, scene.nodes, scene.held)
+        answer = await self._ask("optimize", ask)
+        if answer is not None:
+            self._decide(scene, answer)
+
+    async def _admit(self, scene: Scene) -> None:
+        """Place the jobs that have come since; those that already wait are not asked for again."""
+        for job in in_order(scene.jobs):
+            uid = scene.uids[job.key]
+            if uid in self._decided or scene.held[job.key]:
+                continue
+            ask = partial(self._policy.allocate, job, leave_room(scene))
+            wants = await self._ask("allocate", ask)
+            if wants is not None:
+                self._decide(scene, {job.key: wants})
+                scene = replace(scene, held={**scene.held, job.key: self._decided[uid]})
+
+    async def _ask(self, call: str, ask: Callable[[], Any]) -> Any:
+        """Call the policy beside the event loop; None if it fails, which may be a user's own."""
+        began = self._clock.monotonic()
+        try:
+            answer = await asyncio.to_thread(ask)
+        except Exception:
+            log.exception("the policy failed", call=call)
+            self._observer.allocated(call, "error", self._clock.monotonic() - began)
+            return None
+        self._observer.allocated(call, "ok", self._clock.monotonic() - began)
+        return answer
+
+    def _decide(self, scene: Scene, answer: Mapping[str, NodeList]) -> None:
+        plan = make_plan(answer, scene.jobs, scene.nodes, scene.held)
+        for key, reason in plan.refused.items():
+            log.warning("the policy's answer was put aside", job=key, reason=reason)
+        for key, change in plan.changes.items():
+            log.info("decided", job=key, change=str(change), replicas=len(plan.allocations[key]))
+        for key, wants in plan.allocations.items():
+            self._decided[scene.uids[key]] = wants
+
+    def _publish(self, scene: Scene, *, explain: bool) -> None:
+        """Grant what is decided as far as there is room for it at this moment.
+
+        With `explain`, those that wait are told anew why.
+        """
+        given: list[str] = [key for key, held in scene.held.items() if held]
+        for job in in_order(scene.jobs):
+            key, uid = job.key, scene.uids[job.key]
+            wants = self._decided.get(uid)
+            if wants is None:
+                continue
+            held = scene.held[key]
+            if not wants and not held and uid in self._grants and not explain:
+                continue
+            if not wants:
+                self._tell(scene, key, WAIT)
+            elif wants == held or scene.fits_now(key, wants, given):
+                self._tell(scene, key, wants)
+                given.append(key)
+            else:
+                self._tell(scene, key, reduced(scene, key, wants))
+
+    def _tell(self, scene: Scene, key: str, nodes: NodeList) -> None:
+        job, uid = scene.jobs[key], scene.uids[key]
+        reason = message = ""
+        if not nodes:
+            shortage = find_shortage(job, scene.nodes)
+            reason = REASON_UNSCHEDULABLE if shortage else REASON_WAITING
+            message = shortage.message if shortage else "waiting for nodes that other jobs have"
+        placement = dict(nodes.tasks) if job.preemptible else None
+        grant = Grant(placement=placement, reason=reason, message=message)
+        self._granted[uid] = nodes
+        if grant != self._grants.get(uid):
+            self._grants[uid] = grant
+            self._wake(JobKey(*key.split("/", 1)), 0.0)
+
+    def _on_job(self, kind: str, job: Object) -> None:
+        uid = job["metadata"]["uid"]
+        status = job.get("status") or {}
+        finished = status.get("completionTimestamp") is not None
+        # Reports and phases on the way change nothing about who may have what.
+        now = None if kind == "DELETED" else (job["metadata"].get("generation"), finished)
+        self._note(uid, now, is_arrival=uid not in self._seen)
+
+    def _on_node(self, kind: str, node: Object) -> None:
+        status, spec = node.get("status") or {}, node.get("spec") or {}
+        ready = [c.get("status") for c in status.get("conditions") or () if c["type"] == "Ready"]
+        labels = node["metadata"].get("labels")
+        now = [status.get("allocatable"), spec.get("taints"), spec.get("unschedulable"), ready]
+        self._note(node["metadata"]["uid"], None if kind == "DELETED" else [*now, labels])
+
+    def _on_pod(self, kind: str, pod: Object) -> None:
+        # A pod that goes makes room, a kubelet that refuses one has less than was thought.
+        phase = (pod.get("status") or {}).get("phase")
+        refused = str((pod.get("status") or {}).get("reason") or "").startswith("OutOf")
+        if refused:
+            self._everything = True
+        if kind == "DELETED" or phase in ("Succeeded", "Failed"):
+            self._changed.set()
+
+    def _note(self, uid: str, now: object, *, is_arrival: bool = False) -> None:
+        if now is None:
+            if self._seen.pop(uid, None) is None:
+                return
+        elif self._seen.get(uid) == now:
+            return
+        else:
+            self._seen[uid] = now
+        self._everything |= not is_arrival
+        self._changed.set()
