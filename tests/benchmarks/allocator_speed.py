@@ -21,10 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from di_operator.allocator.goodput.fit import Observation, fit
-from di_operator.allocator.goodput.model import goodputs
+from di_operator.allocator.goodput.model import goodput
 from di_operator.allocator.goodput.params import GoodputModel, GradParams
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.policy import Policy
@@ -117,9 +115,8 @@ def speedup(job: JobInfo, placed: NodeList) -> float:
     """How much faster a job is where it was placed than on one GPU."""
     if not placed or job.model is None:
         return 0.0
-    nodes, replicas = np.array([1.0, len(set(placed))]), np.array([1.0, len(placed)])
-    alone, there = goodputs([job.model], nodes, replicas)[0]
-    return float(there / alone)
+    there = goodput(job.model, len(set(placed)), len(placed))
+    return there / goodput(job.model, 1, 1)
 
 
 def _model_of(application: Application) -> list[GoodputModel]:

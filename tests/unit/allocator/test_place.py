@@ -6,13 +6,13 @@ import pytest
 
 from di_operator.allocator.place import Packing, Wish
 from di_operator.allocator.room import Room
-from tests.unit.allocator.worlds import job, nodes, task
+from tests.unit.allocator.worlds import nodes, task
 
 GPU_TASK = task(1, maximum=64, gpu=1)
 
 
 def room_of(count: int, gpus: int = 4) -> Room:
-    return Room(nodes(count, gpu=gpus), [job("any", GPU_TASK)])
+    return Room(nodes(count, gpu=gpus))
 
 
 def wish(key: str, count: int, *current: str, movable: bool = True) -> Wish:
@@ -104,7 +104,7 @@ def test_nothing_and_too_much_are_not_placed(count: int) -> None:
     room = room_of(2)
 
     assert packed(room, wish("a", count))["a"] == ()
-    assert (room.free == room.total).all()
+    assert all(free == each.free for free, each in zip(room.free, room.nodes, strict=True))
 
 
 def test_two_jobs_over_several_nodes_that_share_one_are_taken_apart() -> None:
