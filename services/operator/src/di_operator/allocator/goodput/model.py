@@ -19,8 +19,10 @@ from di_operator.allocator.goodput.params import Batch, GoodputModel, PerfParams
 UNEXPLORED: Final = 1e-8
 # Batch sizes between the smallest and the largest, evenly in the logarithm.
 _LAST: Final = 49
-# Every so many are tried, then all around the best: goodput has one hump, but for rounding.
-_STRIDE: Final = 7
+# Every seventh is tried, then the neighbours of the best, ever closer: goodput has one hump, but
+# for rounding.
+_COARSE: Final = range(0, _LAST + 1, 7)
+_CLOSER: Final = (3, 2, 1)
 # Of a batch that is rounded to whole samples.
 _ROUNDING: Final = 1e-8
 
@@ -44,11 +46,13 @@ def best_batch(model: GoodputModel, nodes: int, replicas: int) -> Batch:
     if limits.local_min * replicas > limits.maximum:
         return Batch(goodput=0.0, atomic=limits.local_min, accumulation=0)
     trial = _trial(model, nodes, replicas)
-    coarse = max((trial(at) for at in range(0, _LAST + 1, _STRIDE)), key=_by_goodput)
-    middle = coarse[3]
-    around = range(max(0, middle - _STRIDE + 1), min(_LAST, middle + _STRIDE - 1) + 1)
-    fine = max((trial(at) for at in around), key=_by_goodput)
-    return Batch(goodput=fine[0], atomic=fine[1], accumulation=fine[2])
+    best = max(map(trial, _COARSE))
+    for distance in _CLOSER:
+        middle = best[1]
+        for at in (middle - distance, middle + distance):
+            if 0 <= at <= _LAST:
+                best = max(best, trial(at))
+    return Batch(goodput=best[0], atomic=best[2], accumulation=best[3])
 
 
 def goodput(model: GoodputModel, nodes: int, replicas: int) -> float:
@@ -56,37 +60,35 @@ def goodput(model: GoodputModel, nodes: int, replicas: int) -> float:
     return best_batch(model, nodes, replicas).goodput
 
 
-_Trial = tuple[float, int, int, int]
-
-
-def _by_goodput(trial: _Trial) -> float:
-    return trial[0]
-
-
-def _trial(model: GoodputModel, nodes: int, replicas: int) -> Callable[[int], _Trial]:
-    """From the number of a batch size to goodput, atomic batch, accumulation, and the number."""
+def _trial(
+    model: GoodputModel, nodes: int, replicas: int
+) -> Callable[[int], tuple[float, int, int, int]]:
+    """From the number of a batch size to goodput, that number, atomic batch and accumulation."""
     perf, grad, limits = model.perf, model.grad, model.limits
     gamma, inverse = perf.gamma, 1 / perf.gamma
     network = network_seconds(perf, nodes, replicas) ** gamma
     smallest = max(limits.initial, limits.local_min * replicas)
     ratio = max(limits.maximum / smallest, 1.0)
-    total = grad.var + grad.sqr
+    # Read once: this runs hundreds of times for each job.
+    alpha, beta, sqr, total = perf.alpha_c, perf.beta_c, grad.sqr, grad.var + grad.sqr
+    noise = grad.var * limits.initial
+    initial, local_min, local_max = limits.initial, limits.local_min, limits.local_max
 
-    def trial(at: int) -> _Trial:
+    def trial(at: int) -> tuple[float, int, int, int]:
         local = smallest * ratio ** (at / _LAST) / replicas
-        accumulation = ceil(local / limits.local_max - _ROUNDING) - 1
-        if replicas == 1 and accumulation < 1 and local > limits.initial + _ROUNDING:
+        accumulation = ceil(local / local_max - _ROUNDING) - 1
+        if replicas == 1 and accumulation < 1 and local > initial + _ROUNDING:
             # One replica with a larger batch needs two parts: the noise of the gradient is
             # estimated from the difference between parts.
             accumulation = 1
         atomic = ceil(local / (accumulation + 1) - _ROUNDING)
-        if not limits.local_min <= atomic <= limits.local_max:
-            return 0.0, atomic, accumulation, at
-        computing = perf.alpha_c + perf.beta_c * atomic
+        if not local_min <= atomic <= local_max:
+            return 0.0, at, atomic, accumulation
+        computing = alpha + beta * atomic
         iteration = accumulation * computing + (computing**gamma + network) ** inverse
         # (phi + M0) / (phi + M) times M / M0, with phi = var / sqr x M0.
-        spread = grad.var * limits.initial / (replicas * atomic * (accumulation + 1)) + grad.sqr
+        spread = noise / (replicas * atomic * (accumulation + 1)) + sqr
         gain = total / spread if spread > 0 else 1.0
-        return gain / iteration * limits.initial, atomic, accumulation, at
+        return gain / iteration * initial, at, atomic, accumulation
 
     return trial
