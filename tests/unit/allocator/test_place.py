@@ -95,6 +95,21 @@ def test_what_was_moved_in_vain_is_put_back() -> None:
     assert found["a"] == ("n000",)
 
 
+def test_jobs_moved_in_vain_come_back_to_the_very_node_they_were_on() -> None:
+    # Both nodes are cleared before it shows that the third cannot be.
+    found = packed(
+        room_of(3),
+        wish("a", 1, "n000"),
+        wish("b", 2, "n001", "n001"),
+        wish("c", 3, "n002", "n002", "n002", movable=False),
+        wish("d", 12),
+    )
+
+    assert found["d"] == ()
+    assert found["a"] == ("n000",)
+    assert found["b"] == ("n001", "n001")
+
+
 def test_a_node_that_is_gone_is_replaced() -> None:
     assert packed(room_of(1), wish("a", 2, "gone", "gone"))["a"] == ("n000", "n000")
 

@@ -75,12 +75,15 @@ class Packing:
 
     def release(self, key: str) -> None:
         """Take a job out again."""
-        wish = self._wishes.pop(key)
-        nodes = self.placed.pop(key)
+        self._release(key)
+
+    def _release(self, key: str) -> tuple[Wish, dict[int, int]]:
+        wish, nodes = self._wishes.pop(key), self.placed.pop(key)
         for row, count in nodes.items():
             self.room.take(wish.task, row, -count)
             self._tenants[row].discard(key)
             self.spread[row] -= len(nodes) > 1
+        return wish, nodes
 
     def _keep(self, wish: Wish) -> bool:
         if len(wish.current) != wish.count:
@@ -131,18 +134,17 @@ class Packing:
         largest = max(whole, default=0)
         if largest == 0:
             return None
-        evicted: list[Wish] = []
+        evicted: list[tuple[Wish, dict[int, int]]] = []
         while self._find(wish) is None:
             row = self._cheapest(wish, min(wish.count, largest), whole)
             if row is None:
-                for other in evicted:
-                    self._keep_again(other)
+                for other, nodes in evicted:
+                    self._settle(other, nodes)
                 return None
-            for key in [k for k in self._tenants[row] if self._yields(k, wish)]:
-                other = self._wishes[key]
-                evicted.append(other)
-                self.release(key)
-        return evicted
+            # Sorted, since the order of a set differs from one process to the next.
+            yielding = [key for key in sorted(self._tenants[row]) if self._yields(key, wish)]
+            evicted += [self._release(key) for key in yielding]
+        return [other for other, _ in evicted]
 
     def _cheapest(self, wish: Wish, count: int, whole: Sequence[int]) -> int | None:
         """The node that takes `count` at the cost of the fewest replicas moved."""
@@ -164,11 +166,6 @@ class Packing:
     def _yields(self, key: str, wish: Wish) -> bool:
         other = self._wishes[key]
         return other.movable and other.count < wish.count and len(self.placed[key]) == 1
-
-    def _keep_again(self, wish: Wish) -> None:
-        nodes = self._find(wish)
-        if nodes is not None:
-            self._settle(wish, nodes)
 
     def _settle(self, wish: Wish, nodes: Mapping[int, int]) -> None:
         for row, count in nodes.items():

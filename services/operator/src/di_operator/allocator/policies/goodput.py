@@ -73,7 +73,7 @@ class GoodputPolicy:
         growth: float = 4.0,
         decay: float = 0.5,
         decay_after: float = 3600.0,
-        fairness: float = 0.5,
+        fairness: float = 0.25,
         silence_seconds: float = 600.0,
         priority_weight: float = 4.0,
     ) -> None:
