@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import LinearConstraint, milp
 
 from di_operator.allocator.choose import Offer, choose
+from tests.solver import best_worth, worth
 
 
 @st.composite
@@ -23,10 +22,6 @@ def offers(draw: st.DrawFn) -> list[Offer]:
         values = [draw(st.floats(-10, 10)) for _ in costs]
         found.append(Offer(costs, values))
     return found
-
-
-def worth(found: list[Offer], chosen: list[int]) -> float:
-    return sum(offer.values[at] for offer, at in zip(found, chosen, strict=True))
 
 
 def price(found: list[Offer], chosen: list[int]) -> float:
@@ -71,24 +66,4 @@ def test_concave_jobs_are_shared_out_as_well_as_by_a_solver(jobs: int, budget: i
         for _ in range(jobs)
     ]
 
-    assert worth(found, choose(found, budget)) >= solved(found, budget) * (1 + 1e-3)
-
-
-def solved(found: list[Offer], budget: float) -> float:
-    """The optimum by HiGHS: one size a job, within the budget. Values are negative."""
-    values = np.concatenate([offer.values for offer in found])
-    costs = np.concatenate([offer.costs for offer in found])
-    owner = np.repeat(np.arange(len(found)), [len(offer.costs) for offer in found])
-    one_each = (owner == np.arange(len(found))[:, None]).astype(float)
-    answer = milp(
-        -values,
-        integrality=np.ones(len(values)),
-        bounds=(0, 1),
-        constraints=[
-            LinearConstraint(costs[None, :], ub=budget),
-            LinearConstraint(one_each, lb=1, ub=1),
-        ],
-        options={"time_limit": 20.0},
-    )
-    assert answer.x is not None
-    return float(-answer.fun)
+    assert worth(found, choose(found, budget)) >= best_worth(found, budget) * (1 + 1e-3)

@@ -6,13 +6,13 @@ import pytest
 
 from di_operator.allocator.place import Packing, Wish
 from di_operator.allocator.room import Room
-from tests.unit.allocator.worlds import job, nodes, task
+from tests.unit.allocator.worlds import nodes, task
 
 GPU_TASK = task(1, maximum=64, gpu=1)
 
 
 def room_of(count: int, gpus: int = 4) -> Room:
-    return Room(nodes(count, gpu=gpus), [job("any", GPU_TASK)])
+    return Room(nodes(count, gpu=gpus))
 
 
 def wish(key: str, count: int, *current: str, movable: bool = True) -> Wish:
@@ -95,6 +95,21 @@ def test_what_was_moved_in_vain_is_put_back() -> None:
     assert found["a"] == ("n000",)
 
 
+def test_jobs_moved_in_vain_come_back_to_the_very_node_they_were_on() -> None:
+    # Both nodes are cleared before it shows that the third cannot be.
+    found = packed(
+        room_of(3),
+        wish("a", 1, "n000"),
+        wish("b", 2, "n001", "n001"),
+        wish("c", 3, "n002", "n002", "n002", movable=False),
+        wish("d", 12),
+    )
+
+    assert found["d"] == ()
+    assert found["a"] == ("n000",)
+    assert found["b"] == ("n001", "n001")
+
+
 def test_a_node_that_is_gone_is_replaced() -> None:
     assert packed(room_of(1), wish("a", 2, "gone", "gone"))["a"] == ("n000", "n000")
 
@@ -104,7 +119,7 @@ def test_nothing_and_too_much_are_not_placed(count: int) -> None:
     room = room_of(2)
 
     assert packed(room, wish("a", count))["a"] == ()
-    assert (room.free == room.total).all()
+    assert all(free == each.free for free, each in zip(room.free, room.nodes, strict=True))
 
 
 def test_two_jobs_over_several_nodes_that_share_one_are_taken_apart() -> None:

@@ -81,6 +81,7 @@ def test_a_users_own_policy_is_found_by_its_entry_point(install: Callable[..., N
         ("goodput", {"growth": 1}, "policy goodput: growth must be more than 1"),
         ("goodput", {"horizon_seconds": 10}, "policy goodput: restart_seconds must be"),
         ("goodput", {"decay": -1}, "policy goodput: decay must be"),
+        ("goodput", {"fairness": 0}, "policy goodput: fairness must be"),
         ("goodput", {"silence_seconds": 0}, "policy goodput: silence_seconds must be"),
         ("goodput", {"priority_weight": 0.5}, "policy goodput: priority_weight must be"),
         ("goodput", {"growth": "much"}, "policy goodput: "),

@@ -7,18 +7,18 @@ is not to be had, nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.room import Counts, Room
+from di_operator.allocator.room import Room
 
 
 class ChooseNode(Protocol):
     """Picks the node of the next replica among those with room for it (`slots` > 0)."""
 
-    def __call__(self, room: Room, task: TaskInfo, slots: Counts, /) -> int:
+    def __call__(self, room: Room, task: TaskInfo, slots: Sequence[int], /) -> int:
         """Return the row of the room."""
 
 
@@ -34,7 +34,7 @@ def admit(
 
     Without `backfill` nobody overtakes a job that waits, unless it could never fit.
     """
-    room = Room(nodes, jobs.values())
+    room = Room(nodes)
     answer = dict.fromkeys(jobs, WAIT)
     for key, job in jobs.items():
         had = previous.get(key, WAIT)
@@ -79,7 +79,7 @@ def _least(job: JobInfo, task: TaskInfo) -> int:
 def _grow(room: Room, task: TaskInfo, rows: list[int], count: int, choose_node: ChooseNode) -> None:
     while len(rows) < count:
         slots = room.slots(task)
-        if not slots.any():
+        if not any(slots):
             return
         row = choose_node(room, task, slots)
         room.take(task, row)
@@ -87,4 +87,4 @@ def _grow(room: Room, task: TaskInfo, rows: list[int], count: int, choose_node: 
 
 
 def _could_fit(job: JobInfo, nodes: Mapping[str, NodeInfo], choose_node: ChooseNode) -> bool:
-    return bool(admit_one(Room(nodes, [job]), job, choose_node))
+    return bool(admit_one(Room(nodes), job, choose_node))

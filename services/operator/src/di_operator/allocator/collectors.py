@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 
-import numpy as np
-
 from di_operator.allocator.goodput.collecting import knee, throughput
-from di_operator.allocator.goodput.model import goodputs
+from di_operator.allocator.goodput.model import goodput
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.policies.fit import tightest
 from di_operator.allocator.room import Room
@@ -27,7 +25,7 @@ class Team:
     def add(self, room: Room, task: TaskInfo) -> bool:
         """Place one more replica: where the job has one already if possible, else tightly."""
         slots = room.slots(task)
-        if not slots.any():
+        if not any(slots):
             return False
         mine = self.rows.setdefault(task.name, [])
         kept = [
@@ -97,19 +95,15 @@ def _gain(team: Team, task: TaskInfo) -> float:
     if task is not job.collector or job.collecting is None:
         # Nothing is known of its use but how many the owner wants.
         return 1.0 / (have + 1) if have < task.replicas else 0.0
-    goodput = _goodput(team)
-    if have >= knee(job.collecting, goodput):
+    speed = _speed(team)
+    if have >= knee(job.collecting, speed):
         return 0.0
-    now, more = (
-        float(throughput(job.collecting, np.array([goodput]), count)[0])
-        for count in (have, have + 1)
-    )
+    now, more = (throughput(job.collecting, speed, count) for count in (have, have + 1))
     return (more - now) / more
 
 
-def _goodput(team: Team) -> float:
+def _speed(team: Team) -> float:
     """Samples per second of the learners where they are; 0 as long as nothing is known."""
     if team.job.model is None:
         return 0.0
-    nodes, replicas = float(len(set(team.learners))), float(len(team.learners))
-    return float(goodputs([team.job.model], np.array([nodes]), np.array([replicas]))[0, 0])
+    return goodput(team.job.model, len(set(team.learners)), len(team.learners))

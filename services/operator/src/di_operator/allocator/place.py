@@ -8,14 +8,12 @@ Where the room is there but in pieces, strictly smaller jobs move out of the way
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-import numpy as np
-
 from di_operator.allocator.job import TaskInfo
-from di_operator.allocator.room import Counts, Room
+from di_operator.allocator.room import Room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +33,13 @@ class Packing:
 
     room: Room
     placed: dict[str, dict[int, int]] = field(default_factory=dict)
-    spread: Counts = field(init=False)
+    spread: list[int] = field(init=False)
     """How many jobs over several nodes there are on each node."""
     _wishes: dict[str, Wish] = field(default_factory=dict)
     _tenants: list[set[str]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.spread = np.zeros(len(self.room.nodes), dtype=np.int64)
+        self.spread = [0] * len(self.room.nodes)
         self._tenants = [set() for _ in self.room.nodes]
 
     def pack(self, wishes: Iterable[Wish]) -> None:
@@ -77,12 +75,15 @@ class Packing:
 
     def release(self, key: str) -> None:
         """Take a job out again."""
-        wish = self._wishes.pop(key)
-        nodes = self.placed.pop(key)
+        self._release(key)
+
+    def _release(self, key: str) -> tuple[Wish, dict[int, int]]:
+        wish, nodes = self._wishes.pop(key), self.placed.pop(key)
         for row, count in nodes.items():
             self.room.take(wish.task, row, -count)
             self._tenants[row].discard(key)
             self.spread[row] -= len(nodes) > 1
+        return wish, nodes
 
     def _keep(self, wish: Wish) -> bool:
         if len(wish.current) != wish.count:
@@ -103,74 +104,68 @@ class Packing:
     def _find(self, wish: Wish) -> dict[int, int] | None:
         """Nodes with room for the wish: one if possible, else as few as possible."""
         slots = self.room.slots(wish.task)
-        enough = np.flatnonzero(slots >= wish.count)
-        if len(enough):
-            return {int(enough[slots[enough].argmin()]): wish.count}
-        slots = np.where(self.spread > 0, 0, slots)
-        if slots.sum() < wish.count or self._fits_whole(wish):
+        tight = min(
+            ((free, row) for row, free in enumerate(slots) if free >= wish.count), default=None
+        )
+        if tight is not None:
+            return {tight[1]: wish.count}
+        alone = [(free, row) for row, free in enumerate(slots) if free and not self.spread[row]]
+        if sum(free for free, _ in alone) < wish.count or self._fits_whole(wish):
             return None
         nodes: dict[int, int] = {}
         left = wish.count
-        for row in np.argsort(-slots, kind="stable"):
-            if slots[row] >= left:
-                # The last part goes where it fits most tightly.
-                candidates = [r for r in np.flatnonzero(slots >= left) if int(r) not in nodes]
-                nodes[int(min(candidates, key=lambda r: slots[r]))] = left
-                return nodes
-            nodes[int(row)] = int(slots[row])
-            left -= int(slots[row])
-        return None
+        alone.sort(key=lambda place: (-place[0], place[1]))
+        for free, row in alone:
+            if free >= left:
+                break
+            nodes[row] = free
+            left -= free
+        # The last part goes where it fits most tightly.
+        nodes[min(place for place in alone if place[0] >= left and place[1] not in nodes)[1]] = left
+        return nodes
 
     def _fits_whole(self, wish: Wish) -> bool:
         """Whether some node would take the whole wish if it were empty; then it is not spread."""
-        return bool((self.room.empty_slots(wish.task) >= wish.count).any())
+        return max(self.room.empty_slots(wish.task), default=0) >= wish.count
 
     def _clear(self, wish: Wish) -> list[Wish] | None:
         """Take strictly smaller jobs off nodes until the wish fits; None, and no change, if not."""
         whole = self.room.empty_slots(wish.task)
-        largest = int(whole.max(initial=0))
+        largest = max(whole, default=0)
         if largest == 0:
             return None
-        evicted: list[Wish] = []
+        evicted: list[tuple[Wish, dict[int, int]]] = []
         while self._find(wish) is None:
             row = self._cheapest(wish, min(wish.count, largest), whole)
             if row is None:
-                for other in evicted:
-                    self._keep_again(other)
+                for other, nodes in evicted:
+                    self._settle(other, nodes)
                 return None
-            for key in [k for k in self._tenants[row] if self._yields(k, wish)]:
-                other = self._wishes[key]
-                evicted.append(other)
-                self.release(key)
-        return evicted
+            # Sorted, since the order of a set differs from one process to the next.
+            yielding = [key for key in sorted(self._tenants[row]) if self._yields(key, wish)]
+            evicted += [self._release(key) for key in yielding]
+        return [other for other, _ in evicted]
 
-    def _cheapest(self, wish: Wish, count: int, whole: Counts) -> int | None:
+    def _cheapest(self, wish: Wish, count: int, whole: Sequence[int]) -> int | None:
         """The node that takes `count` at the cost of the fewest replicas moved."""
         best: tuple[int, int] | None = None
-        for row in np.flatnonzero(whole >= count):
-            if self.spread[row] and count < wish.count:
+        for row, places in enumerate(whole):
+            if places < count or (self.spread[row] and count < wish.count):
                 continue
             moving = [key for key in self._tenants[row] if self._yields(key, wish)]
             if not moving:
                 continue
-            staying = sum(
-                self.placed[key][int(row)] for key in self._tenants[row] if key not in moving
-            )
-            if whole[row] - staying < count:
+            staying = sum(self.placed[key][row] for key in self._tenants[row] if key not in moving)
+            if places - staying < count:
                 continue
             cost = sum(self._wishes[key].count for key in moving)
             if best is None or cost < best[0]:
-                best = (cost, int(row))
+                best = (cost, row)
         return None if best is None else best[1]
 
     def _yields(self, key: str, wish: Wish) -> bool:
         other = self._wishes[key]
         return other.movable and other.count < wish.count and len(self.placed[key]) == 1
-
-    def _keep_again(self, wish: Wish) -> None:
-        nodes = self._find(wish)
-        if nodes is not None:
-            self._settle(wish, nodes)
 
     def _settle(self, wish: Wish, nodes: Mapping[int, int]) -> None:
         for row, count in nodes.items():

@@ -44,7 +44,7 @@ def make_plan(
     waits. Jobs that are not in the answer keep what they have. Nothing here raises for what a
     policy may answer.
     """
-    room = Room(nodes, jobs.values())
+    room = Room(nodes)
     refused: dict[str, str] = {}
     wanted: dict[str, NodeList] = {}
     for key, job in jobs.items():

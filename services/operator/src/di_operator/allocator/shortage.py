@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from di_operator.allocator.admit import admit_one
 from di_operator.allocator.job import JobInfo, TaskInfo
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.resources import in_units
-from di_operator.allocator.room import Counts, Room
+from di_operator.allocator.room import Room
 
 # Nodes named in a message.
 _NAMED = 3
@@ -30,48 +28,60 @@ def find_shortage(job: JobInfo, nodes: Mapping[str, NodeInfo]) -> Shortage | Non
 
     Only what is not the allocator's to give counts as taken: pods of others.
     """
-    room = Room(nodes, [job])
+    room = Room(nodes)
     least = [(task, task.minimum if job.preemptible else task.replicas) for task in job.tasks]
     for task, count in least:
         if not count:
             continue
-        places = int(room.slots(task).sum())
+        places = sum(room.slots(task))
         if places < count:
             return Shortage(task=task.name, message=_message(room, task, count, places))
-    if admit_one(room, job, lambda _room, _task, slots: int(slots.argmax())):
+    if admit_one(room, job, lambda _room, _task, slots: slots.index(max(slots))):
         return None
     names = " and ".join(task.name for task, count in least if count)
     return Shortage(task=job.tasks[0].name, message=f"{names} fit one by one, but not together")
 
 
 def _message(room: Room, task: TaskInfo, count: int, places: int) -> str:
-    admitting = np.array([task.constraints.admit(node) for node in room.nodes], dtype=bool)
+    admitting = [row for row, node in enumerate(room.nodes) if task.constraints.admit(node)]
     replicas = f"{count} replica{'s' if count != 1 else ''}"
-    if not admitting.any():
+    if not admitting:
         return (
             f"task {task.name} needs {replicas}; none of {len(room.nodes)} nodes admits its pods"
             " (node selector, affinity or taints)"
         )
-    missing = np.where(admitting[:, None], room.request(task) - room.free, np.iinfo(np.int64).max)
-    short = _short_by(room, missing)
-    closest = ", ".join(_describe(room, missing, row) for row in short[:_NAMED])
+    closest = sorted(admitting, key=lambda row: (_share_missing(room, task, row), row))
+    named = ", ".join(_describe(room, task, row) for row in closest[:_NAMED])
     return (
         f"task {task.name} needs {replicas}, there is room for {places} on"
-        f" {int(admitting.sum())} of {len(room.nodes)} nodes; closest to one more: {closest}"
+        f" {len(admitting)} of {len(room.nodes)} nodes; closest to one more: {named}"
     )
 
 
-def _short_by(room: Room, missing: Counts) -> list[int]:
-    """Rows by how little of one replica is missing, as a share of the node."""
-    shares = np.clip(missing, 0, None) / np.maximum(room.total, 1)
-    return [int(row) for row in np.argsort(shares.max(axis=1), kind="stable")]
+def _missing(room: Room, task: TaskInfo, row: int) -> dict[str, int]:
+    """What a node lacks for one replica."""
+    free = room.free[row]
+    return {
+        name: amount - free.get(name, 0)
+        for name, amount in task.resources.items()
+        if amount > free.get(name, 0)
+    }
 
 
-def _describe(room: Room, missing: Counts, row: int) -> str:
-    lacks = [
-        f"{in_units(int(missing[row, column]))} {name}"
-        for column, name in enumerate(room.resources)
-        if missing[row, column] > 0
-    ]
-    node = room.nodes[row].name
-    return f"{node} lacks {' and '.join(lacks)}" if lacks else f"{node} has room"
+def _share_missing(room: Room, task: TaskInfo, row: int) -> float:
+    """The largest part of what a node would have to have, that it lacks."""
+    total = room.nodes[row].total
+    return max(
+        (
+            amount / max(total.get(name, 0), amount)
+            for name, amount in _missing(room, task, row).items()
+        ),
+        default=0.0,
+    )
+
+
+def _describe(room: Room, task: TaskInfo, row: int) -> str:
+    lacks = " and ".join(
+        f"{in_units(amount)} {name}" for name, amount in _missing(room, task, row).items()
+    )
+    return f"{room.nodes[row].name} {f'lacks {lacks}' if lacks else 'has room'}"

@@ -11,9 +11,6 @@ from __future__ import annotations
 from math import ceil
 from typing import Final
 
-import numpy as np
-
-from di_operator.allocator.goodput.model import Array
 from di_operator.allocator.goodput.params import Collecting
 
 # The g of the smooth minimum: how soon the faster side stops to matter. At the knee 4 gives 84 %
@@ -29,15 +26,13 @@ def produced(collecting: Collecting, collectors: int) -> float:
     return collectors * collecting.rate / (1 + collecting.contention * (collectors - 1))
 
 
-def throughput(collecting: Collecting, goodput: Array, collectors: int) -> Array:
-    """Environment steps per second that get through, for each goodput of the learners."""
+def throughput(collecting: Collecting, goodput: float, collectors: int) -> float:
+    """Environment steps per second that get through; `goodput` is that of the learners."""
     delivered = produced(collecting, collectors)
     absorbed = goodput / collecting.samples_per_step
-    if delivered <= 0:
-        return np.zeros_like(absorbed)
+    low, high = min(absorbed, delivered), max(absorbed, delivered)
     # As a ratio of the two, neither power can overflow or vanish.
-    low, high = np.minimum(absorbed, delivered), np.maximum(absorbed, delivered)
-    return np.asarray(low * (1 + (low / high) ** SHARPNESS) ** (-1 / SHARPNESS))
+    return low * (1 + (low / high) ** SHARPNESS) ** (-1 / SHARPNESS) if low > 0 else 0.0
 
 
 def knee(collecting: Collecting, goodput: float) -> int:

@@ -7,16 +7,15 @@ of alpha and beta, whose sizes differ by orders of magnitude, with an analytic g
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import exp, log, sqrt
 
-import numpy as np
-
-from di_operator.allocator.goodput.minimise import minimise
-from di_operator.allocator.goodput.model import UNEXPLORED, Array
+from di_operator.allocator.goodput.minimise import Vector, minimise
+from di_operator.allocator.goodput.model import UNEXPLORED
 from di_operator.allocator.goodput.params import PerfParams
 
-# Bounds the time of a fit: some 50 microseconds each.
+# Bounds the time of a fit: some 3 microseconds each and observation.
 EVALUATIONS = 150
 _LARGEST = 1e4
 _GAMMA = (1.0, 10.0)
@@ -29,6 +28,8 @@ _RETROGRESSION = 1e-2
 _BETWEEN_NODES = 1.1
 # Keeps the gradient of a root finite where the fit is perfect.
 _PERFECT = 1e-12
+# The places of alpha in the vector of parameters, beta follows each.
+_COMPUTE, _BETWEEN, _WITHIN, _OVERLAPPING = 0, 2, 4, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,63 +56,12 @@ def fit(observations: Iterable[Observation]) -> PerfParams:
     seen = list(observations)
     if not seen:
         raise ValueError("nothing was observed")
-    nodes = np.array([o.nodes for o in seen], dtype=float)
-    replicas = np.array([o.replicas for o in seen], dtype=float)
-    samples = np.array([o.samples for o in seen], dtype=float)
-    computing = np.array([o.computing for o in seen])
-    iteration = np.array([o.iteration for o in seen])
-    start, lower, upper = _bounds(nodes, replicas, samples, computing, iteration)
-
-    log_computing, log_iteration = np.log(computing), np.log(iteration)
-    apart, together = nodes > 1, (nodes <= 1) & (replicas > 1)
-    further = np.maximum(replicas - 2, UNEXPLORED)
-    count = len(seen)
-
-    def objective(point: Array) -> tuple[float, Array]:
-        linear = np.exp(point[:6])
-        gamma = point[6]
-        gradient = np.zeros(7)
-        compute = linear[0] + linear[1] * samples
-        alpha = np.where(apart, linear[2], np.where(together, linear[4], UNEXPLORED))
-        beta = np.where(apart, linear[3], np.where(together, linear[5], UNEXPLORED)) * further
-        network = alpha + beta
-        log_compute, log_network = np.log(compute), np.log(network)
-        both = np.logaddexp(gamma * log_compute, gamma * log_network)
-        share = np.exp(gamma * log_compute - both)
-
-        off = log_compute - log_computing
-        error = float(np.sqrt((off @ off) / count + _PERFECT))
-        whole_off = both / gamma - log_iteration
-        whole_error = float(np.sqrt((whole_off @ whole_off) / count + _PERFECT))
-        pull, whole_pull = off / (count * error), whole_off / (count * whole_error)
-
-        by_compute = (pull + whole_pull * share) / compute
-        gradient[0] = linear[0] * by_compute.sum()
-        gradient[1] = linear[1] * (by_compute @ samples)
-        by_network = whole_pull * (1 - share) / network
-        gradient[2] = by_network[apart] @ alpha[apart]
-        gradient[3] = by_network[apart] @ beta[apart]
-        gradient[4] = by_network[together] @ alpha[together]
-        gradient[5] = by_network[together] @ beta[together]
-        mixed = share * log_compute + (1 - share) * log_network
-        gradient[6] = whole_pull @ (mixed / gamma - both / gamma**2)
-
-        value = error + whole_error + _OVERLAP * (gamma - 1) ** 2
-        gradient[6] += 2 * _OVERLAP * (gamma - 1)
-        for first in (2, 4):
-            penalty = _RETROGRESSION * (linear[first + 1] / linear[first]) ** 2
-            value += penalty
-            gradient[first] -= 2 * penalty
-            gradient[first + 1] += 2 * penalty
-        return float(value), gradient
-
-    found = minimise(objective, start, lower=lower, upper=upper, evaluations=EVALUATIONS)
-    alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r = (float(v) for v in np.exp(found[:6]))
-    if not apart.any():
-        alpha_n, beta_n = (
-            max(alpha_n, alpha_r * _BETWEEN_NODES),
-            max(beta_n, beta_r * _BETWEEN_NODES),
-        )
+    start, lower, upper = _bounds(seen)
+    found = minimise(_Error(seen), start, lower=lower, upper=upper, evaluations=EVALUATIONS)
+    alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r = map(exp, found[:_OVERLAPPING])
+    if not any(_links(o) == _BETWEEN for o in seen):
+        alpha_n = max(alpha_n, alpha_r * _BETWEEN_NODES)
+        beta_n = max(beta_n, beta_r * _BETWEEN_NODES)
     return PerfParams(
         alpha_c=alpha_c,
         beta_c=beta_c,
@@ -119,31 +69,105 @@ def fit(observations: Iterable[Observation]) -> PerfParams:
         beta_n=beta_n,
         alpha_r=alpha_r,
         beta_r=beta_r,
-        gamma=float(found[6]),
+        gamma=found[_OVERLAPPING],
     )
 
 
-def _bounds(
-    nodes: Array, replicas: Array, samples: Array, computing: Array, iteration: Array
-) -> tuple[Array, Array, Array]:
+class _Error:
+    """The error of a vector of parameters, and its gradient."""
+
+    def __init__(self, seen: Sequence[Observation]) -> None:
+        self._seen = [
+            (
+                _links(o),
+                float(o.samples),
+                max(o.replicas - 2, UNEXPLORED),
+                log(o.computing),
+                log(o.iteration),
+            )
+            for o in seen
+        ]
+
+    def __call__(self, point: Sequence[float]) -> tuple[float, Vector]:
+        linear = [exp(x) for x in point[:_OVERLAPPING]]
+        gamma = point[_OVERLAPPING]
+        # Of both errors: sum of squares, and half its gradient.
+        square, whole_square = 0.0, 0.0
+        pull, whole_pull = [0.0] * 7, [0.0] * 7
+        for links, samples, further, log_computing, log_iteration in self._seen:
+            slope = linear[1] * samples
+            compute = linear[0] + slope
+            alpha, beta = UNEXPLORED, UNEXPLORED * further
+            if links:
+                alpha, beta = linear[links], linear[links + 1] * further
+            network = alpha + beta
+            log_compute, log_network = log(compute), log(network)
+            # log(compute^gamma + network^gamma), the larger one taken out.
+            high, low = max(log_compute, log_network), min(log_compute, log_network)
+            both = gamma * high + log(1 + exp(gamma * (low - high)))
+            share = exp(gamma * log_compute - both)
+            rest = 1 - share
+
+            off = log_compute - log_computing
+            square += off * off
+            pull[0] += off * linear[0] / compute
+            pull[1] += off * slope / compute
+
+            off = both / gamma - log_iteration
+            whole_square += off * off
+            whole_pull[0] += off * share * linear[0] / compute
+            whole_pull[1] += off * share * slope / compute
+            if links:
+                whole_pull[links] += off * rest * alpha / network
+                whole_pull[links + 1] += off * rest * beta / network
+            mixed = share * log_compute + rest * log_network
+            whole_pull[_OVERLAPPING] += off * (mixed - both / gamma) / gamma
+
+        count = len(self._seen)
+        error = sqrt(square / count + _PERFECT)
+        whole_error = sqrt(whole_square / count + _PERFECT)
+        gradient = [
+            p / (count * error) + w / (count * whole_error)
+            for p, w in zip(pull, whole_pull, strict=True)
+        ]
+        value = error + whole_error + _OVERLAP * (gamma - 1) ** 2
+        gradient[_OVERLAPPING] += 2 * _OVERLAP * (gamma - 1)
+        for links in (_BETWEEN, _WITHIN):
+            penalty = _RETROGRESSION * (linear[links + 1] / linear[links]) ** 2
+            value += penalty
+            gradient[links] -= 2 * penalty
+            gradient[links + 1] += 2 * penalty
+        return value, gradient
+
+
+def _links(observation: Observation) -> int:
+    """Which alpha the observation tells about; 0: neither, there was nothing to synchronise."""
+    if observation.nodes > 1:
+        return _BETWEEN
+    return _WITHIN if observation.replicas > 1 else 0
+
+
+def _bounds(seen: Sequence[Observation]) -> tuple[Vector, Vector, Vector]:
     """Start and bounds; what the observations cannot tell is pinned by equal bounds."""
-    low = np.log(UNEXPLORED)
-    lower = np.array([low] * 6 + [_GAMMA[0]])
-    upper = np.array([np.log(_LARGEST)] * 6 + [_GAMMA[1]])
-    half = computing.mean() / 2
-    waiting = np.maximum(iteration - computing, 1e-3 * iteration)
-    start = np.array([np.log(half), np.log(half / samples.mean()), low, low, low, low, 0.0])
-    start[6] = _START_GAMMA
-    if len(np.unique(samples)) == 1:
+    least = log(UNEXPLORED)
+    lower = [least] * 6 + [_GAMMA[0]]
+    upper = [log(_LARGEST)] * 6 + [_GAMMA[1]]
+    half = log(sum(o.computing for o in seen) / len(seen) / 2)
+    samples = sum(o.samples for o in seen) / len(seen)
+    start = [half, half - log(samples), *[least] * 4, _START_GAMMA]
+    if len({o.samples for o in seen}) == 1:
         # One size cannot tell the constant from the slope: half of the time to each.
-        lower[0] = upper[0] = start[0]
-    for first, links in ((2, nodes > 1), (4, (nodes <= 1) & (replicas > 1))):
-        if links.any():
-            start[first] = np.log(waiting[links].mean())
+        lower[_COMPUTE] = upper[_COMPUTE] = start[_COMPUTE]
+    for links in (_BETWEEN, _WITHIN):
+        waits = [
+            max(o.iteration - o.computing, 1e-3 * o.iteration) for o in seen if _links(o) == links
+        ]
+        if waits:
+            start[links] = log(sum(waits) / len(waits))
         else:
-            upper[first] = lower[first]
-        if links.any() and (replicas > 2).any():
-            start[first + 1] = start[first] - np.log(10)
+            upper[links] = lower[links]
+        if waits and any(o.replicas > 2 for o in seen):
+            start[links + 1] = start[links] - log(10)
         else:
-            upper[first + 1] = lower[first + 1]
+            upper[links + 1] = lower[links + 1]
     return start, lower, upper

@@ -1,27 +1,25 @@
 """What a size is worth to the cluster, for all jobs in one currency.
 
 Two objectives. Without knowledge of the work left: how much slower a job is than on a fair share,
-summed over the jobs (the harmonic mean of Pollux, OSDI'21, equation 16), which starves nobody.
-Where every job says how much work is left: the marginal costs of heSRPT (B. Berg et al., 2020)
-with each job's measured curve, which serves short jobs first and still shares.
+summed over the jobs (after Pollux, OSDI'21, equation 16), which starves nobody. Where every job
+says how much work is left: the marginal costs of heSRPT (B. Berg et al., 2020) with each job's
+measured curve, which serves short jobs first and still shares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
 
-import numpy as np
-
-from di_operator.allocator.goodput.model import Array
-from di_operator.allocator.job import JobInfo
-
-# A share of nothing is divided by all the same.
-_SMALLEST = 1e-300
 # Pollux's guard against a division by zero: a job without replicas is 1000 times slower.
-_NOTHING = 1e-3
+_NOTHING: Final = 1e-3
 # heSRPT's exponent of the speed-up curve: what k^p makes of k replicas.
-_CONCAVITY = 0.5
+_CONCAVITY: Final = 0.5
+# A share of nothing is divided by all the same.
+_SMALLEST: Final = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,38 +29,49 @@ class Costs:
     restart: float
     horizon: float
 
-    @property
-    def left(self) -> float:
-        """The share of the horizon that is left to work in."""
-        return 1 - self.restart / self.horizon
+    def charged(self, sizes: Sequence[int], speeds: Sequence[float], present: int) -> list[float]:
+        """The speeds, less what a change to that size costs."""
+        left = 1 - self.restart / self.horizon
+        return [
+            speed if size == present else speed * left
+            for size, speed in zip(sizes, speeds, strict=True)
+        ]
 
 
-def fair_values(sizes: Array, speeds: Array, *, fair: float, present: int, costs: Costs) -> Array:
-    """The negative slow-down against the fair share of replicas, by size."""
-    highest = np.maximum.accumulate(speeds)
-    # Less than one replica is no size, but a share of the time on one.
-    share = float(np.interp(fair, sizes, highest))
-    relative = _charged(sizes, speeds, present, costs) / max(share, _SMALLEST)
-    values: Array = -1 / (relative + _NOTHING)
-    return values
+def fair_values(
+    sizes: Sequence[int],
+    speeds: Sequence[float],
+    *,
+    fair: float,
+    fairness: float,
+    present: int,
+    costs: Costs,
+) -> list[float]:
+    """The negative slow-down against the `fair` share of replicas, to the power `fairness`.
+
+    1 is Pollux's harmonic mean; less leans towards throughput, more towards equality.
+    """
+    share = max(_between(sizes, list(accumulate(speeds, max)), fair), _SMALLEST)
+    return [
+        -1 / ((speed / share) ** fairness + _NOTHING)
+        for speed in costs.charged(sizes, speeds, present)
+    ]
 
 
 def short_first_values(
-    sizes: Array, speeds: Array, *, weight: float, present: int, costs: Costs
-) -> Array:
-    """The weighted speed-up over the smallest size, by size."""
-    values: Array = weight * _charged(sizes, speeds, present, costs) / speeds[1]
-    return values
+    sizes: Sequence[int], speeds: Sequence[float], *, present: int, costs: Costs
+) -> list[float]:
+    """The speed-up over the smallest size."""
+    smallest = max(speeds[1], _SMALLEST)
+    return [speed / smallest for speed in costs.charged(sizes, speeds, present)]
 
 
-def short_first_weights(
-    jobs: Mapping[str, JobInfo], alone: Mapping[str, float]
-) -> dict[str, float]:
+def short_first_weights(alone: Mapping[str, float]) -> dict[str, float]:
     """Weights by the order of remaining work; `alone`: seconds left on the smallest size.
 
     The k-th longest weighs [k^(1/(1-p)) - (k-1)^(1/(1-p))]^(1-p).
     """
-    order = sorted(jobs, key=lambda key: (-alone[key], key))
+    order = sorted(alone, key=lambda key: (-alone[key], key))
     power = 1 / (1 - _CONCAVITY)
     return {
         key: (rank**power - (rank - 1) ** power) ** (1 - _CONCAVITY)
@@ -70,5 +79,12 @@ def short_first_weights(
     }
 
 
-def _charged(sizes: Array, speeds: Array, present: int, costs: Costs) -> Array:
-    return np.where(sizes == present, speeds, speeds * costs.left)
+def _between(xs: Sequence[int], ys: Sequence[float], x: float) -> float:
+    """The value at x, linear between the points; beyond the last, that of the last."""
+    at = bisect_left(xs, x)
+    if at >= len(xs):
+        return ys[-1]
+    if at == 0:
+        return ys[0]
+    part = (x - xs[at - 1]) / (xs[at] - xs[at - 1])
+    return ys[at - 1] + part * (ys[at] - ys[at - 1])

@@ -1,4 +1,4 @@
-"""What is known about a job's speed. Plain values, without numpy, since jobs are made of them."""
+"""What is known about a job's speed."""
 
 from __future__ import annotations
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from di_operator.allocator.admit import admit
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.room import Counts, Room
+from di_operator.allocator.room import Room
 
 _OTHER_WEIGHT = 1.0
 
@@ -46,12 +44,19 @@ class BinpackPolicy:
         """Start whoever fits beside those that run."""
         return admit(jobs, nodes, previous, choose_node=self._fullest, backfill=self._backfill)
 
-    def _fullest(self, room: Room, task: TaskInfo, slots: Counts) -> int:
-        request = room.request(task)
-        weights = np.array([self._weights.get(name, _OTHER_WEIGHT) for name in room.resources]) * (
-            request > 0
-        )
-        total = np.maximum(room.total, 1)
-        shares = (room.total - room.free + request) / total
-        scores = shares @ weights / max(weights.sum(), 1.0)
-        return int(np.where(slots > 0, scores, -1.0).argmax())
+    def _fullest(self, room: Room, task: TaskInfo, slots: Sequence[int]) -> int:
+        weights = {
+            name: self._weights.get(name, _OTHER_WEIGHT)
+            for name, amount in task.resources.items()
+            if amount > 0
+        }
+
+        def score(row: int) -> float:
+            total, free = room.nodes[row].total, room.free[row]
+            return sum(
+                weight * (total[name] - free[name] + task.resources[name]) / total[name]
+                for name, weight in weights.items()
+            )
+
+        # Dividing by the sum of the weights would not change which is the highest.
+        return max((row for row, free in enumerate(slots) if free), key=score)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from di_operator.allocator.admit import admit
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.room import Counts, Room
+from di_operator.allocator.room import Room
 
 
 class FitPolicy:
@@ -36,6 +34,6 @@ class FitPolicy:
         return admit(jobs, nodes, previous, choose_node=tightest, backfill=self._backfill)
 
 
-def tightest(room: Room, task: TaskInfo, slots: Counts) -> int:
+def tightest(room: Room, task: TaskInfo, slots: Sequence[int]) -> int:
     """The node with the fewest places left; the first of equals."""
-    return int(np.where(slots > 0, slots, np.iinfo(slots.dtype).max).argmin())
+    return min((free, row) for row, free in enumerate(slots) if free)[1]

@@ -7,17 +7,15 @@ few moves as possible (`place`). Collectors follow their learners (`collectors`)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from di_operator.allocator.admit import admit, in_order
 from di_operator.allocator.choose import Offer, choose
 from di_operator.allocator.collectors import Team, add_collectors, place_others
 from di_operator.allocator.goodput.collecting import throughput
-from di_operator.allocator.goodput.curves import Curves, Question
-from di_operator.allocator.goodput.model import Array
+from di_operator.allocator.goodput.curves import Curve, Curves, Question
 from di_operator.allocator.goodput.objective import (
     Costs,
     fair_values,
@@ -29,7 +27,8 @@ from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.place import Packing, Wish
 from di_operator.allocator.policies.fit import tightest
-from di_operator.allocator.room import Counts, Room
+from di_operator.allocator.resources import total
+from di_operator.allocator.room import Room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +58,8 @@ class GoodputPolicy:
             1 + had / decay_after. Of jobs whose length nobody knows those that have just begun
             are the likeliest to end soon. 0: all count the same.
         decay_after: replica-seconds, see `decay`.
+        fairness: the power of a job's slow-down in the sum that is made small; 1 is the harmonic
+            mean of Pollux, less leans towards the jobs that use a GPU best.
         priority_weight: how much more the same slow-down counts per step of priority.
 
     Raises ValueError for arguments out of range.
@@ -72,6 +73,7 @@ class GoodputPolicy:
         growth: float = 4.0,
         decay: float = 0.5,
         decay_after: float = 3600.0,
+        fairness: float = 0.25,
         silence_seconds: float = 600.0,
         priority_weight: float = 4.0,
     ) -> None:
@@ -81,6 +83,8 @@ class GoodputPolicy:
             raise ValueError("growth must be more than 1")
         if not decay >= 0 or not decay_after > 0:
             raise ValueError("decay must be at least 0, and decay_after more than 0")
+        if not fairness > 0:
+            raise ValueError("fairness must be more than 0")
         if not silence_seconds > 0:
             raise ValueError("silence_seconds must be more than 0")
         if not priority_weight >= 1:
@@ -89,6 +93,7 @@ class GoodputPolicy:
         self._growth = growth
         self._decay = decay
         self._decay_after = decay_after
+        self._fairness = fairness
         self._silence = silence_seconds
         self._priority_weight = priority_weight
         self._curves = Curves()
@@ -115,7 +120,7 @@ class GoodputPolicy:
     ) -> dict[str, NodeList]:
         rigid = {key: job for key, job in jobs.items() if not job.preemptible}
         answer = dict.fromkeys(jobs, WAIT)
-        room = Room(nodes, jobs.values())
+        room = Room(nodes)
         for key, placed in admit(rigid, nodes, previous, choose_node=tightest).items():
             if room.take_all(rigid[key], placed):
                 answer[key] = placed
@@ -137,7 +142,7 @@ class GoodputPolicy:
         per_node = room.per_node(task)
         if not per_node:
             return None
-        maximum = min(task.maximum, int(room.empty_slots(task).sum()))
+        maximum = min(task.maximum, sum(room.empty_slots(task)))
         present = len(had.task(task.name))
         bounds = Bounds(per_node=per_node, minimum=task.minimum, maximum=maximum)
         ladder = sizes(bounds, also=present)
@@ -160,16 +165,33 @@ class GoodputPolicy:
     def _choose(self, demands: Sequence[_Demand], room: Room, curves: Curves) -> list[int]:
         """Return the size of each job."""
         speeds = self._speeds(demands, curves)
-        column, capacity = _scarcest(demands, room)
-        values = self._values(demands, speeds, room, column, capacity)
-        offers = [
-            Offer(_costs(demand, room, column)[: demand.offered], value[: demand.offered].tolist())
-            for demand, value in zip(demands, values, strict=True)
-        ]
+        scarce, capacity = _scarcest(demands, room)
+        ranks = _ranks(demands, speeds)
+        offers = []
+        for demand, speed in zip(demands, speeds, strict=True):
+            if ranks is not None:
+                weight = ranks[demand.job.key]
+                values = short_first_values(
+                    demand.sizes, speed, present=demand.present, costs=self._costs
+                )
+            else:
+                weight = (1 + demand.job.attained / self._decay_after) ** -self._decay
+                each = max(1, demand.task.resources.get(scarce, 0))
+                values = fair_values(
+                    demand.sizes,
+                    speed,
+                    fair=capacity / len(demands) / each,
+                    fairness=self._fairness,
+                    present=demand.present,
+                    costs=self._costs,
+                )
+            weight *= self._priority_weight**demand.job.priority
+            n = demand.offered
+            offers.append(Offer(_costs(demand, scarce)[:n], [weight * v for v in values[:n]]))
         picked = choose(offers, float(capacity))
         return [demand.sizes[at] for demand, at in zip(demands, picked, strict=True)]
 
-    def _speeds(self, demands: Sequence[_Demand], curves: Curves) -> list[Array]:
+    def _speeds(self, demands: Sequence[_Demand], curves: Curves) -> list[Curve]:
         known = curves.ask(
             {
                 d.job.key: Question(model=d.job.model, sizes=d.sizes, per_node=d.per_node)
@@ -180,76 +202,49 @@ class GoodputPolicy:
         speeds = []
         for demand in demands:
             # Of a job that has not reported the best is assumed.
-            speed = known.get(demand.job.key, np.array(demand.sizes, dtype=float))
+            speed = known.get(demand.job.key) or tuple(map(float, demand.sizes))
             collecting, collector = demand.job.collecting, demand.job.collector
             if collecting is not None and collector is not None:
-                speed = throughput(collecting, speed, collector.maximum)
+                speed = tuple(throughput(collecting, s, collector.maximum) for s in speed)
             speeds.append(speed)
         return speeds
 
-    def _values(
-        self,
-        demands: Sequence[_Demand],
-        speeds: Sequence[Array],
-        room: Room,
-        column: int,
-        capacity: int,
-    ) -> list[Array]:
-        grids = [np.array(demand.sizes, dtype=float) for demand in demands]
-        weights = [self._priority_weight**demand.job.priority for demand in demands]
-        reported = [demand.job for demand in demands if demand.job.model is not None]
-        if reported and all(job.remaining is not None for job in reported):
-            # Seconds left alone; who has not reported yet may be the shortest, and is tried.
-            alone = {
-                d.job.key: (d.job.remaining or 0.0) / max(float(speed[1]), 1e-9)
-                if d.job.model is not None and len(speed) > 1
-                else 0.0
-                for d, speed in zip(demands, speeds, strict=True)
-            }
-            ranks = short_first_weights({d.job.key: d.job for d in demands}, alone)
-            return [
-                short_first_values(
-                    grid,
-                    speed,
-                    weight=weight * ranks[d.job.key],
-                    present=d.present,
-                    costs=self._costs,
-                )
-                for d, grid, speed, weight in zip(demands, grids, speeds, weights, strict=True)
-            ]
-        return [
-            weight
-            * (1 + d.job.attained / self._decay_after) ** -self._decay
-            * fair_values(
-                grid,
-                speed,
-                fair=capacity / len(demands) / max(1, int(room.request(d.task)[column])),
-                present=d.present,
-                costs=self._costs,
-            )
-            for d, grid, speed, weight in zip(demands, grids, speeds, weights, strict=True)
-        ]
+
+def _ranks(demands: Sequence[_Demand], speeds: Sequence[Curve]) -> dict[str, float] | None:
+    """Weights by the work left, if every job that reports says how much that is."""
+    reported = [demand.job for demand in demands if demand.job.model is not None]
+    if not reported or any(job.remaining is None for job in reported):
+        return None
+    return short_first_weights(
+        {
+            # Who has not reported yet may be the shortest, and is tried.
+            d.job.key: (d.job.remaining or 0.0) / speed[1] if d.job.model and speed[1] else 0.0
+            for d, speed in zip(demands, speeds, strict=True)
+        }
+    )
 
 
-def _costs(demand: _Demand, room: Room, column: int) -> list[float]:
+def _costs(demand: _Demand, resource: str) -> list[float]:
     """What each size takes of one resource, the least of the other tasks included."""
-    each = int(room.request(demand.task)[column])
+    each = demand.task.resources.get(resource, 0)
     others = sum(
-        task.minimum * int(room.request(task)[column])
+        task.minimum * task.resources.get(resource, 0)
         for task in demand.job.tasks
         if task is not demand.task
     )
     return [float(size * each + others) if size else 0.0 for size in demand.sizes]
 
 
-def _scarcest(demands: Sequence[_Demand], room: Room) -> tuple[int, int]:
-    """The column of the resource that would run out first, and how much of it there is."""
-    wanted: Counts = np.zeros(len(room.resources), dtype=np.int64)
+def _scarcest(demands: Sequence[_Demand], room: Room) -> tuple[str, int]:
+    """The resource that would run out first, and how much of it there is."""
+    wanted: Counter[str] = Counter()
     for demand in demands:
-        wanted += demand.sizes[-1] * room.request(demand.task)
-    capacity = room.free.sum(axis=0)
-    column = int((wanted / np.maximum(capacity, 1)).argmax())
-    return column, int(capacity[column])
+        for name, amount in demand.task.resources.items():
+            wanted[name] += demand.sizes[-1] * amount
+    free = total(room.free)
+    # By name among equals, so that the order of requests does not matter.
+    scarce = max(sorted(wanted), key=lambda name: wanted[name] / max(free.get(name, 0), 1))
+    return scarce, free.get(scarce, 0)
 
 
 def _place(
