@@ -40,6 +40,8 @@ RUN_FOR = "fake/run-for"
 EXIT_CODE = "fake/exit-code"
 REASON = "fake/reason"
 STOP_AFTER = "fake/stop-after"
+NODE = "fake-node"
+"""The name of the node when the kubelet is a process of its own."""
 
 _LEASE_NAMESPACE = "kube-node-lease"
 # Controllers mark the pods of a node unready when its lease is older than some 10 s.
@@ -333,7 +335,7 @@ def _ended(pod: Object, exit_code: int, reason: str | None) -> Object:
 async def _serve(kubeconfig: str | None) -> None:
     async with (
         KubeClient(config=load_config(kubeconfig)) as client,
-        FakeKubelet(client, node="fake-node"),
+        FakeKubelet(client, node=NODE),
     ):
         print("fake kubelet runs", flush=True)
         await asyncio.Event().wait()
