@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from typing_extensions import override
+
 from di_api.kube.client import KubeClient
 
 WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
@@ -21,6 +23,7 @@ class Request(NamedTuple):
     resource: str
     """With the subresource, as in `pods/status`."""
 
+    @override
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}"
 
@@ -70,3 +73,9 @@ def writes(requests: Mapping[Request, int]) -> dict[Request, int]:
 def of_operator(requests: Mapping[Request, int]) -> dict[Request, int]:
     """The writes that only an operator makes."""
     return {key: count for key, count in writes(requests).items() if key in OPERATOR}
+
+
+def total(metrics: str, name: str) -> int:
+    """The sum of all samples of a counter, from the text of anybody's `/metrics`."""
+    found = re.finditer(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", metrics, re.M)
+    return sum(int(float(sample[1])) for sample in found)

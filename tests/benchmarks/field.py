@@ -10,8 +10,10 @@ import uuid
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import aiohttp
 import yaml
 
 from di_api.kube.client import KubeClient
@@ -21,12 +23,26 @@ from di_api.kube.resources import CRDS, DIJOBS, NAMESPACES, NODES, SERVICE_ACCOU
 from di_api.kube.wire import APPLY_PATCH
 from di_cluster.cluster import Cluster
 from di_cluster.reporter import Reporter
-from tests.benchmarks import processes, workloads
+from tests.benchmarks import counters, processes, workloads
 from tests.fakes.kubelet import NODE
 from tests.waiting import wait_until_async
 
 CRD_FILE = processes.ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml"
 OPERATOR, CEILING = "operator", "ceiling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contestant:
+    """A running operator, or the bare client in its place, which serves no metrics."""
+
+    pid: int
+    port: int
+
+    async def requests(self) -> int:
+        """Requests it has made so far, by its own count; the operator only."""
+        url = f"http://127.0.0.1:{self.port}/metrics"
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return counters.total(await answer.text(), "di_operator_api_requests_total")
 
 
 class Field:
@@ -37,11 +53,7 @@ class Field:
         self.kubeconfig = cluster.kubeconfig
         self._logs = logs
         self._numbers = itertools.count(1)
-        self.pids = {
-            one.name: one.pid
-            for one in cluster.status()
-            if one.pid is not None and one.name in ("kube-apiserver", "etcd")
-        }
+        self.pids = {one.name: one.pid for one in cluster.status() if one.pid is not None}
 
     async def namespace(self) -> str:
         """A fresh namespace in which pods can be created."""
@@ -79,20 +91,22 @@ class Field:
             del self.pids["kubelet"]
 
     @asynccontextmanager
-    async def contestant(self, kind: str, namespace: str, *, replicas: int) -> AsyncIterator[int]:
-        """Run the operator or the bare client for a namespace; the value is its pid.
+    async def contestant(
+        self, kind: str, namespace: str, *, replicas: int
+    ) -> AsyncIterator[Contestant]:
+        """Run the operator or the bare client for a namespace.
 
         Both are ready when the first job of theirs is done; `replicas` is what the bare client
         is to be prepared for.
         """
-        environment = {}
+        environment, port = {}, processes.free_port()
         if kind == OPERATOR:
             command = [str(Path(sys.executable).with_name("di-operator"))]
             environment = {
                 "KUBECONFIG": str(self.kubeconfig),
                 "DI_OPERATOR_NAMESPACE": namespace,
                 "DI_OPERATOR_WATCH_NAMESPACE": namespace,
-                "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{processes.free_port()}",
+                "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
                 "DI_OPERATOR_IDENTITY": "benchmark",
             }
         else:
@@ -105,7 +119,7 @@ class Field:
             command = [sys.executable, "-m", module, str(self.kubeconfig), namespace, str(path)]
         log = self._logs / f"{kind}-{namespace}.log"
         async with processes.running(command, log=log, environment=environment) as child:
-            yield child.pid
+            yield Contestant(pid=child.pid, port=port)
             assert child.returncode is None, f"the {kind} has ended: see {log}"
 
 

@@ -64,18 +64,17 @@ class Follower:
             found = self.jobs[name] = Seen()
         return found
 
-    async def until_finished(self, count: int, deadline: float) -> None:
-        """Wait until so many jobs have finished.
+    async def until(self, predicate: Callable[[], bool], deadline: float, *, what: str) -> None:
+        """Wait for something seen.
 
         Raises:
-            AssertionError: they have not after `deadline` seconds.
+            AssertionError: it was not after `deadline` seconds.
+            ApiError: a watch has failed for good.
         """
-        what = f"{count} jobs to finish"
-        await wait_until_async(
-            lambda: self._check() and len(self.finished) >= count, deadline, what=what
-        )
+        await wait_until_async(lambda: self._check() and predicate(), deadline, what=what)
 
     def _check(self) -> bool:
+        """Raise what ended a watch, lest everybody waits for its news in vain."""
         for task in self._tasks:
             if task.done():
                 task.result()

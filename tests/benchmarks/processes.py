@@ -66,6 +66,12 @@ def peak_memory_mib(pid: int) -> float:
     return _status_mib(pid, "VmHWM")
 
 
+def shared_memory_mib(pid: int) -> float:
+    """Resident memory of a process, with what several share counted in parts (Pss)."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
 def machine_seconds() -> tuple[float, float]:
     """Seconds that all processors together have been (busy, idle) since the machine started."""
     ticks = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]

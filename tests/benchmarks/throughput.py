@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
-import sys
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
-from di_api.kube.resources import DIJOBS
 from tests.benchmarks import counters, processes, samples
+from tests.benchmarks.counters import Request
 from tests.benchmarks.field import CEILING, OPERATOR, Field
-from tests.benchmarks.follower import Follower, Seen
+from tests.benchmarks.follower import Seen
 from tests.benchmarks.samples import Spread
-from tests.benchmarks.workloads import Workload, job
-from tests.waiting import wait_until_async
+from tests.benchmarks.session import Session, session
+from tests.benchmarks.workloads import Workload
 
-DEADLINE = 600.0
-# Stretches of a run whose rates are compared.
+CONTESTANT, DRIVER = "contestant", "driver"
 PARTS = 5
-_QUIET_CHECKS = 2
+"""Stretches of a run whose rates are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,154 +37,87 @@ class Run:
     writes: Mapping[str, float]
     """Of the contestant, a job, by verb and resource, as the API server counts them."""
     writes_per_job: float
-    all_writes_per_job: float
+    all_writes: Mapping[str, float]
     """With those of driver, kubelet and controllers."""
     cpu_ms_per_job: Mapping[str, float]
-    busy_share: float
-    """Of all processors, by everything on the machine."""
+    strangers: float
+    """Part of the machine's processor time that was used by nobody of ours."""
     peak_memory_mib: float
+    memory_mib: Sequence[float]
+    """At the end of each fifth of the run."""
+    rates: Sequence[float]
+    """Jobs finished a second in each fifth."""
     running_seen: int
     last_job_has_its_pods: float
     create_to_pods_ms: Spread
     ready_to_running_ms: Spread
-    rates: list[float]
-    """Jobs finished a second in fifths of the run."""
     load_average: float
 
 
-async def compare(field: Field, workload: Workload, *, rounds: int, until: float) -> list[Run]:
+async def compare(
+    ground: Field, workload: Workload, *, rounds: int, until: float = math.inf
+) -> list[Run]:
     """Run the workload under both by turns, in ABBA order, `rounds` times.
 
-    After the first round, a round that would not end before `until` (of the monotonic clock) at
-    the pace of the earlier ones is left out.
+    After the first round, one that would not end before `until` (of the monotonic clock) at the
+    pace of the earlier ones is left out.
     """
     runs: list[Run] = []
     began = time.monotonic()
     for number in range(rounds):
-        done = time.monotonic()
-        if number and done + (done - began) / number > until:
+        now = time.monotonic()
+        if number and now + (now - began) / number > until:
             break
         order = (OPERATOR, CEILING) if number % 2 == 0 else (CEILING, OPERATOR)
-        runs += [await measure(field, contestant, workload) for contestant in order]
+        for kind in order:
+            async with session(ground, kind, replicas=workload.replicas) as contest:
+                runs.append(await measure(contest, workload))
     return runs
 
 
-async def measure(field: Field, contestant: str, workload: Workload) -> Run:
-    """Run the workload once, in a namespace of its own."""
-    namespace = await field.namespace()
-    async with (
-        field.contestant(contestant, namespace, replicas=workload.replicas) as pid,
-        Follower(field.client, namespace) as follower,
-    ):
-        await warm_up(field, namespace, follower)
-        pids = {"contestant": pid, **field.pids, "driver": os.getpid()}
-        before = await settled(field)
-        cpu = {name: processes.cpu_seconds(each) for name, each in pids.items()}
-        busy, idle = processes.machine_seconds()
-        start = time.monotonic()
-        created = await submit(field, namespace, workload, follower)
-        await follower.until_finished(workload.jobs + 1, DEADLINE)
-        end = time.monotonic()
-        busy, idle = (
-            now - then for now, then in zip(processes.machine_seconds(), (busy, idle), strict=True)
-        )
-        writes = await settled(field) - before
-        cpu = {name: processes.cpu_seconds(each) - cpu[name] for name, each in pids.items()}
-        return _run(
-            contestant=contestant,
-            workload=workload,
-            start=start,
-            seconds=end - start,
-            created=created,
-            follower=follower,
-            writes=writes,
-            cpu=cpu,
-            busy_share=busy / (busy + idle),
-            peak=processes.peak_memory_mib(pid),
-        )
-
-
-async def warm_up(field: Field, namespace: str, follower: Follower) -> None:
-    """Let one job through: the contestant leads, its connections are open."""
-    await field.client.create(DIJOBS, job("warm-000000", 4, run_for=0.0), namespace)
-    await follower.until_finished(1, 60)
-
-
-async def submit(
-    field: Field, namespace: str, workload: Workload, follower: Follower
-) -> dict[str, float]:
-    """Create all jobs, no more than the window at a time; returns when each was asked for."""
-    created: dict[str, float] = {}
-    slots = asyncio.Semaphore(workload.window or workload.jobs)
-    follower.on_finished = slots.release
-
-    async def one(name: str) -> None:
-        created[name] = time.monotonic()
-        body = job(name, workload.replicas, run_for=workload.run_for)
-        await field.client.create(DIJOBS, body, namespace)
-
-    async with asyncio.TaskGroup() as group:
-        for name in workload.names():
-            await asyncio.wait_for(slots.acquire(), DEADLINE)
-            group.create_task(one(name))
-    return created
-
-
-async def settled(field: Field) -> counters.Counter[counters.Request]:
-    """Wait until the operator's kinds of writes have ceased: clean-up and events come last."""
-    last = await counters.requests(field.client)
-    quiet = 0
-
-    async def is_quiet() -> bool:
-        nonlocal last, quiet
-        now = await counters.requests(field.client)
-        same = counters.of_operator(now) == counters.of_operator(last)
-        quiet, last = (quiet + 1 if same else 0), now
-        return quiet >= _QUIET_CHECKS
-
-    await wait_until_async(is_quiet, 120, what="the writes to cease", every=0.2)
-    return last
-
-
-def _run(
-    *,
-    contestant: str,
-    workload: Workload,
-    start: float,
-    seconds: float,
-    created: Mapping[str, float],
-    follower: Follower,
-    writes: counters.Counter[counters.Request],
-    cpu: Mapping[str, float],
-    busy_share: float,
-    peak: float,
-) -> Run:
+async def measure(contest: Session, workload: Workload) -> Run:
+    """Run the workload once."""
+    pid = contest.contestant.pid
+    pids = {CONTESTANT: pid, **contest.field.pids, DRIVER: os.getpid()}
+    before = await contest.settled()
+    usage = _Usage(pids)
+    start = time.monotonic()
+    async with _memory(contest, workload) as memory:
+        created = await contest.submit(workload)
+        await contest.until_finished(*created)
+    seconds = time.monotonic() - start
+    strangers = usage.strangers()
+    writes = await contest.settled() - before
+    follower = contest.follower
     jobs = {name: follower.seen(name) for name in created}
-    finished = [follower.finished[name] for name in follower.finished if name in created]
-    took = finished[-1] - start
+    finished = [moment for name, moment in follower.finished.items() if name in created]
     own = counters.of_operator(writes)
     return Run(
-        contestant=contestant,
+        contestant=contest.kind,
         workload=workload.name,
         jobs=workload.jobs,
         pods=workload.pods,
         seconds=round(seconds, 3),
-        jobs_per_second=round(workload.jobs / took, 2),
-        pods_per_second=round(workload.pods / took, 1),
-        writes={str(key): round(count / workload.jobs, 3) for key, count in own.items()},
+        jobs_per_second=round(workload.jobs / (finished[-1] - start), 2),
+        pods_per_second=round(workload.pods / (finished[-1] - start), 1),
+        writes=_per_job(own, workload),
         writes_per_job=round(sum(own.values()) / workload.jobs, 2),
-        all_writes_per_job=round(sum(counters.writes(writes).values()) / workload.jobs, 2),
-        cpu_ms_per_job={n: round(1000 * used / workload.jobs, 2) for n, used in cpu.items()},
-        busy_share=round(busy_share, 3),
-        peak_memory_mib=peak,
+        all_writes=_per_job(counters.writes(writes), workload),
+        # Clean-up and events count, though the last job had succeeded before them.
+        cpu_ms_per_job={
+            name: round(1000 * used / workload.jobs, 2) for name, used in usage.cpu().items()
+        },
+        strangers=round(strangers, 3),
+        peak_memory_mib=processes.peak_memory_mib(pid),
+        memory_mib=memory,
+        rates=samples.rates(finished, start, PARTS),
         running_seen=sum("Running" in seen.phases for seen in jobs.values()),
         last_job_has_its_pods=round(max(max(s.pods.values()) for s in jobs.values()) - start, 3),
         create_to_pods_ms=samples.spread(
             [max(seen.pods.values()) - created[name] for name, seen in jobs.items()]
         ),
         ready_to_running_ms=samples.spread(ready_to_running(jobs.values())),
-        rates=samples.rates(finished, start, PARTS),
-        load_average=os.getloadavg()[0],
+        load_average=round(os.getloadavg()[0], 1),
     )
 
 
@@ -201,7 +133,7 @@ def ready_to_running(jobs: Iterable[Seen]) -> list[float]:
     ]
 
 
-def share(runs: Iterable[Run]) -> list[float]:
+def shares(runs: Iterable[Run]) -> list[float]:
     """Our rate as a part of the bare client's, round by round."""
     by_kind: dict[str, list[float]] = {OPERATOR: [], CEILING: []}
     for run in runs:
@@ -212,11 +144,45 @@ def share(runs: Iterable[Run]) -> list[float]:
     ]
 
 
-def as_json(runs: Iterable[Run]) -> list[dict[str, Any]]:
-    """The runs as they are kept."""
-    return [asdict(run) for run in runs]
+class _Usage:
+    """Processor time since its making."""
+
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        self._pids = pids
+        self._before = {name: processes.cpu_seconds(pid) for name, pid in pids.items()}
+        self._machine = processes.machine_seconds()
+
+    def cpu(self) -> dict[str, float]:
+        """Seconds of each process."""
+        return {
+            name: processes.cpu_seconds(pid) - self._before[name]
+            for name, pid in self._pids.items()
+        }
+
+    def strangers(self) -> float:
+        """What other processes had, as a part of all processors' time."""
+        now = processes.machine_seconds()
+        busy, idle = (end - begin for end, begin in zip(now, self._machine, strict=True))
+        return max(0.0, busy - sum(self.cpu().values())) / max(busy + idle, 1e-9)
 
 
-def say(text: str) -> None:
-    """Progress, for a person who waits."""
-    print(text, file=sys.stderr, flush=True)
+@asynccontextmanager
+async def _memory(contest: Session, workload: Workload) -> AsyncIterator[list[float]]:
+    """Note the contestant's memory whenever another fifth of the jobs has finished."""
+    found: list[float] = []
+    already = len(contest.follower.finished)
+
+    async def sample() -> None:
+        for part in range(1, PARTS + 1):
+            wanted = already + workload.jobs * part // PARTS
+            while len(contest.follower.finished) < wanted:
+                await asyncio.sleep(0.05)
+            found.append(processes.memory_mib(contest.contestant.pid))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(sample())
+        yield found
+
+
+def _per_job(writes: Mapping[Request, int], workload: Workload) -> dict[str, float]:
+    return {str(key): round(count / workload.jobs, 3) for key, count in writes.items()}
