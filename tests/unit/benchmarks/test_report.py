@@ -163,12 +163,9 @@ def test_the_bars_are_ours_the_bare_clients_and_the_peers() -> None:
 
 
 def test_rate_and_memory_are_drawn_over_the_jobs_done() -> None:
-    rate, memory = plots.many_jobs(results()).axes
-    assert [list(axes.lines[0].get_ydata()) for axes in (rate, memory)] == [
-        [27.0] * 2,
-        [60.0, 70.0],
-    ]
-    assert list(rate.lines[0].get_xdata()) == [100, 200]
+    rate, memory = (axes.lines[0].get_xydata() for axes in plots.many_jobs(results()).axes)
+    assert np.array_equal(rate, [[100, 27.0], [200, 27.0]])
+    assert np.array_equal(memory, [[100, 60.0], [200, 70.0]])
 
 
 def test_each_case_of_latency_has_two_bars() -> None:
