@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,12 @@ async def node_alone(bench: Bench) -> Results:
         return dict(await node.measure(field, bench.count(2000)))
 
 
-def compared(full: Workload, rounds: int) -> Callable[[Bench], Awaitable[Results]]:
+def compared(full: Workload, order: Sequence[str]) -> Callable[[Bench], Awaitable[Results]]:
     """Both contestants by turns."""
 
     async def phase(bench: Bench) -> Results:
         async with control_plane(bench.logs, quiet=bench.quiet) as field, field.kubelet():
-            runs = await throughput.compare(field, bench.workload(full), rounds=rounds)
+            runs = await throughput.compare(field, bench.workload(full), order=order)
         return {"runs": list(map(dataclasses.asdict, runs)), "shares": throughput.shares(runs)}
 
     return phase
@@ -121,9 +121,9 @@ async def rest(bench: Bench) -> Results:
 
 PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "node": node_alone,
-    "jobs_of_4": compared(FOUR, 3),
-    "jobs_of_64": compared(SIXTY_FOUR, 1),
-    "job_of_1000": compared(THOUSAND, 2),
+    "jobs_of_4": compared(FOUR, throughput.ROUNDS),
+    "jobs_of_64": compared(SIXTY_FOUR, throughput.ROUNDS[:2]),
+    "job_of_1000": compared(THOUSAND, throughput.ROUNDS[:4]),
     "latency": latencies,
     "many_jobs": many_jobs,
     "admission": admissions,

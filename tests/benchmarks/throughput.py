@@ -54,24 +54,26 @@ class Run:
     load_average: float
 
 
-async def compare(
-    ground: Field, workload: Workload, *, rounds: int, until: float = math.inf
-) -> list[Run]:
-    """Run the workload under both by turns, in ABBA order, `rounds` times.
+ROUNDS = (OPERATOR, CEILING, CEILING, OPERATOR, OPERATOR, CEILING)
+"""Three rounds. The order turns round each time: a control plane slows down as it fills."""
 
-    After the first round, one that would not end before `until` (of the monotonic clock) at the
-    pace of the earlier ones is left out.
+
+async def compare(
+    ground: Field, workload: Workload, *, order: Sequence[str], until: float = math.inf
+) -> list[Run]:
+    """Run the workload under one contestant after the other.
+
+    Once both had their turn, a run that would not end before `until` (of the monotonic clock) at
+    the pace of the earlier ones is left out, with those that would follow it.
     """
     runs: list[Run] = []
     began = time.monotonic()
-    for number in range(rounds):
+    for kind in order:
         now = time.monotonic()
-        if number and now + (now - began) / number > until:
+        if len(runs) > 1 and now + (now - began) / len(runs) > until:
             break
-        order = (OPERATOR, CEILING) if number % 2 == 0 else (CEILING, OPERATOR)
-        for kind in order:
-            async with session(ground, kind, replicas=workload.replicas) as contest:
-                runs.append(await measure(contest, workload))
+        async with session(ground, kind, replicas=workload.replicas) as contest:
+            runs.append(await measure(contest, workload))
     return runs
 
 
@@ -133,15 +135,13 @@ def ready_to_running(jobs: Iterable[Seen]) -> list[float]:
     ]
 
 
-def shares(runs: Iterable[Run]) -> list[float]:
-    """Our rate as a part of the bare client's, round by round."""
-    by_kind: dict[str, list[float]] = {OPERATOR: [], CEILING: []}
-    for run in runs:
-        by_kind[run.contestant].append(run.jobs_per_second)
-    return [
-        round(ours / theirs, 3)
-        for ours, theirs in zip(by_kind[OPERATOR], by_kind[CEILING], strict=True)
-    ]
+def shares(runs: Sequence[Run]) -> list[float]:
+    """Our rate as a part of the bare client's, for each two runs that make a round."""
+    rounds = (
+        {run.contestant: run.jobs_per_second for run in runs[at : at + 2]}
+        for at in range(0, len(runs), 2)
+    )
+    return [round(rates[OPERATOR] / rates[CEILING], 3) for rates in rounds]
 
 
 class _Usage:

@@ -84,16 +84,9 @@ def results(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_quick_run_is_one_line_of_medians() -> None:
-    runs = [
-        run(OPERATOR, 27.0),
-        run(CEILING, 30.0),
-        run(CEILING, 20.0),
-        run(OPERATOR, 10.0),
-        run(OPERATOR, 28.0),
-        run(CEILING, 32.0),
-    ]
+    runs = [run(OPERATOR, 26.0), run(CEILING, 30.0), run(OPERATOR, 28.0)]
     assert report.quick_line(runs) == (
-        "27.0 jobs/s, 88% of the ceiling, 9.4 writes a job, 4.0 CPU ms a job"
+        "27.0 jobs/s, 90% of the ceiling, 9.4 writes a job, 4.0 CPU ms a job"
     )
 
 
