@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import admission, idle, latency, node, rest_scaling, throughput
+from tests.benchmarks import admission, idle, latency, memory, node, rest_scaling, throughput
 from tests.benchmarks.field import CEILING, OPERATOR, control_plane
 from tests.benchmarks.session import session
 from tests.benchmarks.throughput import Run
@@ -106,6 +106,12 @@ async def many_jobs(bench: Bench) -> Results:
     }
 
 
+async def held(bench: Bench) -> Results:
+    """The operator's memory with 10,000 finished jobs and 50,000 pods."""
+    async with control_plane(bench.logs, quiet=bench.quiet) as field, field.kubelet():
+        return dict(await memory.measure(field, bench.count(10_000), bench.logs))
+
+
 async def admissions(bench: Bench) -> Results:
     """The webhook at 200 requests a second."""
     return dict(await admission.measure(rate=200, seconds=15 * min(1.0, 3 * bench.scale)))
@@ -126,6 +132,7 @@ PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "job_of_1000": compared(THOUSAND, throughput.ROUNDS[:4]),
     "latency": latencies,
     "many_jobs": many_jobs,
+    "memory": held,
     "admission": admissions,
     "rest_scaling": rest,
 }
