@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import TypedDict
 
 from tests.benchmarks import counters, samples
+from tests.benchmarks.follower import Seen
 from tests.benchmarks.samples import Spread
 from tests.benchmarks.session import DEADLINE, Session
 from tests.benchmarks.throughput import ready_to_running
@@ -15,7 +17,6 @@ from tests.benchmarks.throughput import ready_to_running
 REPLICAS = 4
 # Long enough for the phase Running to be a state, not a moment.
 _RUN_FOR = 0.1
-_PROBE_EVERY = 0.05
 
 
 class LatencyResult(TypedDict):
@@ -77,7 +78,10 @@ async def among_others(contest: Session, *, rate: float, jobs: int) -> LatencyRe
 
 
 async def beside_large(contest: Session, replicas: int) -> BesideResult:
-    """Small jobs, one every 50 ms, from the large job's first pod to its last."""
+    """Small jobs one after the other, from the large job's first pod to its last.
+
+    Each waits for the one before to have its pods, so that they do not wait for each other.
+    """
     large, follower = "large-000000", contest.follower
     began = await contest.create(large, replicas, run_for=1.0)
     seen = follower.seen(large)
@@ -86,7 +90,8 @@ async def beside_large(contest: Session, replicas: int) -> BesideResult:
     while len(seen.pods) < replicas or not created:
         name = f"small-{len(created):06d}"
         created[name] = await contest.create(name, REPLICAS, run_for=_RUN_FOR)
-        await asyncio.sleep(_PROBE_EVERY)
+        mine = follower.seen(name)
+        await follower.until(partial(_has_pods, mine), DEADLINE, what="a small job's pods")
     await contest.until_finished(large, *created)
     return {
         "replicas": replicas,
@@ -94,6 +99,10 @@ async def beside_large(contest: Session, replicas: int) -> BesideResult:
         "large_ready_to_running_s": round(ready_to_running([seen])[0], 3),
         "small": _result(contest, created),
     }
+
+
+def _has_pods(seen: Seen) -> bool:
+    return len(seen.pods) == REPLICAS
 
 
 def _result(contest: Session, created: Mapping[str, float]) -> LatencyResult:

@@ -203,13 +203,17 @@ def _throughput(results: Results) -> str:
                     f"{rates[0]:g} / {statistics.median(rates):.4g} / {rates[-1]:g}",
                     f"{statistics.median(found['shares']):.0%}" if kind == OPERATOR else "",
                     f"{_median(runs, 'pods_per_second'):g}",
-                    f"{_median(runs, 'writes_per_job'):g}",
+                    f"{_median(runs, 'writes_per_job'):g} / {_everybodys_writes(runs):g}",
                     " + ".join(f"{used:g}" for used in cpu.values()),
                     f"{max(run['peak_memory_mib'] for run in runs):g}",
                 ]
             )
-    header = ["workload", "who", "jobs/s: min / median / max", "share", "pods/s", "writes a job"]
-    header += ["CPU ms a job: itself + API server + etcd", "peak MiB"]
+    header = ["workload", "who", "jobs/s: min / median / max", "share", "pods/s"]
+    header += [
+        "writes a job: its own / everybody's",
+        "CPU ms a job: itself + API server + etcd",
+        "peak MiB",
+    ]
     return _table(header, rows) if rows else ""
 
 
@@ -274,6 +278,10 @@ def _of(runs: Iterable[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]
 
 def _median(runs: Iterable[Mapping[str, Any]], key: str) -> float:
     return samples.median([run[key] for run in runs])
+
+
+def _everybodys_writes(runs: Iterable[Mapping[str, Any]]) -> float:
+    return samples.median([sum(run["all_writes"].values()) for run in runs], 1)
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -58,12 +58,20 @@ class FakeKubelet:
         client: an open client; give it to nobody else when the load is measured.
         namespace: whose pods to run; None means all.
         node: name of the node; a fresh one by default.
+        heart: another client for the node's heartbeat; behind the statuses of thousands of pods
+            it would come too late, and Kubernetes would take the node for lost.
     """
 
     def __init__(
-        self, client: KubeClient, *, namespace: str | None = None, node: str | None = None
+        self,
+        client: KubeClient,
+        *,
+        namespace: str | None = None,
+        node: str | None = None,
+        heart: KubeClient | None = None,
     ) -> None:
         self._client = client
+        self._heart = heart or client
         self.node = node or f"fake-{secrets.token_hex(3)}"
         self.cache = WatchCache(
             client,
@@ -236,7 +244,7 @@ class FakeKubelet:
             await asyncio.sleep(_HEARTBEAT)
             renewal = {"spec": {"renewTime": _now_micro()}}
             with suppress(ApiError):
-                await self._client.patch(LEASES, self.node, renewal, _LEASE_NAMESPACE)
+                await self._heart.patch(LEASES, self.node, renewal, _LEASE_NAMESPACE)
 
 
 async def _persist(write: Callable[[], Awaitable[Object]]) -> None:
@@ -333,9 +341,11 @@ def _ended(pod: Object, exit_code: int, reason: str | None) -> Object:
 
 
 async def _serve(kubeconfig: str | None) -> None:
+    config = load_config(kubeconfig)
     async with (
-        KubeClient(config=load_config(kubeconfig)) as client,
-        FakeKubelet(client, node=NODE),
+        KubeClient(config=config) as client,
+        KubeClient(config=config, connections=1) as heart,
+        FakeKubelet(client, node=NODE, heart=heart),
     ):
         print("fake kubelet runs", flush=True)
         await asyncio.Event().wait()
