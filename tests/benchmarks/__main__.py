@@ -26,7 +26,7 @@ QUICK_SECONDS = 45
 async def quick(out: Path) -> str:
     """200 jobs of four pods under both contestants; one line."""
     until = time.monotonic() + QUICK_SECONDS
-    async with control_plane(out / "logs", quiet=True) as field, field.kubelet():
+    async with control_plane(out / "logs/quick", quiet=True) as field, field.kubelet():
         # The bare client between two of ours: what drifts evenly meanwhile cancels out.
         order = (OPERATOR, CEILING, OPERATOR)
         runs = await throughput.compare(field, phases.FOUR, order=order, until=until)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import secrets
+import shutil
 import sys
 import uuid
 from asyncio.subprocess import Process
@@ -113,7 +114,6 @@ class Field:
             sample = workloads.job("rehearsal-000000", replicas)
             sample["metadata"] |= {"namespace": namespace, "uid": str(uuid.uuid4())}
             path = self._logs / f"rehearsal-{replicas}.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(sample))
             module = "tests.benchmarks.ceiling"
             command = [sys.executable, "-m", module, str(self.kubeconfig), namespace, str(path)]
@@ -125,7 +125,9 @@ class Field:
 
 @asynccontextmanager
 async def control_plane(logs: Path, *, quiet: bool = False) -> AsyncIterator[Field]:
-    """A control plane with the CRD, gone afterwards."""
+    """A control plane with the CRD, gone afterwards; `logs` holds only what is new."""
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
     cluster = Cluster(
         f"bench-{secrets.token_hex(3)}",
         profile="control-plane",

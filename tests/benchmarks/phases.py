@@ -20,15 +20,15 @@ from tests.benchmarks.throughput import Run
 from tests.benchmarks.workloads import Workload
 
 Results = dict[str, Any]
-FOUR = Workload(name="200 jobs x 4 pods", jobs=200, replicas=4)
-SIXTY_FOUR = Workload(name="100 jobs x 64 pods", jobs=100, replicas=64)
-THOUSAND = Workload(name="1 job x 1,000 pods", jobs=1, replicas=1000)
+FOUR = Workload(jobs=200, replicas=4)
+SIXTY_FOUR = Workload(jobs=100, replicas=64)
+THOUSAND = Workload(jobs=1, replicas=1000)
 # Five hundred under way keep the operator busy; ten thousand at once would measure how fast the
 # driver creates jobs in the first fifth of the run.
-MANY = Workload(name="10,000 jobs x 1 pod", jobs=10_000, replicas=1, run_for=0.0, window=500)
+MANY = Workload(jobs=10_000, replicas=1, run_for=0.0, window=500)
 # The bare client runs as many as a fifth of ours, to be compared with our first fifth: ten
 # thousand would take three minutes, and its rate is flat by construction.
-MANY_CEILING = dataclasses.replace(MANY, name="2,000 jobs x 1 pod", jobs=2000)
+MANY_CEILING = dataclasses.replace(MANY, jobs=2000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,6 @@ class Bench:
 
     logs: Path
     scale: float = 1.0
-    quiet: bool = False
 
     def count(self, full: int) -> int:
         return max(1, round(full * self.scale))
@@ -52,7 +51,7 @@ class Bench:
 
 async def node_alone(bench: Bench) -> Results:
     """The fake kubelet's own limit."""
-    async with control_plane(bench.logs, quiet=bench.quiet) as field:
+    async with control_plane(bench.logs) as field:
         return dict(await node.measure(field, bench.count(2000)))
 
 
@@ -60,7 +59,7 @@ def compared(full: Workload, order: Sequence[str]) -> Callable[[Bench], Awaitabl
     """Both contestants by turns."""
 
     async def phase(bench: Bench) -> Results:
-        async with control_plane(bench.logs, quiet=bench.quiet) as field, field.kubelet():
+        async with control_plane(bench.logs) as field, field.kubelet():
             runs = await throughput.compare(field, bench.workload(full), order=order)
         return {"runs": list(map(dataclasses.asdict, runs)), "shares": throughput.shares(runs)}
 
@@ -71,8 +70,8 @@ async def latencies(bench: Bench) -> Results:
     """One job alone under both contestants, then ours at half of what it can do, then beside a
     job of a thousand pods."""
     found: Results = {}
-    burst = bench.workload(Workload(name="pace", jobs=100, replicas=4))
-    async with control_plane(bench.logs, quiet=bench.quiet) as field, field.kubelet():
+    burst = bench.workload(Workload(jobs=100, replicas=4))
+    async with control_plane(bench.logs) as field, field.kubelet():
         async with session(field, CEILING, replicas=latency.REPLICAS) as contest:
             found["ceiling_alone"] = await latency.alone(contest, bench.count(50))
         async with session(field, OPERATOR, replicas=latency.REPLICAS) as contest:
@@ -88,7 +87,7 @@ async def latencies(bench: Bench) -> Results:
 
 async def many_jobs(bench: Bench) -> Results:
     """Ten thousand jobs, then nothing but ten thousand finished jobs and a thousand that run."""
-    async with control_plane(bench.logs, quiet=bench.quiet) as field, field.kubelet():
+    async with control_plane(bench.logs) as field, field.kubelet():
         async with session(field, CEILING, replicas=1) as contest:
             ceiling = await throughput.measure(contest, bench.workload(MANY_CEILING))
         async with session(field, OPERATOR, replicas=1) as contest:
@@ -108,7 +107,7 @@ async def many_jobs(bench: Bench) -> Results:
 
 async def held(bench: Bench) -> Results:
     """The operator's memory with 10,000 finished jobs and 50,000 pods."""
-    async with control_plane(bench.logs, quiet=bench.quiet) as field, field.kubelet():
+    async with control_plane(bench.logs) as field, field.kubelet():
         return dict(await memory.measure(field, bench.count(10_000), bench.logs))
 
 
@@ -119,7 +118,7 @@ async def admissions(bench: Bench) -> Results:
 
 async def rest(bench: Bench) -> Results:
     """di-server and the operator behind it."""
-    async with control_plane(bench.logs, quiet=bench.quiet) as field, field.kubelet():
+    async with control_plane(bench.logs) as field, field.kubelet():
         return dict(
             await rest_scaling.measure(field, rounds=bench.count(5), scalings=bench.count(40))
         )
@@ -144,7 +143,7 @@ async def run(bench: Bench, names: list[str], results: Results, save: Callable[[
         began = time.monotonic()
         load = os.getloadavg()[0]
         print(f"== {name}", file=sys.stderr, flush=True)
-        found = await PHASES[name](bench)
+        found = await PHASES[name](dataclasses.replace(bench, logs=bench.logs / name))
         took = round(time.monotonic() - began, 1)
         results[name] = {**found, "seconds": took, "load_average_before": round(load, 1)}
         print(f"== {name}: {took} s", file=sys.stderr, flush=True)

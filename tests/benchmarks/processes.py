@@ -23,7 +23,6 @@ async def running(
     Raises:
         TimeoutError: it does not end within 20 s (it is killed then).
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         child = await asyncio.create_subprocess_exec(
             *command,

@@ -208,7 +208,7 @@ def _throughput(results: Results) -> str:
                     f"{max(run['peak_memory_mib'] for run in runs):g}",
                 ]
             )
-    header = ["workload", "who", "jobs/s: min / median / max", "share", "pods/s"]
+    header = ["jobs x pods", "who", "jobs/s: min / median / max", "share", "pods/s"]
     header += [
         "writes a job: its own / everybody's",
         "CPU ms a job: itself + API server + etcd",

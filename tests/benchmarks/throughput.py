@@ -96,7 +96,7 @@ async def measure(contest: Session, workload: Workload) -> Run:
     own = counters.of_operator(writes)
     return Run(
         contestant=contest.kind,
-        workload=workload.name,
+        workload=workload.title,
         jobs=workload.jobs,
         pods=workload.pods,
         seconds=round(seconds, 3),

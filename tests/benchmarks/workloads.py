@@ -21,11 +21,14 @@ class Workload:
     `window` jobs at most are unfinished at any time; None submits all at once.
     """
 
-    name: str
     jobs: int
     replicas: int
     run_for: float | None = 1.0
     window: int | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.jobs:,} x {self.replicas:,}"
 
     @property
     def pods(self) -> int:

@@ -21,7 +21,7 @@ def run(contestant: str, rate: float, **changes: Any) -> Run:
     """A run of which only some numbers matter."""
     values: dict[str, Any] = {
         "contestant": contestant,
-        "workload": "200 jobs x 4 pods",
+        "workload": "200 x 4",
         "jobs": 200,
         "pods": 800,
         "seconds": 200 / rate,
