@@ -21,6 +21,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import uvloop
+
 from di_api.kube.client import KubeClient
 from di_api.kube.config import load_config
 from di_api.kube.resources import DIJOBS, PODS, Resource
@@ -207,4 +209,6 @@ async def _serve(kubeconfig: str, namespace: str, sample: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(sys.argv[1], sys.argv[2], Path(sys.argv[3])))
+    # The operator's own loop: what is compared is the deciding.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(sys.argv[1], sys.argv[2], Path(sys.argv[3])))
