@@ -52,8 +52,8 @@ class Life:
     active: bool = False
     ready: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
-    made: dict[str, Object] = field(default_factory=dict)
-    """Metadata of created objects that are deleted later, by name."""
+    made: dict[tuple[Resource, str], Object] = field(default_factory=dict)
+    """Metadata of created objects that are deleted later; two of them share a name."""
 
 
 class Ceiling:
@@ -154,9 +154,9 @@ class Ceiling:
                     "metadata"
                 ]
                 if write.resource != PODS:
-                    life.made[made["name"]] = made
+                    life.made[write.resource, made["name"]] = made
             else:
-                made = life.made.pop(write.name.replace(life.script.name, name))
+                made = life.made.pop((write.resource, write.name.replace(life.script.name, name)))
                 await self._client.delete(
                     write.resource,
                     made["name"],

@@ -36,8 +36,18 @@ OPERATOR, CEILING = "operator", "ceiling"
 class Contestant:
     """A running operator, or the bare client in its place, which serves no metrics."""
 
-    pid: int
+    process: Process
     port: int
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def require_alive(self) -> None:
+        """Raise RuntimeError, with the place of its log, if it has ended."""
+        if self.process.returncode is not None:
+            raise RuntimeError(f"{self.process.pid} has ended: see {self.log}")
 
     async def requests(self) -> int:
         """Requests it has made so far, by its own count; the operator only."""
@@ -119,8 +129,7 @@ class Field:
             command = [sys.executable, "-m", module, str(self.kubeconfig), namespace, str(path)]
         log = self._logs / f"{kind}-{namespace}.log"
         async with processes.running(command, log=log, environment=environment) as child:
-            yield Contestant(pid=child.pid, port=port)
-            assert child.returncode is None, f"the {kind} has ended: see {log}"
+            yield Contestant(process=child, port=port, log=log)
 
 
 @asynccontextmanager

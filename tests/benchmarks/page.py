@@ -1,4 +1,4 @@
-"""Brings docs/performance.md up to date: the tables between its marks, and the plots."""
+"""Brings docs/performance.md up to date: tables and plots between its marks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ def write(results: Mapping[str, Any], docs: Path) -> None:
         ValueError: the page has lost its marks.
     """
     path = docs / "performance.md"
-    path.write_text(replace(path.read_text(), report.tables(results)))
+    images = [
+        f"![{caption}](images/{plots.file_name(name)})" for name, caption in plots.CAPTIONS.items()
+    ]
+    path.write_text(replace(path.read_text(), "\n\n".join([report.tables(results), *images])))
     plots.draw(results, docs / "images")
 
 
-def replace(text: str, tables: str) -> str:
-    """The page with new tables.
+def replace(text: str, measured: str) -> str:
+    """The page with new results.
 
     Raises:
         ValueError: it has no marks.
@@ -33,4 +36,4 @@ def replace(text: str, tables: str) -> str:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"the page needs the marks {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+    return f"{before}{BEGIN}\n{measured}\n{END}{after}"

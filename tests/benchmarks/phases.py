@@ -55,12 +55,15 @@ async def node_alone(bench: Bench) -> Results:
         return dict(await node.measure(field, bench.count(2000)))
 
 
-def compared(full: Workload, order: Sequence[str]) -> Callable[[Bench], Awaitable[Results]]:
-    """Both contestants by turns."""
+def compared(
+    full: Workload, order: Sequence[str], *, seconds: float
+) -> Callable[[Bench], Awaitable[Results]]:
+    """Both contestants by turns; rounds that would pass `seconds` are left out."""
 
     async def phase(bench: Bench) -> Results:
         async with control_plane(bench.logs) as field, field.kubelet():
-            runs = await throughput.compare(field, bench.workload(full), order=order)
+            until = time.monotonic() + seconds
+            runs = await throughput.compare(field, bench.workload(full), order=order, until=until)
         return {"runs": list(map(dataclasses.asdict, runs)), "shares": throughput.shares(runs)}
 
     return phase
@@ -126,9 +129,9 @@ async def rest(bench: Bench) -> Results:
 
 PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "node": node_alone,
-    "jobs_of_4": compared(FOUR, throughput.ROUNDS),
-    "jobs_of_64": compared(SIXTY_FOUR, throughput.ROUNDS[:2]),
-    "job_of_1000": compared(THOUSAND, throughput.ROUNDS[:4]),
+    "jobs_of_4": compared(FOUR, throughput.ROUNDS, seconds=90),
+    "jobs_of_64": compared(SIXTY_FOUR, throughput.ROUNDS[:2], seconds=120),
+    "job_of_1000": compared(THOUSAND, throughput.ROUNDS[:4], seconds=60),
     "latency": latencies,
     "many_jobs": many_jobs,
     "memory": held,

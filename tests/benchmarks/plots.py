@@ -27,18 +27,26 @@ PEERS = {
 _OURS, _BARE, _OTHER = "#1f6f8b", "#99a8b2", "#d9b48f"
 
 
+CAPTIONS = {
+    "throughput": "200 jobs of 4 pods: jobs per second",
+    "many-jobs": "10,000 jobs: rate and memory",
+    "latency": "What one job waits for",
+}
+
+
+def file_name(plot: str) -> str:
+    """The name of a plot's file."""
+    return f"performance-{plot}.png"
+
+
 def draw(results: Results, folder: Path) -> None:
     """Write the plots as PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, make in (
-        ("throughput", throughput),
-        ("many-jobs", many_jobs),
-        ("latency", latency),
-    ):
-        # Without a date, so that the same numbers give the same file.
-        make(results).savefig(
-            folder / f"performance-{name}.png", dpi=110, metadata={"Software": None}
-        )
+    makers = {"throughput": throughput, "many-jobs": many_jobs, "latency": latency}
+    for name in CAPTIONS:
+        # Without the program's name and version, so that the same numbers give the same file.
+        figure = makers[name](results)
+        figure.savefig(folder / file_name(name), dpi=110, metadata={"Software": None})
 
 
 def throughput(results: Results) -> Figure:

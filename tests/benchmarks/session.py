@@ -55,12 +55,17 @@ class Session:
         return moment
 
     async def until_finished(self, *names: str) -> None:
-        """Wait until these jobs have finished."""
-        await self.follower.until(
-            lambda: all(name in self.follower.finished for name in names),
-            DEADLINE,
-            what=f"{len(names)} jobs to finish",
-        )
+        """Wait until these jobs have finished.
+
+        Raises:
+            RuntimeError: the contestant has died.
+        """
+
+        def have_finished() -> bool:
+            self.contestant.require_alive()
+            return all(name in self.follower.finished for name in names)
+
+        await self.follower.until(have_finished, DEADLINE, what=f"{len(names)} jobs to finish")
 
     async def settled(self) -> Counter[Request]:
         """Wait until an operator's kinds of writes have ceased: clean-up and events come last.
@@ -99,3 +104,4 @@ async def session(field: Field, kind: str, *, replicas: int) -> AsyncIterator[Se
         await found.create(_WARM_UP, 4, run_for=0.0)
         await found.until_finished(_WARM_UP)
         yield found
+        contestant.require_alive()

@@ -90,6 +90,7 @@ async def measure(contest: Session, workload: Workload) -> Run:
     seconds = time.monotonic() - start
     strangers = usage.strangers()
     writes = await contest.settled() - before
+    contest.contestant.require_alive()
     follower = contest.follower
     jobs = {name: follower.seen(name) for name in created}
     finished = [moment for name, moment in follower.finished.items() if name in created]
@@ -139,7 +140,7 @@ def shares(runs: Sequence[Run]) -> list[float]:
     """Our rate as a part of the bare client's, for each two runs that make a round."""
     rounds = (
         {run.contestant: run.jobs_per_second for run in runs[at : at + 2]}
-        for at in range(0, len(runs), 2)
+        for at in range(0, len(runs) - 1, 2)
     )
     return [round(rates[OPERATOR] / rates[CEILING], 3) for rates in rounds]
 
