@@ -74,7 +74,7 @@ def targets(results: Results) -> Iterator[Target]:
     if found := results.get("many_jobs"):
         ours, rest = _of(found["runs"], OPERATOR)[0], found["idle"]
         yield Target(
-            what="10,000 jobs: rate of the last fifth against the first",
+            what="10,000 jobs: rate of the last tenth against the first",
             value=round(ours["rates"][-1] / ours["rates"][0], 2),
             bound=0.9,
             at_least=True,

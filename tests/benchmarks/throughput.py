@@ -19,7 +19,7 @@ from tests.benchmarks.session import Session, session
 from tests.benchmarks.workloads import Workload
 
 CONTESTANT, DRIVER = "contestant", "driver"
-PARTS = 5
+PARTS = 10
 """Stretches of a run whose rates are compared."""
 
 
@@ -44,9 +44,9 @@ class Run:
     """Part of the machine's processor time that was used by nobody of ours."""
     peak_memory_mib: float
     memory_mib: Sequence[float]
-    """At the end of each fifth of the run."""
+    """At the end of each tenth of the run."""
     rates: Sequence[float]
-    """Jobs finished a second in each fifth."""
+    """Jobs finished a second in each tenth."""
     running_seen: int
     last_job_has_its_pods: float
     create_to_pods_ms: Spread
@@ -169,7 +169,7 @@ class _Usage:
 
 @asynccontextmanager
 async def _memory(contest: Session, workload: Workload) -> AsyncIterator[list[float]]:
-    """Note the contestant's memory whenever another fifth of the jobs has finished."""
+    """Note the contestant's memory whenever another tenth of the jobs has finished."""
     found: list[float] = []
     already = len(contest.follower.finished)
 
