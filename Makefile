@@ -53,6 +53,10 @@ integration: setup ## tests against a real API server
 e2e: setup ## tests on a real node with the chart installed
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
 
+.PHONY: bench
+bench: setup ## all benchmarks into out/bench and docs/performance.md (QUICK=1: one line, 50 s)
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.benchmarks $(if $(QUICK),--quick)
+
 .PHONY: verify
 verify: setup ## format, lint, types, import contracts, generated files, chart, compose file
 	@$(BIN)/ruff format --check .

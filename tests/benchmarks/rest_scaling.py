@@ -1,36 +1,37 @@
-"""How long di-server takes to acknowledge a scaling request.
-
-    KUBECONFIG=... python -m tests.benchmarks.rest_scaling [--clients 8] [--rounds 5]
+"""How long di-server takes to acknowledge a scaling request, and how long its pod takes to be
+there.
 
 Each client scales jobs of its own up and down by turns, under an Idempotency-Key. Rounds through
 di-server alternate with rounds that read and patch the same jobs directly, so that what the API
 server itself takes at that moment is in the result: only the ratio is worth comparing between
-machines. The CRD must be installed; a namespace is made and deleted.
+machines. No operator looks after those jobs; the pods are measured afterwards, one at a time.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import os
 import secrets
-import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import requests
 
-from di_api.kube.client import KubeClient
 from di_api.kube.config import load_config
-from di_api.kube.resources import DIJOBS, NAMESPACES
+from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
-from tests.integration.di_server import Object, ServerProcess, new_job, running_server
+from tests.benchmarks import processes, samples
+from tests.benchmarks.field import OPERATOR, Field
+from tests.benchmarks.follower import Seen
+from tests.benchmarks.samples import Spread
+from tests.benchmarks.session import DEADLINE, Session, session
+from tests.integration.di_server import Object, ServerProcess, new_job, read_job, running_server
 
+CLIENTS = 8
 REQUESTS = 40
 """A client and round; even, so that each round leaves the jobs as they were."""
 JOBS = 4
@@ -38,49 +39,56 @@ JOBS = 4
 Scale = Callable[[requests.Session, Object, int], None]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the rounds and print the result as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--clients", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, help="also write the result here")
-    options = parser.parse_args(arguments)
-    kubeconfig = Path(os.environ["KUBECONFIG"])
-    namespace = f"bench-{secrets.token_hex(4)}"
+class RestResult(TypedDict):
+    """`direct` are the same changes without di-server, `p50_ratio` is against them."""
+
+    clients: int
+    acknowledged_ms: Spread
+    direct_ms: Spread
+    p50_ratio: float
+    requests_per_second: float
+    direct_per_second: float
+    pods_there_ms: Spread
+    server_memory_mib: float
+
+
+async def measure(field: Field, *, rounds: int, scalings: int) -> RestResult:
+    """Alternate `rounds` rounds of each kind, then watch the pods of `scalings` requests come."""
+    config = load_config(str(field.kubeconfig))
+    namespace = await field.namespace()
     with (
         tempfile.TemporaryDirectory() as folder,
-        SyncKubeClient(config=load_config(str(kubeconfig))) as kube,
-        running_server(Path(folder), kubeconfig, rate="100000", burst="100000") as server,
+        SyncKubeClient(config=config) as kube,
+        running_server(Path(folder), field.kubeconfig, rate="100000", burst="100000") as server,
     ):
-        kube.create(NAMESPACES, {"metadata": {"name": namespace}})
-        try:
-            result = measure(
-                server, kube, namespace, clients=options.clients, rounds=options.rounds
-            )
-            result["server_memory_mib"] = _memory_mib(server)
-        finally:
-            asyncio.run(_delete(kubeconfig, namespace))
-    text = json.dumps(result, indent=2)
-    print(text)
-    if options.output:
-        options.output.write_text(text + "\n")
+        found, rates = await asyncio.to_thread(_alternate, server, kube, namespace, rounds)
+        async with session(field, OPERATOR, replicas=4) as contest:
+            there = await _pods_there(contest, kube, server, scalings)
+        memory = sum(map(processes.shared_memory_mib, processes.family(server.process.pid)))
+    acknowledged, direct = samples.spread(found["di_server"]), samples.spread(found["direct"])
+    return {
+        "clients": CLIENTS,
+        "acknowledged_ms": acknowledged,
+        "direct_ms": direct,
+        "p50_ratio": round(acknowledged["p50"] / direct["p50"], 2),
+        "requests_per_second": samples.median(rates["di_server"], 1),
+        "direct_per_second": samples.median(rates["direct"], 1),
+        "pods_there_ms": samples.spread(there),
+        "server_memory_mib": round(memory, 1),
+    }
 
 
-def measure(
-    server: ServerProcess, kube: SyncKubeClient, namespace: str, *, clients: int, rounds: int
-) -> dict[str, Any]:
-    """Alternate rounds; the first one of each kind warms up and is not counted."""
+def _alternate(
+    server: ServerProcess, kube: SyncKubeClient, namespace: str, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Latencies in seconds and rates of the rounds; the first of each kind is not counted."""
     jobs = [
         [new_job(kube, namespace, f"j{client}-{number}") for number in range(JOBS)]
-        for client in range(clients)
+        for client in range(CLIENTS)
     ]
 
-    def through_server(session: requests.Session, job: Object, number: int) -> None:
-        method = "DELETE" if number % 2 else "POST"
-        key = {"Idempotency-Key": secrets.token_hex(8)}
-        url = server.replicas_of(job)
-        answer = session.request(method, url, json={"replicas": 1}, headers=key, timeout=30)
-        answer.raise_for_status()
+    def through_server(http: requests.Session, job: Object, number: int) -> None:
+        _scale(http, server, job, "DELETE" if number % 2 else "POST")
 
     def directly(_: requests.Session, job: Object, number: int) -> None:
         name, where = job["metadata"]["name"], job["metadata"]["namespace"]
@@ -100,12 +108,7 @@ def measure(
             if count:
                 rates[name].append(len(found) / (time.monotonic() - began))
                 latencies[name] += found
-    result = {
-        name: {**_summary(latencies[name]), "requests_per_second": _median(rates[name])}
-        for name in latencies
-    }
-    ratio = result["di_server"]["p50_ms"] / result["direct"]["p50_ms"]
-    return {"clients": clients, **result, "p50_ratio": round(ratio, 2)}
+    return latencies, rates
 
 
 def _round(jobs: list[list[Object]], scale: Scale) -> list[float]:
@@ -113,12 +116,12 @@ def _round(jobs: list[list[Object]], scale: Scale) -> list[float]:
 
     def client(mine: list[Object]) -> list[float]:
         found = []
-        with requests.Session() as session:
+        with requests.Session() as http:
             for number in range(REQUESTS):
                 # Up and down of one job follow each other, then the next job's turn comes.
                 job = mine[number // 2 % len(mine)]
                 began = time.monotonic()
-                scale(session, job, number)
+                scale(http, job, number)
                 found.append(time.monotonic() - began)
         return found
 
@@ -126,34 +129,33 @@ def _round(jobs: list[list[Object]], scale: Scale) -> list[float]:
         return [each for found in pool.map(client, jobs) for each in found]
 
 
-def _summary(seconds: list[float]) -> dict[str, float]:
-    cuts = statistics.quantiles(seconds, n=100)
-    return {
-        "requests": len(seconds),
-        "p50_ms": round(cuts[49] * 1000, 1),
-        "p99_ms": round(cuts[98] * 1000, 1),
-    }
+async def _pods_there(
+    contest: Session, kube: SyncKubeClient, server: ServerProcess, scalings: int
+) -> list[float]:
+    """Seconds from each request for one more replica to the sight of its pod."""
+    name, follower = "growing-000000", contest.follower
+    await contest.create(name, 4, run_for=None)
+    seen = follower.seen(name)
+    await follower.until(lambda: "Running" in seen.phases, DEADLINE, what="a running job")
+    job = await asyncio.to_thread(
+        read_job, kube, {"metadata": {"name": name, "namespace": contest.namespace}}
+    )
+    found = []
+    with requests.Session() as http:
+        for count in range(5, 5 + scalings):
+            began = time.monotonic()
+            await asyncio.to_thread(_scale, http, server, job, "POST")
+            await follower.until(partial(_has_pods, seen, count), DEADLINE, what=f"pod {count}")
+            found.append(max(seen.pods.values()) - began)
+    return found
 
 
-def _median(values: list[float]) -> float:
-    return round(statistics.median(values), 1)
+def _has_pods(seen: Seen, count: int) -> bool:
+    return len(seen.pods) == count
 
 
-async def _delete(kubeconfig: Path, namespace: str) -> None:
-    async with KubeClient(config=load_config(str(kubeconfig))) as kube:
-        await kube.delete(NAMESPACES, namespace)
-
-
-def _memory_mib(server: ServerProcess) -> float:
-    """Memory of gunicorn's master and worker; what they share counts once (Pss)."""
-    master = server.process.pid
-    children = Path(f"/proc/{master}/task/{master}/children").read_text().split()
-    total = 0
-    for pid in (str(master), *children):
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return round(total / 1024, 1)
-
-
-if __name__ == "__main__":
-    main()
+def _scale(http: requests.Session, server: ServerProcess, job: Object, method: str) -> None:
+    """Ask for one replica more (POST) or fewer (DELETE)."""
+    key = {"Idempotency-Key": secrets.token_hex(8)}
+    url = server.replicas_of(job)
+    http.request(method, url, json={"replicas": 1}, headers=key, timeout=60).raise_for_status()

@@ -40,6 +40,8 @@ RUN_FOR = "fake/run-for"
 EXIT_CODE = "fake/exit-code"
 REASON = "fake/reason"
 STOP_AFTER = "fake/stop-after"
+NODE = "fake-node"
+"""The name of the node when the kubelet is a process of its own."""
 
 _LEASE_NAMESPACE = "kube-node-lease"
 # Controllers mark the pods of a node unready when its lease is older than some 10 s.
@@ -56,12 +58,20 @@ class FakeKubelet:
         client: an open client; give it to nobody else when the load is measured.
         namespace: whose pods to run; None means all.
         node: name of the node; a fresh one by default.
+        heart: another client for the node's heartbeat; behind the statuses of thousands of pods
+            it would come too late, and Kubernetes would take the node for lost.
     """
 
     def __init__(
-        self, client: KubeClient, *, namespace: str | None = None, node: str | None = None
+        self,
+        client: KubeClient,
+        *,
+        namespace: str | None = None,
+        node: str | None = None,
+        heart: KubeClient | None = None,
     ) -> None:
         self._client = client
+        self._heart = heart or client
         self.node = node or f"fake-{secrets.token_hex(3)}"
         self.cache = WatchCache(
             client,
@@ -234,7 +244,7 @@ class FakeKubelet:
             await asyncio.sleep(_HEARTBEAT)
             renewal = {"spec": {"renewTime": _now_micro()}}
             with suppress(ApiError):
-                await self._client.patch(LEASES, self.node, renewal, _LEASE_NAMESPACE)
+                await self._heart.patch(LEASES, self.node, renewal, _LEASE_NAMESPACE)
 
 
 async def _persist(write: Callable[[], Awaitable[Object]]) -> None:
@@ -331,9 +341,11 @@ def _ended(pod: Object, exit_code: int, reason: str | None) -> Object:
 
 
 async def _serve(kubeconfig: str | None) -> None:
+    config = load_config(kubeconfig)
     async with (
-        KubeClient(config=load_config(kubeconfig)) as client,
-        FakeKubelet(client, node="fake-node"),
+        KubeClient(config=config) as client,
+        KubeClient(config=config, connections=1) as heart,
+        FakeKubelet(client, node=NODE, heart=heart),
     ):
         print("fake kubelet runs", flush=True)
         await asyncio.Event().wait()

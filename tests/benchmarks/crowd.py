@@ -1,0 +1,104 @@
+"""An API server's read side, with as many copies of one finished job as wanted.
+
+Fifty thousand pods cannot be made on a real API server in the time of a benchmark. What an
+operator holds in memory depends on the objects and on how they are read, so copies of objects
+that a real API server has written, streamed and paged as it does, tell the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import islice
+from typing import Any
+
+from aiohttp import web
+
+from di_api.kube.resources import DIJOBS, PODS
+
+Object = dict[str, Any]
+# Every copy has it: nothing ever changes here.
+_VERSION = "1000000"
+_CHUNK = 500
+
+
+class Crowd:
+    """Serves `copies` of a job and of each of its pods, and empty collections of all else.
+
+    Attributes:
+        lists: how often each plural was read to its last page.
+    """
+
+    def __init__(self, job: Object, pods: Sequence[Object], copies: int) -> None:
+        self._name = job["metadata"]["name"]
+        self._texts = {DIJOBS.plural: [_text(job)], PODS.plural: [_text(pod) for pod in pods]}
+        self._uids = [one["metadata"]["uid"] for one in (job, *pods)]
+        self._copies = copies
+        self.lists: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator[str]:
+        """Serve on a free port of this machine; the value is the URL."""
+        app = web.Application()
+        app.router.add_get("/{path:.*}", self._get)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            host, port = runner.addresses[0][:2]
+            yield f"http://{host}:{port}"
+        finally:
+            await runner.cleanup()
+
+    def objects(self, plural: str, start: int = 0) -> Iterator[str]:
+        """The copies as JSON from number `start` on; each has a name and UIDs of its own."""
+        texts = self._texts.get(plural, ())
+        for number in range(start, self._copies * len(texts)):
+            copy, which = divmod(number, len(texts))
+            text = texts[which].replace(self._name, f"copy-{copy:06d}")
+            for uid in self._uids:
+                # The last group of a UID is twelve digits of its own.
+                text = text.replace(uid, f"{uid[:-12]}{copy:012d}")
+            yield text
+
+    async def _get(self, request: web.Request) -> web.StreamResponse:
+        plural = request.path.rpartition("/")[2]
+        if request.query.get("watch") == "true":
+            return await self._watch(request, plural)
+        return self._page(request.query, plural)
+
+    def _page(self, query: Mapping[str, str], plural: str) -> web.Response:
+        start, limit = int(query.get("continue") or 0), int(query.get("limit") or _CHUNK)
+        items = list(islice(self.objects(plural, start), limit))
+        more = str(start + limit) if len(items) == limit else ""
+        if not more:
+            self.lists[plural] += 1
+        metadata = json.dumps({"resourceVersion": _VERSION, "continue": more})
+        text = f'{{"metadata": {metadata}, "items": [{",".join(items)}]}}'
+        return web.Response(text=text, content_type="application/json")
+
+    async def _watch(self, request: web.Request, plural: str) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        if request.query.get("sendInitialEvents") == "true":
+            found = self.objects(plural)
+            while chunk := list(islice(found, _CHUNK)):
+                lines = (f'{{"type":"ADDED","object":{text}}}\n' for text in chunk)
+                await answer.write("".join(lines).encode())
+            end = {
+                "resourceVersion": _VERSION,
+                "annotations": {"k8s.io/initial-events-end": "true"},
+            }
+            mark = json.dumps({"type": "BOOKMARK", "object": {"metadata": end}})
+            await answer.write(mark.encode() + b"\n")
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable: the client leaves, or the server ends")
+
+
+def _text(body: Object) -> str:
+    metadata = {**body["metadata"], "resourceVersion": _VERSION}
+    return json.dumps({**body, "metadata": metadata}, separators=(",", ":"))

@@ -1,0 +1,106 @@
+"""What the operator holds of ten thousand finished jobs with fifty thousand pods."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TypedDict
+
+import aiohttp
+
+from di_api.kube.resources import DIJOBS, PODS
+from di_api.names import LABEL_JOB
+from tests.benchmarks import processes
+from tests.benchmarks.crowd import Crowd
+from tests.benchmarks.field import OPERATOR, Field
+from tests.benchmarks.session import session
+from tests.waiting import wait_until_async
+
+REPLICAS = 5
+# Seconds; the poll of a real operator comes every minute.
+_SYNC_PERIOD = 5
+_POLLS = 2
+_DEADLINE = 300.0
+_SAMPLE = "sample-000000"
+
+
+class MemoryResult(TypedDict):
+    """`filled_seconds` is from the start of the process until it was ready. Memory was looked at
+    then, and at its peak after two polls."""
+
+    jobs: int
+    pods: int
+    filled_seconds: float
+    filled_mib: float
+    peak_mib: float
+
+
+async def measure(field: Field, jobs: int, logs: Path) -> MemoryResult:
+    """Let one job end for a sample, then show the operator copies of it."""
+    async with session(field, OPERATOR, replicas=REPLICAS) as contest:
+        await contest.create(_SAMPLE, REPLICAS, run_for=0.0)
+        await contest.until_finished(_SAMPLE)
+        await contest.settled()
+        job = await field.client.get(DIJOBS, _SAMPLE, contest.namespace)
+        pods, _ = await field.client.list(
+            PODS, contest.namespace, label_selector=f"{LABEL_JOB}={_SAMPLE}"
+        )
+    crowd = Crowd(job, pods, jobs)
+    port = processes.free_port()
+    async with crowd.serve() as url:
+        kubeconfig = logs / "crowd.kubeconfig"
+        kubeconfig.write_text(json.dumps(_kubeconfig(url)))
+        environment = {
+            "KUBECONFIG": str(kubeconfig),
+            "DI_OPERATOR_NAMESPACE": "default",
+            "DI_OPERATOR_WATCH_NAMESPACE": "",
+            "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
+            "DI_OPERATOR_LEADER_ELECT": "false",
+            "DI_OPERATOR_SYNC_PERIOD": str(_SYNC_PERIOD),
+        }
+        command = [str(Path(sys.executable).with_name("di-operator"))]
+        began = time.monotonic()
+        log = logs / "operator-crowd.log"
+        async with processes.running(command, log=log, environment=environment) as child:
+            await wait_until_async(
+                lambda: _is_ready(port), _DEADLINE, what=f"a filled operator, see {log}"
+            )
+            filled, memory = time.monotonic() - began, processes.memory_mib(child.pid)
+            await wait_until_async(
+                lambda: crowd.lists[PODS.plural] >= _POLLS, _DEADLINE, what="two polls"
+            )
+            # The last page is out, but not yet compared with the cache.
+            await asyncio.sleep(_SYNC_PERIOD)
+            peak = processes.peak_memory_mib(child.pid)
+    return {
+        "jobs": jobs,
+        "pods": jobs * len(pods),
+        "filled_seconds": round(filled, 2),
+        "filled_mib": memory,
+        "peak_mib": peak,
+    }
+
+
+async def _is_ready(port: int) -> bool:
+    try:
+        async with (
+            aiohttp.ClientSession() as http,
+            http.get(f"http://127.0.0.1:{port}/readyz") as answer,
+        ):
+            return answer.status == 200
+    except aiohttp.ClientError:
+        return False
+
+
+def _kubeconfig(url: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "crowd", "cluster": {"server": url}}],
+        "users": [{"name": "crowd", "user": {}}],
+        "contexts": [{"name": "crowd", "context": {"cluster": "crowd", "user": "crowd"}}],
+        "current-context": "crowd",
+    }

@@ -1,0 +1,53 @@
+"""Copies of a finished job."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.benchmarks.crowd import Crowd
+
+JOB_UID = "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa"
+
+
+def body(kind: str, name: str, uid: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "namespace": "rl", "uid": uid}
+    if kind == "Pod":
+        metadata["ownerReferences"] = [{"uid": JOB_UID, "name": "sample"}]
+    return {"kind": kind, "metadata": metadata}
+
+
+def crowd(copies: int) -> Crowd:
+    pods = [
+        body("Pod", f"sample-work-{number}", f"bbbbbbb{number}-0000-4000-8000-bbbbbbbbbbbb")
+        for number in range(2)
+    ]
+    return Crowd(body("DIJob", "sample", JOB_UID), pods, copies)
+
+
+def copies_of(plural: str, copies: int, start: int = 0) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in crowd(copies).objects(plural, start)]
+
+
+def test_each_copy_has_its_own_name_and_uid() -> None:
+    for plural, count in (("dijobs", 3), ("pods", 6)):
+        found = copies_of(plural, 3)
+        for key in ("name", "uid"):
+            assert len({one["metadata"][key] for one in found}) == len(found) == count
+
+
+def test_a_copied_pod_belongs_to_the_copied_job() -> None:
+    jobs = {one["metadata"]["uid"]: one["metadata"]["name"] for one in copies_of("dijobs", 3)}
+    for pod in copies_of("pods", 3):
+        owner = pod["metadata"]["ownerReferences"][0]
+        assert jobs[owner["uid"]] == owner["name"]
+        assert pod["metadata"]["name"].startswith(owner["name"])
+
+
+def test_a_page_goes_on_where_the_last_one_ended() -> None:
+    assert copies_of("pods", 3, start=3) == copies_of("pods", 3)[3:]
+    assert copies_of("pods", 3, start=6) == []
+
+
+def test_other_collections_are_empty() -> None:
+    assert copies_of("services", 3) == []
