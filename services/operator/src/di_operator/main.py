@@ -11,7 +11,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 import uvloop
@@ -40,11 +40,9 @@ from di_operator.metrics import Metrics
 from di_operator.queue import Backoff, KeyQueue
 from di_operator.reconciler import Reconciler
 from di_operator.runtime import Runtime
+from di_operator.scheduler import Scheduler
 from di_operator.status import StatusWriter
 from di_operator.world import INDEX_JOB, World, index_job, trim, trim_node, trim_other_pod, trim_pod
-
-if TYPE_CHECKING:
-    from di_operator.scheduler import Scheduler
 
 log = structlog.get_logger(__name__)
 
@@ -203,9 +201,6 @@ def _scheduler(
     """Return what runs the allocator. Raises PolicyError if the policy cannot be used."""
     if config.policy is None:
         return None
-    # Here and not above: the allocator brings numpy, which an operator without one can spare.
-    from di_operator.scheduler import Scheduler  # noqa: PLC0415
-
     settings: dict[str, Any] = {"clock": clock.monotonic, "rng": rng}
     return Scheduler(
         policy=load_policy(config.policy, config.policy_arguments),

@@ -48,7 +48,7 @@ class Scene:
 
         `others` are jobs whose missing replicas may be created at any time; their room is taken.
         """
-        room = Room(self.now, self.jobs.values())
+        room = Room(self.now)
         for other in others:
             if other != key and not self._take_missing(room, other, self.held[other]):
                 return False
@@ -124,15 +124,12 @@ def read_scene(
 
 def leave_room(scene: Scene) -> dict[str, NodeInfo]:
     """The nodes with what is free beside everything the jobs hold: what an arrival can have."""
-    room = Room(scene.nodes, scene.jobs.values())
+    room = Room(scene.nodes)
     for key, held in scene.held.items():
         room.take_all(scene.jobs[key], held)
     return {
-        node.name: replace(
-            node,
-            free={**node.free, **dict(zip(room.resources, map(int, room.free[row]), strict=True))},
-        )
-        for row, node in enumerate(room.nodes)
+        node.name: replace(node, free=free)
+        for node, free in zip(room.nodes, room.free, strict=True)
     }
 
 
