@@ -22,7 +22,7 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
@@ -60,6 +60,7 @@ class FakeKubelet:
         node: name of the node; a fresh one by default.
         heart: another client for the node's heartbeat; behind the statuses of thousands of pods
             it would come too late, and Kubernetes would take the node for lost.
+        extended: further resources that the node says it has, such as GPUs.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class FakeKubelet:
         namespace: str | None = None,
         node: str | None = None,
         heart: KubeClient | None = None,
+        extended: Mapping[str, str] | None = None,
     ) -> None:
+        self._extended = dict(extended or {})
         self._client = client
         self._heart = heart or client
         self.node = node or f"fake-{secrets.token_hex(3)}"
@@ -211,6 +214,7 @@ class FakeKubelet:
 
     async def _register(self) -> None:
         room = {"cpu": "100k", "memory": "100Ti", "pods": "100k", "ephemeral-storage": "100Ti"}
+        room |= self._extended
         now = _now()
         ready = {
             "type": "Ready",

@@ -71,6 +71,9 @@ def config(namespace: str, identity: str = "one", **changes: Any) -> Config:
         "webhook_service": "di-webhook",
         "webhook_configuration": None,
         "token_audience": None,
+        "policy": None,
+        "policy_arguments": {},
+        "scheduling_period": 60.0,
         "kubeconfig": None,
         "log_level": "info",
     }
