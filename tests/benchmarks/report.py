@@ -200,7 +200,7 @@ def _throughput(results: Results) -> str:
                 [
                     runs[0]["workload"],
                     kind,
-                    f"{rates[0]:g} / {statistics.median(rates):.4g} / {rates[-1]:g}",
+                    " / ".join(f"{r:.3g}" for r in (rates[0], statistics.median(rates), rates[-1])),
                     f"{statistics.median(found['shares']):.0%}" if kind == OPERATOR else "",
                     f"{_median(runs, 'pods_per_second'):g}",
                     f"{_median(runs, 'writes_per_job'):g} / {_everybodys_writes(runs):g}",

@@ -101,7 +101,7 @@ async def measure(contest: Session, workload: Workload) -> Run:
         jobs=workload.jobs,
         pods=workload.pods,
         seconds=round(seconds, 3),
-        jobs_per_second=round(workload.jobs / (finished[-1] - start), 2),
+        jobs_per_second=round(workload.jobs / (finished[-1] - start), 4),
         pods_per_second=round(workload.pods / (finished[-1] - start), 1),
         writes=_per_job(own, workload),
         writes_per_job=round(sum(own.values()) / workload.jobs, 2),
