@@ -70,13 +70,15 @@ def compared(
 
 
 async def latencies(bench: Bench) -> Results:
-    """One job alone under both contestants, then ours at half of what it can do, then beside a
-    job of a thousand pods."""
+    """One job alone and beside a job of a thousand pods, under both contestants, and ours at half
+    of what it can do."""
     found: Results = {}
     burst = bench.workload(Workload(jobs=100, replicas=4))
     async with control_plane(bench.logs) as field, field.kubelet():
-        async with session(field, CEILING, replicas=latency.REPLICAS) as contest:
+        large = bench.count(1000)
+        async with session(field, CEILING, replicas=large) as contest:
             found["ceiling_alone"] = await latency.alone(contest, bench.count(50))
+            found["ceiling_beside_large"] = await latency.beside_large(contest, large)
         async with session(field, OPERATOR, replicas=latency.REPLICAS) as contest:
             found["alone"] = await latency.alone(contest, bench.count(100))
             pace = (await throughput.measure(contest, burst)).jobs_per_second
@@ -84,7 +86,7 @@ async def latencies(bench: Bench) -> Results:
             found["among_others"] = await latency.among_others(
                 contest, rate=pace / 2, jobs=bench.count(200)
             )
-            found["beside_large"] = await latency.beside_large(contest, bench.count(1000))
+            found["beside_large"] = await latency.beside_large(contest, large)
     return found
 
 

@@ -220,11 +220,13 @@ def _throughput(results: Results) -> str:
 def latency_cases(found: Results) -> dict[str, Mapping[str, Any]]:
     """What was measured of one job's latency, by the words for it."""
     beside = found["beside_large"]
+    large = f"while a job of {beside['replicas']} pods starts"
     return {
         "alone": found["alone"],
         "alone, bare client": found["ceiling_alone"],
         f"among others, {found['rate']:g} jobs/s": found["among_others"],
-        f"while a job of {beside['replicas']} pods starts": beside["small"],
+        large: beside["small"],
+        f"{large}, bare client": found["ceiling_beside_large"]["small"],
     }
 
 

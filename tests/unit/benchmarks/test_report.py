@@ -68,6 +68,7 @@ def results(**changes: Any) -> dict[str, Any]:
             "rate": 15.0,
             "among_others": alone,
             "beside_large": {"replicas": 1000, "small": alone},
+            "ceiling_beside_large": {"replicas": 1000, "small": alone},
         },
         "many_jobs": {
             **compared,
