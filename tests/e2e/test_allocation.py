@@ -1,0 +1,184 @@
+"""Preemptible jobs share simulated GPU nodes beside the real one, installed as users install it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from di_cluster.cluster import Cluster
+from di_cluster.current import CurrentCluster
+from di_cluster.images import Image
+from di_cluster.release import Release
+from di_cluster.simulated import NODE_LABEL, NODE_TAINT
+from tests.e2e.jobs import job
+from tests.e2e.kubectl import Kubectl, Object
+from tests.e2e.pods import condition, pods_of
+from tests.waiting import wait_until
+
+NODES, GPUS = 16, 4
+GPU = "nvidia.com/gpu"
+SECONDS = 180
+"""Pods of a node that is gone are cleared away by Kubernetes itself, within a minute or so."""
+
+# A job that gains from more GPUs, and has measured itself on as many as there are.
+REPORT = {
+    "learners": NODES * GPUS,
+    "initBatchSize": 128,
+    "maxBatchSize": 8192,
+    "localBatchMin": 16,
+    "localBatchMax": 512,
+    "gradParams": {"sqr": 1.0, "var": 10.0},
+    "perfParams": {
+        **{"alphaC": 0.05, "betaC": 0.001, "alphaN": 0.1, "betaN": 0.001},
+        **{"alphaR": 0.01, "betaR": 0.001, "gamma": 1.5},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def gpu_nodes(
+    cluster: Cluster | CurrentCluster, release: Release, images: dict[str, Image]
+) -> Iterator[list[str]]:
+    """Simulated nodes, and an operator that reconsiders every few seconds."""
+    if isinstance(cluster, CurrentCluster):
+        pytest.skip("nodes can be simulated in a cluster of our own only")
+    release.install(images, arguments=["--set", "operator.allocator.periodSeconds=5"])
+    yield cluster.add_nodes(NODES, gpus=GPUS)
+    release.install(images)
+
+
+def learners(name: str, namespace: str) -> Any:
+    """A preemptible job of 1 to 64 learners with a GPU each."""
+    pod = {
+        "nodeSelector": {NODE_LABEL[0]: NODE_LABEL[1]},
+        "tolerations": [NODE_TAINT],
+        "terminationGracePeriodSeconds": 1,
+        "containers": [
+            {"name": "di-container", "image": "none", "resources": {"limits": {GPU: "1"}}}
+        ],
+    }
+    task = {
+        "type": "learner",
+        "minReplicas": 1,
+        "maxReplicas": NODES * GPUS,
+        "template": {"spec": pod},
+    }
+    return job(name, namespace=namespace, tasks=[task], preemptible=True)
+
+
+def report(kubectl: Kubectl, name: str, namespace: str) -> None:
+    """Tell, as the job would, how fast it is."""
+    found = {**REPORT, "reportedAt": datetime.now(UTC).isoformat()}
+    kubectl(
+        *("--namespace", namespace, "patch", "dijob", name, "--subresource=status"),
+        *("--type=merge", "--patch", json.dumps({"status": {"profilings": found}})),
+    )
+
+
+def gpus_of(kubectl: Kubectl, names: str, namespace: str) -> dict[str, Counter[str]]:
+    """By job: how many pods run on each node; only when all are Running and none is leaving."""
+    found: dict[str, Counter[str]] = {}
+    for name in names:
+        status = kubectl.get("dijob", name, namespace=namespace)["status"]
+        pods = pods_of(kubectl, name, namespace=namespace)
+        assert status["phase"] == "Running", status
+        assert not any(pod.is_leaving for pod in pods.values())
+        found[name] = Counter(status["allocation"])
+        assert found[name].total() == len(pods) == status["readyReplicas"]
+    used = sum(found.values(), Counter())
+    assert max(used.values()) <= GPUS, used
+    return found
+
+
+def settled(
+    kubectl: Kubectl,
+    names: str,
+    namespace: str,
+    accepts: Callable[[dict[str, int]], bool],
+) -> dict[str, Counter[str]]:
+    """Wait until the jobs run on so many GPUs as `accepts` wants."""
+
+    def reached() -> dict[str, Counter[str]] | None:
+        found = gpus_of(kubectl, names, namespace)
+        sizes = {name: nodes.total() for name, nodes in found.items()}
+        assert accepts(sizes), sizes
+        return found
+
+    return wait_until(reached, SECONDS, what=f"{names} to share the GPUs", every=1) or {}
+
+
+def restarts(kubectl: Kubectl, name: str, namespace: str) -> int:
+    status: Object = kubectl.get("dijob", name, namespace=namespace)["status"]
+    return int(status["restarts"])
+
+
+def test_jobs_share_the_gpus_as_they_come_and_go(
+    kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
+) -> None:
+    everything = NODES * GPUS
+    for name in "ab":
+        kubectl.apply(learners(name, namespace))
+    # Of a job that has not said how fast it is nobody knows whether it can use a second node.
+    settled(kubectl, "ab", namespace, lambda sizes: max(sizes.values()) <= GPUS)
+
+    for name in "ab":
+        report(kubectl, name, namespace)
+    shared = settled(kubectl, "ab", namespace, lambda sizes: sum(sizes.values()) == everything)
+    assert not shared["a"] & shared["b"]
+    # Equal jobs, equal shares.
+    assert {nodes.total() for nodes in shared.values()} == {everything // 2}
+
+    # One more arrives: it starts small, and the others make room.
+    kubectl.apply(learners("c", namespace))
+    settled(
+        kubectl,
+        "abc",
+        namespace,
+        lambda sizes: sizes["c"] >= 1 and sum(sizes.values()) <= everything,
+    )
+    report(kubectl, "c", namespace)
+    settled(
+        kubectl,
+        "abc",
+        namespace,
+        lambda sizes: sizes["c"] > GPUS and min(sizes.values()) > GPUS,
+    )
+
+    # One ends: what it had goes to the others.
+    kubectl("--namespace", namespace, "delete", "dijob", "b", "--wait=false")
+    rest = settled(kubectl, "ac", namespace, lambda sizes: sum(sizes.values()) == everything)
+
+    # A node goes: whoever was there moves, and nobody counts it as a failure.
+    lost = next(iter(rest["a"]))
+    kubectl("delete", "node", lost)
+    after = settled(
+        kubectl,
+        "ac",
+        namespace,
+        lambda sizes: everything // 2 <= sum(sizes.values()) <= everything - GPUS,
+    )
+    assert lost not in {*after["a"], *after["c"]}
+    assert [restarts(kubectl, name, namespace) for name in "ac"] == [0, 0]
+
+
+def test_a_job_that_can_never_fit_says_so(
+    kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
+) -> None:
+    greedy = learners("greedy", namespace)
+    limits = greedy["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    limits[GPU] = str(GPUS + 1)
+    kubectl.apply(greedy)
+
+    def told() -> str:
+        found = condition(kubectl.get("dijob", "greedy", namespace=namespace), "Pending")
+        assert found["reason"] == "Unschedulable", found
+        return str(found["message"])
+
+    message = wait_until(told, SECONDS, every=0.5)
+    assert f"lacks 1 {GPU}" in message
+    assert not pods_of(kubectl, "greedy", namespace=namespace)
