@@ -126,7 +126,20 @@ def test_the_poll_wakes_every_job() -> None:
 
 
 def test_a_trimmed_pod_keeps_what_decisions_read() -> None:
-    status = {"phase": "Running", "containerStatuses": [{"name": "main", "ready": True}]}
+    ended = {"exitCode": 3, "reason": "Error", "finishedAt": "2026-01-01T00:00:00Z"}
+    ready = {"type": "Ready", "status": "False", "reason": "PodFailed"}
+    status = {
+        "phase": "Failed",
+        "podIP": "10.0.0.1",
+        "conditions": [
+            {**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"},
+            {"type": "Initialized", "status": "True"},
+        ],
+        "containerStatuses": [
+            {"name": "main", "ready": False, "image": "i", "state": {"terminated": ended}},
+            {"name": "side", "ready": True, "state": {"running": {}}},
+        ],
+    }
     body = {
         "metadata": {**pod()["metadata"], "managedFields": [{}], "resourceVersion": "7"},
         "spec": {
@@ -137,9 +150,13 @@ def test_a_trimmed_pod_keeps_what_decisions_read() -> None:
         "status": status,
     }
     assert trim_pod(body) == {
-        "metadata": {**pod()["metadata"], "resourceVersion": "7"},
-        "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
-        "status": status,
+        "metadata": {**pod()["metadata"], "resourceVersion": "7", "annotations": {}},
+        "spec": {"nodeName": "n1", "containers": [{}]},
+        "status": {
+            "phase": "Failed",
+            "conditions": [ready],
+            "containerStatuses": [{"state": {"terminated": ended}}],
+        },
     }
 
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from sys import intern
 from typing import Any
 
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
-from di_api.names import LABEL_JOB
+from di_api.names import LABEL_JOB, RESERVED_PREFIX
 from di_operator.controller import JobKey
 
 INDEX_JOB = "job"
@@ -29,6 +30,14 @@ SETTLE_PER_POD = 0.0005
 SETTLE_MAX = 0.2
 
 
+_POD_METADATA = (
+    *("name", "namespace", "uid", "resourceVersion", "ownerReferences"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds"),
+)
+_POD_CONDITIONS = ("Ready", "DisruptionTarget")
+_CONTAINER_STATUSES = ("containerStatuses", "initContainerStatuses")
+
+
 def trim(body: dict[str, Any]) -> dict[str, Any]:
     """Drop what no decision reads from any object."""
     body["metadata"].pop("managedFields", None)
@@ -36,13 +45,41 @@ def trim(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def trim_pod(body: dict[str, Any]) -> dict[str, Any]:
-    """Drop what no decision reads from a pod: the copy of the template is most of its size."""
-    trim(body)
-    spec = body.get("spec") or {}
-    # How many containers there are tells whether all of them have ended.
-    containers = [{"name": one.get("name")} for one in spec.get("containers") or ()]
-    body["spec"] = {"nodeName": spec.get("nodeName"), "containers": containers}
-    return body
+    """Keep of a pod what decisions read: of fifty thousand pods every field counts."""
+    metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
+    kept = {key: metadata[key] for key in _POD_METADATA if key in metadata}
+    # The same few words in every pod of a job are kept once.
+    kept["labels"] = {k: intern(v) for k, v in (metadata.get("labels") or {}).items()}
+    kept["annotations"] = {
+        key: value
+        for key, value in (metadata.get("annotations") or {}).items()
+        if key.startswith(RESERVED_PREFIX)
+    }
+    return {
+        "metadata": kept,
+        "spec": {
+            "nodeName": spec.get("nodeName"),
+            # How many containers there are tells whether all of them have ended.
+            "containers": [{}] * len(spec.get("containers") or ()),
+        },
+        "status": {
+            **{key: status[key] for key in ("phase", "reason", "message") if key in status},
+            "conditions": [
+                {key: one[key] for key in ("type", "status", "reason") if key in one}
+                for one in status.get("conditions") or ()
+                if one.get("type") in _POD_CONDITIONS
+            ],
+            **{key: _ended(status[key]) for key in _CONTAINER_STATUSES if status.get(key)},
+        },
+    }
+
+
+def _ended(statuses: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"state": {"terminated": ended}}
+        for one in statuses
+        if (ended := (one.get("state") or {}).get("terminated"))
+    ]
 
 
 def trim_other_pod(body: dict[str, Any]) -> dict[str, Any]:

@@ -281,10 +281,9 @@ class WatchCache:
         )
 
     async def _read_all(self) -> tuple[Objects, str]:
-        objects, version = await self._client.list(
-            self._resource, self._namespace, label_selector=self._label_selector
+        return await self._client.list(
+            self._resource, self._namespace, label_selector=self._label_selector, trim=self._trim
         )
-        return [self._trim(obj) for obj in objects], version
 
     def _take(self, kind: str, obj: Object) -> None:
         """One event of the watch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,6 +23,10 @@ WATCH_SILENCE = 70.0
 _CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
 _NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
+
+
+def _as_it_is(obj: Object) -> Object:
+    return obj
 
 
 class KubeClient:
@@ -91,8 +95,12 @@ class KubeClient:
         field_selector: str | None = None,
         limit: int = wire.PAGE,
         timeout: float | None = None,
+        trim: Callable[[Object], Object] = _as_it_is,
     ) -> tuple[Objects, str]:
         """Read a whole collection, `limit` objects a request; `timeout` is for each of them.
+
+        Each object is put through `trim` before the next page is read, so that a large collection
+        takes the memory of what is kept of it.
 
         Returns:
             The objects and the resource version to watch from.
@@ -103,7 +111,9 @@ class KubeClient:
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         for attempt in range(_LIST_ATTEMPTS):
             try:
-                return await self._list_pages(resource, namespace, selectors, limit, timeout)
+                return await self._list_pages(
+                    resource, namespace, selectors, limit=limit, timeout=timeout, trim=trim
+                )
             except Gone:
                 if attempt == _LIST_ATTEMPTS - 1:
                     raise
@@ -273,8 +283,10 @@ class KubeClient:
         resource: Resource,
         namespace: str | None,
         selectors: Mapping[str, str | None],
+        *,
         limit: int,
         timeout: float | None,
+        trim: Callable[[Object], Object],
     ) -> tuple[Objects, str]:
         items: Objects = []
         token: str | None = None
@@ -282,7 +294,7 @@ class KubeClient:
             query = {**selectors, "limit": limit, "continue": token}
             path = wire.url_path(resource.path(namespace), query)
             page = await self._call("GET", path, Target(resource, namespace), timeout=timeout)
-            items += wire.take_items(page, resource)
+            items += map(trim, wire.take_items(page, resource))
             metadata = page.get("metadata", {})
             token = metadata.get("continue")
             if not token:
