@@ -1,0 +1,102 @@
+"""The operator as a process of its own, started in a few milliseconds and killed without mercy.
+
+A server process has imported the operator already and forks: importing it anew for each of a
+thousand starts would cost more than everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["di_operator.main"])
+_STOP_SECONDS = 15.0
+
+
+class Component:
+    """One replica of the operator under a fixed identity.
+
+    Args:
+        folder: where its kubeconfig and its log go; one log for all its lives.
+        server: base URL of the API server.
+        environment: further variables of its configuration.
+    """
+
+    def __init__(self, *, folder: Path, server: str, environment: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log = folder / "operator.log"
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(yaml.safe_dump(_kubeconfig(server)))
+        self._environment = {**environment, "KUBECONFIG": str(kubeconfig)}
+        self._process = _CONTEXT.Process(target=_serve)
+        self.starts = 0
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs or before it was started; negative for a signal."""
+        return self._process.exitcode
+
+    def start(self) -> None:
+        self._process = _CONTEXT.Process(
+            target=_serve, args=(self._environment, str(self._log)), daemon=True
+        )
+        self._process.start()
+        self.starts += 1
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless it has ended already."""
+        if self._process.is_alive() and self._process.pid is not None:
+            os.kill(self._process.pid, number)
+
+    async def ended(self, seconds: float = _STOP_SECONDS) -> None:
+        """Wait for its end.
+
+        Raises:
+            TimeoutError: it still runs.
+        """
+        if self.starts:
+            await asyncio.to_thread(self._process.join, seconds)
+        if self._process.is_alive():
+            raise TimeoutError(f"operator {self._process.pid} does not end")
+
+    async def restart(self) -> None:
+        await self.ended()
+        self.start()
+
+
+def _serve(environment: Mapping[str, str], log: str) -> None:
+    """Run in the forked process."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, sys.stdout.fileno())
+    os.dup2(descriptor, sys.stderr.fileno())
+    for variable in [name for name in os.environ if name.startswith(("DI_", "KUBE"))]:
+        del os.environ[variable]
+    os.environ.update(environment)
+    sys.argv = ["di-operator"]
+    # Here, not above: only the forked process needs it, the server process has it already.
+    from di_operator.main import main  # noqa: PLC0415
+
+    main()
+
+
+def _kubeconfig(server: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "faults",
+        "contexts": [{"name": "faults", "context": {"cluster": "faults", "user": "operator"}}],
+        "clusters": [{"name": "faults", "cluster": {"server": server}}],
+        "users": [{"name": "operator", "user": {}}],
+    }
