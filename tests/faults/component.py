@@ -12,13 +12,16 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import yaml
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["di_operator.main"])
-_STOP_SECONDS = 15.0
+# What a drain may take at most, and some.
+_STOP_SECONDS = 20.0
 
 
 class Component:
@@ -36,8 +39,8 @@ class Component:
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(yaml.safe_dump(_kubeconfig(server)))
         self._environment = {**environment, "KUBECONFIG": str(kubeconfig)}
-        self._process = _CONTEXT.Process(target=_serve)
-        self.starts = 0
+        self._process: ForkServerProcess | None = None
+        self._ended = asyncio.Event()
 
     @property
     def log(self) -> str:
@@ -46,18 +49,29 @@ class Component:
     @property
     def exit_code(self) -> int | None:
         """None while it runs or before it was started; negative for a signal."""
-        return self._process.exitcode
+        return self._process.exitcode if self._process is not None else None
 
     def start(self) -> None:
-        self._process = _CONTEXT.Process(
+        """Start it; it must not run."""
+        process = _CONTEXT.Process(
             target=_serve, args=(self._environment, str(self._log)), daemon=True
         )
-        self._process.start()
-        self.starts += 1
+        process.start()
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+        def gone() -> None:
+            loop.remove_reader(process.sentinel)
+            process.join()
+            ended.set()
+
+        loop.add_reader(process.sentinel, gone)
+        self._process, self._ended = process, ended
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, unless it has ended already."""
-        if self._process.is_alive() and self._process.pid is not None:
+        if self._process is None or self._process.pid is None or self._ended.is_set():
+            return
+        with suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
 
     async def ended(self, seconds: float = _STOP_SECONDS) -> None:
@@ -66,12 +80,10 @@ class Component:
         Raises:
             TimeoutError: it still runs.
         """
-        if self.starts:
-            await asyncio.to_thread(self._process.join, seconds)
-        if self._process.is_alive():
-            raise TimeoutError(f"operator {self._process.pid} does not end")
+        await asyncio.wait_for(self._ended.wait(), seconds)
 
     async def restart(self) -> None:
+        """Start it anew, once it has ended."""
         await self.ended()
         self.start()
 

@@ -123,10 +123,10 @@ class FaultProxy:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
         if self._runner is not None:
             await self._runner.cleanup()
+        if self._session is not None:
+            await self._session.close()
 
     def revive(self) -> None:
         """Let requests through again: the component has been started anew."""
@@ -142,7 +142,11 @@ class FaultProxy:
         asked = self._counts.request(request.method, request.path, request.query, body)
         fault = self._fault(asked)
         if asked.verb == "watch" and fault is None:
-            return await self._watch(request, asked)
+            try:
+                return await self._watch(request, asked)
+            except ConnectionError:
+                # Killed in the moment it asked.
+                return _abort(request)
         return await self._treat(request, asked, body, fault)
 
     def _fault(self, moment: Request | Notice) -> Fault | None:
@@ -206,7 +210,7 @@ class FaultProxy:
                     if key in answer.headers
                 }
         except aiohttp.ClientError as error:
-            raise web.HTTPBadGateway(text=str(error)) from error
+            return web.Response(status=HTTPStatus.BAD_GATEWAY, text=str(error))
         self.journal.requests.append(Done(request=asked, code=code, at=self._clock()))
         return web.Response(status=code, body=raw, headers=headers)
 

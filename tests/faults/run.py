@@ -61,6 +61,7 @@ class Replica:
         self._namespace = namespace
         self._identity = identity
         self._background: set[asyncio.Task[None]] = set()
+        self._retired = False
         self.proxy = FaultProxy(
             ground.config,
             component=f"{namespace}-{identity}",
@@ -95,8 +96,8 @@ class Replica:
 
     async def stop(self) -> None:
         """Stop it for good, as SIGTERM does."""
-        for task in self._background:
-            task.cancel()
+        self._retired = True
+        await asyncio.gather(*self._background)
         self.running.signal(signal.SIGTERM)
         try:
             await self.running.ended()
@@ -107,7 +108,7 @@ class Replica:
     def _end(self, action: Kill | Terminate) -> None:
         killed = isinstance(action, Kill)
         self.running.signal(signal.SIGKILL if killed else signal.SIGTERM)
-        if isinstance(action, Kill) and not action.back:
+        if self._retired or (isinstance(action, Kill) and not action.back):
             return
         task = asyncio.get_running_loop().create_task(self._come_back())
         self._background.add(task)
@@ -162,9 +163,7 @@ class Play:
         return self._ground.jobs.get(self._namespace, JOB)
 
     async def hand_over(self) -> None:
-        leader = self._replicas[0]
-        leader.running.signal(signal.SIGTERM)
-        await leader.running.ended()
+        await self._replicas[0].stop()
 
 
 async def run(ground: Ground, plan: Plan, expected: Callable[[Footprint], bool]) -> Run:
@@ -176,6 +175,9 @@ async def run(ground: Ground, plan: Plan, expected: Callable[[Footprint], bool])
     namespace = f"f-{next(_numbers)}"
     started = time.monotonic()
     await ground.namespace(namespace)
+    folder = ground.folder / namespace
+    folder.mkdir(parents=True)
+    (folder / "plan").write_text(f"{plan}\n")
     async with AsyncExitStack() as stack:
         replicas: list[Replica] = []
         for index in range(REPLICAS.get(plan.workload, 1)):

@@ -15,8 +15,9 @@ from di_operator.clock import Clock
 from di_operator.controller import JobKey
 from di_operator.executor import Executor, Outdated
 from di_operator.executor import Writes as ExecutorWrites
+from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, CreateService
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.decision import JobEvent, Settings
+from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.faults import gravest, on_error
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.snapshot import Snapshot
@@ -121,6 +122,8 @@ class Reconciler:
             grant=self._grant(job) if self._grant is not None else None,
         )
         decision = decide(snapshot, self._clock.now(), self._settings)
+        if _creates_again(snapshot, decision) and not await self._is_current(job, key):
+            return 0.0
         faults = await self._executor.run(decision.actions)
         acted = bool(decision.actions) and not faults
         if faults:
@@ -137,6 +140,17 @@ class Reconciler:
             return 0.0
         return decision.requeue_after
 
+    async def _is_current(self, job: Mapping[str, Any], key: JobKey) -> bool:
+        """Tell whether the job is as it was decided from; else the next decision knows better.
+
+        The watch of jobs may lag behind that of pods. A job that was deleted would then be taken
+        for one that lost its pods, and get new ones.
+        """
+        seen = job["metadata"]["resourceVersion"]
+        await self._refresh(key, job["metadata"]["uid"])
+        now = self._world.job(key)
+        return now is not None and now["metadata"]["resourceVersion"] == seen
+
     async def _refresh(self, key: JobKey, uid: str) -> None:
         try:
             job = await self._client.get(DIJOBS, key.name, key.namespace)
@@ -144,3 +158,14 @@ class Reconciler:
             self._world.forget(uid)
         else:
             self._world.observe(DIJOBS, job)
+
+
+def _creates_again(snapshot: Snapshot, decision: Decision) -> bool:
+    """Tell whether a job that has been started before is to get objects.
+
+    The first ones of a new job are not worth a read: it was there a moment ago.
+    """
+    return snapshot.status.phase is not None and any(
+        isinstance(action, CreatePod | CreateService | CreateConfigMap)
+        for action in decision.actions
+    )

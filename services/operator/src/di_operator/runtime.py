@@ -140,11 +140,15 @@ class Runtime:
         """Compare everything with the API server from time to time; watches can lose events."""
         while True:
             await self._clock.sleep(self._sync_period)
+            hidden, complete = self._world.hidden, True
             for resource, cache in self._caches.items():
                 try:
                     await cache.relist()
                 except ApiError as error:
+                    complete = False
                     log.warning("poll failed", plural=resource.plural, error=str(error))
+            if complete:
+                self._world.reveal(hidden)
             self._world.wake_all()
 
     @staticmethod
