@@ -48,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             nonlocal bugs
             if verdict.wrong:
                 bugs += 1
-                progress.console.print(f"[red]{verdict.run.plan}[/]", *verdict.wrong[:4], sep="\n  ")
+                progress.console.print(
+                    f"[red]{verdict.run.plan}[/]", *verdict.wrong[:4], sep="\n  "
+                )
             progress.update(bar, advance=1, bugs=bugs)
 
         results = carry_out(config, out, plans, lanes=options.lanes, on_verdict=on_verdict)

@@ -15,7 +15,9 @@ from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 Object = dict[str, Any]
 
 _OURS = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
-_VOLATILE = frozenset({"managedFields", "resourceVersion", "creationTimestamp", "uid", "generation"})
+_VOLATILE = frozenset(
+    {"managedFields", "resourceVersion", "creationTimestamp", "uid", "generation"}
+)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TOKEN = re.compile(r"(kube-api-access)-[a-z0-9]{5}")
@@ -46,7 +48,12 @@ class Footprint:
 async def read_state(client: KubeClient, namespace: str) -> dict[str, str]:
     """Read the end state of a namespace."""
     state: dict[str, str] = {}
-    for resource, selector in ((DIJOBS, None), (PODS, _OURS), (SERVICES, _OURS), (CONFIGMAPS, _OURS)):
+    for resource, selector in (
+        (DIJOBS, None),
+        (PODS, _OURS),
+        (SERVICES, _OURS),
+        (CONFIGMAPS, _OURS),
+    ):
         items, _ = await client.list(resource, namespace, label_selector=selector)
         for item in items:
             start = f"{resource.plural}/{item['metadata']['name']}"
@@ -67,9 +74,9 @@ async def read_events(client: KubeClient, namespace: str) -> Counter[tuple[str, 
 def complaints(log: str) -> Iterator[str]:
     """Find what no fault may cause: a traceback, an error level, a task nobody looked after."""
     for line in log.splitlines():
-        if any(word in line for word in ("Traceback", '"exception"', "never retrieved")):
-            yield line[:2000]
-        elif '"level":"error"' in line and '"event":"exiting"' not in line:
+        if any(word in line for word in ("Traceback", '"exception"', "never retrieved")) or (
+            '"level":"error"' in line and '"event":"exiting"' not in line
+        ):
             yield line[:2000]
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from typing_extensions import override
+
 ANY = "*"
 """Matches every verb, resource or name."""
 
@@ -34,6 +36,7 @@ class Request:
     def is_write(self) -> bool:
         return self.verb in WRITES
 
+    @override
     def __str__(self) -> str:
         return f"{self.verb}-{self.what}" + (f"-{self.name}" if self.name else "") + f"#{self.nth}"
 
@@ -47,6 +50,7 @@ class Notice:
     name: str
     nth: int = 1
 
+    @override
     def __str__(self) -> str:
         return f"{self.kind}-{self.what}-{self.name}#{self.nth}"
 
@@ -66,6 +70,7 @@ class Rewind:
     back: int
     seconds: float = 1.0
 
+    @override
     def __str__(self) -> str:
         return f"rewind-{'+'.join(self.what)}-{self.back}"
 
@@ -82,6 +87,7 @@ class Kill:
     rewind: Rewind | None = None
     back: bool = True
 
+    @override
     def __str__(self) -> str:
         text = "kill-answered" if self.answered else "kill-unanswered"
         return f"{text}-{self.rewind}" if self.rewind else text
@@ -94,6 +100,7 @@ class Refuse:
     code: int
     retry_after: int | None = None
 
+    @override
     def __str__(self) -> str:
         return str(self.code)
 
@@ -104,6 +111,7 @@ class Lose:
 
     carried_out: bool
 
+    @override
     def __str__(self) -> str:
         return "answer-lost" if self.carried_out else "request-lost"
 
@@ -112,6 +120,7 @@ class Lose:
 class Truncate:
     """Half of the answer's body, as if that were all."""
 
+    @override
     def __str__(self) -> str:
         return "truncated"
 
@@ -122,6 +131,7 @@ class Slow:
 
     seconds: float
 
+    @override
     def __str__(self) -> str:
         return f"slow-{self.seconds:g}"
 
@@ -130,6 +140,7 @@ class Slow:
 class Terminate:
     """SIGTERM to the component, once the request has been answered; then a restart."""
 
+    @override
     def __str__(self) -> str:
         return "terminate"
 
@@ -138,6 +149,7 @@ class Terminate:
 class Drop:
     """This event never arrives; later ones do."""
 
+    @override
     def __str__(self) -> str:
         return "drop"
 
@@ -146,6 +158,7 @@ class Drop:
 class Repeat:
     """This event arrives twice."""
 
+    @override
     def __str__(self) -> str:
         return "repeat"
 
@@ -161,6 +174,7 @@ class Hold:
     seconds: float
     whole: bool = True
 
+    @override
     def __str__(self) -> str:
         return f"hold-{'stream' if self.whole else 'object'}-{self.seconds:g}"
 
@@ -171,6 +185,7 @@ class Cut:
 
     torn: bool = False
 
+    @override
     def __str__(self) -> str:
         return "torn" if self.torn else "cut"
 
@@ -179,6 +194,7 @@ class Cut:
 class Expire:
     """The stream says 410 Gone instead of this event, and ends."""
 
+    @override
     def __str__(self) -> str:
         return "gone"
 
@@ -189,6 +205,7 @@ class Empty:
 
     streams: int = 3
 
+    @override
     def __str__(self) -> str:
         return f"empty-{self.streams}"
 
@@ -209,6 +226,7 @@ class Fault:
     seconds: float = 0.0
     during: Request | None = None
 
+    @override
     def __str__(self) -> str:
         return f"{self.at}-{self.do}" + (f"-for-{self.seconds:g}" if self.seconds else "")
 
@@ -233,5 +251,6 @@ class Plan:
         parts = [self.workload, self.rule, *(str(fault) for fault in self.faults)]
         return "/".join(parts).replace(" ", "")
 
+    @override
     def __str__(self) -> str:
         return self.id

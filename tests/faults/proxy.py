@@ -195,13 +195,18 @@ class FaultProxy:
                 answer.body = whole[: len(whole) // 2]
             case Slow(seconds=seconds):
                 await asyncio.sleep(seconds)
+            case _:
+                pass
         return answer
 
     async def _forward(self, request: web.Request, asked: Request, body: bytes) -> web.Response:
         assert self._session is not None
         try:
             async with self._session.request(
-                request.method, self._url(request.raw_path), data=body, headers=self._headers(request)
+                request.method,
+                self._url(request.raw_path),
+                data=body,
+                headers=self._headers(request),
             ) as answer:
                 raw, code = await answer.read(), answer.status
                 headers = {
@@ -249,7 +254,9 @@ class FaultProxy:
             ) as source:
                 if source.status != HTTPStatus.OK and not response.prepared:
                     return web.Response(
-                        status=source.status, body=await source.read(), content_type="application/json"
+                        status=source.status,
+                        body=await source.read(),
+                        content_type="application/json",
                     )
                 if not response.prepared:
                     await response.prepare(request)
@@ -277,7 +284,7 @@ class FaultProxy:
         return await stream.take(line)
 
     def _notice(self, what: str, kind: str, body: dict[str, object]) -> Notice:
-        notice = self._counts.notice(what, kind, body)  # type: ignore[arg-type]
+        notice = self._counts.notice(what, kind, body)
         self.journal.notices.append(notice)
         return notice
 

@@ -141,5 +141,8 @@ WORKLOADS: Mapping[str, Story] = {
     "hand-over": hand_over,
 }
 
+RACING = frozenset({"delete", "recreate"})
+"""Where a user deletes a job: the garbage collector and the operator race for its objects."""
+
 REPLICAS: Mapping[str, int] = {"hand-over": 2}
 """Replicas of the operator; one unless said."""

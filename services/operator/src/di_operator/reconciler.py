@@ -10,7 +10,8 @@ import structlog
 
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import Conflict, NotFound
-from di_api.kube.resources import DIJOBS
+from di_api.kube.resources import DIJOBS, PODS, Resource
+from di_api.names import LABEL_JOB
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
 from di_operator.executor import Executor, Outdated
@@ -31,6 +32,9 @@ log = structlog.get_logger(__name__)
 ATTEMPTS = 5
 # Seconds; the longest pause before deciding again, so that two writers fall out of step.
 RETRY_PAUSE = 0.05
+# Seconds until a look at a job of which a read has shown more than the watch; the watch may bring
+# it earlier.
+NEXT_LOOK = 0.5
 
 
 class World(ExecutorWrites, Protocol):
@@ -50,6 +54,10 @@ class World(ExecutorWrites, Protocol):
 
     def configmaps(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
         """Return the ConfigMaps labelled with the job's name."""
+        ...
+
+    def observe_all(self, resource: Resource, bodies: list[dict[str, Any]], version: str) -> bool:
+        """Take in what a list of some objects showed; False if more than that is known."""
         ...
 
 
@@ -124,6 +132,8 @@ class Reconciler:
         decision = decide(snapshot, self._clock.now(), self._settings)
         if _creates_again(snapshot, decision) and not await self._is_current(job, key):
             return 0.0
+        if decision.from_absence and not await self._are_gone(snapshot, key):
+            return NEXT_LOOK
         faults = await self._executor.run(decision.actions)
         acted = bool(decision.actions) and not faults
         if faults:
@@ -150,6 +160,14 @@ class Reconciler:
         await self._refresh(key, job["metadata"]["uid"])
         now = self._world.job(key)
         return now is not None and now["metadata"]["resourceVersion"] == seen
+
+    async def _are_gone(self, snapshot: Snapshot, key: JobKey) -> bool:
+        """Tell whether the pods that are not seen do not exist; takes in those that do."""
+        selector = f"{LABEL_JOB}={key.name}"
+        pods, version = await self._client.list(PODS, key.namespace, label_selector=selector)
+        there = {pod["metadata"]["name"] for pod in pods if snapshot.is_own(pod)}
+        self._world.observe_all(PODS, pods, version)
+        return not any(slot.name in there for slot in snapshot.missing)
 
     async def _refresh(self, key: JobKey, uid: str) -> None:
         try:

@@ -125,6 +125,14 @@ class World:
         finally:
             self._absorbing = False
 
+    def observe_all(self, resource: Resource, bodies: list[dict[str, Any]], version: str) -> bool:
+        """Take in what a list of some objects showed; False if the watch is ahead of it."""
+        self._absorbing = True
+        try:
+            return self._caches[resource].absorb_list(bodies, version)
+        finally:
+            self._absorbing = False
+
     def forget(self, uid: str) -> None:
         """Take in that the object of that UID is gone."""
         self._hidden[uid] = None
