@@ -113,6 +113,11 @@ class FakeKubelet:
         with suppress(NotFound):
             await self._client.delete(NODES, self.node)
 
+    def vanish(self) -> None:
+        """Lose the node: no heartbeat, no answer to anything. Its Node object goes at the end."""
+        for task in (*self._daemons, *self._lives.values()):
+            task.cancel()
+
     async def finish(
         self, namespace: str, name: str, exit_code: int = 0, reason: str | None = None
     ) -> None:

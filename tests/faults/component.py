@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -31,14 +31,23 @@ class Component:
         folder: where its kubeconfig and its log go; one log for all its lives.
         server: base URL of the API server.
         environment: further variables of its configuration.
+        on_end: told the exit code each time it ends; negative for a signal.
     """
 
-    def __init__(self, *, folder: Path, server: str, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        server: str,
+        environment: Mapping[str, str],
+        on_end: Callable[[int], None] = lambda _: None,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder / "operator.log"
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(yaml.safe_dump(_kubeconfig(server)))
         self._environment = {**environment, "KUBECONFIG": str(kubeconfig)}
+        self._on_end = on_end
         self._process: ForkServerProcess | None = None
         self._ended = asyncio.Event()
 
@@ -63,6 +72,7 @@ class Component:
             loop.remove_reader(process.sentinel)
             process.join()
             ended.set()
+            self._on_end(process.exitcode or 0)
 
         loop.add_reader(process.sentinel, gone)
         self._process, self._ended = process, ended
@@ -81,11 +91,6 @@ class Component:
             TimeoutError: it still runs.
         """
         await asyncio.wait_for(self._ended.wait(), seconds)
-
-    async def restart(self) -> None:
-        """Start it anew, once it has ended."""
-        await self.ended()
-        self.start()
 
 
 def _serve(environment: Mapping[str, str], log: str) -> None:

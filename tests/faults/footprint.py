@@ -23,6 +23,7 @@ _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TOKEN = re.compile(r"(kube-api-access)-[a-z0-9]{5}")
 # Where a list's order means nothing its items are told apart by one of these.
 _KEYS = ("type", "name")
+_WORDS = ("Traceback", '"exception"', "never retrieved")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +75,8 @@ async def read_events(client: KubeClient, namespace: str) -> Counter[tuple[str, 
 def complaints(log: str) -> Iterator[str]:
     """Find what no fault may cause: a traceback, an error level, a task nobody looked after."""
     for line in log.splitlines():
-        if any(word in line for word in ("Traceback", '"exception"', "never retrieved")) or (
-            '"level":"error"' in line and '"event":"exiting"' not in line
-        ):
+        failed = '"level":"error"' in line and '"event":"exiting"' not in line
+        if failed or any(word in line for word in _WORDS):
             yield line[:2000]
 
 

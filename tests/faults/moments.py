@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from tests.faults.plan import ANY, Notice, Request
+from tests.faults.plan import ANY, EACH, NEXT, Notice, Request
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -50,7 +50,9 @@ def matches(wanted: Request | Notice, found: Request | Notice) -> bool:
     else:
         return False
     pairs = (verbs, (wanted.what, found.what), (wanted.name, found.name))
-    return wanted.nth in (0, found.nth) and all(mine in (ANY, other) for mine, other in pairs)
+    return wanted.nth in (EACH, NEXT, found.nth) and all(
+        mine in (ANY, other) for mine, other in pairs
+    )
 
 
 def _target(path: str) -> tuple[str, str]:

@@ -15,12 +15,15 @@ from typing_extensions import override
 ANY = "*"
 """Matches every verb, resource or name."""
 
+EACH, NEXT = 0, -1
+"""For ``nth``: all that match; the first that matches from now on."""
+
 WRITES = frozenset({"create", "patch", "update", "delete"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request of the component: the ``nth`` of its kind, from 1; 0 means each of them.
+    """A request of the component: the ``nth`` of its kind, from 1, or `EACH`, or `NEXT`.
 
     ``what`` is the plural, with the subresource (``dijobs/status``). ``name`` is that of the
     object, empty for a collection; Events have their reason for a name, because their own

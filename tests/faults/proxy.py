@@ -24,6 +24,7 @@ from yarl import URL
 from di_api.kube.config import KubeConfig
 from tests.faults.moments import Counts, matches
 from tests.faults.plan import (
+    EACH,
     Empty,
     Fault,
     Kill,
@@ -70,8 +71,7 @@ class FaultProxy:
         beyond: the API server.
         component: becomes the user agent in the audit log.
         faults: what is to go wrong.
-        end: called with True to kill the component at once, with False to ask it to stop;
-            ``restart`` of the fault's Kill says whether it is to come back.
+        end: called to end the component, by SIGKILL or SIGTERM as the action says.
         clock: monotonic seconds, for the journal.
     """
 
@@ -94,6 +94,7 @@ class FaultProxy:
         self._storms: list[tuple[Fault, float]] = []
         self._empty: dict[str, int] = {}
         self._rewind: Rewind | None = None
+        self._watches: set[web.Request] = set()
         self._life = 0
         self._alive = asyncio.Event()
         self._alive.set()
@@ -128,6 +129,15 @@ class FaultProxy:
         if self._session is not None:
             await self._session.close()
 
+    def add(self, fault: Fault) -> None:
+        """Have one thing more go wrong; its moment counts from the start all the same."""
+        self._faults.append(fault)
+
+    def cut(self) -> None:
+        """Break every watch there is now."""
+        for request in self._watches:
+            _abort(request)
+
     def revive(self) -> None:
         """Let requests through again: the component has been started anew."""
         self._life += 1
@@ -142,18 +152,21 @@ class FaultProxy:
         asked = self._counts.request(request.method, request.path, request.query, body)
         fault = self._fault(asked)
         if asked.verb == "watch" and fault is None:
+            self._watches.add(request)
             try:
                 return await self._watch(request, asked)
             except ConnectionError:
                 # Killed in the moment it asked.
                 return _abort(request)
+            finally:
+                self._watches.discard(request)
         return await self._treat(request, asked, body, fault)
 
     def _fault(self, moment: Request | Notice) -> Fault | None:
         now = self._clock()
         for fault in self._faults:
             if matches(fault.at, moment):
-                if fault.at.nth:
+                if fault.at.nth != EACH:
                     self._faults.remove(fault)
                 self.journal.met.append(fault)
                 if fault.seconds:
@@ -315,8 +328,8 @@ class FaultProxy:
 
 def _every(moment: Request | Notice) -> Request | Notice:
     if isinstance(moment, Request):
-        return Request(verb=moment.verb, what=moment.what, name=moment.name, nth=0)
-    return Notice(what=moment.what, kind=moment.kind, name=moment.name, nth=0)
+        return Request(verb=moment.verb, what=moment.what, name=moment.name, nth=EACH)
+    return Notice(what=moment.what, kind=moment.kind, name=moment.name, nth=EACH)
 
 
 def _from(request: web.Request, version: str) -> str:

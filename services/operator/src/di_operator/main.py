@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 import uvloop
 
-from di_api.kube.cache import WatchCache
+from di_api.kube.cache import WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
 from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig
@@ -46,8 +46,11 @@ from di_operator.world import INDEX_JOB, World, index_job, trim, trim_node, trim
 
 log = structlog.get_logger(__name__)
 
+# Seconds. When the API server is back after a long outage every job is to be right within half a
+# minute: the watches come back first, then the postponed jobs, some in several steps.
 BACKOFF_INITIAL = 0.1
-BACKOFF_MAXIMUM = 60.0
+BACKOFF_MAXIMUM = 15.0
+WATCH_LIMITS = WatchLimits(backoff_maximum=10.0)
 # Specs read lately; a job in a phase that changes is looked at again within milliseconds.
 REMEMBERED_SPECS = 10_000
 
@@ -182,6 +185,7 @@ def _caches(
             indexes={INDEX_JOB: index_job},
             clock=clock.monotonic,
             rng=rng,
+            limits=WATCH_LIMITS,
         )
         for resource, selector in selectors.items()
     }

@@ -44,7 +44,8 @@ class Verdict:
 
     ``message`` None keeps reason and message of the present phase. ``counted`` are the pods
     whose end ``restarts`` and ``reschedules`` (added to the present counts) account for.
-    ``from_absence`` says that some of them were lost without a trace. ``insist`` writes status and event also when they say the same as before: it happened again.
+    ``from_absence`` says that some were lost without a trace. ``insist`` writes status and event
+    also when they say the same as before: it happened again.
     """
 
     phase: Phase
