@@ -26,7 +26,7 @@ from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.allocator.registry import PolicyError, load_policy
 from di_operator.certificate_plan import CertificateSettings
 from di_operator.certificates import CertificateManager
-from di_operator.clock import Clock, SystemClock
+from di_operator.clock import Clock, ServerClock, SystemClock
 from di_operator.config import Config, ConfigError, load_config
 from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.election import Election, SoleReplica, Timing
@@ -75,10 +75,15 @@ async def operate(
         PolicyError: the allocation policy cannot be used.
         OSError: the health endpoint's address cannot be used.
     """
+    # Read by every part from here on: the local wall clock may be anything.
+    server_clock = ServerClock(clock)
+    clock, observe = server_clock, server_clock.observe
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(KubeClient(config=kube))
+        client = await stack.enter_async_context(KubeClient(config=kube, on_date=observe))
         # A lease renewal must not wait behind a thousand creates for a connection.
-        lease_client = await stack.enter_async_context(KubeClient(config=kube, connections=2))
+        lease_client = await stack.enter_async_context(
+            KubeClient(config=kube, connections=2, on_date=observe)
+        )
         leadership = _leadership(config, lease_client, clock, rng, timing or Timing())
         metrics = Metrics()
         queue: KeyQueue[JobKey] = KeyQueue()
