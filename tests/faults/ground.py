@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
@@ -90,7 +91,7 @@ async def _collector_knows_jobs(ground: Ground) -> None:
     The garbage collector looks for new resources every half minute; before it has found ours, no
     run could tell an orphan from a pod that is about to go.
     """
-    name = "collector"
+    name = f"collector-{secrets.token_hex(3)}"
     await ground.namespace(name)
     owner = await ground.client.create(DIJOBS, job("a", task()), name)
     reference = {

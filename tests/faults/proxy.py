@@ -94,7 +94,7 @@ class FaultProxy:
         self._storms: list[tuple[Fault, float]] = []
         self._empty: dict[str, int] = {}
         self._rewind: Rewind | None = None
-        self._watches: set[web.Request] = set()
+        self._watches: set[asyncio.Transport] = set()
         self._life = 0
         self._alive = asyncio.Event()
         self._alive.set()
@@ -135,8 +135,8 @@ class FaultProxy:
 
     def cut(self) -> None:
         """Break every watch there is now."""
-        for request in self._watches:
-            _abort(request)
+        for transport in self._watches:
+            transport.abort()
 
     def revive(self) -> None:
         """Let requests through again: the component has been started anew."""
@@ -152,15 +152,21 @@ class FaultProxy:
         asked = self._counts.request(request.method, request.path, request.query, body)
         fault = self._fault(asked)
         if asked.verb == "watch" and fault is None:
-            self._watches.add(request)
-            try:
-                return await self._watch(request, asked)
-            except ConnectionError:
-                # Killed in the moment it asked.
-                return _abort(request)
-            finally:
-                self._watches.discard(request)
+            return await self._follow(request, asked)
         return await self._treat(request, asked, body, fault)
+
+    async def _follow(self, request: web.Request, asked: Request) -> web.StreamResponse:
+        transport = request.transport
+        if transport is None:
+            return web.Response()
+        self._watches.add(transport)
+        try:
+            return await self._watch(request, asked)
+        except ConnectionError:
+            # Killed in the moment it asked.
+            return _abort(request)
+        finally:
+            self._watches.discard(transport)
 
     def _fault(self, moment: Request | Notice) -> Fault | None:
         now = self._clock()
