@@ -22,3 +22,9 @@ def fault_server(fault_folder: Path) -> Iterator[KubeConfig]:
     """kube-apiserver with the CRD; no node runs anything."""
     with api_server(fault_folder) as config:
         yield config
+
+
+def chosen_parameters(session: pytest.Session, name: str) -> set[object]:
+    """The values of a parameter in the tests that are going to run."""
+    calls = (getattr(item, "callspec", None) for item in session.items)
+    return {call.params[name] for call in calls if call is not None and name in call.params}

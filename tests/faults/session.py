@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,12 @@ import yaml
 
 from di_api.kube.config import KubeConfig, load_config
 from di_cluster.cluster import Cluster
+from tests.faults.footprint import complaints
 from tests.faults.ground import Ground, prepared
 from tests.faults.oracle import Baseline, differences, judge
 from tests.faults.plan import Plan
 from tests.faults.run import Run, run
+from tests.faults.scene import Scene, scene
 from tests.faults.trace import Trace
 from tests.integration.conftest import CRD_FILE, install_crd
 
@@ -127,6 +129,30 @@ async def _carry_out(
         verdicts = await asyncio.gather(*map(judged, plans))
         traces = {workload: Trace.of(runs) for workload, runs in cleans.items()}
         return Results(traces=traces, verdicts=tuple(verdicts))
+
+
+def play(
+    config: KubeConfig,
+    folder: Path,
+    story: Callable[[Scene], Awaitable[None]],
+    *,
+    replicas: int = 1,
+) -> None:
+    """Play a story on a scene of its own.
+
+    Raises:
+        AssertionError: a log holds a traceback, or what the story raises.
+    """
+
+    async def main() -> None:
+        async with (
+            _ground(config, folder) as ground,
+            scene(ground, replicas=replicas, title=story.__qualname__) as stage,
+        ):
+            await story(stage)
+        assert not list(complaints(stage.logs))
+
+    asyncio.run(main())
 
 
 @contextlib.asynccontextmanager

@@ -12,6 +12,7 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from tests.faults import trace
+from tests.faults.conftest import chosen_parameters
 from tests.faults.generate import generate, sample
 from tests.faults.plan import Plan
 from tests.faults.regressions import REGRESSIONS
@@ -34,18 +35,8 @@ def results(
     request: pytest.FixtureRequest, fault_server: KubeConfig, fault_folder: Path
 ) -> Results:
     """Run the plans whose tests were chosen."""
-    chosen = {
-        item.callspec.params["plan"]
-        for item in request.session.items
-        if isinstance(item, pytest.Function) and "plan" in getattr(item, "callspec", _None).params
-    }
+    chosen = chosen_parameters(request.session, "plan")
     return carry_out(fault_server, fault_folder, [PLANS[plan] for plan in PLANS if plan in chosen])
-
-
-class _None:
-    """Stands in for the parameters of a test that has none."""
-
-    params: Mapping[str, object] = {}
 
 
 @pytest.fixture(scope="module")
