@@ -193,10 +193,13 @@ async def s07_an_api_server_that_answers_errors_for_longer_than_the_lease_is_wai
     assert (stage.status["restarts"], stage.status["reschedules"]) == (0, 0)
 
 
+_OWN = "tests/own-node"
+
+
 @scenario()
 async def s09_a_lost_nodes_pod_is_replaced_and_not_counted_as_a_failure(stage: Scene) -> None:
     client = stage.ground.client
-    async with FakeKubelet(client, namespace=stage.namespace) as lost:
+    async with FakeKubelet(client, namespace=stage.namespace, taint=_OWN) as lost:
         await stage.submit(job("a", pinned(lost.node)))
         await stage.reached("Running", runs(1))
         lost.vanish()
@@ -213,7 +216,7 @@ async def s09_a_lost_nodes_pod_is_replaced_and_not_counted_as_a_failure(stage: S
             ),
             90,
         )
-    async with FakeKubelet(client, namespace=stage.namespace, node=lost.node):
+    async with FakeKubelet(client, namespace=stage.namespace, node=lost.node, taint=_OWN):
         await stage.reached("Running again", runs(1), 60)
     assert (stage.status["restarts"], stage.status["reschedules"]) == (0, 1)
     assert stage.created() == {"a-work-0": 2}
@@ -229,7 +232,8 @@ def pinned(node: str) -> Object:
             {"key": f"node.kubernetes.io/{key}", "operator": "Exists"}
             | {"effect": "NoExecute", "tolerationSeconds": 1}
             for key in ("not-ready", "unreachable")
-        ],
+        ]
+        + [{"key": _OWN, "operator": "Exists"}],
     }
     return body
 
