@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import TracebackType
 from typing import Self, assert_never
@@ -22,6 +20,7 @@ from aiohttp import web
 from yarl import URL
 
 from di_api.kube.config import KubeConfig
+from tests.faults.journal import Done, Journal
 from tests.faults.moments import Counts, matches
 from tests.faults.plan import (
     EACH,
@@ -38,30 +37,12 @@ from tests.faults.plan import (
     Terminate,
     Truncate,
 )
+from tests.faults.replies import abort, refusal, since
 from tests.faults.stream import Broken, History, Stream, past
 
 # A component that has its answer gets this long to draw its conclusions before it is killed.
 _LAST_THOUGHTS = 0.03
 _PASSED_ON = ("Content-Type", "Accept")
-_REASONS = {409: "Conflict", 410: "Expired", 422: "Invalid", 429: "TooManyRequests"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """A request with the API server's answer; code 0 means that it never got there."""
-
-    request: Request
-    code: int
-    at: float
-
-
-@dataclass(slots=True, kw_only=True)
-class Journal:
-    """What went through: requests and events in order, and the faults that were met."""
-
-    requests: list[Done] = field(default_factory=list)
-    notices: list[Notice] = field(default_factory=list)
-    met: list[Fault] = field(default_factory=list)
 
 
 class FaultProxy:
@@ -148,7 +129,7 @@ class FaultProxy:
         life = self._life
         await self._alive.wait()
         if life != self._life:
-            return _abort(request)
+            return abort(request)
         asked = self._counts.request(request.method, request.path, request.query, body)
         fault = self._fault(asked)
         if asked.verb == "watch" and fault is None:
@@ -164,7 +145,7 @@ class FaultProxy:
             return await self._watch(request, asked)
         except ConnectionError:
             # Killed in the moment it asked.
-            return _abort(request)
+            return abort(request)
         finally:
             self._watches.discard(transport)
 
@@ -190,8 +171,8 @@ class FaultProxy:
         if isinstance(action, Refuse | Lose) and not getattr(action, "carried_out", False):
             self.journal.requests.append(Done(request=asked, code=0, at=self._clock()))
             if isinstance(action, Lose):
-                return _abort(request)
-            return _refusal(action, asked)
+                return abort(request)
+            return refusal(action, asked)
         if isinstance(action, Kill):
             self._alive.clear()
         # What the API server has begun to do it ends, also when the component dies meanwhile.
@@ -203,11 +184,11 @@ class FaultProxy:
                     asyncio.get_running_loop().call_later(_LAST_THOUGHTS, self._end, action)
                     return answer
                 self._end(action)
-                return _abort(request)
+                return abort(request)
             case Terminate():
                 asyncio.get_running_loop().call_later(_LAST_THOUGHTS, self._end, action)
             case Lose():
-                return _abort(request)
+                return abort(request)
             case Truncate():
                 whole = answer.body
                 assert isinstance(whole, bytes)
@@ -255,7 +236,7 @@ class FaultProxy:
             await response.prepare(request)
             await response.write(past(objects, version))
             await asyncio.sleep(rewind.seconds)
-            path = _from(request, version)
+            path = since(request, version)
         return await self._pour(request, response, what=what, path=path)
 
     async def _pour(
@@ -291,7 +272,7 @@ class FaultProxy:
                         if not await self._pass(stream, what, line + b"\n"):
                             return response
         except (Broken, aiohttp.ClientError, ConnectionError):
-            _abort(request)
+            abort(request)
         finally:
             if stream is not None:
                 stream.close()
@@ -336,43 +317,3 @@ def _every(moment: Request | Notice) -> Request | Notice:
     if isinstance(moment, Request):
         return Request(verb=moment.verb, what=moment.what, name=moment.name, nth=EACH)
     return Notice(what=moment.what, kind=moment.kind, name=moment.name, nth=EACH)
-
-
-def _from(request: web.Request, version: str) -> str:
-    """The same watch, but of the changes since ``version``."""
-    query = {
-        key: value
-        for key, value in request.query.items()
-        if key not in ("sendInitialEvents", "resourceVersionMatch")
-    }
-    return str(request.rel_url.with_query({**query, "resourceVersion": version}))
-
-
-def _abort(request: web.Request) -> web.Response:
-    """Break the connection as a crash of the other side does."""
-    if request.transport is not None:
-        with suppress(ConnectionError):
-            request.transport.abort()
-    return web.Response()
-
-
-def _refusal(action: Refuse, asked: Request) -> web.Response:
-    reason = _REASONS.get(action.code, HTTPStatus(action.code).phrase.replace(" ", ""))
-    if action.code == 409 and asked.verb == "create":
-        reason = "AlreadyExists"
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": f"told to answer {action.code}",
-        "reason": reason,
-        "code": action.code,
-    }
-    headers = {} if action.retry_after is None else {"Retry-After": str(action.retry_after)}
-    return web.Response(
-        status=action.code,
-        body=orjson.dumps(status),
-        headers=headers,
-        content_type="application/json",
-    )

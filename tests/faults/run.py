@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from di_api.kube.errors import Conflict, NotFound
 from tests.faults.footprint import Footprint, complaints, read_events, read_state
 from tests.faults.ground import Ground, Object
+from tests.faults.journal import Done
 from tests.faults.plan import Fault, Notice, Plan, Request
-from tests.faults.proxy import Done
 from tests.faults.scene import Scene, scene
 from tests.faults.workloads import REPLICAS, WORKLOADS
 

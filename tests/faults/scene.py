@@ -13,8 +13,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from di_api.kube.resources import DIJOBS
 from tests.faults.component import Component
 from tests.faults.ground import Ground, Object
+from tests.faults.journal import Done
 from tests.faults.plan import Fault, Kill, Terminate
-from tests.faults.proxy import Done, FaultProxy
+from tests.faults.proxy import FaultProxy
 from tests.faults.workloads import JOB
 from tests.waiting import wait_until_async
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import yaml
 from di_api.kube.config import KubeConfig, load_config
 from di_cluster.cluster import Cluster
 from tests.faults.footprint import complaints
-from tests.faults.ground import Ground, prepared
+from tests.faults.ground import prepared
 from tests.faults.oracle import Baseline, differences, judge
 from tests.faults.plan import Plan
 from tests.faults.run import Run, run
@@ -29,6 +28,7 @@ from tests.integration.conftest import CRD_FILE, install_crd
 CLEAN_RUNS = 3
 # Runs mostly wait: for pods, for pauses, for quiet.
 LANES = 10
+_RUNS = "runs"
 _CONTROLLERS = "kube-controller-manager"
 
 
@@ -100,12 +100,10 @@ async def _carry_out(
     lanes: int,
     on_verdict: Callable[[Verdict], None],
 ) -> Results:
-    async with _ground(config, folder) as ground:
+    async with prepared(config, folder / _RUNS) as ground:
         room = asyncio.Semaphore(lanes)
 
         async def clean(workload: str) -> list[Run]:
-            async with room:
-                pass
             return await asyncio.gather(*(one(Plan(workload=workload)) for _ in range(CLEAN_RUNS)))
 
         async def one(plan: Plan) -> Run:
@@ -146,19 +144,13 @@ def play(
 
     async def main() -> None:
         async with (
-            _ground(config, folder) as ground,
+            prepared(config, folder / _RUNS) as ground,
             scene(ground, replicas=replicas, title=story.__qualname__) as stage,
         ):
             await story(stage)
         assert not list(complaints(stage.logs))
 
     asyncio.run(main())
-
-
-@contextlib.asynccontextmanager
-async def _ground(config: KubeConfig, folder: Path) -> AsyncIterator[Ground]:
-    async with prepared(config, folder / "runs") as ground:
-        yield ground
 
 
 _AUDIT_POLICY = {
