@@ -24,6 +24,7 @@ from tests.faults.run import Run, run
 from tests.faults.scene import Scene, scene
 from tests.faults.trace import Trace
 from tests.integration.conftest import CRD_FILE, install_crd
+from tests.waiting import wait_until
 
 CLEAN_RUNS = 3
 # Runs mostly wait: for pods, for pauses, for quiet.
@@ -67,13 +68,19 @@ def api_server(folder: Path) -> Iterator[KubeConfig]:
         config = load_config(str(cluster.kubeconfig))
         asyncio.run(install_crd(config, yaml.safe_load(CRD_FILE.read_text())))
         # The garbage collector looks for new resources twice a minute, and at its start.
-        for process in cluster.status():
-            if process.name == _CONTROLLERS and process.pid is not None:
-                os.kill(process.pid, signal.SIGKILL)
+        pid = _pid_of_controllers(cluster)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        # `up` leaves alone what it still finds running.
+        wait_until(lambda: _pid_of_controllers(cluster) is None, 10)
         cluster.up()
         yield config
     finally:
         cluster.down(purge=True)
+
+
+def _pid_of_controllers(cluster: Cluster) -> int | None:
+    return next(one.pid for one in cluster.status() if one.name == _CONTROLLERS)
 
 
 def audit_log(folder: Path) -> Path:
