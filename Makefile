@@ -11,6 +11,7 @@ LOCAL := di-api di-webhook di-operator di-server di-certs di-cluster di-simulato
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
 EXAMPLE ?= cartpole
+ONLY ?=
 PYTEST := $(BIN)/python -m pytest
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
@@ -40,16 +41,19 @@ down: setup ## end the demo's cluster
 
 # ---------------------------------------------------------------- tests
 .PHONY: test
-test: setup ## all tests: unit, chart, integration (real API server), e2e (real node)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/unit tests/chart tests/integration tests/e2e
+test: setup ## all tests: unit, chart, integration and faults (real API server), e2e (real node)
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) \
+		tests/unit tests/chart tests/integration tests/faults tests/e2e
 
-.PHONY: unit chart integration e2e
+.PHONY: unit chart integration faults e2e
 unit: setup ## tests without I/O, seconds
 	@$(PYTEST) tests/unit
 chart: setup ## tests of the Helm chart's rendering
 	@$(PYTEST) tests/chart
 integration: setup ## tests against a real API server
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/integration
+faults: setup ## every fault plan, with a report in out/faults (ONLY=text: those named so)
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.faults --only "$(ONLY)"
 e2e: setup ## tests on a real node with the chart installed
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
 

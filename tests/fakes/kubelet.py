@@ -61,6 +61,7 @@ class FakeKubelet:
         heart: another client for the node's heartbeat; behind the statuses of thousands of pods
             it would come too late, and Kubernetes would take the node for lost.
         extended: further resources that the node says it has, such as GPUs.
+        taint: key of a NoSchedule taint: only pods that tolerate it come here.
     """
 
     def __init__(
@@ -71,10 +72,12 @@ class FakeKubelet:
         node: str | None = None,
         heart: KubeClient | None = None,
         extended: Mapping[str, str] | None = None,
+        taint: str | None = None,
     ) -> None:
         self._extended = dict(extended or {})
         self._client = client
         self._heart = heart or client
+        self._taints = [{"key": taint, "effect": "NoSchedule"}] if taint else []
         self.node = node or f"fake-{secrets.token_hex(3)}"
         self.cache = WatchCache(
             client,
@@ -112,6 +115,11 @@ class FakeKubelet:
         await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(NotFound):
             await self._client.delete(NODES, self.node)
+
+    def vanish(self) -> None:
+        """Lose the node: no heartbeat, no answer to anything. Its Node object goes at the end."""
+        for task in (*self._daemons, *self._lives.values()):
+            task.cancel()
 
     async def finish(
         self, namespace: str, name: str, exit_code: int = 0, reason: str | None = None
@@ -226,6 +234,7 @@ class FakeKubelet:
         }
         node = {
             "metadata": {"name": self.node, "labels": {"kubernetes.io/hostname": self.node}},
+            "spec": {"taints": self._taints},
             "status": {
                 "capacity": room,
                 "allocatable": room,

@@ -80,7 +80,7 @@ def kube_config(api_server: ApiServer) -> KubeConfig:
 def crd(kube_config: KubeConfig) -> str:
     """The DIJob CRD, installed and served; the fixture's value is its name."""
     body = yaml.safe_load(CRD_FILE.read_text())
-    asyncio.run(_install_crd(kube_config, body))
+    asyncio.run(install_crd(kube_config, body))
     name: str = body["metadata"]["name"]
     return name
 
@@ -100,7 +100,7 @@ async def _client(config: KubeConfig) -> AsyncIterator[KubeClient]:
         yield client
 
 
-async def _install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
+async def install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
     name = body["metadata"]["name"]
     async with _client(config) as client:
         await client.patch(

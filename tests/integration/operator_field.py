@@ -16,7 +16,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES
 from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
-from di_operator.clock import SystemClock
+from di_operator.clock import Clock, SystemClock
 from di_operator.config import Address, Config
 from di_operator.main import operate
 from tests.fakes.kubelet import FakeKubelet
@@ -107,7 +107,12 @@ class Field:
 
     @asynccontextmanager
     async def operator(
-        self, identity: str = "one", *, client_config: KubeConfig | None = None, **changes: Any
+        self,
+        identity: str = "one",
+        *,
+        client_config: KubeConfig | None = None,
+        clock: Clock | None = None,
+        **changes: Any,
     ) -> AsyncIterator[Operator]:
         """Run a replica; leaves it stopped."""
         stop, serving = asyncio.Event(), asyncio.get_running_loop().create_future()
@@ -115,7 +120,7 @@ class Field:
             operate(
                 config=config(self.namespace, identity, **changes),
                 kube=client_config or self.kube_config,
-                clock=SystemClock(),
+                clock=clock or SystemClock(),
                 rng=random.Random(),
                 stop=stop,
                 on_serving=serving.set_result,

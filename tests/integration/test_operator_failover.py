@@ -7,14 +7,17 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
 import aiohttp
 import pytest
+from typing_extensions import override
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import LEASES
+from di_operator.clock import SystemClock
 from di_operator.controller import NotLeading
 from tests.integration.operator_field import Field, job, on_field, task
 
@@ -166,6 +169,34 @@ def test_a_leader_whose_lease_is_taken_exits(kube_config: KubeConfig, namespace:
 
     with pytest.raises(NotLeading):
         on_field(kube_config, namespace, body)
+
+
+class WrongClock(SystemClock):
+    """The clock of a machine that nobody has set."""
+
+    @override
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=1)
+
+
+def test_a_replica_whose_clock_is_wrong_ends_no_job_early(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator("one"):
+            await field.submit(job("a", task(), activeDeadlineSeconds=600))
+            await field.phase("a", "Running")
+        async with field.operator("two", clock=WrongClock()):
+            await field.patch("a", {"tasks": [task(replicas=2)]})
+
+            async def is_decided() -> bool:
+                status = await field.status("a")
+                return status["replicas"] == 2 and status["phase"] in ("Running", "Failed")
+
+            await field.until(is_decided, "the new leader to decide")
+            assert (await field.status("a"))["phase"] == "Running"
+
+    on_field(kube_config, namespace, body)
 
 
 def test_health_says_whether_the_caches_are_filled_and_metrics_count(

@@ -94,7 +94,9 @@ def parse_networks(*, addresses: str, routes: str) -> dict[IPv4Network, str]:
     used: dict[IPv4Network, str] = {}
     for line in addresses.splitlines():
         words = line.split()
-        used[IPv4Network(words[words.index("inet") + 1], strict=False)] = words[1]
+        # An interface that goes away while it is listed has a line without an address.
+        if "inet" in words:
+            used[IPv4Network(words[words.index("inet") + 1], strict=False)] = words[1]
     for line in routes.splitlines():
         words = line.split()
         # "10.0.0.0/8 via ..." or, with a type before it, "blackhole 10.0.0.0/8".

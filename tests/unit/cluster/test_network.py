@@ -79,6 +79,10 @@ def test_a_block_is_taken_when_the_machine_has_an_address_or_route_in_it(
     assert network_conflict(Network(number), used) == conflict
 
 
+def test_an_interface_that_is_just_going_away_takes_no_block() -> None:
+    assert parse_networks(addresses="7: di-3@if2    \\\n", routes="") == {}
+
+
 def test_default_routes_take_no_block() -> None:
     used = parse_networks(addresses="", routes="default via 192.0.2.1 dev eth0\n")
     assert used == {}

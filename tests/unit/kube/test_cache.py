@@ -24,7 +24,7 @@ from di_api.kube.wire import Object
 
 Event = tuple[str, Object]
 NAMES = ["a", "b"]
-LOSSLESS = ["write", "delete", "cut", "forget", "replay", "poll", "absorb"]
+LOSSLESS = ["write", "delete", "cut", "forget", "replay", "poll", "absorb", "peek"]
 LOSSY = [*LOSSLESS, "lose", "lose delete"]
 
 
@@ -37,6 +37,7 @@ class ScriptedServer:
         self.told: list[Event] = []
         self.oldest = 0
         self.last: Object | None = None
+        self.peeked: tuple[list[Object], str] = ([], "0")
         self.lists_read = 0
         self.list_is_held: asyncio.Event | None = None
         self.stream: asyncio.Queue[Event | Exception] = asyncio.Queue()
@@ -162,6 +163,14 @@ def perform(
             # The answer to a write of our own, maybe late: the object may be long gone.
             if server.last is not None:
                 cache.absorb(server.last)
+        case "peek":
+            # The answer to a list of some objects, asked for at the last such step.
+            objects, version = server.peeked
+            cache.absorb_list(objects, version)
+            server.peeked = (
+                [server.objects[name]] if name in server.objects else [],
+                str(server.version),
+            )
         case _:
             raise AssertionError(f"unknown step {step}")
 

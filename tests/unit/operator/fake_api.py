@@ -49,6 +49,19 @@ class FakeApi:
         await self._arrive("get", resource, name)
         return self._found(resource, name, namespace)
 
+    async def list(
+        self, resource: Resource, namespace: str = "", *, label_selector: str
+    ) -> tuple[list[Object], str]:
+        await self._arrive("list", resource, "")
+        label, _, value = label_selector.partition("=")
+        found = [
+            body
+            for (kind, place, _), body in self.objects.items()
+            if (kind, place) == (resource.kind, namespace)
+            and (body["metadata"].get("labels") or {}).get(label) == value
+        ]
+        return found, str(next(self._versions))
+
     async def create(
         self, resource: Resource, body: Object, namespace: str = "", *, timeout: float | None = None
     ) -> Object:

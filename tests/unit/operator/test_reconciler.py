@@ -34,6 +34,11 @@ class Known:
     def observe(self, resource: Resource, body: Object) -> None:
         self.objects[resource.kind, body["metadata"]["name"]] = body
 
+    def observe_all(self, resource: Resource, bodies: list[Object], version: str) -> bool:
+        for body in bodies:
+            self.observe(resource, body)
+        return True
+
     def forget(self, uid: str) -> None:
         self.gone.add(uid)
 
@@ -147,6 +152,53 @@ def test_a_job_deleted_unseen_ends_the_reconcile() -> None:
     assert bench.reconcile() is None
     assert bench.known.gone == {stored["metadata"]["uid"]}
     assert bench.events == []
+
+
+def running(bench: Bench) -> None:
+    """Bring a job of two pods to Running."""
+    bench.submit()
+    bench.reconcile()
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    for index in range(2):
+        pod = bench.api.objects["Pod", "ns", f"a-work-{index}"]
+        bench.known.observe(PODS, bench.api.put(PODS, "ns", {**pod, "status": ready}))
+    bench.reconcile()
+    assert bench.status["phase"] == "Running"
+    bench.api.calls.clear()
+
+
+def test_a_pod_that_is_just_not_seen_is_not_counted_as_lost() -> None:
+    bench = Bench()
+    running(bench)
+    del bench.known.objects["Pod", "a-work-1"]
+    bench.reconcile()
+    assert bench.status["phase"] == "Running"
+    assert bench.status["reschedules"] == 0
+    assert bench.api.calls == {("list", "Pod"): 1}
+    assert ("Pod", "a-work-1") in bench.known.objects
+
+
+def test_a_pod_that_is_gone_is_counted_once_and_replaced() -> None:
+    bench = Bench()
+    running(bench)
+    del bench.known.objects["Pod", "a-work-1"]
+    del bench.api.objects["Pod", "ns", "a-work-1"]
+    while bench.reconcile() == 0.0:
+        pass
+    assert bench.status["reschedules"] == 1
+    assert bench.api.calls["create", "Pod"] == 1
+    assert bench.api.calls["list", "Pod"] == 1
+
+
+def test_a_job_deleted_unseen_gets_no_further_pods() -> None:
+    bench = Bench()
+    stored = bench.submit()
+    waiting = {**stored, "status": {"phase": "Pending"}}
+    bench.known.observe(DIJOBS, waiting)
+    bench.api.objects.clear()
+    assert bench.reconcile() == 0.0
+    assert bench.known.gone == {stored["metadata"]["uid"]}
+    assert bench.api.calls == {("get", "DIJob"): 1}
 
 
 def test_a_status_decided_from_an_old_read_is_decided_again() -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from di_api.kube.errors import Unavailable
 from di_api.kube.resources import DIJOBS
 from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.events import EventRecorder
 from di_operator.metrics import Metrics
 from di_operator.queue import Backoff, KeyQueue
-from di_operator.runtime import DRAIN_SECONDS, Runtime
+from di_operator.runtime import CATCH_UP_PAUSE, DRAIN_SECONDS, Runtime
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi
 from tests.unit.operator.virtual_time import VirtualClock
@@ -27,6 +28,7 @@ class Cache:
         self.synced = asyncio.Event()
         self.away = 0.0
         self.relists = 0
+        self.fails = 0
 
     def __len__(self) -> int:
         return 1
@@ -38,6 +40,8 @@ class Cache:
 
     async def relist(self) -> None:
         self.relists += 1
+        if self.relists <= self.fails:
+            raise Unavailable(kind="DIJob", code=503)
 
 
 class Leadership:
@@ -67,6 +71,13 @@ class World:
     def __init__(self, queue: KeyQueue[JobKey]) -> None:
         self._queue = queue
 
+        self.hidden = frozenset({"uid"})
+        self.revealed = 0
+
+    def reveal(self, uids: frozenset[str]) -> None:
+        assert uids == self.hidden
+        self.revealed += 1
+
     def wake_all(self) -> None:
         self._queue.add(KEY)
 
@@ -79,10 +90,11 @@ class Bench:
         self.stop = asyncio.Event()
         clock = VirtualClock()
         queue = KeyQueue[JobKey]()
+        self.world = World(queue)
         loop = asyncio.get_running_loop()
         parts: dict[str, Any] = {
             "caches": {DIJOBS: self.cache},
-            "world": World(queue),
+            "world": self.world,
             "leadership": self.leadership,
         }
         self.runtime = Runtime(
@@ -163,10 +175,44 @@ def test_the_leader_looks_at_all_jobs_at_once_and_at_every_poll() -> None:
         running = asyncio.create_task(bench.runtime.run(bench.stop))
         await asyncio.sleep(150)
         assert times == pytest.approx([1, 61, 121])
-        assert bench.cache.relists == 2
+        assert bench.cache.relists == bench.world.revealed == 3
         bench.stop.set()
         await running
         assert bench.diary == ["lead", "duty", "duty ends", "release"]
+
+    virtual_time.run(scenario())
+
+
+def test_nothing_is_decided_before_everything_was_read_under_our_own_lease() -> None:
+    async def scenario() -> None:
+        times: list[float] = []
+
+        async def reconcile(_: JobKey) -> float | None:
+            times.append(asyncio.get_running_loop().time())
+            return None
+
+        bench = Bench(reconcile)
+        bench.cache.fails = 3
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(10)
+        assert times == pytest.approx([1 + 3 * CATCH_UP_PAUSE])
+        assert bench.world.revealed == 1
+        bench.stop.set()
+        await running
+
+    virtual_time.run(scenario())
+
+
+def test_a_stop_is_heard_while_the_first_read_fails() -> None:
+    async def scenario() -> None:
+        bench = Bench(nothing)
+        bench.cache.fails = 1000
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(10)
+        bench.stop.set()
+        await asyncio.wait_for(running, 2 * CATCH_UP_PAUSE)
 
     virtual_time.run(scenario())
 

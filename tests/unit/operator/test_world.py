@@ -38,6 +38,11 @@ class Cache:
     def absorb(self, body: Object) -> None:
         self.deliver("MODIFIED", body)
 
+    def absorb_list(self, bodies: list[Object], version: str) -> bool:
+        for body in bodies:
+            self.absorb(body)
+        return True
+
     def deliver(self, kind: str, body: Object) -> None:
         key = body["metadata"]["namespace"], body["metadata"]["name"]
         if kind == "DELETED":
@@ -163,3 +168,23 @@ def test_a_trimmed_pod_keeps_what_decisions_read() -> None:
 def test_other_objects_keep_all_but_the_record_of_their_writers() -> None:
     body = {"metadata": {"name": "a", "managedFields": [{}]}, "spec": {"tasks": [{"name": "x"}]}}
     assert trim(body) == {"metadata": {"name": "a"}, "spec": {"tasks": [{"name": "x"}]}}
+
+
+def test_what_was_taken_for_gone_and_is_not_is_shown_again_after_a_comparison() -> None:
+    bench = Bench()
+    kept = pod()
+    bench.caches[PODS].deliver("ADDED", kept)
+    bench.world.forget(kept["metadata"]["uid"])
+    assert bench.world.pods(KEY) == []
+    taken = bench.world.hidden
+    bench.world.forget("meanwhile")
+    bench.world.reveal(taken)
+    assert bench.world.pods(KEY) == [kept]
+    assert bench.world.hidden == {"meanwhile"}
+
+
+def test_objects_read_in_a_list_wake_nobody() -> None:
+    bench = Bench()
+    assert bench.world.observe_all(PODS, [pod()], "9")
+    assert bench.world.pods(KEY) == [pod()]
+    assert bench.woken == []

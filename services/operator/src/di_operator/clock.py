@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Protocol
+
+# Seconds by which an answer may show less than the true time: it is told in whole seconds, and
+# was under way for a while. More than that, and the API server's clock was set back.
+_COARSE = 2.0
 
 
 class Clock(Protocol):
@@ -41,3 +46,40 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+class ServerClock:
+    """The API server's wall clock, as its answers tell it, on top of a local monotonic one.
+
+    Deadlines compare times in a job's status with the present. If each replica took its own wall
+    clock, one that is an hour ahead would end jobs an hour early as soon as it leads; so would a
+    clock that is corrected while the operator runs. Before the first answer it is the local one.
+    """
+
+    def __init__(self, local: Clock) -> None:
+        self._local = local
+        self._last = ""
+        self._offset: float | None = None
+
+    def observe(self, date: str) -> None:
+        """Take in the Date of an answer (RFC 9110); what is none is ignored."""
+        if date == self._last:
+            return
+        self._last = date
+        try:
+            shown = parsedate_to_datetime(date).timestamp() - self._local.monotonic()
+        except (TypeError, ValueError):
+            return
+        if self._offset is None or not 0 <= self._offset - shown < _COARSE:
+            self._offset = shown
+
+    def now(self) -> datetime:
+        if self._offset is None:
+            return self._local.now()
+        return datetime.fromtimestamp(self._offset + self._local.monotonic(), UTC)
+
+    def monotonic(self) -> float:
+        return self._local.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._local.sleep(seconds)

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 import uvloop
 
-from di_api.kube.cache import WatchCache
+from di_api.kube.cache import WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
 from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig
@@ -26,7 +26,7 @@ from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.allocator.registry import PolicyError, load_policy
 from di_operator.certificate_plan import CertificateSettings
 from di_operator.certificates import CertificateManager
-from di_operator.clock import Clock, SystemClock
+from di_operator.clock import Clock, ServerClock, SystemClock
 from di_operator.config import Config, ConfigError, load_config
 from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.election import Election, SoleReplica, Timing
@@ -46,8 +46,11 @@ from di_operator.world import INDEX_JOB, World, index_job, trim, trim_node, trim
 
 log = structlog.get_logger(__name__)
 
+# Seconds. When the API server is back after a long outage every job is to be right within half a
+# minute: the watches come back first, then the postponed jobs, some in several steps.
 BACKOFF_INITIAL = 0.1
-BACKOFF_MAXIMUM = 60.0
+BACKOFF_MAXIMUM = 15.0
+WATCH_LIMITS = WatchLimits(backoff_maximum=10.0)
 # Specs read lately; a job in a phase that changes is looked at again within milliseconds.
 REMEMBERED_SPECS = 10_000
 
@@ -72,10 +75,15 @@ async def operate(
         PolicyError: the allocation policy cannot be used.
         OSError: the health endpoint's address cannot be used.
     """
+    # Read by every part from here on: the local wall clock may be anything.
+    server_clock = ServerClock(clock)
+    clock, observe = server_clock, server_clock.observe
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(KubeClient(config=kube))
+        client = await stack.enter_async_context(KubeClient(config=kube, on_date=observe))
         # A lease renewal must not wait behind a thousand creates for a connection.
-        lease_client = await stack.enter_async_context(KubeClient(config=kube, connections=2))
+        lease_client = await stack.enter_async_context(
+            KubeClient(config=kube, connections=2, on_date=observe)
+        )
         leadership = _leadership(config, lease_client, clock, rng, timing or Timing())
         metrics = Metrics()
         queue: KeyQueue[JobKey] = KeyQueue()
@@ -182,6 +190,7 @@ def _caches(
             indexes={INDEX_JOB: index_job},
             clock=clock.monotonic,
             rng=rng,
+            limits=WATCH_LIMITS,
         )
         for resource, selector in selectors.items()
     }

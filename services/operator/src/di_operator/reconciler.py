@@ -10,13 +10,15 @@ import structlog
 
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import Conflict, NotFound
-from di_api.kube.resources import DIJOBS
+from di_api.kube.resources import DIJOBS, PODS, Resource
+from di_api.names import LABEL_JOB
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
 from di_operator.executor import Executor, Outdated
 from di_operator.executor import Writes as ExecutorWrites
+from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, CreateService
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.decision import JobEvent, Settings
+from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.faults import gravest, on_error
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.snapshot import Snapshot
@@ -30,6 +32,9 @@ log = structlog.get_logger(__name__)
 ATTEMPTS = 5
 # Seconds; the longest pause before deciding again, so that two writers fall out of step.
 RETRY_PAUSE = 0.05
+# Seconds until a look at a job of which a read has shown more than the watch; the watch may bring
+# it earlier.
+NEXT_LOOK = 0.5
 
 
 class World(ExecutorWrites, Protocol):
@@ -49,6 +54,10 @@ class World(ExecutorWrites, Protocol):
 
     def configmaps(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
         """Return the ConfigMaps labelled with the job's name."""
+        ...
+
+    def observe_all(self, resource: Resource, bodies: list[dict[str, Any]], version: str) -> bool:
+        """Take in what a list of some objects showed; False if more than that is known."""
         ...
 
 
@@ -121,6 +130,10 @@ class Reconciler:
             grant=self._grant(job) if self._grant is not None else None,
         )
         decision = decide(snapshot, self._clock.now(), self._settings)
+        if _creates_again(snapshot, decision) and not await self._is_current(job, key):
+            return 0.0
+        if decision.from_absence and not await self._are_gone(snapshot, key):
+            return NEXT_LOOK
         faults = await self._executor.run(decision.actions)
         acted = bool(decision.actions) and not faults
         if faults:
@@ -137,6 +150,25 @@ class Reconciler:
             return 0.0
         return decision.requeue_after
 
+    async def _is_current(self, job: Mapping[str, Any], key: JobKey) -> bool:
+        """Tell whether the job is as it was decided from; else the next decision knows better.
+
+        The watch of jobs may lag behind that of pods. A job that was deleted would then be taken
+        for one that lost its pods, and get new ones.
+        """
+        seen = job["metadata"]["resourceVersion"]
+        await self._refresh(key, job["metadata"]["uid"])
+        now = self._world.job(key)
+        return now is not None and now["metadata"]["resourceVersion"] == seen
+
+    async def _are_gone(self, snapshot: Snapshot, key: JobKey) -> bool:
+        """Tell whether the pods that are not seen do not exist; takes in those that do."""
+        selector = f"{LABEL_JOB}={key.name}"
+        pods, version = await self._client.list(PODS, key.namespace, label_selector=selector)
+        there = {pod["metadata"]["name"] for pod in pods if snapshot.is_own(pod)}
+        self._world.observe_all(PODS, pods, version)
+        return not any(slot.name in there for slot in snapshot.missing)
+
     async def _refresh(self, key: JobKey, uid: str) -> None:
         try:
             job = await self._client.get(DIJOBS, key.name, key.namespace)
@@ -144,3 +176,14 @@ class Reconciler:
             self._world.forget(uid)
         else:
             self._world.observe(DIJOBS, job)
+
+
+def _creates_again(snapshot: Snapshot, decision: Decision) -> bool:
+    """Tell whether a job that has been started before is to get objects.
+
+    The first ones of a new job are not worth a read: it was there a moment ago.
+    """
+    return snapshot.status.phase is not None and any(
+        isinstance(action, CreatePod | CreateService | CreateConfigMap)
+        for action in decision.actions
+    )

@@ -23,6 +23,8 @@ log = structlog.get_logger(__name__)
 # Kubernetes sends SIGKILL 30 s after SIGTERM; what is left is for the lease and the events.
 DRAIN_SECONDS = 10.0
 EVENT_DRAIN_SECONDS = 2.0
+# Seconds between two attempts to read everything before the first decision.
+CATCH_UP_PAUSE = 1.0
 # A watch away for longer than this makes decisions from the past; bookmarks come every minute.
 STALE_SECONDS = 90.0
 
@@ -117,10 +119,9 @@ class Runtime:
     async def _lead(
         self, stopping: asyncio.Task[bool], watches: Sequence[asyncio.Task[None]]
     ) -> None:
-        self._world.wake_all()
-        work = asyncio.create_task(self._controller.run(), name="controller")
         events = asyncio.create_task(self._recorder.run(), name="events")
         keep = asyncio.create_task(self._leadership.keep(), name="lease")
+        work = asyncio.create_task(self._work(stopping), name="controller")
         duties = [asyncio.ensure_future(duty()) for duty in (self._poll, *self._duties)]
         tasks: list[asyncio.Future[Any]] = [work, events, keep, *duties]
         try:
@@ -136,16 +137,34 @@ class Runtime:
             await _cancel(tasks)
             await self._leadership.release()
 
+    async def _work(self, stopping: asyncio.Task[bool]) -> None:
+        """Decide nothing before everything has been read anew under our own lease.
+
+        A standby's watches may lag, and the last writes of the leader before us are what our
+        first decisions rest on.
+        """
+        while not stopping.done() and not await self._compare():
+            await self._clock.sleep(CATCH_UP_PAUSE)
+        self._world.wake_all()
+        await self._controller.run()
+
     async def _poll(self) -> None:
         """Compare everything with the API server from time to time; watches can lose events."""
         while True:
             await self._clock.sleep(self._sync_period)
-            for resource, cache in self._caches.items():
-                try:
-                    await cache.relist()
-                except ApiError as error:
-                    log.warning("poll failed", plural=resource.plural, error=str(error))
+            await self._compare()
             self._world.wake_all()
+
+    async def _compare(self) -> bool:
+        """Read everything and repair what the watches lost; False if something could not be."""
+        hidden = self._world.hidden
+        try:
+            await asyncio.gather(*(cache.relist() for cache in self._caches.values()))
+        except ApiError as error:
+            log.warning("poll failed", error=str(error))
+            return False
+        self._world.reveal(hidden)
+        return True
 
     @staticmethod
     async def _either(wanted: Awaitable[None], others: Sequence[asyncio.Future[Any]]) -> bool:

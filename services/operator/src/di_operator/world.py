@@ -162,11 +162,33 @@ class World:
         finally:
             self._absorbing = False
 
+    def observe_all(self, resource: Resource, bodies: list[dict[str, Any]], version: str) -> bool:
+        """Take in what a list of some objects showed; False if the watch is ahead of it."""
+        self._absorbing = True
+        try:
+            return self._caches[resource].absorb_list(bodies, version)
+        finally:
+            self._absorbing = False
+
     def forget(self, uid: str) -> None:
         """Take in that the object of that UID is gone."""
         self._hidden[uid] = None
         if len(self._hidden) > MAX_HIDDEN:
             self._hidden.popitem(last=False)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """UIDs of the objects taken for gone that the watches have not buried yet."""
+        return frozenset(self._hidden)
+
+    def reveal(self, uids: Iterable[str]) -> None:
+        """Show again what the caches hold of these: they have been compared since.
+
+        Whoever answers 404 for an object that exists (a proxy, an API server that was restored)
+        would otherwise have it left alone until the operator is restarted.
+        """
+        for uid in uids:
+            self._hidden.pop(uid, None)
 
     def wake_all(self) -> None:
         """Ask for a look at every job, as the periodic poll does."""

@@ -181,6 +181,18 @@ class WatchCache:
         if self._version and version_of(obj) > as_number(self._version):
             self._upsert(self._trim(obj))
 
+    def absorb_list(self, objects: Iterable[Object], version: str) -> bool:
+        """Take in what a list of a part of the collection showed at `version`.
+
+        Returns False, with nothing changed, if the watch is further than that list: what it
+        showed may have been deleted since.
+        """
+        if not self._version or as_number(version) < as_number(self._version):
+            return False
+        for obj in objects:
+            self._upsert(self._trim(obj))
+        return True
+
     async def run(self) -> None:
         """Keep the cache up to date until cancelled; no API error ends it."""
         while True:
@@ -223,6 +235,9 @@ class WatchCache:
                 self.stats.stale += 1
             elif self._version and lists == self.stats.lists:
                 self._repair(objects, as_number(version), self._buried)
+                if as_number(version) > as_number(self._version):
+                    # Whatever a watch that lags has still to bring is the past from now on.
+                    self._version = version
         finally:
             self._buried = None
 

@@ -36,6 +36,8 @@ class KubeClient:
     once it has a connection, in seconds (default 10). No request is repeated: whether that is
     safe only the caller knows.
 
+    `on_date` is told the Date of every answer that has one: the API server's clock.
+
     Attributes:
         requests: count of finished requests by (verb, plural, code); code 0 = no answer.
     """
@@ -46,8 +48,10 @@ class KubeClient:
         config: KubeConfig,
         connections: int = 16,
         timeout: float = wire.DEFAULT_TIMEOUT,
+        on_date: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._config = config
+        self._on_date = on_date
         self._connections = connections
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None
@@ -344,6 +348,8 @@ class KubeClient:
                     allow_redirects=False,
                     **self._tls(),
                 ) as response:
+                    if date := response.headers.get("Date"):
+                        self._on_date(date)
                     raw = await _read_bounded(response, target)
                     code = response.status
             except TimeoutError as error:

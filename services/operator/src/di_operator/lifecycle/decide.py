@@ -65,6 +65,7 @@ def _judge(snapshot: Snapshot, now: datetime) -> Verdict | None:
             failure,
             reschedules=change.reschedules,
             counted=(*failure.counted, *change.counted),
+            from_absence=change.from_absence,
         )
     return failure or change or judge_completion(snapshot)
 

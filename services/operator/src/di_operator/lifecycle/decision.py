@@ -41,10 +41,13 @@ class Decision:
     resourceVersion of the job that the snapshot was built from: after a conflict the job is
     decided again, never patched over, or a restart would be counted twice. Events follow only a
     status write that held (or, without one, the actions). ``requeue_after`` is in seconds; None
-    means that the next watch event or poll is early enough.
+    means that the next watch event or poll is early enough. ``from_absence``: the status counts
+    pods for lost that are just not seen, which a watch that lags does not see either; it is
+    written only after a read has shown that they are gone.
     """
 
     actions: tuple[Action, ...] = ()
     status: dict[str, Any] | None = None
     events: tuple[JobEvent, ...] = ()
     requeue_after: float | None = None
+    from_absence: bool = False

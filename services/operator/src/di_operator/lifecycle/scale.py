@@ -46,6 +46,7 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
         message=message,
         reschedules=1,
         counted=(*lost, *moved),
+        from_absence=bool(gone),
     )
 
 

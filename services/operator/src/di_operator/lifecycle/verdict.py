@@ -44,7 +44,8 @@ class Verdict:
 
     ``message`` None keeps reason and message of the present phase. ``counted`` are the pods
     whose end ``restarts`` and ``reschedules`` (added to the present counts) account for.
-    ``insist`` writes status and event also when they say the same as before: it happened again.
+    ``from_absence`` says that some were lost without a trace. ``insist`` writes status and event
+    also when they say the same as before: it happened again.
     """
 
     phase: Phase
@@ -57,6 +58,7 @@ class Verdict:
     events: tuple[JobEvent, ...] = ()
     requeue_after: float | None = None
     insist: bool = False
+    from_absence: bool = False
 
 
 def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
@@ -100,6 +102,7 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
         status=status,
         events=(*verdict.events, news) if announced else verdict.events,
         requeue_after=verdict.requeue_after,
+        from_absence=verdict.from_absence,
     )
 
 

@@ -1,0 +1,119 @@
+"""The operator as a process of its own, started in a few milliseconds and killed without mercy.
+
+A server process has imported the operator already and forks: importing it anew for each of a
+thousand starts would cost more than everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import yaml
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["di_operator.main"])
+# What a drain may take at most, and some.
+_STOP_SECONDS = 20.0
+
+
+class Component:
+    """One replica of the operator under a fixed identity.
+
+    Args:
+        folder: where its kubeconfig and its log go; one log for all its lives.
+        server: base URL of the API server.
+        environment: further variables of its configuration.
+        on_end: told the exit code each time it ends; negative for a signal.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        server: str,
+        environment: Mapping[str, str],
+        on_end: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log = folder / "operator.log"
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(yaml.safe_dump(_kubeconfig(server)))
+        self._environment = {**environment, "KUBECONFIG": str(kubeconfig)}
+        self._on_end = on_end
+        self._process: ForkServerProcess | None = None
+        self._ended = asyncio.Event()
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs or before it was started; negative for a signal."""
+        return self._process.exitcode if self._process is not None else None
+
+    def start(self) -> None:
+        """Start it; it must not run."""
+        process = _CONTEXT.Process(
+            target=_serve, args=(self._environment, str(self._log)), daemon=True
+        )
+        process.start()
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+        def gone() -> None:
+            loop.remove_reader(process.sentinel)
+            process.join()
+            ended.set()
+            self._on_end(process.exitcode or 0)
+
+        loop.add_reader(process.sentinel, gone)
+        self._process, self._ended = process, ended
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless it has ended already."""
+        if self._process is None or self._process.pid is None or self._ended.is_set():
+            return
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
+
+    async def ended(self, seconds: float = _STOP_SECONDS) -> None:
+        """Wait for its end.
+
+        Raises:
+            TimeoutError: it still runs.
+        """
+        await asyncio.wait_for(self._ended.wait(), seconds)
+
+
+def _serve(environment: Mapping[str, str], log: str) -> None:
+    """Run in the forked process."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, sys.stdout.fileno())
+    os.dup2(descriptor, sys.stderr.fileno())
+    for variable in [name for name in os.environ if name.startswith(("DI_", "KUBE"))]:
+        del os.environ[variable]
+    os.environ.update(environment)
+    sys.argv = ["di-operator"]
+    # Here, not above: only the forked process needs it, the server process has it already.
+    from di_operator.main import main  # noqa: PLC0415
+
+    main()
+
+
+def _kubeconfig(server: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "faults",
+        "contexts": [{"name": "faults", "context": {"cluster": "faults", "user": "operator"}}],
+        "clusters": [{"name": "faults", "cluster": {"server": server}}],
+        "users": [{"name": "operator", "user": {}}],
+    }

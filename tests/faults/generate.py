@@ -1,0 +1,120 @@
+"""Plans by rule: for every moment of a clean run, everything that can go wrong at it.
+
+The first three rules are those of Sieve (OSDI 2022), which found them enough to make most bugs of
+controllers show: *intermediate* (a crash right after each write), *stale* (a restart into a past
+that was seen already), *unobserved* (an event never delivered because a later one cancels it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tests.faults.plan import (
+    Cut,
+    Drop,
+    Empty,
+    Expire,
+    Fault,
+    Hold,
+    Kill,
+    Lose,
+    Notice,
+    Plan,
+    Refuse,
+    Repeat,
+    Request,
+    Rewind,
+    Slow,
+    StreamAction,
+    Truncate,
+)
+from tests.faults.trace import Trace
+
+ERRORS = (401, 403, 404, 409, 410, 422, 429, 500, 503, 504)
+RETRY_AFTER = 1
+HELD = 1.0
+"""Seconds; long enough for whatever the operator does next to happen first."""
+
+# How many changes the shown past is behind; the last one shows the world before the job.
+_BACK = (1, 3, 1000)
+# What refusing a create as forbidden leads to: the job waits, says so, and tries again.
+_FORBIDDEN = frozenset({"CreateForbidden", "JobPending", "PodsCreated"})
+
+
+def generate(traces: Mapping[str, Trace]) -> tuple[Plan, ...]:
+    """Return all plans for the traces, in a fixed order."""
+    return tuple(plan for name, trace in traces.items() for plan in _for(name, trace))
+
+
+def sample(plans: tuple[Plan, ...], size: int) -> tuple[Plan, ...]:
+    """Choose about ``size`` plans: of each rule in each workload, evenly."""
+    groups: dict[tuple[str, str], list[Plan]] = {}
+    for plan in plans:
+        groups.setdefault((plan.workload, plan.rule), []).append(plan)
+    each = max(1, round(size / len(groups)))
+    return tuple(
+        group[(2 * number + 1) * len(group) // (2 * count)]
+        for group in groups.values()
+        for count in [min(each, len(group))]
+        for number in range(count)
+    )
+
+
+def _for(workload: str, trace: Trace) -> Iterator[Plan]:
+    for write in trace.writes:
+        if write.what != "leases":
+            for answered in (False, True):
+                yield _plan(workload, "intermediate", write, Kill(answered=answered))
+    yield from _stale(workload, trace)
+    for notice in trace.notices:
+        cancelled = any(later.name == notice.name for later in _after(trace, notice))
+        yield _watch(workload, "unobserved" if cancelled else "lost", notice, Drop())
+    for request in trace.requests:
+        for code in ERRORS:
+            yield _refusal(workload, request, code)
+    for write in trace.writes:
+        for action in (Lose(True), Lose(False), Truncate(), Slow(HELD)):
+            yield _plan(workload, "broken", write, action)
+    for index, notice in enumerate(trace.notices):
+        yield _watch(workload, "late", notice, Hold(HELD, whole=True))
+        yield _watch(workload, "late", notice, Hold(HELD, whole=False))
+        yield _watch(workload, "repeated", notice, Repeat())
+        # Each of these costs the stream; in turn, because where it breaks matters more than how.
+        ends: tuple[StreamAction, ...] = (Cut(), Expire(), Cut(torn=True), Empty())
+        yield _watch(workload, "cut", notice, ends[index % len(ends)])
+
+
+def _stale(workload: str, trace: Trace) -> Iterator[Plan]:
+    """Restart after each status write and each delete into a past of pods, jobs, or both."""
+    for write in trace.writes:
+        if write.what != "dijobs/status" and write.verb != "delete":
+            continue
+        for what in (("pods",), ("dijobs",), ("dijobs", "pods", "services")):
+            for back in _BACK:
+                rewind = Rewind(what=what, back=back, seconds=HELD)
+                yield _plan(workload, "stale", write, Kill(answered=True, rewind=rewind))
+
+
+def _refusal(workload: str, request: Request, code: int) -> Plan:
+    fault = Fault(at=request, do=Refuse(code, RETRY_AFTER if code in (429, 503) else None))
+    creates = request.verb == "create" and request.what in ("pods", "services", "configmaps")
+    return Plan(
+        workload=workload,
+        rule="refused",
+        faults=(fault,),
+        ends="InvalidTemplate" if creates and code == 422 else None,
+        tolerates=_FORBIDDEN if creates and code == 403 else frozenset(),
+    )
+
+
+def _plan(workload: str, rule: str, at: Request, do: Kill | Lose | Truncate | Slow) -> Plan:
+    return Plan(workload=workload, rule=rule, faults=(Fault(at=at, do=do),))
+
+
+def _watch(workload: str, rule: str, at: Notice, do: StreamAction) -> Plan:
+    return Plan(workload=workload, rule=rule, faults=(Fault(at=at, do=do),))
+
+
+def _after(trace: Trace, notice: Notice) -> Iterator[Notice]:
+    position = trace.notices.index(notice)
+    return (one for one in trace.notices[position + 1 :] if one.what == notice.what)

@@ -1,0 +1,113 @@
+"""What all runs share: one API server, one fake kubelet, and eyes that look past the proxies."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from di_api.kube.cache import WatchCache
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import NotFound
+from di_api.kube.resources import DIJOBS, NAMESPACES, PODS, SERVICE_ACCOUNTS
+from tests.fakes.kubelet import FakeKubelet
+from tests.integration.operator_field import job, task
+from tests.waiting import wait_until_async
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Ground:
+    """Shared by runs side by side, each in a namespace of its own.
+
+    Attributes:
+        config: the administrator's access to the API server.
+        folder: where runs leave their logs.
+        created: distinct pods seen, by namespace and name.
+    """
+
+    config: KubeConfig
+    folder: Path
+    client: KubeClient
+    kubelet: FakeKubelet
+    jobs: WatchCache
+    created: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def pods(self) -> WatchCache:
+        return self.kubelet.cache
+
+    async def namespace(self, name: str) -> None:
+        """Make a namespace in which pods can be created."""
+        await self.client.create(NAMESPACES, {"metadata": {"name": name}})
+
+        async def has_account() -> bool:
+            try:
+                await self.client.get(SERVICE_ACCOUNTS, "default", name)
+            except NotFound:
+                return False
+            return True
+
+        await wait_until_async(has_account, 30, what=f"the account of {name}", every=0.05)
+
+
+@asynccontextmanager
+async def prepared(config: KubeConfig, folder: Path) -> AsyncIterator[Ground]:
+    """Stand on an API server that serves the CRD; leaves nothing running."""
+    async with KubeClient(config=config) as client, FakeKubelet(client) as kubelet:
+        jobs = WatchCache(client, DIJOBS, clock=time.monotonic, rng=random.Random())
+        ground = Ground(config=config, folder=folder, client=client, kubelet=kubelet, jobs=jobs)
+        kubelet.cache.subscribe(_recorder(ground))
+        watching = asyncio.create_task(jobs.run())
+        try:
+            await jobs.synced.wait()
+            await _collector_knows_jobs(ground)
+            yield ground
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+
+def _recorder(ground: Ground) -> Callable[[str, Object], None]:
+    def record(kind: str, pod: Object) -> None:
+        metadata = pod["metadata"]
+        ground.created[metadata["namespace"], metadata["name"]].add(metadata["uid"])
+
+    return record
+
+
+async def _collector_knows_jobs(ground: Ground) -> None:
+    """Wait until deleting a job takes its pods along.
+
+    The garbage collector looks for new resources every half minute; before it has found ours, no
+    run could tell an orphan from a pod that is about to go.
+    """
+    name = f"collector-{secrets.token_hex(3)}"
+    await ground.namespace(name)
+    owner = await ground.client.create(DIJOBS, job("a", task()), name)
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": "a",
+        "uid": owner["metadata"]["uid"],
+    }
+    pod = {
+        "metadata": {"name": "a", "ownerReferences": [reference]},
+        "spec": {"containers": [{"name": "a", "image": "none"}]},
+    }
+    await ground.client.create(PODS, pod, name)
+    await ground.client.delete(DIJOBS, "a", name)
+    await wait_until_async(
+        lambda: ground.pods.get(name, "a") is None and ground.created[name, "a"],
+        90,
+        what="the garbage collector to know DIJobs",
+    )

@@ -1,0 +1,134 @@
+"""Runs one plan: a workload with its faults, and what is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from di_api.kube.errors import Conflict, NotFound
+from tests.faults.footprint import Footprint, complaints, read_events, read_state
+from tests.faults.ground import Ground, Object
+from tests.faults.journal import Done
+from tests.faults.plan import Fault, Notice, Plan, Request
+from tests.faults.scene import Scene, scene
+from tests.faults.workloads import REPLICAS, WORKLOADS
+
+# Seconds without a write after which nothing more will come, if all is as it should be.
+QUIET = 0.8
+# Seconds in which everything has to be as it should be after the workload's end: some polls.
+PATIENCE = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What came of one plan.
+
+    Attributes:
+        trouble: why the workload did not get to its end; None if it did.
+        requests: what the first replica asked for, in order.
+        notices: what the first replica was sent by its watches, in order.
+        met: the plan's faults that happened.
+    """
+
+    plan: Plan
+    footprint: Footprint
+    trouble: str | None
+    requests: tuple[Request, ...]
+    notices: tuple[Notice, ...]
+    met: tuple[Fault, ...]
+    seconds: float
+    logs: str
+
+
+async def run(ground: Ground, plan: Plan, expected: Callable[[Footprint], bool]) -> Run:
+    """Carry out a plan.
+
+    ``expected`` tells whether a footprint is what is hoped for: the run is over as soon as it is,
+    or when there is no hope any more.
+    """
+    started = time.monotonic()
+    replicas = REPLICAS.get(plan.workload, 1)
+    async with scene(ground, replicas=replicas, faults=plan.faults, title=plan.id) as play:
+        trouble = await _play(play, plan)
+        footprint = await _settle(play, expected, started)
+    journal = play.replicas[0].proxy.journal
+    return Run(
+        plan=plan,
+        footprint=replace(footprint, complaints=tuple(complaints(play.logs))),
+        trouble=trouble,
+        requests=tuple(done.request for done in journal.requests),
+        notices=tuple(journal.notices),
+        met=tuple(journal.met),
+        seconds=time.monotonic() - started,
+        logs=play.logs,
+    )
+
+
+async def _play(play: Scene, plan: Plan) -> str | None:
+    try:
+        if plan.ends is None:
+            await WORKLOADS[plan.workload](play)
+        else:
+            await _play_to_failure(play, plan)
+    except AssertionError as error:
+        return str(error)
+    except (NotFound, Conflict) as error:
+        return f"the workload itself: {error}"
+    return None
+
+
+async def _play_to_failure(play: Scene, plan: Plan) -> None:
+    """Go on with the workload only until the job has failed, for the reason foreseen."""
+
+    def has_failed(status: Object) -> bool:
+        return status.get("phase") == "Failed" and any(
+            condition["reason"] == plan.ends for condition in status.get("conditions", ())
+        )
+
+    story = asyncio.ensure_future(WORKLOADS[plan.workload](play))
+    try:
+        await play.reached(f"Failed, {plan.ends}", has_failed)
+    finally:
+        story.cancel()
+        await asyncio.gather(story, return_exceptions=True)
+
+
+async def _settle(play: Scene, expected: Callable[[Footprint], bool], started: float) -> Footprint:
+    """Wait until nobody writes any more and all is as it should be, or will never be."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        writes = [
+            done.at
+            for done in play.requests()
+            if done.request.is_write and done.request.what != "leases"
+        ]
+        quiet = time.monotonic() - max(writes, default=started)
+        if quiet >= QUIET and all(replica.is_settled for replica in play.replicas):
+            footprint = await _read(play)
+            if expected(footprint) or time.monotonic() >= end:
+                return footprint
+        await asyncio.sleep(0.2)
+
+
+async def _read(play: Scene) -> Footprint:
+    client, namespace = play.ground.client, play.namespace
+    return Footprint(
+        state=await read_state(client, namespace),
+        creates=_carried_out(play.requests(), "create"),
+        deletes=_carried_out(play.requests(), "delete"),
+        pods=play.created(),
+        events=await read_events(client, namespace),
+    )
+
+
+def _carried_out(done: list[Done], verb: str) -> Counter[str]:
+    return Counter(
+        f"{one.request.what}/{one.request.name}"
+        for one in done
+        if one.request.verb == verb
+        and 200 <= one.code < 300
+        and one.request.what not in ("events", "leases")
+    )

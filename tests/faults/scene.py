@@ -1,0 +1,235 @@
+"""Operators behind proxies in a namespace of their own, and a user who gives them work."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from di_api.kube.resources import DIJOBS
+from tests.faults.component import Component
+from tests.faults.ground import Ground, Object
+from tests.faults.journal import Done
+from tests.faults.plan import Fault, Kill, Terminate
+from tests.faults.proxy import FaultProxy
+from tests.faults.workloads import JOB
+from tests.waiting import wait_until_async
+
+# Seconds; no workload takes a tenth of it, whatever goes wrong.
+DEADLINE = 40.0
+# Seconds; short, because the poll is what repairs events that never came.
+SYNC_PERIOD = 3.0
+# Seconds after which a kubelet would start a container again that ended on its own.
+_RESTART_PAUSE = 1.0
+_numbers = itertools.count(1)
+
+
+class Replica:
+    """One operator behind its own proxy; like a kubelet, starts it again when it ends."""
+
+    def __init__(
+        self, ground: Ground, namespace: str, identity: str, faults: Sequence[Fault]
+    ) -> None:
+        self._folder = ground.folder / namespace / identity
+        self._namespace = namespace
+        self._retired = False
+        self._background: set[asyncio.Task[None]] = set()
+        self._component: Component | None = None
+        self.identity = identity
+        self.health = _free_port()
+        self.proxy = FaultProxy(
+            ground.config,
+            component=f"{namespace}-{identity}",
+            faults=faults,
+            end=self._end,
+            clock=time.monotonic,
+        )
+
+    def start(self) -> None:
+        """Start the operator; the proxy must be up."""
+        environment = {
+            "DI_OPERATOR_NAMESPACE": self._namespace,
+            "DI_OPERATOR_WATCH_NAMESPACE": self._namespace,
+            "DI_OPERATOR_IDENTITY": self.identity,
+            "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{self.health}",
+            "DI_OPERATOR_SYNC_PERIOD": str(SYNC_PERIOD),
+        }
+        self._component = Component(
+            folder=self._folder,
+            server=self.proxy.url,
+            environment=environment,
+            on_end=self._ended,
+        )
+        self._component.start()
+
+    @property
+    def component(self) -> Component:
+        assert self._component is not None
+        return self._component
+
+    @property
+    def is_settled(self) -> bool:
+        """No restart is under way."""
+        return not self._background
+
+    @property
+    def leads(self) -> bool:
+        """Whether it has ever written a lease."""
+        return any(
+            done.request.what == "leases" and done.request.is_write and 200 <= done.code < 300
+            for done in self.proxy.journal.requests
+        )
+
+    def retire(self) -> None:
+        """Do not start it again, however it ends."""
+        self._retired = True
+
+    async def stop(self) -> None:
+        """Stop it for good, as SIGTERM does.
+
+        Raises:
+            TimeoutError: it does not end; it is killed then.
+        """
+        self.retire()
+        await asyncio.gather(*self._background)
+        self.component.signal(signal.SIGTERM)
+        try:
+            await self.component.ended()
+        except TimeoutError:
+            self.component.signal(signal.SIGKILL)
+            raise
+
+    def _end(self, action: Kill | Terminate) -> None:
+        if isinstance(action, Kill) and not action.back:
+            self.retire()
+        self.component.signal(signal.SIGKILL if isinstance(action, Kill) else signal.SIGTERM)
+
+    def _ended(self, exit_code: int) -> None:
+        if self._retired:
+            return
+        # Whoever was killed by a plan is back at once: later, and less of the window is left.
+        pause = _RESTART_PAUSE if exit_code > 0 else 0.0
+        task = asyncio.get_running_loop().create_task(self._come_back(pause))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _come_back(self, pause: float) -> None:
+        await asyncio.sleep(pause)
+        if not self._retired:
+            self.component.start()
+            self.proxy.revive()
+
+
+class Scene:
+    """The user of a workload, who sees the API server itself (see `workloads.Stage`)."""
+
+    def __init__(self, ground: Ground, namespace: str, replicas: list[Replica]) -> None:
+        self.ground = ground
+        self.namespace = namespace
+        self.replicas = replicas
+
+    async def submit(self, body: Object) -> Object:
+        return await self.ground.client.create(DIJOBS, body, self.namespace)
+
+    async def patch(self, spec: Object) -> None:
+        await self.ground.client.patch(DIJOBS, JOB, {"spec": spec}, self.namespace)
+
+    async def delete(self) -> None:
+        await self.ground.client.delete(DIJOBS, JOB, self.namespace)
+
+    async def fail(self, pod: str) -> None:
+        await self.ground.kubelet.finish(self.namespace, pod, exit_code=1)
+
+    async def finish(self, pod: str) -> None:
+        await self.ground.kubelet.finish(self.namespace, pod)
+
+    async def reached(
+        self, what: str, test: Callable[[Object], bool], deadline: float = DEADLINE
+    ) -> None:
+        def answer() -> bool:
+            job = self.job()
+            return job is not None and test(job.get("status") or {})
+
+        await self.until(what, answer, deadline)
+
+    async def until(
+        self, what: str, test: Callable[[], object], deadline: float = DEADLINE
+    ) -> None:
+        await wait_until_async(test, deadline, what=what, every=0.02)
+
+    def pods(self) -> Mapping[str, Object]:
+        return {
+            pod["metadata"]["name"]: pod
+            for pod in self.ground.pods.items()
+            if pod["metadata"]["namespace"] == self.namespace
+        }
+
+    def job(self) -> Object | None:
+        return self.ground.jobs.get(self.namespace, JOB)
+
+    @property
+    def status(self) -> Object:
+        status: Object = (self.job() or {}).get("status") or {}
+        return status
+
+    def created(self) -> dict[str, int]:
+        """Distinct pods that ever were, by name."""
+        return {
+            name: len(uids)
+            for (place, name), uids in self.ground.created.items()
+            if place == self.namespace
+        }
+
+    async def hand_over(self) -> None:
+        await self.replicas[0].stop()
+
+    def requests(self) -> list[Done]:
+        """What all replicas asked for, each in its order."""
+        return [done for replica in self.replicas for done in replica.proxy.journal.requests]
+
+    @property
+    def logs(self) -> str:
+        return "\n".join(replica.component.log for replica in self.replicas)
+
+
+@asynccontextmanager
+async def scene(
+    ground: Ground, *, replicas: int = 1, faults: Sequence[Fault] = (), title: str = ""
+) -> AsyncIterator[Scene]:
+    """Set the scene: a namespace and its operators, of which the first leads.
+
+    Faults strike the first; the others are those who have to live with it. Leaves all stopped.
+    """
+    namespace = f"f-{next(_numbers)}"
+    await ground.namespace(namespace)
+    folder = ground.folder / namespace
+    folder.mkdir(parents=True)
+    (folder / "title").write_text(f"{title}\n")
+    async with AsyncExitStack() as stack:
+        started: list[Replica] = []
+        for index in range(replicas):
+            replica = Replica(ground, namespace, f"replica-{index}", () if index else faults)
+            await stack.enter_async_context(replica.proxy)
+            started.append(replica)
+        first, *others = started
+        first.start()
+        if others:
+            await wait_until_async(
+                lambda: first.leads, 20, what="the first replica to lead", every=0.05
+            )
+        for replica in others:
+            replica.start()
+        try:
+            yield Scene(ground, namespace, started)
+        finally:
+            await asyncio.gather(*(replica.stop() for replica in started))
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,63 @@
+"""A fixed choice of all plans, and every plan that has found a bug so far.
+
+All of them run side by side when the first is asked for; each then has a test of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from di_api.kube.config import KubeConfig
+from tests.faults import trace
+from tests.faults.conftest import chosen_parameters
+from tests.faults.generate import generate, sample
+from tests.faults.plan import Plan
+from tests.faults.regressions import REGRESSIONS
+from tests.faults.session import Results, Verdict, carry_out
+from tests.faults.workloads import WORKLOADS
+
+SAMPLE = 90
+PLANS: Mapping[str, Plan] = {
+    plan.id: plan
+    for plan in (
+        *(Plan(workload=workload) for workload in WORKLOADS),
+        *sample(generate(trace.load()), SAMPLE),
+        *REGRESSIONS,
+    )
+}
+
+
+@pytest.fixture(scope="module")
+def results(
+    request: pytest.FixtureRequest, fault_server: KubeConfig, fault_folder: Path
+) -> Results:
+    """Run the plans whose tests were chosen."""
+    chosen = chosen_parameters(request.session, "plan")
+    return carry_out(fault_server, fault_folder, [PLANS[plan] for plan in PLANS if plan in chosen])
+
+
+@pytest.fixture(scope="module")
+def verdicts(results: Results) -> Mapping[str, Verdict]:
+    return {verdict.run.plan.id: verdict for verdict in results.verdicts}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_the_end_is_that_of_a_clean_run(plan: str, verdicts: Mapping[str, Verdict]) -> None:
+    verdict = verdicts[plan]
+    assert not verdict.wrong, "\n".join((*verdict.wrong, verdict.run.logs))
+
+
+def test_the_operator_writes_what_the_recorded_traces_say(results: Results) -> None:
+    """Otherwise plans miss their moment: record anew with `python -m tests.faults --record`."""
+    recorded = trace.load()
+    for workload, found in results.traces.items():
+        known = [str(write) for write in recorded[workload].writes if write.what != "events"]
+        assert {str(write) for write in found.writes} >= set(known), workload
+
+
+def test_nearly_all_plans_meet_their_moment(results: Results) -> None:
+    missed = [verdict.run.plan.id for verdict in results.verdicts if not verdict.was_met]
+    assert len(missed) <= len(results.verdicts) // 10, missed

@@ -1,0 +1,171 @@
+"""Two replicas: who writes when, as the API server's own audit log has it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from di_api.kube.config import KubeConfig
+from tests.faults.scene import Scene
+from tests.faults.session import audit_log, play
+from tests.faults.workloads import runs
+from tests.integration.operator_field import job, task
+
+LEASE = 15.0
+FAIL_OVER = 17.0
+HAND_OVER = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A write as the API server saw it; ``at`` in seconds of the epoch."""
+
+    replica: str
+    what: str
+    at: float
+
+
+def writes(folder: Path, namespace: str) -> list[Write]:
+    """Read the writes of a namespace's operators to anything but events, in order."""
+    found = []
+    for line in audit_log(folder).read_text().splitlines():
+        entry = json.loads(line)
+        reference = entry.get("objectRef") or {}
+        agent = str(entry.get("userAgent", ""))
+        if reference.get("namespace") != namespace or not agent.startswith(f"{namespace}-"):
+            continue
+        if reference["resource"] != "events" and entry["responseStatus"]["code"] < 300:
+            at = datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp()
+            replica = agent.removeprefix(f"{namespace}-")
+            found.append(Write(replica=replica, what=reference["resource"], at=at))
+    return sorted(found, key=lambda write: write.at)
+
+
+def terms(found: list[Write]) -> list[str]:
+    """Name the writers one after another; one that comes back after another appears twice."""
+    return [replica for replica, _ in groupby(write.replica for write in found)]
+
+
+def test_a_crash_of_the_leader_costs_17_seconds_at_most(
+    fault_server: KubeConfig, fault_folder: Path
+) -> None:
+    killed: list[float] = []
+    namespaces: list[str] = []
+
+    async def story(stage: Scene) -> None:
+        namespaces.append(stage.namespace)
+        await stage.submit(job("a", task("work", 2)))
+        await stage.reached("Running", runs(2))
+        await warm(stage)
+        leader = stage.replicas[0]
+        leader.retire()
+        leader.component.signal(signal.SIGKILL)
+        killed.append(time.time())
+        await stage.patch({"tasks": [task("work", 3)]})
+        await stage.reached("Running with 3", runs(3))
+        assert set(stage.created().values()) == {1}
+
+    play(fault_server, fault_folder, story, replicas=2)
+    found = writes(fault_folder, namespaces[0])
+    assert terms(found) == ["replica-0", "replica-1"]
+    first = next(write.at for write in found if write.replica == "replica-1")
+    work = next(w.at for w in found if w.replica == "replica-1" and w.what != "leases")
+    last = max(write.at for write in found if write.replica == "replica-0")
+    assert first - last >= LEASE
+    assert work - killed[0] <= FAIL_OVER
+
+
+def test_a_leader_told_to_stop_hands_over_within_3_seconds(
+    fault_server: KubeConfig, fault_folder: Path
+) -> None:
+    told: list[float] = []
+    namespaces: list[str] = []
+
+    async def story(stage: Scene) -> None:
+        namespaces.append(stage.namespace)
+        await stage.submit(job("a", task("work", 2)))
+        await stage.reached("Running", runs(2))
+        await warm(stage)
+        told.append(time.time())
+        await asyncio.gather(stage.hand_over(), stage.patch({"tasks": [task("work", 3)]}))
+        await stage.reached("Running with 3", runs(3))
+        assert set(stage.created().values()) == {1}
+
+    play(fault_server, fault_folder, story, replicas=2)
+    found = writes(fault_folder, namespaces[0])
+    assert terms(found) == ["replica-0", "replica-1"]
+    first = next(write.at for write in found if write.replica == "replica-1")
+    assert first - told[0] <= HAND_OVER
+
+
+def test_08_a_leader_that_was_stopped_for_longer_than_its_lease_writes_nothing_more(
+    fault_server: KubeConfig, fault_folder: Path
+) -> None:
+    continued: list[float] = []
+    namespaces: list[str] = []
+
+    async def story(stage: Scene) -> None:
+        namespaces.append(stage.namespace)
+        old, new = stage.replicas
+        await stage.submit(job("a", task("work", 30)))
+        # In the middle of a reconcile, with creates under way.
+        await stage.until("its first pods", lambda: len(stage.pods()) >= 3)
+        old.component.signal(signal.SIGSTOP)
+        old.retire()
+        await stage.until("the other to lead", lambda: new.leads)
+        await stage.reached("Running", runs(30))
+        continued.append(time.time())
+        old.component.signal(signal.SIGCONT)
+        await old.component.ended()
+        assert old.component.exit_code == 1
+        assert "lease" in old.component.log.splitlines()[-1]
+        await stage.patch({"tasks": [task("work", 31)]})
+        await stage.reached("Running with 31", runs(31))
+        assert set(stage.created().values()) == {1}
+
+    play(fault_server, fault_folder, story, replicas=2)
+    found = writes(fault_folder, namespaces[0])
+    assert terms(found) == ["replica-0", "replica-1"]
+    assert not [w for w in found if w.replica == "replica-0" and w.at > continued[0]]
+
+
+def test_leaders_killed_again_and_again_never_write_side_by_side(
+    fault_server: KubeConfig, fault_folder: Path
+) -> None:
+    namespaces: list[str] = []
+
+    async def story(stage: Scene) -> None:
+        namespaces.append(stage.namespace)
+        await stage.submit(job("a", task("work", 1)))
+        await stage.reached("Running", runs(1))
+        first, second = stage.replicas
+        await warm(stage)
+        for replica, replicas in ((first, 2), (second, 3)):
+            # It comes back at once, but not as the leader: the lease was given away.
+            replica.component.signal(signal.SIGTERM)
+            await stage.patch({"tasks": [task("work", replicas)]})
+            await stage.reached(f"Running with {replicas}", runs(replicas))
+        assert set(stage.created().values()) == {1}
+
+    play(fault_server, fault_folder, story, replicas=2)
+    found = writes(fault_folder, namespaces[0])
+    in_turn = terms(found)
+    assert in_turn[0] == "replica-0"
+    # A change of writers only ever follows a write of the lease.
+    for one, other in pairwise(found):
+        assert one.replica == other.replica or (one.what, other.what) == ("leases", "leases")
+
+
+async def warm(stage: Scene) -> None:
+    """Wait until the standby has looked at the lease."""
+    standby = stage.replicas[1].proxy.journal
+    await stage.until(
+        "the standby to watch the lease",
+        lambda: any(done.request.what == "leases" for done in standby.requests),
+    )

@@ -1,0 +1,148 @@
+"""What users do with jobs: the scenes in which faults strike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol, TypeAlias
+
+from tests.faults.ground import Object
+from tests.integration.operator_field import job, task
+
+JOB = "a"
+
+
+class Stage(Protocol):
+    """What a workload may do; it sees the API server directly, not through a proxy."""
+
+    async def submit(self, body: Object) -> Object: ...
+
+    async def patch(self, spec: Object) -> None: ...
+
+    async def delete(self) -> None: ...
+
+    async def fail(self, pod: str) -> None: ...
+
+    async def finish(self, pod: str) -> None: ...
+
+    async def reached(self, what: str, test: Callable[[Object], bool]) -> None:
+        """Wait until the job's status passes the test."""
+        ...
+
+    async def until(self, what: str, test: Callable[[], object]) -> None: ...
+
+    def pods(self) -> Mapping[str, Object]: ...
+
+    def job(self) -> Object | None: ...
+
+    async def hand_over(self) -> None:
+        """Tell the leader to stop, while another replica stands by."""
+        ...
+
+
+Story: TypeAlias = Callable[[Stage], Awaitable[None]]
+
+
+def runs(replicas: int, restarts: int = 0) -> Callable[[Object], bool]:
+    """The job runs with so many replicas, after so many restarts."""
+    return lambda status: (
+        status.get("phase") == "Running"
+        and status.get("replicas") == replicas
+        and status.get("restarts", 0) >= restarts
+    )
+
+
+def is_in(phase: str) -> Callable[[Object], bool]:
+    return lambda status: status.get("phase") == phase
+
+
+async def finish_all(stage: Stage) -> None:
+    """End every pod well; not by a timer, or a slow run would see others end than a fast one."""
+    await asyncio.gather(*(stage.finish(pod) for pod in stage.pods()))
+    await stage.reached("Succeeded", is_in("Succeeded"))
+
+
+async def success(stage: Stage) -> None:
+    await stage.submit(job(JOB, task("work", 2)))
+    await stage.reached("Running", runs(2))
+    await finish_all(stage)
+
+
+async def failure(stage: Stage) -> None:
+    await stage.submit(job(JOB, task("work", 2), backoffLimit=1))
+    await stage.reached("Running", runs(2))
+    await stage.fail("a-work-0")
+    await stage.reached("Running again", runs(2, restarts=1))
+    await stage.fail("a-work-1")
+    await stage.reached("Failed", is_in("Failed"))
+
+
+async def scale_out(stage: Stage) -> None:
+    await stage.submit(job(JOB, task("work", 1)))
+    await stage.reached("Running", runs(1))
+    await stage.patch({"tasks": [task("work", 3)]})
+    await stage.reached("Running with 3", runs(3))
+
+
+async def scale_in(stage: Stage) -> None:
+    await stage.submit(job(JOB, task("work", 3, stop_after="0.1")))
+    await stage.reached("Running", runs(3))
+    await stage.patch({"tasks": [task("work", 1, stop_after="0.1")]})
+    await stage.reached("Running with 1", runs(1))
+    await stage.until("surplus pods to be gone", lambda: len(stage.pods()) == 1)
+
+
+async def suspend(stage: Stage) -> None:
+    await stage.submit(job(JOB, task("work", 2, stop_after="0.1")))
+    await stage.reached("Running", runs(2))
+    await stage.patch({"suspend": True})
+    await stage.reached("Pending", is_in("Pending"))
+    await stage.until("its pods to be gone", lambda: not stage.pods())
+    await stage.patch({"suspend": False})
+    await stage.reached("Running", runs(2))
+
+
+async def delete_during_start(stage: Stage) -> None:
+    first = task("first", 2, ready_after="60", stop_after="0.1")
+    await stage.submit(job(JOB, first, task("second", depends_on=("first",))))
+    await stage.reached("Pending", is_in("Pending"))
+    await stage.until("its first pods", lambda: len(stage.pods()) == 2)
+    await stage.delete()
+    await stage.until("everything to be gone", lambda: not stage.pods() and stage.job() is None)
+
+
+async def recreate(stage: Stage) -> None:
+    await stage.submit(job(JOB, task("work", 2, stop_after="0.2")))
+    await stage.reached("Running", runs(2))
+    await stage.delete()
+    await stage.until("the job to be gone", lambda: stage.job() is None)
+    earlier = {pod["metadata"]["uid"] for pod in stage.pods().values()}
+    await stage.submit(job(JOB, task("work", 2, stop_after="0.2")))
+    await stage.reached("Running", runs(2))
+    assert not earlier & {pod["metadata"]["uid"] for pod in stage.pods().values()}
+
+
+async def hand_over(stage: Stage) -> None:
+    await stage.submit(job(JOB, task("work", 2)))
+    await stage.until("its first pod", stage.pods)
+    await stage.hand_over()
+    await stage.reached("Running", runs(2))
+    await finish_all(stage)
+
+
+WORKLOADS: Mapping[str, Story] = {
+    "success": success,
+    "failure": failure,
+    "scale-out": scale_out,
+    "scale-in": scale_in,
+    "suspend": suspend,
+    "delete": delete_during_start,
+    "recreate": recreate,
+    "hand-over": hand_over,
+}
+
+RACING = frozenset({"delete", "recreate"})
+"""Where a user deletes a job: the garbage collector and the operator race for its objects."""
+
+REPLICAS: Mapping[str, int] = {"hand-over": 2}
+"""Replicas of the operator; one unless said."""

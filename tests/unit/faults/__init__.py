@@ -1,0 +1,1 @@
+"""The fault harness's own rules."""

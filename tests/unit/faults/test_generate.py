@@ -1,0 +1,59 @@
+"""Which plans are made from the recorded traces, and which of them every test run carries out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.faults import trace
+from tests.faults.generate import ERRORS, generate, sample
+from tests.faults.plan import Kill, Refuse
+from tests.faults.workloads import WORKLOADS
+
+TRACES = trace.load()
+PLANS = generate(TRACES)
+
+
+def test_every_workload_has_a_trace() -> None:
+    assert list(TRACES) == list(WORKLOADS)
+
+
+def test_no_two_plans_are_the_same() -> None:
+    assert len({plan.id for plan in PLANS}) == len(PLANS) >= 300
+
+
+def test_every_write_is_followed_by_a_crash_with_and_without_its_answer() -> None:
+    kills = Counter(
+        (plan.workload, fault.at, fault.do.answered)
+        for plan in PLANS
+        if plan.rule == "intermediate"
+        for fault in plan.faults
+        if isinstance(fault.do, Kill)
+    )
+    wanted = [
+        (workload, write, answered)
+        for workload, found in TRACES.items()
+        for write in found.writes
+        if write.what != "leases"
+        for answered in (False, True)
+    ]
+    assert kills == dict.fromkeys(wanted, 1)
+
+
+def test_every_request_meets_every_error() -> None:
+    errors = Counter(
+        (plan.workload, fault.at)
+        for plan in PLANS
+        for fault in plan.faults
+        if isinstance(fault.do, Refuse)
+    )
+    wanted = [(workload, one) for workload, found in TRACES.items() for one in found.requests]
+    assert errors == dict.fromkeys(wanted, len(ERRORS))
+
+
+def test_the_sample_has_every_rule_in_every_workload_and_is_always_the_same() -> None:
+    chosen = sample(PLANS, 90)
+    assert chosen == sample(PLANS, 90)
+    assert len(set(chosen)) == len(chosen) >= 60
+    assert {(plan.workload, plan.rule) for plan in chosen} == {
+        (plan.workload, plan.rule) for plan in PLANS
+    }

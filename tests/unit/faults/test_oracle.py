@@ -1,0 +1,94 @@
+"""What counts as a trace left by a fault, and what does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.faults.footprint import Footprint, complaints, differing
+from tests.faults.oracle import Baseline, differences
+from tests.faults.plan import Plan
+
+STATE = {
+    "dijobs/a.status.phase": "Running",
+    "dijobs/a.status.conditions[Running].status": "True",
+    "dijobs/a.status.conditions[Running].message": "2 pods ready",
+    "dijobs/a.status.conditions[Starting].status": "False",
+    "dijobs/a.status.conditions[Starting].message": "created 2 pods",
+    "pods/a-work-0.status.podIP": "10.0.0.1",
+}
+CLEAN = Footprint(
+    state=STATE,
+    creates={"pods/a-work-0": 1},
+    pods={"a-work-0": 1},
+    events={("Normal", "JobRunning"): 1, ("Warning", "JobRestarting"): 1},
+)
+BASELINE = Baseline(
+    clean=CLEAN,
+    mask=frozenset({"pods/a-work-0.status.podIP"}),
+    counts={"creates": {"pods/a-work-0": (1, 1)}, "pods": {"a-work-0": (1, 1)}, "deletes": {}},
+)
+
+
+def found(**changes: Any) -> list[str]:
+    values = {name: getattr(CLEAN, name) for name in ("state", "creates", "pods", "events")}
+    footprint = Footprint(**{**values, **changes})
+    return list(differences(footprint, BASELINE, Plan(workload="success")))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"state": {**STATE, "pods/a-work-0.status.podIP": "10.0.0.9"}},
+        {"state": {**STATE, "dijobs/a.status.conditions[Starting].message": "2 pods there"}},
+        {"state": {**STATE, "dijobs/a.status.conditions[Pending].status": "False"}},
+        {"events": {**CLEAN.events, ("Normal", "JobPending"): 1}},
+        {"events": {("Warning", "JobRestarting"): 1}},
+    ],
+    ids=["nothing", "masked", "history", "a wait", "a wait told", "an event lost"],
+)
+def test_what_a_fault_may_leave(changes: dict[str, Any]) -> None:
+    assert found(**changes) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": {**STATE, "dijobs/a.status.phase": "Failed"}},
+        {"state": {**STATE, "dijobs/a.status.conditions[Running].message": "1 pod ready"}},
+        {"state": {**STATE, "pods/a-work-1.kind": "Pod"}},
+        {"state": {}},
+        {"creates": {"pods/a-work-0": 2}},
+        {"deletes": {"pods/a-work-0": 1}},
+        {"pods": {"a-work-0": 2}},
+        {"events": {("Warning", "JobRestarting"): 2}},
+        {"events": {("Warning", "QuotaExceeded"): 1}},
+        {"events": {("Normal", "JobRescheduling"): 1}},
+    ],
+    ids=[
+        "another phase",
+        "another present condition",
+        "a pod too many",
+        "nothing left",
+        "created twice",
+        "deleted",
+        "two pods of a name",
+        "a failure told twice",
+        "a warning",
+        "a phase that was not passed",
+    ],
+)
+def test_what_a_fault_may_not_leave(changes: dict[str, Any]) -> None:
+    assert found(**changes)
+
+
+def test_only_paths_that_are_the_same_in_all_clean_runs_are_compared() -> None:
+    assert differing([{"a": "1", "b": "1"}, {"a": "1", "b": "2"}, {"a": "1"}]) == {"b"}
+
+
+def test_tracebacks_and_errors_are_complaints_and_warnings_are_not() -> None:
+    log = '{"event":"watch failed","level":"warning"}\n{"event":"exiting","level":"error"}\n'
+    assert list(complaints(log)) == []
+    assert len(list(complaints(log + '{"event":"x","level":"error"}\nTraceback (most'))) == 2
