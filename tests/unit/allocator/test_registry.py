@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policies.goodput import GoodputPolicy
 from di_operator.allocator.registry import GROUP, PolicyError, installed_policies, load_policy
+from tests.unit.allocator.worlds import counts, elastic, nodes
 
 OWN = '''
 class FirstNode:
@@ -66,6 +68,22 @@ def test_a_users_own_policy_is_found_by_its_entry_point(install: Callable[..., N
 
     assert type(policy).__name__ == "FirstNode"
     assert policy.optimize({}, {}, {}) == {}
+
+
+def test_the_example_of_the_documentation_is_a_policy(
+    tmp_path: Path, install: Callable[..., None]
+) -> None:
+    text = (Path(__file__).parents[3] / "docs/allocation.md").read_text()
+    example = text.partition("```python\n")[2].partition("```")[0]
+    install(**{"oldest-only": "own_policy:OldestOnly"})
+    (tmp_path / "own_policy.py").write_text(example)
+    jobs = {key: elastic(key, age=age) for key, age in (("young", 1.0), ("old", 2.0))}
+
+    policy = load_policy("oldest-only", {"node": "n000"})
+    plan = make_plan(policy.optimize(jobs, nodes(2, gpu=4), {}), jobs, nodes(2, gpu=4), {})
+
+    assert not plan.refused
+    assert counts(plan.allocations) == {"young": 0, "old": 1}
 
 
 @pytest.mark.parametrize(
