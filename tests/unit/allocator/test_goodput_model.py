@@ -111,10 +111,12 @@ def test_the_search_for_a_batch_size_misses_next_to_nothing(
     assert goodput(known, nodes, replicas) >= 0.98 * by_every_batch(known, nodes, replicas)
 
 
-def test_a_gradient_of_nothing_but_noise_makes_no_nonsense() -> None:
-    odd = replace(KNOWN, grad=GradParams(sqr=0.0, var=0.0))
+def test_a_gradient_of_nothing_counts_as_one_without_noise() -> None:
+    nothing = replace(KNOWN, grad=GradParams(sqr=0.0, var=0.0))
+    quiet = replace(KNOWN, grad=GradParams(sqr=1.0, var=0.0))
 
-    assert isfinite(best_batch(odd, 1, 2).goodput)
+    assert best_batch(nothing, 1, 2) == best_batch(quiet, 1, 2)
+    assert isfinite(best_batch(replace(KNOWN, grad=GradParams(sqr=0.0, var=1.0)), 1, 2).goodput)
 
 
 def test_a_fit_predicts_what_it_was_not_shown() -> None:

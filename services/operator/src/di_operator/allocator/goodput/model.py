@@ -22,7 +22,7 @@ _LAST: Final = 49
 # Every seventh is tried, then the neighbours of the best, ever closer: goodput has one hump, but
 # for rounding.
 _COARSE: Final = range(0, _LAST + 1, 7)
-_CLOSER: Final = (3, 2, 1)
+_CLOSER: Final = (3, 1)
 # Of a batch that is rounded to whole samples.
 _ROUNDING: Final = 1e-8
 
@@ -65,30 +65,33 @@ def _trial(
 ) -> Callable[[int], tuple[float, int, int, int]]:
     """From the number of a batch size to goodput, that number, atomic batch and accumulation."""
     perf, grad, limits = model.perf, model.grad, model.limits
-    gamma, inverse = perf.gamma, 1 / perf.gamma
+    # All that does not depend on the batch is worked out here: the rest runs hundreds of times
+    # for each job.
+    alpha, beta, gamma, inverse = perf.alpha_c, perf.beta_c, perf.gamma, 1 / perf.gamma
     network = network_seconds(perf, nodes, replicas) ** gamma
-    smallest = max(limits.initial, limits.local_min * replicas)
-    ratio = max(limits.maximum / smallest, 1.0)
-    # Read once: this runs hundreds of times for each job.
-    alpha, beta, sqr, total = perf.alpha_c, perf.beta_c, grad.sqr, grad.var + grad.sqr
-    noise = grad.var * limits.initial
     initial, local_min, local_max = limits.initial, limits.local_min, limits.local_max
+    smallest = max(initial, local_min * replicas)
+    first, ratio = smallest / replicas, max(limits.maximum / smallest, 1.0)
+    # The gain is (phi + M0) / (phi + M) x M, with phi = var / sqr x M0. A gradient of nothing at
+    # all counts as one without noise.
+    sqr = grad.sqr if grad.sqr or grad.var else 1.0
+    whole, noise = (grad.var + sqr) * initial, grad.var * initial / replicas
 
     def trial(at: int) -> tuple[float, int, int, int]:
-        local = smallest * ratio ** (at / _LAST) / replicas
+        local = first * ratio ** (at / _LAST)
         accumulation = ceil(local / local_max - _ROUNDING) - 1
         if replicas == 1 and accumulation < 1 and local > initial + _ROUNDING:
             # One replica with a larger batch needs two parts: the noise of the gradient is
             # estimated from the difference between parts.
             accumulation = 1
-        atomic = ceil(local / (accumulation + 1) - _ROUNDING)
+        parts = accumulation + 1
+        atomic = ceil(local / parts - _ROUNDING)
         if not local_min <= atomic <= local_max:
             return 0.0, at, atomic, accumulation
         computing = alpha + beta * atomic
-        iteration = accumulation * computing + (computing**gamma + network) ** inverse
-        # (phi + M0) / (phi + M) times M / M0, with phi = var / sqr x M0.
-        spread = noise / (replicas * atomic * (accumulation + 1)) + sqr
-        gain = total / spread if spread > 0 else 1.0
-        return gain / iteration * initial, at, atomic, accumulation
+        seconds = (computing**gamma + network) ** inverse
+        if accumulation:
+            seconds += accumulation * computing
+        return whole / ((noise / (atomic * parts) + sqr) * seconds), at, atomic, accumulation
 
     return trial
