@@ -34,7 +34,7 @@ PUBLISHED = {
 }
 LOADS = ("workloads", "workloads-0.5", "workloads-1.5", "workloads-2.0")
 VARIED: Mapping[str, Sequence[float]] = {
-    "horizon_seconds": (75.0, 100.0, 150.0, 225.0, 300.0, 600.0),
+    "horizon_seconds": (60.0, 90.0, 120.0, 180.0, 300.0, 600.0),
     "growth": (2.0, 4.0, 8.0, 64.0),
     "decay": (0.0, 0.25, 0.5, 0.75, 1.0),
     "decay_after": (900.0, 3600.0, 14400.0),

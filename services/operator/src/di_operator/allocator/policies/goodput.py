@@ -69,7 +69,7 @@ class GoodputPolicy:
         self,
         *,
         restart_seconds: float = 30.0,
-        horizon_seconds: float = 150.0,
+        horizon_seconds: float = 120.0,
         growth: float = 4.0,
         decay: float = 0.5,
         decay_after: float = 3600.0,
