@@ -23,8 +23,8 @@ log = structlog.get_logger(__name__)
 
 # An event is one API write. In a burst of jobs the writes that make pods matter more, and the
 # job's conditions carry the whole history, so phase events get what a human could read.
-RATE = 20.0
-BURST = 60
+RATE = 5.0
+BURST = 100
 # More distinct events than this waiting means the API server takes none; memory must not grow.
 MAX_PENDING = 2000
 # Events sent lately whose count can grow without reading them first.

@@ -17,7 +17,13 @@ from typing import Any
 
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
-from di_api.names import LABEL_JOB, RESERVED_PREFIX
+from di_api.names import (
+    ANNOTATION_RANK,
+    ANNOTATION_TASK_REPLICAS,
+    LABEL_JOB,
+    LABEL_OPERATOR,
+    LABEL_TASK_NAME,
+)
 from di_operator.controller import JobKey
 
 INDEX_JOB = "job"
@@ -34,6 +40,9 @@ _POD_METADATA = (
     *("name", "namespace", "uid", "resourceVersion", "ownerReferences"),
     *("deletionTimestamp", "deletionGracePeriodSeconds"),
 )
+_POD_LABELS = (LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME)
+_POD_NOTES = (ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS)
+_ENDED = ("exitCode", "reason", "finishedAt")
 _POD_CONDITIONS = ("Ready", "DisruptionTarget")
 _CONTAINER_STATUSES = ("containerStatuses", "initContainerStatuses")
 
@@ -49,12 +58,9 @@ def trim_pod(body: dict[str, Any]) -> dict[str, Any]:
     metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
     kept = {key: metadata[key] for key in _POD_METADATA if key in metadata}
     # The same few words in every pod of a job are kept once.
-    kept["labels"] = {k: intern(v) for k, v in (metadata.get("labels") or {}).items()}
-    kept["annotations"] = {
-        key: value
-        for key, value in (metadata.get("annotations") or {}).items()
-        if key.startswith(RESERVED_PREFIX)
-    }
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    kept["labels"] = {key: intern(labels[key]) for key in _POD_LABELS if key in labels}
+    kept["annotations"] = {key: annotations[key] for key in _POD_NOTES if key in annotations}
     return {
         "metadata": kept,
         "spec": {
@@ -76,7 +82,7 @@ def trim_pod(body: dict[str, Any]) -> dict[str, Any]:
 
 def _ended(statuses: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [
-        {"state": {"terminated": ended}}
+        {"state": {"terminated": {key: ended[key] for key in _ENDED if key in ended}}}
         for one in statuses
         if (ended := (one.get("state") or {}).get("terminated"))
     ]

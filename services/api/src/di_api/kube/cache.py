@@ -227,7 +227,7 @@ class WatchCache:
         self._buried = {}
         lists, known = self.stats.lists, as_number(self._version)
         try:
-            objects, version = await self._read_all()
+            objects, version = await self._read_all(self._recognise)
             self.stats.polls += 1
             if as_number(version) < known:
                 # A list is read from a quorum, so it cannot be older than what we have been
@@ -244,7 +244,7 @@ class WatchCache:
     async def _follow(self) -> None:
         """One attempt: the whole collection if we have no version, then one stream to its end."""
         if not self._version and not self._streams_lists:
-            self._replace(*await self._read_all())
+            self._replace(*await self._read_all(self._trim))
         if self._version:
             await self._consume_changes()
         else:
@@ -295,10 +295,17 @@ class WatchCache:
             silence=self._limits.silence,
         )
 
-    async def _read_all(self) -> tuple[Objects, str]:
+    async def _read_all(self, trim: Trim) -> tuple[Objects, str]:
         return await self._client.list(
-            self._resource, self._namespace, label_selector=self._label_selector, trim=self._trim
+            self._resource, self._namespace, label_selector=self._label_selector, trim=trim
         )
+
+    def _recognise(self, obj: Object) -> Object:
+        """The very object that is kept, if it is that: a poll must not hold everything twice."""
+        kept = self._store.get(key_of(obj))
+        if kept and kept["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+            return kept
+        return self._trim(obj)
 
     def _take(self, kind: str, obj: Object) -> None:
         """One event of the watch."""
