@@ -168,6 +168,35 @@ def test_a_gang_starts_whole_or_not_at_all(kube_config: KubeConfig, namespace: s
     on_field(kube_config, namespace, body)
 
 
+def test_room_is_given_when_the_pods_of_a_deleted_job_are_gone(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with (
+            nodes(field, n1=2),
+            field.operator(policy="fit", scheduling_period=PERIOD),
+        ):
+            slow = devices(field, "learner", 2)
+            slow["template"]["metadata"]["annotations"]["fake/stop-after"] = "2"
+            await field.submit(job("a", slow, preemptible=True))
+            await field.until(runs_on(field, "a", n1=2), "a to run")
+            await field.submit(job("b", devices(field, "learner", 2), preemptible=True))
+            await field.phase("b", "Pending")
+            await field.delete("a")
+            together = []
+
+            async def b_runs() -> bool:
+                both = [await field.pods("b"), await field.pods("a")]
+                together.append(all(both))
+                return await runs_on(field, "b", n1=2)()
+
+            # The garbage collector looks for new kinds of owners twice a minute.
+            await field.until(b_runs, "b to run", 90)
+            assert not any(together)
+
+    on_field(kube_config, namespace, body)
+
+
 def test_a_new_leader_leaves_every_job_where_it_is(kube_config: KubeConfig, namespace: str) -> None:
     async def body(field: Field) -> None:
         settings: Object = {"policy": "fit", "scheduling_period": PERIOD}

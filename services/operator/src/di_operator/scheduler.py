@@ -86,6 +86,9 @@ class Scheduler:
         self._granted: dict[str, NodeList] = {}
         self._grants: dict[str, Grant] = {}
         self._seen: dict[str, object] = {}
+        # Jobs that are gone, by UID, until the last of their pods is. What these take of their
+        # nodes is known from the job alone.
+        self._departed: dict[str, Object] = {}
         caches[DIJOBS].subscribe(self._on_job)
         nodes.subscribe(self._on_node)
         caches[PODS].subscribe(self._on_pod)
@@ -141,9 +144,13 @@ class Scheduler:
         await self._clock.sleep(SETTLE)
 
     def _read(self) -> Scene:
+        pods = self._caches[PODS]
+        for uid in [uid for uid in self._departed if not pods.by_owner(uid)]:
+            del self._departed[uid]
         scene = read_scene(
             jobs=self._caches[DIJOBS].items(),
-            pods=self._caches[PODS].items(),
+            departed=self._departed.values(),
+            pods=pods.items(),
             others=self._others.items(),
             nodes=self._nodes.items(),
             granted=self._granted,
@@ -234,6 +241,8 @@ class Scheduler:
 
     def _on_job(self, kind: str, job: Object) -> None:
         uid = job["metadata"]["uid"]
+        if kind == "DELETED":
+            self._departed[uid] = job
         status = job.get("status") or {}
         finished = status.get("completionTimestamp") is not None
         # Reports and phases on the way change nothing about who may have what.

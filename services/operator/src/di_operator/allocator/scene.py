@@ -71,6 +71,7 @@ class Scene:
 def read_scene(
     *,
     jobs: Iterable[Object],
+    departed: Iterable[Object] = (),
     pods: Iterable[Object],
     others: Iterable[Object],
     nodes: Iterable[Object],
@@ -82,6 +83,7 @@ def read_scene(
 
     Args:
         jobs: DIJobs of any kind.
+        departed: DIJobs that do not exist any more, whose pods may.
         pods: pods of DIJobs; of their specs only `nodeName` is looked at.
         others: all other pods.
         nodes: the cluster's nodes.
@@ -111,6 +113,9 @@ def read_scene(
         else:
             fixed += staying
             passing += [pod for pod in own if "deletionTimestamp" in pod["metadata"]]
+    for job in departed:
+        if (key := _key(job)) not in specs and (spec := _spec(job, read_spec)):
+            passing += [_with_request(p, spec) for p in by_job.get(key, ()) if _takes_room(p)]
     everybody = [*others, *fixed]
     return Scene(
         jobs=infos,

@@ -1,0 +1,233 @@
+"""What the allocator sees of a cluster, and what of its answer can be had at once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from di_operator.allocator.job import WAIT, NodeList
+from di_operator.allocator.scene import Scene, leave_room, read_scene, reduced
+from di_operator.lifecycle.specs import read_spec
+
+Object = dict[str, Any]
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+SLOT = "example.org/slot"
+
+
+def node(name: str, slots: int) -> Object:
+    return {"metadata": {"name": name}, "status": {"allocatable": {SLOT: str(slots), "pods": "99"}}}
+
+
+def task(kind: str, replicas: int = 1, **fields: Any) -> Object:
+    container = {"name": "c", "image": "i", "resources": {"limits": {SLOT: "1"}}}
+    return {
+        "name": kind,
+        "type": kind,
+        "replicas": replicas,
+        "template": {"spec": {"containers": [container]}},
+        **fields,
+    }
+
+
+def job(name: str, *tasks: Object, phase: str = "Running", **fields: Any) -> Object:
+    status = fields.pop("status", {})
+    metadata = {
+        "name": name,
+        "namespace": "rl",
+        "uid": f"uid-{name}",
+        "generation": 1,
+        "creationTimestamp": "2026-01-01T11:00:00Z",
+    }
+    return {
+        "metadata": {**metadata, **fields.pop("metadata", {})},
+        "spec": {"preemptible": True, "tasks": list(tasks), **fields},
+        "status": {"phase": phase, **status},
+    }
+
+
+def pod(
+    owner: str, kind: str, node: str, *, ending: bool = False, phase: str = "Running"
+) -> Object:
+    metadata: Object = {
+        "name": f"{owner}-{kind}-x",
+        "namespace": "rl",
+        "labels": {"diengine/job": owner, "diengine/task-name": kind},
+    }
+    if ending:
+        metadata["deletionTimestamp"] = "2026-01-01T12:00:30Z"
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": phase}}
+
+
+def other(node: str) -> Object:
+    container = {"resources": {"requests": {SLOT: "1"}}}
+    return {
+        "metadata": {"name": "web", "namespace": "web"},
+        "spec": {"nodeName": node, "containers": [container]},
+        "status": {"phase": "Running"},
+    }
+
+
+def scene(
+    *jobs: Object,
+    pods: list[Object] | None = None,
+    others: list[Object] | None = None,
+    granted: dict[str, NodeList] | None = None,
+    departed: list[Object] | None = None,
+) -> Scene:
+    return read_scene(
+        jobs=jobs,
+        departed=departed or [],
+        pods=pods or [],
+        others=others or [],
+        nodes=[node("a", 4), node("b", 4)],
+        granted=granted or {},
+        read_spec=read_spec,
+        now=NOW,
+    )
+
+
+def free(nodes: Any) -> dict[str, int]:
+    """Whole slots that are free, by node."""
+    return {name: found.free[SLOT] // 1000 for name, found in nodes.items()}
+
+
+def placed(**nodes: str) -> NodeList:
+    return NodeList.of({name: tuple(found.split()) for name, found in nodes.items()})
+
+
+def test_pods_of_others_and_of_fixed_jobs_take_room() -> None:
+    fixed = job("fixed", task("learner", 2), preemptible=False)
+    found = scene(fixed, pods=[pod("fixed", "learner", "b")] * 2, others=[other("a")])
+    assert found.jobs == {}
+    assert free(found.nodes) == {"a": 3, "b": 2}
+
+
+def test_the_room_of_a_preemptible_job_is_the_allocators_to_give() -> None:
+    running = job("x", task("learner", 2), status={"placement": {"learner": ["a", "a"]}})
+    found = scene(running, pods=[pod("x", "learner", "a")] * 2)
+    assert free(found.nodes) == {"a": 4, "b": 4}
+    assert free(found.now) == {"a": 2, "b": 4}
+    assert found.held["rl/x"] == placed(learner="a a")
+    assert free(leave_room(found)) == {"a": 2, "b": 4}
+
+
+def test_what_was_granted_counts_before_the_status_says_so() -> None:
+    waiting = job("x", task("learner", 2), phase="Pending")
+    found = scene(waiting, granted={"uid-x": placed(learner="b b")})
+    assert found.held["rl/x"] == placed(learner="b b")
+    assert free(leave_room(found)) == {"a": 4, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("body", "pods"),
+    [
+        (job("x", task("learner"), phase="Failed"), [pod("x", "learner", "a")]),
+        (job("x", task("learner"), suspend=True), [pod("x", "learner", "a")]),
+        (
+            job("x", task("learner"), metadata={"deletionTimestamp": "2026-01-01T12:00:00Z"}),
+            [pod("x", "learner", "a")],
+        ),
+        (job("x", task("learner"), preemptible=False), [pod("x", "learner", "a", ending=True)]),
+    ],
+    ids=["of a job that ended", "of a suspended job", "of a deleted job", "being deleted"],
+)
+def test_pods_on_their_way_out_take_room_for_now_only(body: Object, pods: list[Object]) -> None:
+    found = scene(body, pods=pods)
+    assert found.jobs == {}
+    assert free(found.nodes)["a"] == 4
+    assert free(found.now)["a"] == 3
+
+
+def test_pods_that_nobody_cleans_up_keep_their_room() -> None:
+    ended = job("x", task("learner"), phase="Failed", cleanPodPolicy="None")
+    assert free(scene(ended, pods=[pod("x", "learner", "a")]).nodes)["a"] == 3
+
+
+def test_pods_that_have_ended_take_none() -> None:
+    running = job("x", task("learner"), preemptible=False)
+    found = scene(running, pods=[pod("x", "learner", "a", phase="Succeeded")])
+    assert free(found.now)["a"] == 4
+
+
+def test_a_gang_is_looked_after_until_its_pods_are_bound() -> None:
+    gang = {"preemptible": False, "scheduling": {"gang": True}}
+    waiting = job("x", task("learner", 2), phase="Pending", **gang)
+    assert scene(waiting).jobs["rl/x"].gang
+    starting = job("x", task("learner", 2), phase="Starting", **gang)
+    half = scene(starting, pods=[pod("x", "learner", "a"), pod("x", "learner", "")])
+    assert set(half.jobs) == {"rl/x"}
+    bound = scene(starting, pods=[pod("x", "learner", "a")] * 2)
+    assert bound.jobs == {}
+    assert free(bound.nodes)["a"] == 2
+
+
+def test_a_job_that_cannot_be_read_is_left_out() -> None:
+    assert scene(job("x", task("learner", 0)), job("y", task("learner"))).jobs.keys() == {"rl/y"}
+
+
+def test_what_a_job_has_had_is_read_from_its_status() -> None:
+    running = job(
+        "x",
+        task("learner", 2),
+        status={
+            "placement": {"learner": ["a", "a"]},
+            "placementTime": "2026-01-01T11:59:00Z",
+            "replicaSeconds": 1000,
+        },
+    )
+    assert scene(running).jobs["rl/x"].attained == 1120
+
+
+def test_a_grant_waits_for_the_room_of_pods_that_are_still_there() -> None:
+    leaving = [pod("old", "learner", "b", ending=True)] * 3
+    found = scene(
+        job("x", task("learner", 4), phase="Pending"),
+        pods=leaving,
+        departed=[job("old", task("learner", 3))],
+    )
+    assert free(found.nodes)["b"] == 4
+    assert not found.fits_now("rl/x", placed(learner="b b"), [])
+    assert found.fits_now("rl/x", placed(learner="b a"), [])
+
+
+def test_a_grant_leaves_the_room_of_earlier_grants() -> None:
+    first = job("x", task("learner", 3), phase="Pending")
+    second = job("y", task("learner", 2), phase="Pending")
+    found = scene(first, second, granted={"uid-x": placed(learner="a a a")})
+    assert not found.fits_now("rl/y", placed(learner="a a"), ["rl/x"])
+    assert found.fits_now("rl/y", placed(learner="a b"), ["rl/x"])
+
+
+@pytest.mark.parametrize(
+    ("had", "wants", "keeps"),
+    [
+        ({"learner": "a"}, {"learner": "b"}, WAIT),
+        ({"learner": "a"}, {"learner": "a a"}, WAIT),
+        (
+            {"learner": "a", "collector": "a b b"},
+            {"learner": "a", "collector": "a a b b"},
+            {"learner": "a", "collector": "a"},
+        ),
+        (
+            {"learner": "a", "collector": "a b"},
+            {"learner": "a", "collector": "b"},
+            {"learner": "a"},
+        ),
+    ],
+    ids=["learners move", "learners grow", "collectors change", "the first collector moves"],
+)
+def test_what_goes_on_while_a_job_waits_for_room(
+    had: dict[str, str], wants: dict[str, str], keeps: dict[str, str] | NodeList
+) -> None:
+    tasks = [task("learner"), task("collector", 3, minReplicas=1)]
+    found = scene(
+        job("x", *tasks),
+        granted={"uid-x": NodeList.of({k: tuple(v.split()) for k, v in had.items()})},
+    )
+    kept = reduced(found, "rl/x", placed(**wants))
+    if isinstance(keeps, NodeList):
+        assert kept == keeps
+    else:
+        assert {name: " ".join(nodes) for name, nodes in kept.tasks if nodes} == keeps
