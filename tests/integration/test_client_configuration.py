@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from kubernetes.config import incluster_config
 
 from di_api.kube import config as config_module
 from di_api.kube.config import TOKEN_PERIOD, ConfigError, KubeConfig, load_config
@@ -108,9 +107,7 @@ def test_inside_a_pod_the_service_account_is_used(
     ca.write_bytes(authority.certificate_pem)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setattr(config_module, "SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(ca))
+    monkeypatch.setattr(config_module, "SERVICE_ACCOUNT", tmp_path)
     found = load_config(None, clock=clock)
     assert found.server == "https://10.96.0.1:443"
     assert found.ca_pem == authority.certificate_pem
@@ -118,6 +115,16 @@ def test_inside_a_pod_the_service_account_is_used(
     token.write_text("two")
     clock.now += TOKEN_PERIOD
     assert found.authorization() == "Bearer two"
+
+
+def test_a_pod_without_the_address_of_its_cluster_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("one")
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setattr(config_module, "SERVICE_ACCOUNT", tmp_path)
+    with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_HOST"):
+        load_config(None)
 
 
 def test_a_missing_file_a_wrong_context_and_junk_say_what_is_wrong(tmp_path: Path) -> None:

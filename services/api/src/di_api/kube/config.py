@@ -1,8 +1,4 @@
-"""Where the API server is and how to prove who we are.
-
-Reading kubeconfig files and the in-cluster mount is left to the official client, which follows
-every rule kubectl has (merged files, contexts, exec plug-ins); only its result is kept.
-"""
+"""Where the API server is and how to prove who we are."""
 
 from __future__ import annotations
 
@@ -15,18 +11,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from kubernetes.client import Configuration
-from kubernetes.config import load_incluster_config, load_kube_config
-from kubernetes.config.config_exception import ConfigException
-from kubernetes.config.incluster_config import SERVICE_TOKEN_FILENAME
-from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
 
 # Bound tokens live an hour and are replaced in the file at 80 % of that; client-go re-reads as
 # often. Reading on every request would put a file read on the hot path for nothing.
 TOKEN_PERIOD = 60.0
-_KEY = "BearerToken"
+# Where the kubelet puts a pod's own identity.
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ConfigError(Exception):
@@ -77,7 +67,10 @@ class KubeConfig:
 
 
 class CachedToken:
-    """An Authorization value read again at most once a minute; safe between threads."""
+    """An Authorization value read again at most once a minute; safe between threads.
+
+    `read` may raise OSError when it cannot be had at this moment.
+    """
 
     def __init__(self, *, read: Callable[[], str | None], clock: Callable[[], float]) -> None:
         self._read = read
@@ -94,7 +87,7 @@ class CachedToken:
             if self._clock() >= self._due:
                 # The mount is swapped by rename, so a miss is short; an expired token shows
                 # itself as 401.
-                with suppress(OSError, ConfigException):
+                with suppress(OSError):
                     self._value = self._read()
                 self._due = self._clock() + TOKEN_PERIOD
         return self._value
@@ -117,66 +110,33 @@ def load_config(
     Raises:
         ConfigError: nothing usable was found.
     """
-    found = Configuration()
+    if not kubeconfig and (SERVICE_ACCOUNT / "token").is_file():
+        return _in_cluster(clock)
+    # Here and not above: the official client costs 19 MB and a fifth of a second, which a pod can
+    # spare.
+    from di_api.kube.kubeconfig import read_kubeconfig  # noqa: PLC0415
+
     try:
-        if not kubeconfig and Path(SERVICE_TOKEN_FILENAME).is_file():
-            load_incluster_config(  # type: ignore[no-untyped-call]  # untyped library
-                client_configuration=found
-            )
-            token_file: str | None = SERVICE_TOKEN_FILENAME
-        else:
-            files = kubeconfig or KUBE_CONFIG_DEFAULT_LOCATION
-            load_kube_config(  # type: ignore[no-untyped-call]  # untyped library
-                config_file=files,
-                context=context,
-                client_configuration=found,
-                persist_config=False,
-            )
-            token_file = _token_file(files, context)
-        return KubeConfig(
-            server=found.host.rstrip("/"),
-            ca_pem=_read(found.ssl_ca_cert),
-            client_cert_pem=_read(found.cert_file),
-            client_key_pem=_read(found.key_file),
-            authorization=_authorization(found, token_file, clock),
-            verify=found.verify_ssl,
-            tls_server_name=getattr(found, "tls_server_name", None),
-        )
+        return read_kubeconfig(kubeconfig, context, clock=clock)
     except Exception as error:
         # On a broken file the official loader fails with whatever it stumbles over: YAML, type,
         # lookup and base64 errors besides its own.
         raise ConfigError(f"{kubeconfig or 'default configuration'}: {error}") from error
 
 
-def _authorization(
-    found: Any, token_file: str | None, clock: Callable[[], float]
-) -> Callable[[], str | None]:
-    if token_file is not None:
-        path = Path(token_file)
-        return CachedToken(read=lambda: f"Bearer {path.read_text().strip()}", clock=clock)
-    if _KEY in found.api_key:
-        # The official client's hook runs an exec plug-in again once its token has expired.
-        return CachedToken(read=lambda: found.get_api_key_with_prefix(_KEY), clock=clock)
-    return lambda: None
-
-
-def _token_file(files: str, context: str | None) -> str | None:
-    """The user's `tokenFile`, which the official loader reads only once."""
-    merged = KubeConfigMerger(files).config  # type: ignore[no-untyped-call]  # untyped library
-    active = merged["contexts"].get_with_name(context or merged["current-context"])["context"]
-    if not active.safe_get("user") or not merged.safe_get("users"):
-        return None
-    user = merged["users"].get_with_name(active["user"], safe=True)
-    if user is None or not user.safe_get("user"):
-        return None
-    token_file = user["user"].safe_get("tokenFile")
-    if token_file is None:
-        return None
-    return os.path.join(os.path.dirname(user.path or ""), token_file)
-
-
-def _read(path: str | None) -> bytes | None:
-    return Path(path).read_bytes() if path else None
+def _in_cluster(clock: Callable[[], float]) -> KubeConfig:
+    token = SERVICE_ACCOUNT / "token"
+    try:
+        host, port = (os.environ[f"KUBERNETES_SERVICE_{part}"] for part in ("HOST", "PORT"))
+        return KubeConfig(
+            server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+            ca_pem=(SERVICE_ACCOUNT / "ca.crt").read_bytes(),
+            authorization=CachedToken(
+                read=lambda: f"Bearer {token.read_text().strip()}", clock=clock
+            ),
+        )
+    except (KeyError, OSError) as error:
+        raise ConfigError(f"service account in {SERVICE_ACCOUNT}: {error}") from error
 
 
 def _load_client_certificate(context: ssl.SSLContext, pem: bytes) -> None:

@@ -1,0 +1,82 @@
+"""Reading kubeconfig files, left to the official client.
+
+It follows every rule kubectl has (merged files, contexts, exec plug-ins); only its result is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kubernetes.client import Configuration
+from kubernetes.config import load_kube_config
+from kubernetes.config.config_exception import ConfigException
+from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
+
+from di_api.kube.config import CachedToken, KubeConfig
+
+_KEY = "BearerToken"
+
+
+def read_kubeconfig(
+    files: str | None, context: str | None, *, clock: Callable[[], float]
+) -> KubeConfig:
+    """Read a file, or several as in $KUBECONFIG; None or empty means kubectl's default files.
+
+    Raises whatever the official loader does, which is of many types.
+    """
+    found = Configuration()
+    files = files or KUBE_CONFIG_DEFAULT_LOCATION
+    load_kube_config(  # type: ignore[no-untyped-call]  # untyped library
+        config_file=files, context=context, client_configuration=found, persist_config=False
+    )
+    return KubeConfig(
+        server=found.host.rstrip("/"),
+        ca_pem=_read(found.ssl_ca_cert),
+        client_cert_pem=_read(found.cert_file),
+        client_key_pem=_read(found.key_file),
+        authorization=_authorization(found, _token_file(files, context), clock),
+        verify=found.verify_ssl,
+        tls_server_name=getattr(found, "tls_server_name", None),
+    )
+
+
+def _authorization(
+    found: Any, token_file: str | None, clock: Callable[[], float]
+) -> Callable[[], str | None]:
+    if token_file is not None:
+        path = Path(token_file)
+        return CachedToken(read=lambda: f"Bearer {path.read_text().strip()}", clock=clock)
+    if _KEY in found.api_key:
+        # The official client's hook runs an exec plug-in again once its token has expired.
+        return CachedToken(read=lambda: _ask_plugin(found), clock=clock)
+    return lambda: None
+
+
+def _token_file(files: str, context: str | None) -> str | None:
+    """The user's `tokenFile`, which the official loader reads only once."""
+    merged = KubeConfigMerger(files).config  # type: ignore[no-untyped-call]  # untyped library
+    active = merged["contexts"].get_with_name(context or merged["current-context"])["context"]
+    if not active.safe_get("user") or not merged.safe_get("users"):
+        return None
+    user = merged["users"].get_with_name(active["user"], safe=True)
+    if user is None or not user.safe_get("user"):
+        return None
+    token_file = user["user"].safe_get("tokenFile")
+    if token_file is None:
+        return None
+    return os.path.join(os.path.dirname(user.path or ""), token_file)
+
+
+def _ask_plugin(found: Any) -> str | None:
+    try:
+        value: str | None = found.get_api_key_with_prefix(_KEY)
+    except ConfigException as error:
+        raise OSError(str(error)) from error
+    return value
+
+
+def _read(path: str | None) -> bytes | None:
+    return Path(path).read_bytes() if path else None
