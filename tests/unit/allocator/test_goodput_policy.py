@@ -247,3 +247,23 @@ def test_nodes_of_several_kinds_are_all_used(gpus: int) -> None:
 
     assert sum(map(len, found.values())) >= 12
     assert "odd" in {name for placed in found.values() for name in placed}
+
+
+def test_a_newcomers_learner_leaves_the_collectors_of_others_alone() -> None:
+    old = job("old", task(1, slot=1), task(2, name="collector", minimum=1, slot=1), age=60.0)
+    room = nodes(2, slot=2)
+    had = GoodputPolicy().optimize(by_key(old), room, {})
+    assert counts(had) == {"old": 3}
+
+    both = GoodputPolicy().optimize(by_key(old, job("new", task(1, slot=1))), room, had)
+    assert both["old"] == had["old"]
+    assert counts(both) == {"old": 3, "new": 1}
+
+
+def test_a_newcomers_learner_goes_before_the_collectors_of_others() -> None:
+    old = job("old", task(1, slot=1), task(3, name="collector", minimum=1, slot=1), age=60.0)
+    room = nodes(2, slot=2)
+    had = GoodputPolicy().optimize(by_key(old), room, {})
+    both = GoodputPolicy().optimize(by_key(old, job("new", task(1, slot=1))), room, had)
+    assert counts(both) == {"old": 3, "new": 1}
+    assert both["old"].task("learner") == had["old"].task("learner")

@@ -73,6 +73,14 @@ class Packing:
             for _ in range(count)
         )
 
+    def is_content(self, wish: Wish) -> bool:
+        """Whether a wish came true, and without a move if its number did not change."""
+        if not wish.count:
+            return True
+        placed = self.nodes(wish.key)
+        stays = len(wish.current) == wish.count
+        return sorted(placed) == sorted(wish.current) if stays else bool(placed)
+
     def release(self, key: str) -> None:
         """Take a job out again."""
         self._release(key)

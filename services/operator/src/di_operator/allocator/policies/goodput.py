@@ -247,6 +247,38 @@ def _scarcest(demands: Sequence[_Demand], room: Room) -> tuple[str, int]:
     return scarce, free.get(scarce, 0)
 
 
+def _others_of_who_stays(
+    demands: Sequence[_Demand],
+    wishes: Sequence[Wish],
+    room: Room,
+    previous: Mapping[str, NodeList],
+) -> list[tuple[TaskInfo, int]]:
+    """Task and row of each collector whose job keeps its number of learners."""
+    return [
+        (task, room.index[node])
+        for demand, wish in zip(demands, wishes, strict=True)
+        if wish.count and wish.count == len(wish.current)
+        for task in demand.job.tasks
+        if task is not demand.task
+        for node in previous[wish.key].task(task.name)
+        if node in room.index
+    ]
+
+
+def _pack(packing: Packing, wishes: Sequence[Wish], others: Sequence[tuple[TaskInfo, int]]) -> None:
+    """Place the learners beside the collectors there are, or else where these have to make way."""
+    for task, row in others:
+        packing.room.take(task, row)
+    packing.pack(wishes)
+    for task, row in others:
+        packing.room.take(task, row, -1)
+    if all(map(packing.is_content, wishes)):
+        return
+    for key in tuple(packing.placed):
+        packing.release(key)
+    packing.pack(wishes)
+
+
 def _place(
     demands: Sequence[_Demand],
     chosen: Sequence[int],
@@ -263,7 +295,7 @@ def _place(
         )
         for demand, size in zip(demands, chosen, strict=True)
     ]
-    packing.pack(wishes)
+    _pack(packing, wishes, _others_of_who_stays(demands, wishes, room, previous))
     for demand, wish in zip(demands, wishes, strict=True):
         # Room that is there, but in pieces too small: the next size that fits.
         for size in reversed(demand.sizes[1:]):
