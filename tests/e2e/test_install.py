@@ -123,7 +123,7 @@ def test_what_the_operator_may_not_do(release: Release, kubectl: Kubectl) -> Non
     assert "dijobs" in allowed
     for verb, what in (
         ("get", "secrets"),
-        ("list", "nodes"),
+        ("patch", "nodes"),
         ("update", "dijobs.diengine.opendilab.org"),
         ("create", "deployments.apps"),
         ("patch", "validatingwebhookconfigurations/other"),
