@@ -89,7 +89,7 @@ def test_two_jobs_share_a_third_waits_and_a_node_goes(
             await field.until(runs_on(field, "b", n2=3), "b to have the other")
             status = await field.status("a")
             assert status["allocation"] == [f"{namespace}-n1"] * 4
-            assert field.phases["a"] == ["Pending", "Starting", "Running"]
+            assert field.phases["a"][-2:] == ["Starting", "Running"]
 
             # Two of its four could run, but it needs three.
             await field.submit(
