@@ -167,6 +167,30 @@ def test_a_job_that_cannot_be_read_is_left_out() -> None:
     assert scene(job("x", task("learner", 0)), job("y", task("learner"))).jobs.keys() == {"rl/y"}
 
 
+def test_specs_of_jobs_that_have_ended_are_not_read() -> None:
+    ended = {"completionTimestamp": "2026-01-01T11:30:00Z"}
+    jobs = [job(f"j{n}", task("learner"), phase="Succeeded", status=ended) for n in range(3)]
+    read: list[str] = []
+
+    def reading(body: Any) -> Any:
+        read.append(body["metadata"]["name"])
+        return read_spec(body)
+
+    read_scene(
+        jobs=[*jobs, job("x", task("learner"))],
+        pods=[
+            pod("j0", "learner", "a", phase="Succeeded"),
+            pod("j1", "learner", "a"),
+        ],
+        others=[],
+        nodes=[node("a", 4)],
+        granted={},
+        read_spec=reading,
+        now=NOW,
+    )
+    assert sorted(read) == ["j1", "x"]
+
+
 def test_what_a_job_has_had_is_read_from_its_status() -> None:
     running = job(
         "x",

@@ -24,7 +24,7 @@ from di_operator.allocator.admit import in_order
 from di_operator.allocator.job import WAIT, NodeList
 from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policy import Policy
-from di_operator.allocator.scene import Scene, leave_room, read_scene, reduced
+from di_operator.allocator.scene import Scene, asks_for_nodes, leave_room, read_scene, reduced
 from di_operator.allocator.shortage import find_shortage
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
@@ -86,6 +86,9 @@ class Scheduler:
         self._granted: dict[str, NodeList] = {}
         self._grants: dict[str, Grant] = {}
         self._seen: dict[str, object] = {}
+        # UIDs of the jobs that may want something. Without any, all pods of the cluster come and
+        # go without being looked at.
+        self._asking: set[str] = set()
         # Jobs that are gone, by UID, until the last of their pods is. What these take of their
         # nodes is known from the job alone.
         self._departed: dict[str, Object] = {}
@@ -118,6 +121,12 @@ class Scheduler:
     async def _schedule(self) -> None:
         reconsidered = -self._period
         while True:
+            # Before the look and not after it: what changes while the policy thinks is news.
+            self._changed.clear()
+            self._forget()
+            if not self._asking:
+                await self._next_change(self._period)
+                continue
             scene = self._read()
             everything = self._everything or (
                 self._clock.monotonic() - reconsidered >= self._period
@@ -133,7 +142,6 @@ class Scheduler:
             await self._next_change(max(left, SETTLE))
 
     async def _next_change(self, seconds: float) -> None:
-        self._changed.clear()
         sleep = asyncio.ensure_future(self._clock.sleep(seconds))
         change = asyncio.ensure_future(self._changed.wait())
         try:
@@ -143,14 +151,20 @@ class Scheduler:
             change.cancel()
         await self._clock.sleep(SETTLE)
 
-    def _read(self) -> Scene:
+    def _forget(self) -> None:
+        """Drop what is known of jobs that nothing can be said about any more."""
         pods = self._caches[PODS]
         for uid in [uid for uid in self._departed if not pods.by_owner(uid)]:
             del self._departed[uid]
+        for known in (self._grants, self._granted, self._decided):
+            for uid in known.keys() - self._asking:
+                del known[uid]
+
+    def _read(self) -> Scene:
         scene = read_scene(
             jobs=self._caches[DIJOBS].items(),
             departed=self._departed.values(),
-            pods=pods.items(),
+            pods=self._caches[PODS].items(),
             others=self._others.items(),
             nodes=self._nodes.items(),
             granted=self._granted,
@@ -243,8 +257,12 @@ class Scheduler:
         uid = job["metadata"]["uid"]
         if kind == "DELETED":
             self._departed[uid] = job
-        status = job.get("status") or {}
-        finished = status.get("completionTimestamp") is not None
+        asks = kind != "DELETED" and asks_for_nodes(job)
+        if asks:
+            self._asking.add(uid)
+        else:
+            self._asking.discard(uid)
+        finished = (job.get("status") or {}).get("completionTimestamp") is not None
         # Reports and phases on the way change nothing about who may have what.
         now = None if kind == "DELETED" else (job["metadata"].get("generation"), finished)
         self._note(uid, now, is_arrival=uid not in self._seen)
@@ -262,7 +280,7 @@ class Scheduler:
         refused = str((pod.get("status") or {}).get("reason") or "").startswith("OutOf")
         if refused:
             self._everything = True
-        if kind == "DELETED" or phase in ("Succeeded", "Failed"):
+        if self._asking and (kind == "DELETED" or phase in ("Succeeded", "Failed")):
             self._changed.set()
 
     def _note(self, uid: str, now: object, *, is_arrival: bool = False) -> None:

@@ -91,17 +91,23 @@ def read_scene(
         read_spec: from a job to its spec; may raise InvalidSpec.
         now: the time, aware.
     """
-    specs = {_key(job): (job, spec) for job in jobs if (spec := _spec(job, read_spec))}
     by_job: dict[str, list[Object]] = {}
     for pod in pods:
-        by_job.setdefault(_job_key(pod), []).append(pod)
+        if _takes_room(pod):
+            by_job.setdefault(_job_key(pod), []).append(pod)
+    # Of thousands of jobs that have ended nothing is to be known, and reading a spec takes time.
+    specs = {
+        key: (job, spec)
+        for job in jobs
+        if ((key := _key(job)) in by_job or asks_for_nodes(job)) and (spec := _spec(job, read_spec))
+    }
     infos: dict[str, JobInfo] = {}
     held: dict[str, NodeList] = {}
     present: dict[str, Counter[tuple[str, str]]] = {}
     fixed: list[Object] = []
     passing: list[Object] = []
     for key, (job, spec) in specs.items():
-        own = [_with_request(pod, spec) for pod in by_job.get(key, ()) if _takes_room(pod)]
+        own = [_with_request(pod, spec) for pod in by_job.get(key, ())]
         staying = [pod for pod in own if "deletionTimestamp" not in pod["metadata"]]
         if _is_ours(job, spec, own):
             held[key] = _held(job, spec, granted)
@@ -115,7 +121,7 @@ def read_scene(
             passing += [pod for pod in own if "deletionTimestamp" in pod["metadata"]]
     for job in departed:
         if (key := _key(job)) not in specs and (spec := _spec(job, read_spec)):
-            passing += [_with_request(p, spec) for p in by_job.get(key, ()) if _takes_room(p)]
+            passing += [_with_request(pod, spec) for pod in by_job.get(key, ())]
     everybody = [*others, *fixed]
     return Scene(
         jobs=infos,
@@ -125,6 +131,13 @@ def read_scene(
         nodes=read_nodes(nodes, everybody, ours=_nobody),
         now=read_nodes(nodes, [*everybody, *passing], ours=_nobody),
     )
+
+
+def asks_for_nodes(job: Object) -> bool:
+    """Whether the allocator may have to do with a job; looks at no more than a few fields."""
+    spec = job.get("spec") or {}
+    wants = spec.get("preemptible") or (spec.get("scheduling") or {}).get("gang")
+    return bool(wants) and not (job.get("status") or {}).get("completionTimestamp")
 
 
 def leave_room(scene: Scene) -> dict[str, NodeInfo]:

@@ -1,0 +1,137 @@
+"""When the scheduler looks at the cluster, and when it need not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from di_api.kube.cache import WatchCache
+from di_api.kube.resources import DIJOBS, PODS
+from di_operator.allocator.job import JobInfo, NodeList
+from di_operator.allocator.node import NodeInfo
+from di_operator.clock import SystemClock
+from di_operator.lifecycle.specs import read_spec
+from di_operator.metrics import Metrics
+from di_operator.scheduler import SETTLE, Scheduler
+from tests.unit.allocator.test_scene import job, node, pod, task
+from tests.waiting import wait_until_async
+
+Object = dict[str, Any]
+
+
+class Cache:
+    """The part of a watch cache that a scheduler uses."""
+
+    def __init__(self, *bodies: Object) -> None:
+        self.bodies = list(bodies)
+        self.reads = 0
+        self.synced = asyncio.Event()
+        self.synced.set()
+        self._tell: list[Callable[[str, Object], None]] = []
+
+    def subscribe(self, callback: Callable[[str, Object], None]) -> None:
+        self._tell.append(callback)
+        for body in self.bodies:
+            callback("ADDED", body)
+
+    def deliver(self, kind: str, body: Object) -> None:
+        for callback in self._tell:
+            callback(kind, body)
+
+    def items(self) -> list[Object]:
+        self.reads += 1
+        return self.bodies
+
+    def by_owner(self, _: str) -> list[Object]:
+        return []
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+class Counting:
+    """A policy that gives nobody anything and is called back at each question."""
+
+    def __init__(self, then: Callable[[], None] = lambda: None) -> None:
+        self.asked = 0
+        self._then = then
+
+    def allocate(self, _job: JobInfo, _nodes: Mapping[str, NodeInfo]) -> NodeList:
+        return NodeList()
+
+    def optimize(
+        self,
+        jobs: Mapping[str, JobInfo],
+        _nodes: Mapping[str, NodeInfo],
+        _previous: Mapping[str, NodeList],
+    ) -> dict[str, NodeList]:
+        self.asked += 1
+        self._then()
+        return dict.fromkeys(jobs, NodeList())
+
+
+def scheduler(policy: Counting, jobs: Cache, pods: Cache, nodes: Cache) -> Scheduler:
+    """One that reconsiders everything once an hour, if nothing changes."""
+    caches = {DIJOBS: cast("WatchCache", jobs), PODS: cast("WatchCache", pods)}
+    return Scheduler(
+        policy=policy,
+        caches=caches,
+        nodes=cast("WatchCache", nodes),
+        others=cast("WatchCache", Cache()),
+        read_spec=read_spec,
+        wake=lambda _key, _delay: None,
+        period=3600.0,
+        clock=SystemClock(),
+        observer=Metrics(),
+    )
+
+
+def node_called(name: str) -> Object:
+    body = node(name, 4)
+    body["metadata"]["uid"] = f"uid-{name}"
+    return body
+
+
+def test_what_changes_while_the_policy_thinks_is_looked_at_next() -> None:
+    async def body() -> None:
+        loop = asyncio.get_running_loop()
+        nodes = Cache(node_called("a"))
+
+        def another_node_comes() -> None:
+            if policy.asked == 1:
+                loop.call_soon_threadsafe(nodes.deliver, "ADDED", node_called("b"))
+
+        policy = Counting(another_node_comes)
+        jobs = Cache(job("x", task("learner"), phase="Pending"))
+        running = asyncio.create_task(scheduler(policy, jobs, Cache(), nodes).run())
+        try:
+            await wait_until_async(lambda: policy.asked == 2, 10, what="a second look")
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(body())
+
+
+def test_where_nobody_asks_for_nodes_nothing_is_read() -> None:
+    async def body() -> None:
+        policy, pods = Counting(), Cache(pod("x", "learner", "a"))
+        jobs = Cache(job("x", task("learner"), preemptible=False))
+        running = asyncio.create_task(scheduler(policy, jobs, pods, Cache(node_called("a"))).run())
+        try:
+            pods.deliver("DELETED", pods.bodies[0])
+            jobs.bodies.append(job("y", task("learner"), preemptible=False))
+            jobs.deliver("ADDED", jobs.bodies[-1])
+            # That nothing happens shows only after the time in which it would have.
+            await asyncio.sleep(2 * SETTLE)
+            assert (pods.reads, policy.asked) == (0, 0)
+            jobs.bodies.append(job("z", task("learner"), phase="Pending"))
+            jobs.deliver("ADDED", jobs.bodies[-1])
+            await wait_until_async(lambda: policy.asked == 1, 10, what="the first look")
+            assert pods.reads == 1
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(body())
