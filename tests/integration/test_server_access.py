@@ -10,7 +10,12 @@ import pytest
 import requests
 
 from di_api.kube.config import KubeConfig
-from di_api.kube.resources import PODS, SERVICE_ACCOUNTS, Resource
+from di_api.kube.resources import (
+    PODS,
+    SERVICE_ACCOUNTS,
+    SUBJECT_ACCESS_REVIEWS,
+    Resource,
+)
 from di_api.kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
@@ -20,6 +25,7 @@ from tests.integration.di_server import (
     new_pod,
     running_server,
 )
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 _RBAC = "rbac.authorization.k8s.io"
@@ -66,6 +72,26 @@ class World:
         """A token bound to a pod."""
         metadata = pod["metadata"]
         return self.token(kind="Pod", name=metadata["name"], uid=metadata["uid"], **options)
+
+    def is_allowed(self, account: str, rule: Object) -> bool:
+        """Whether the API server has learnt that a service account may do what the rule says."""
+        resource, _, subresource = rule["resources"][0].partition("/")
+        attributes = {
+            "namespace": self.namespace,
+            "group": rule["apiGroups"][0],
+            "resource": resource,
+            "subresource": subresource,
+            "name": rule["resourceNames"][0],
+            "verb": rule["verbs"][0],
+        }
+        user = f"system:serviceaccount:{self.namespace}:{account}"
+        body = {
+            "apiVersion": SUBJECT_ACCESS_REVIEWS.api_version,
+            "kind": SUBJECT_ACCESS_REVIEWS.kind,
+            "spec": {"user": user, "resourceAttributes": attributes},
+        }
+        review = self.kube.create(SUBJECT_ACCESS_REVIEWS, body)
+        return review["status"]["allowed"] is True
 
     def post(self, job: Object, token: str | None = None) -> int:
         """Status of an attempt to add a replica."""
@@ -130,6 +156,8 @@ def test_people_need_the_permission_on_scale(world: World) -> None:
         "subjects": [subject],
     }
     world.kube.create(_BINDINGS, binding, world.namespace)
+    # The API server's authorizer learns of a binding by a watch of its own.
+    wait_until(lambda: world.is_allowed("ann", rule), 30, what="the binding to hold")
     assert world.post(world.mine, token) == 200
     assert world.post(world.other, token) == 403
 
