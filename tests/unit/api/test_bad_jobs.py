@@ -27,7 +27,10 @@ BAD_SPECS = {
         of_spec({"tasks": [task()], "scheduling": []}),
         "spec.scheduling: []: must be an object",
     ),
-    "no tasks at all": (of_spec({}), "spec.tasks: is required"),
+    "no tasks at all": (
+        of_spec({}),
+        "spec.tasks: is required, unless the job has a coordinator",
+    ),
     "an empty list of tasks": (
         of_spec({"tasks": []}),
         "spec.tasks: []: must hold at least one task",

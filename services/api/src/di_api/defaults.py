@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from di_api.coordinated import is_coordinated
 from di_api.model import CleanPodPolicy, Priority, TaskType
 
 DEFAULT_REPLICAS: Final = 1
@@ -23,6 +24,8 @@ _SPEC_DEFAULTS: Final[Mapping[str, Any]] = {
     "backoffLimit": DEFAULT_BACKOFF_LIMIT,
     "suspend": False,
 }
+_OLD_SPELLINGS: Final[Mapping[str, str]] = {"ALL": CleanPodPolicy.ALL.value}
+"""Of cleanPodPolicy, in manifests of coordinated jobs."""
 _NAMED_TYPES: Final = frozenset(kind.value for kind in TaskType if kind is not TaskType.NONE)
 
 
@@ -32,7 +35,7 @@ def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     Only the objects that gain a field are copied; the rest (pod templates) is shared with
     `spec` and must not be modified through the result.
     """
-    result = {**spec, **_missing_in_spec(spec)}
+    result = {**spec, **_missing_in_spec(spec), **_respelt(spec)}
     tasks = spec.get("tasks")
     if isinstance(tasks, list):
         result["tasks"] = [
@@ -50,6 +53,7 @@ def defaults_patch(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     spec = job.get("spec") if isinstance(job, Mapping) else None
     if not isinstance(spec, Mapping):
         return []
+    # "add" replaces a value that is there.
     return [
         {"op": "add", "path": path, "value": value} for path, value in _missing_by_pointer(spec)
     ]
@@ -64,7 +68,7 @@ def effective_name(task: Mapping[str, Any]) -> str | None:
 
 
 def _missing_by_pointer(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for field, value in _missing_in_spec(spec).items():
+    for field, value in {**_missing_in_spec(spec), **_respelt(spec)}.items():
         yield f"/spec/{field}", value
     tasks = spec.get("tasks")
     for index, task in enumerate(tasks if isinstance(tasks, list) else ()):
@@ -75,6 +79,15 @@ def _missing_by_pointer(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _missing_in_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {field: value for field, value in _SPEC_DEFAULTS.items() if spec.get(field) is None}
+
+
+def _respelt(spec: Mapping[str, Any]) -> dict[str, Any]:
+    policy = spec.get("cleanPodPolicy")
+    if not (is_coordinated({"spec": spec}) and isinstance(policy, str)):
+        return {}
+    # Go programs write an empty string for what is missing.
+    known = {**_OLD_SPELLINGS, "": CleanPodPolicy.RUNNING.value}
+    return {"cleanPodPolicy": known[policy]} if policy in known else {}
 
 
 def _missing_in_task(task: Mapping[str, Any]) -> dict[str, Any]:

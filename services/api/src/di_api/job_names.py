@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from di_api import names
+from di_api import coordinated, names
+from di_api.coordinated import Role
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.schema import MAX_INT32, is_dns_label
 
@@ -45,6 +46,9 @@ def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterato
     if not isinstance(name, str) or not name:
         yield FieldError(path, ABSENT if name is None else name, "must be a name, a string")
         return
+    if isinstance(spec.get("coordinated"), Mapping):
+        yield from _coordinated_name(path, name, added)
+        return
     tasks = list(_largest_pods(spec))
     longest = names.longest_job_name((each.task, each.replicas) for each in tasks) - added
     if longest < 1:
@@ -65,6 +69,24 @@ def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterato
     # What is generated ends in letters and digits, so its prefix may end in a dash.
     elif not is_dns_label(name + "x" * added):
         yield FieldError(path, name, _CHARACTERS)
+
+
+def _coordinated_name(path: str, name: str, added: int) -> Iterator[FieldError]:
+    longest = coordinated.LONGEST_JOB_NAME - added
+    if len(name) > longest:
+        pod = coordinated.replica_name("<name>", Role.DDP_LEARNER, "x" * coordinated.SUFFIX_LENGTH)
+        yield FieldError(
+            path,
+            name,
+            f"{len(name)} characters are too many, its pod {pod} may have {names.MAX_LABEL}; the "
+            f'longest name that fits has {longest}, such as "{name[:longest].rstrip("-.")}"',
+        )
+    elif not is_dns_label(name + "x" * added):
+        yield FieldError(path, name, _CHARACTERS)
+    elif not name[0].isalpha():
+        yield FieldError(
+            path, name, "must begin with a letter: each pod has a Service of its own name"
+        )
 
 
 def _largest_pods(spec: Mapping[str, Any]) -> Iterator[_Largest]:

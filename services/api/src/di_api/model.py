@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from di_api.coordinated import Coordinated
+
 
 class TaskType(StrEnum):
     """Role of a task. The named roles occur at most once in a job, NONE any number of times."""
@@ -90,7 +92,9 @@ class JobSpec:
     group: str | None = None
     volumes: tuple[Mapping[str, Any], ...] = ()
     """core/v1 Volumes added to every pod."""
-    tasks: tuple[Task, ...]
+    tasks: tuple[Task, ...] = ()
+    """Empty in a coordinated job, and in no other."""
+    coordinated: Coordinated | None = None
     scheduling: Scheduling = Scheduling()
     suspend: bool = False
     active_deadline_seconds: int | None = None
@@ -99,4 +103,6 @@ class JobSpec:
     @property
     def replicas(self) -> int:
         """R, the number of pods of the whole job."""
+        if self.coordinated is not None:
+            return 1 + len(self.coordinated.replicas)
         return sum(task.replicas for task in self.tasks)

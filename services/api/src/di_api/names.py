@@ -16,6 +16,15 @@ KIND: Final = "DIJob"
 PLURAL: Final = "dijobs"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
+COORDINATED_VERSIONS: Final = ("v1alpha1", "v1alpha2")
+"""Older versions with one schema, jobs with a coordinator; converted by the webhook."""
+AGGREGATOR_CONFIG_KIND: Final = "AggregatorConfig"
+AGGREGATOR_CONFIG_PLURAL: Final = "aggregatorconfigs"
+AGGREGATOR_CONFIG: Final = "aggregator-config"
+"""Name of the AggregatorConfig that jobs use, in the release's namespace."""
+ANNOTATION_CONVERSION: Final = f"{GROUP}/{VERSION}"
+"""On a job read as one of COORDINATED_VERSIONS: what only VERSION has a field for."""
+
 # --- Programs. ---
 OPERATOR_NAME: Final = "di-operator"
 """Value of LABEL_OPERATOR, field manager and event source of the operator."""
@@ -38,6 +47,23 @@ LABEL_TASK_TYPE: Final = "diengine/task-type"
 """Task type. Read by users."""
 LABEL_TASK_NAME: Final = "diengine/task-name"
 """Task name. Read by the operator, the server and users."""
+
+# --- Labels of coordinated jobs: the operator writes them, on pods and Services, beside
+# LABEL_JOB and LABEL_OPERATOR. ---
+LABEL_GROUP_NAME: Final = "group-name"
+"""Always GROUP. Read by users."""
+LABEL_DIJOB_NAME: Final = "dijob-name"
+"""Job name. Read by users."""
+LABEL_CONTROLLER_NAME: Final = "controller-name"
+"""Always OPERATOR_NAME. Read by users."""
+LABEL_REPLICA_TYPE: Final = "replica-type"
+"""Role. Read by users."""
+LABEL_POD_NAME: Final = "pod-name"
+"""Pod name. Read by the pod's Service."""
+LABEL_DDP_LEARNER_TYPE: Final = "ddp-learner-type"
+"""DDP_MASTER or DDP_WORKER, on ddp learners. Read by users."""
+DDP_MASTER: Final = "ddp-learner-master"
+DDP_WORKER: Final = "ddp-learner-worker"
 
 # --- Annotations: the operator writes them on every pod. ---
 ANNOTATION_REPLICAS: Final = "diengine/replicas"
@@ -71,6 +97,22 @@ ENV_TASK_RANK: Final = "DI_TASK_RANK"
 NODE_HOLE: Final = "localhost"
 """What stands for a rank nobody holds: resolvable, and nothing listens there."""
 
+# --- Environment of every container of a coordinated job. ---
+ENV_POD_NAMESPACE: Final = "KUBERNETES_POD_NAMESPACE"
+ENV_POD_NAME: Final = "KUBERNETES_POD_NAME"
+ENV_COORDINATED_SERVER_URL: Final = "KUBERNETES_SERVER_URL"
+"""Base URL of di-server; clients split it at colons, so it has no user, path or slash."""
+ENV_COORDINATOR_URL: Final = "KUBERNETES_COORDINATOR_URL"
+"""`<pod>.<namespace>:<port>` of the coordinator, in itself."""
+ENV_WORLD_SIZE: Final = "WORLD_SIZE"
+"""GPUs of all ddp learners of one aggregator; as torch.distributed reads it, like those below."""
+ENV_LOCAL_WORLD_SIZE: Final = "LOCAL_WORLD_SIZE"
+"""GPUs of this ddp learner."""
+ENV_START_RANK: Final = "START_RANK"
+"""Rank of this ddp learner's first process."""
+ENV_MASTER_ADDR: Final = "MASTER_ADDR"
+ENV_MASTER_PORT: Final = "MASTER_PORT"
+
 # --- Node lists by file: the operator writes the ConfigMap, training programs read the file. ---
 NODES_FILE_THRESHOLD: Final = 100
 """With more replicas than this the lists come by file; in the environment they would grow the
@@ -86,6 +128,14 @@ DI_PORT: Final = 22270
 DI_PORT_NAME: Final = "di-port"
 """Port name on the Service; on DI_CONTAINER it overrides the port the server reports."""
 DI_CONTAINER: Final = "di-container"
+GPU_PORT_PREFIX: Final = "gpu-port-"
+"""Ports of a ddp learner's further GPUs: `gpu-port-<i>` is di-port + i."""
+MASTER_PORT_NAME: Final = "master-port"
+MASTER_PORT: Final = 10314
+"""Where the first ddp learner of an aggregator coordinates the others."""
+COORDINATED_SERVER_PORT: Final = 8080
+"""Port of di-server in ENV_COORDINATED_SERVER_URL; SERVER_PORT serves the same."""
+GPU_RESOURCE: Final = "nvidia.com/gpu"
 
 # --- Cluster DNS and limits. ---
 DEFAULT_SERVICE_DOMAIN: Final = "svc.cluster.local"
@@ -122,6 +172,11 @@ def job_id(namespace: str, job: str) -> str:
 def server_url(namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:
     """Default DI_SERVER_URL for a release in `namespace`."""
     return f"http://{SERVER_NAME}.{namespace}.{domain}:{SERVER_PORT}"
+
+
+def coordinated_server_url(namespace: str) -> str:
+    """Default ENV_COORDINATED_SERVER_URL for a release in `namespace`."""
+    return f"http://{SERVER_NAME}.{namespace}:{COORDINATED_SERVER_PORT}"
 
 
 def task_nodes_env(task: str) -> str:

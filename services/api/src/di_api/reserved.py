@@ -26,20 +26,30 @@ def reserved_keys(job_name: object, spec: Mapping[str, Any]) -> Iterator[FieldEr
     A key that repeats the operator's value does no harm (manifests made from running pods have
     them); another value would make the Service or the operator lose the pod.
     """
+    common = {names.LABEL_JOB: job_name, names.LABEL_OPERATOR: names.OPERATOR_NAME}
     for index, raw in enumerate(items(spec.get("tasks"))):
         task = mapping(raw)
         written = {
-            names.LABEL_JOB: job_name,
-            names.LABEL_OPERATOR: names.OPERATOR_NAME,
+            **common,
             names.LABEL_TASK_TYPE: task.get("type"),
             names.LABEL_TASK_NAME: task.get("name"),
         }
-        metadata = mapping(mapping(task.get("template")).get("metadata"))
-        for field in ("labels", "annotations"):
-            path = f"spec.tasks[{index}].template.metadata.{field}"
-            for key, value in mapping(metadata.get(field)).items():
-                if key.startswith(names.RESERVED_PREFIX):
-                    yield from _disagreement(child(path, key), key, value, written)
+        yield from _in_template(f"spec.tasks[{index}].template", task.get("template"), written)
+    coordinated = mapping(spec.get("coordinated"))
+    for role in ("coordinator", "collector", "learner"):
+        template = mapping(coordinated.get(role)).get("template")
+        yield from _in_template(f"spec.coordinated.{role}.template", template, common)
+
+
+def _in_template(
+    path: str, template: object, written: Mapping[str, object]
+) -> Iterator[FieldError]:
+    metadata = mapping(mapping(template).get("metadata"))
+    for field in ("labels", "annotations"):
+        for key, value in mapping(metadata.get(field)).items():
+            if key.startswith(names.RESERVED_PREFIX):
+                where = child(f"{path}.metadata.{field}", key)
+                yield from _disagreement(where, key, value, written)
 
 
 def _disagreement(

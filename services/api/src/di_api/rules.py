@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from di_api.coordinated import Role
 from di_api.field_error import ABSENT, FieldError, child, items, mapping
 from di_api.model import TaskType
 
@@ -18,6 +19,7 @@ def broken_rules(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """Errors of a raw spec, defaults applied, in the order of its fields; linear in its size."""
     volume_names = _names_of(spec.get("volumes"))
     yield from _repeated(volume_names, "spec.volumes", "another volume of the job")
+    yield from _kind_of_job(spec)
     tasks = [(f"spec.tasks[{index}]", mapping(task)) for index, task in enumerate(_tasks(spec))]
     yield from _repeated_types(tasks)
     yield from _repeated_names(tasks)
@@ -27,6 +29,45 @@ def broken_rules(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         yield from _dependencies(path, task, known)
         yield from _template(f"{path}.template", task.get("template"), {*volume_names.values()})
     yield from _cycle(tasks)
+    coordinated = mapping(spec.get("coordinated"))
+    yield from _replicas(coordinated.get("replicas"))
+    for role in ("coordinator", "collector", "learner"):
+        path = f"spec.coordinated.{role}.template"
+        template = mapping(coordinated.get(role)).get("template")
+        yield from _template(path, template, {*volume_names.values()})
+
+
+def _kind_of_job(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """A job has tasks or a coordinator; what only tasks can have is refused beside the latter."""
+    tasks, coordinated = spec.get("tasks"), spec.get("coordinated")
+    if tasks is None and coordinated is None:
+        yield FieldError("spec.tasks", ABSENT, "is required, unless the job has a coordinator")
+    if coordinated is None:
+        return
+    if tasks is not None:
+        yield FieldError("spec.tasks", tasks, "a job has tasks or a coordinator, not both")
+    if spec.get("preemptible") is True:
+        yield FieldError("spec.preemptible", True, "the allocator shares nodes among tasks only")
+    if mapping(spec.get("scheduling")).get("gang") is True:
+        yield FieldError("spec.scheduling.gang", True, "the pods of a coordinator come one by one")
+
+
+def _replicas(replicas: object) -> Iterator[FieldError]:
+    """What the server writes and a hand may spoil."""
+    path = "spec.coordinated.replicas"
+    yield from _repeated(_names_of(replicas), path, "another replica")
+    entries = [(f"{path}[{index}]", mapping(raw)) for index, raw in enumerate(items(replicas))]
+    aggregators = {raw.get("name") for _, raw in entries if raw.get("role") == Role.AGGREGATOR}
+    for where, raw in entries:
+        aggregator, is_ddp = raw.get("aggregator"), raw.get("role") == Role.DDP_LEARNER
+        if is_ddp and aggregator not in aggregators:
+            yield FieldError(
+                f"{where}.aggregator",
+                ABSENT if aggregator is None else aggregator,
+                "must be the name of an aggregator among the replicas",
+            )
+        elif not is_ddp and aggregator is not None:
+            yield FieldError(f"{where}.aggregator", aggregator, "only a ddp-learner has one")
 
 
 def _tasks(spec: Mapping[str, Any]) -> list[Any]:

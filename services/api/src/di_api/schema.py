@@ -14,10 +14,12 @@ from typing import Any, Final
 
 from marshmallow import RAISE, Schema, ValidationError, fields, post_load
 
+from di_api.coordinated import MAX_REPLICAS, Coordinated, Replica, Role
 from di_api.defaults import with_defaults
 from di_api.field_error import ABSENT, FieldError, InvalidSpec, child, mapping, unknown_field
 from di_api.model import CleanPodPolicy, JobSpec, Priority, Scheduling, Task, TaskType
 from di_api.names import MAX_LABEL
+from di_api.quantity import parse_quantity
 from di_api.rules import broken_rules
 
 __all__ = ["FieldError", "InvalidSpec", "load_spec", "shape_errors"]
@@ -34,7 +36,12 @@ _LABEL: Final = (
     f"must be a DNS label: 1 to {MAX_LABEL} lower-case letters, digits and dashes, "
     "with a letter or digit at both ends"
 )
-_ITEMS: Final = {"volumes": "volumes", "tasks": "tasks", "dependsOn": "names"}
+_ITEMS: Final = {
+    "volumes": "volumes",
+    "tasks": "tasks",
+    "dependsOn": "names",
+    "replicas": "replicas",
+}
 _UNKNOWN: Final = "unknown field"
 _REQUIRED: Final[dict[str, Any]] = {"required": "is required", "null": "is required"}
 _NULL_ITEM: Final[dict[str, Any]] = {"null": "must be an object"}
@@ -86,6 +93,9 @@ def cut_to_limits(spec: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldEr
             else task
             for index, task in enumerate(result["tasks"])
         ]
+    if isinstance(result.get("coordinated"), Mapping):
+        limits = {"replicas": MAX_REPLICAS}
+        result["coordinated"] = cut(result["coordinated"], "spec.coordinated", limits)
     return result, errors
 
 
@@ -144,6 +154,22 @@ def _short_text(value: object) -> None:
 def _dns_label(value: object) -> None:
     if not is_dns_label(value):
         raise ValidationError(_LABEL)
+
+
+def _replica_role(value: object) -> None:
+    roles = [role.value for role in Role if role is not Role.COORDINATOR]
+    if value not in roles:
+        raise ValidationError(f"must be one of {', '.join(roles)}")
+
+
+def _quantities(value: object) -> None:
+    if not isinstance(value, Mapping):
+        raise ValidationError("must be an object of quantities")
+    for name, amount in value.items():
+        try:
+            parse_quantity(amount)
+        except ValueError:
+            raise ValidationError(f"{name} must be a quantity") from None
 
 
 def _field(data_key: str, check: Check, *, required: bool = False) -> fields.Raw:
@@ -211,6 +237,58 @@ class _SchedulingSchema(Schema):
         return Scheduling(gang=bool(data.get("gang")))
 
 
+class _RoleSchema(Schema):
+    error_messages = _OBJECT
+
+    class Meta:
+        unknown = RAISE
+
+    template = _field("template", _object, required=True)
+
+    @post_load
+    def make(self, data: dict[str, Any], **_: Any) -> Mapping[str, Any]:
+        template: Mapping[str, Any] = data["template"]
+        return template
+
+
+class _ReplicaSchema(Schema):
+    error_messages = _OBJECT
+
+    class Meta:
+        unknown = RAISE
+
+    name = _field("name", _dns_label, required=True)
+    role = _field("role", _replica_role, required=True)
+    resources = _field("resources", _quantities)
+    generation = _field("generation", _whole(0, MAX_INT64))
+    aggregator = _field("aggregator", _dns_label)
+
+    @post_load
+    def make(self, data: dict[str, Any], **_: Any) -> Replica:
+        return Replica.read(data)
+
+
+class _CoordinatedSchema(Schema):
+    error_messages = _OBJECT
+
+    class Meta:
+        unknown = RAISE
+
+    coordinator = fields.Nested(_RoleSchema, required=True, error_messages=_REQUIRED | _OBJECT)
+    collector = fields.Nested(_RoleSchema, allow_none=True, error_messages=_OBJECT)
+    learner = fields.Nested(_RoleSchema, allow_none=True, error_messages=_OBJECT)
+    priority_class_name = _field("priorityClassName", _short_text)
+    replicas = fields.List(
+        fields.Nested(_ReplicaSchema, error_messages=_NULL_ITEM),
+        allow_none=True,
+        error_messages=_LIST,
+    )
+
+    @post_load
+    def make(self, data: dict[str, Any], **_: Any) -> Coordinated:
+        return Coordinated(**data | {"replicas": tuple(data.get("replicas") or ())})
+
+
 class _SpecSchema(Schema):
     error_messages = _OBJECT
 
@@ -229,10 +307,11 @@ class _SpecSchema(Schema):
     )
     tasks = fields.List(
         fields.Nested(_TaskSchema, error_messages=_NULL_ITEM),
-        required=True,
+        allow_none=True,
         validate=_not_empty,
-        error_messages=_REQUIRED | _LIST,
+        error_messages=_LIST,
     )
+    coordinated = fields.Nested(_CoordinatedSchema, allow_none=True, error_messages=_OBJECT)
     scheduling = fields.Nested(_SchedulingSchema, allow_none=True, error_messages=_OBJECT)
     suspend = _field("suspend", _boolean)
     active_deadline_seconds = _field("activeDeadlineSeconds", _whole(1, MAX_INT64))
@@ -246,7 +325,7 @@ class _SpecSchema(Schema):
                 "priority": Priority(data["priority"]),
                 "clean_pod_policy": CleanPodPolicy(data["clean_pod_policy"]),
                 "volumes": tuple(data.get("volumes") or ()),
-                "tasks": tuple(data["tasks"]),
+                "tasks": tuple(data.get("tasks") or ()),
                 "scheduling": data.get("scheduling") or Scheduling(),
             }
         )
@@ -264,6 +343,9 @@ _SPEC_FIELDS: Final = _names_in(_SPEC)
 _INNER_FIELDS: Final[Mapping[object, tuple[str, ...]]] = {
     "tasks": _names_in(_TaskSchema()),
     "scheduling": _names_in(_SchedulingSchema()),
+    "coordinated": _names_in(_CoordinatedSchema()),
+    **dict.fromkeys(("coordinator", "collector", "learner"), _names_in(_RoleSchema())),
+    "replicas": _names_in(_ReplicaSchema()),
 }
 
 

@@ -31,6 +31,7 @@ _CHANGEABLE: Final = frozenset(
         "ttlSecondsAfterFinished",
     }
 )
+_CHANGEABLE_IN_COORDINATED: Final = frozenset({"replicas"})
 _CHANGEABLE_IN_TASK: Final = frozenset({"replicas", "minReplicas", "maxReplicas"})
 _FINISHED_PHASES: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
 
@@ -80,6 +81,11 @@ def _is_finished(job: Mapping[str, Any]) -> bool:
 
 def _fixed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FieldError]:
     """Fields that changed although running pods were made from them."""
+    one, other = before.get("coordinated"), after.get("coordinated")
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        yield from _fixed("spec.coordinated", one, other, _CHANGEABLE_IN_COORDINATED)
+        yield from _fixed("spec", before, after, _CHANGEABLE | {"coordinated"})
+        return
     yield from _fixed("spec", before, after, _CHANGEABLE | {"tasks"})
     old_tasks, new_tasks = items(before.get("tasks")), items(after.get("tasks"))
     if len(old_tasks) != len(new_tasks):

@@ -76,6 +76,12 @@ NODES = _core("nodes", "Node", namespaced=False)
 NAMESPACES = _core(_NAMESPACES_PLURAL, "Namespace", namespaced=False)
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 DIJOBS = Resource(group=names.GROUP, version=names.VERSION, plural=names.PLURAL, kind=names.KIND)
+AGGREGATOR_CONFIGS = Resource(
+    group=names.GROUP,
+    version=names.COORDINATED_VERSIONS[0],
+    plural=names.AGGREGATOR_CONFIG_PLURAL,
+    kind=names.AGGREGATOR_CONFIG_KIND,
+)
 CRDS = _cluster("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition")
 MUTATING_WEBHOOKS = _cluster(
     "admissionregistration.k8s.io",
