@@ -147,7 +147,7 @@ BAD = {
         lambda s: s["volumes"][0].update(emptyDirr={}),
         'unknown field "spec.volumes[0].emptyDirr"',
     ),
-    "no tasks": (lambda s: s.pop("tasks"), "spec.tasks: Required value"),
+    "no tasks": (lambda s: s.pop("tasks"), "exactly one of tasks and coordinated must be given"),
     "an empty list of tasks": (lambda s: s.update(tasks=[]), "spec.tasks in body should have at"),
     "a task without a template": (
         lambda s: first(s).pop("template"),

@@ -32,6 +32,7 @@ Object = dict[str, Any]
 SETTINGS = Settings(
     service_domain="svc.cluster.local",
     server_url="http://di-server.di-system.svc.cluster.local:8081",
+    coordinated_server_url="http://di-server.di-system:8080",
 )
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -85,6 +86,7 @@ class ClusterModel:
         self.most_live = 0
         self.read_spec = SpecCache(size=8)
         self.grant: Grant | None = None
+        self.aggregator: Object | None = None
 
     # --- what tests look at ---
 
@@ -127,6 +129,7 @@ class ClusterModel:
             by_kind["ConfigMap"],
             read=self.read_spec,
             grant=self.grant,
+            aggregator=self.aggregator,
         )
 
     def decide(self) -> Decision:

@@ -103,7 +103,12 @@ class Bench:
             grant=None,
             emit=lambda job, event: self.events.append(event),
             read_spec=read_spec,
-            settings=Settings(service_domain="svc.cluster.local", server_url="http://s:8081"),
+            aggregator_config=("di-system", "aggregator-config"),
+            settings=Settings(
+                service_domain="svc.cluster.local",
+                server_url="http://s:8081",
+                coordinated_server_url="http://s:8080",
+            ),
             clock=clock,
             rng=Random(1),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,15 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate
 from typing_extensions import override
 
-from di_api.names import DEFAULT_SERVICE_DOMAIN, OPERATOR_NAME, server_url
+from di_api.names import (
+    AGGREGATOR_CONFIG,
+    DEFAULT_SERVICE_DOMAIN,
+    OPERATOR_NAME,
+    coordinated_server_url,
+    server_url,
+)
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 class ConfigError(Exception):
@@ -37,6 +46,9 @@ class Config:
     watch_namespace: str | None
     service_domain: str
     server_url: str
+    coordinated_server_url: str
+    aggregator_config: tuple[str, str]
+    """Namespace and name of the AggregatorConfig that coordinated jobs use."""
     health: Address
     lease_name: str
     identity: str
@@ -65,6 +77,15 @@ class _AddressField(fields.Field[Address]):
         return Address(host=host.strip("[]"), port=int(port))
 
 
+class _ReferenceField(fields.Field[tuple[str, str]]):
+    @override
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> tuple[str, str]:
+        namespace, slash, name = str(value).partition("/")
+        if not (slash and _NAME.fullmatch(namespace) and _NAME.fullmatch(name)):
+            raise ValidationError("must be NAMESPACE/NAME")
+        return namespace, name
+
+
 class _ObjectField(fields.Field[dict[str, Any]]):
     @override
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> dict[str, Any]:
@@ -78,7 +99,7 @@ class _ObjectField(fields.Field[dict[str, Any]]):
 
 
 def _name(**options: Any) -> fields.String:
-    return fields.String(validate=validate.Regexp(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z"), **options)
+    return fields.String(validate=validate.Regexp(rf"{_NAME.pattern}\Z"), **options)
 
 
 _LEVELS = ("debug", "info", "warning", "error")
@@ -108,6 +129,21 @@ _SETTINGS: tuple[tuple[str, fields.Field[Any], str], ...] = (
             validate=validate.URL(schemes={"http", "https"}, require_tld=False),
         ),
         "DI_SERVER_URL of the pods; empty: di-server in the operator's namespace",
+    ),
+    (
+        "DI_OPERATOR_COORDINATED_SERVER_URL",
+        fields.String(
+            load_default=None,
+            attribute="coordinated_server_url",
+            validate=validate.URL(schemes={"http", "https"}, require_tld=False),
+        ),
+        "KUBERNETES_SERVER_URL of the pods of coordinated jobs; empty: as above",
+    ),
+    (
+        "DI_OPERATOR_AGGREGATOR_CONFIG",
+        _ReferenceField(load_default=None, attribute="aggregator_config"),
+        "AggregatorConfig of coordinated jobs, NAMESPACE/NAME; empty: aggregator-config in the "
+        "operator's namespace",
     ),
     (
         "DI_OPERATOR_HEALTH_BIND",
@@ -225,6 +261,13 @@ def load_config(
     values["server_url"] = (
         values["server_url"] or server_url(values["namespace"], values["service_domain"])
     ).rstrip("/")
+    values["coordinated_server_url"] = (
+        values["coordinated_server_url"] or coordinated_server_url(values["namespace"])
+    ).rstrip("/")
+    values["aggregator_config"] = values["aggregator_config"] or (
+        values["namespace"],
+        AGGREGATOR_CONFIG,
+    )
     if values["webhook_secret"] and not values["webhook_configuration"]:
         raise ConfigError("DI_OPERATOR_WEBHOOK_CONFIGURATION is required with the webhook's secret")
     return Config(**values)

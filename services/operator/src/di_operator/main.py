@@ -115,9 +115,11 @@ async def operate(
             emit=recorder.emit,
             read_spec=read_spec,
             grant=scheduler.grant if scheduler is not None else None,
+            aggregator_config=config.aggregator_config,
             settings=Settings(
                 service_domain=config.service_domain,
                 server_url=config.server_url,
+                coordinated_server_url=config.coordinated_server_url,
                 token_audience=config.token_audience,
             ),
             clock=clock,

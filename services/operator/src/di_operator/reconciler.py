@@ -10,13 +10,14 @@ import structlog
 
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import Conflict, NotFound
-from di_api.kube.resources import DIJOBS, PODS, Resource
+from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from di_api.names import LABEL_JOB
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
 from di_operator.executor import Executor, Outdated
 from di_operator.executor import Writes as ExecutorWrites
 from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, CreateService
+from di_operator.lifecycle.coordinated import lacks_aggregator
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.faults import gravest, on_error
@@ -74,11 +75,17 @@ class Reconciler:
         emit: Callable[[Mapping[str, Any], JobEvent], None],
         read_spec: SpecReader,
         grant: Callable[[Mapping[str, Any]], Grant] | None,
+        aggregator_config: tuple[str, str],
         settings: Settings,
         clock: Clock,
         rng: Random,
     ) -> None:
-        """`grant` is the allocator's word on a job; None: there is no allocator."""
+        """Put the parts together.
+
+        Args:
+            grant: the allocator's word on a job; None: there is no allocator.
+            aggregator_config: namespace and name of the AggregatorConfig.
+        """
         self._client = client
         self._world = world
         self._executor = executor
@@ -86,6 +93,7 @@ class Reconciler:
         self._emit = emit
         self._read_spec = read_spec
         self._grant = grant
+        self._aggregator_config = aggregator_config
         self._settings = settings
         self._clock = clock
         self._rng = rng
@@ -121,14 +129,9 @@ class Reconciler:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
-        snapshot = Snapshot.build(
-            job,
-            self._world.pods(key),
-            self._world.services(key),
-            self._world.configmaps(key),
-            read=self._read_spec,
-            grant=self._grant(job) if self._grant is not None else None,
-        )
+        snapshot = self._look(job, key)
+        if lacks_aggregator(snapshot):
+            snapshot = self._look(job, key, aggregator=await self._read_aggregator())
         decision = decide(snapshot, self._clock.now(), self._settings)
         if _creates_again(snapshot, decision) and not await self._is_current(job, key):
             return 0.0
@@ -149,6 +152,29 @@ class Reconciler:
             # decision wants nothing; then the delay it asks for is the one that counts.
             return 0.0
         return decision.requeue_after
+
+    def _look(
+        self, job: dict[str, Any], key: JobKey, *, aggregator: Mapping[str, Any] | None = None
+    ) -> Snapshot:
+        return Snapshot.build(
+            job,
+            self._world.pods(key),
+            self._world.services(key),
+            self._world.configmaps(key),
+            read=self._read_spec,
+            grant=self._grant(job) if self._grant is not None else None,
+            aggregator=aggregator,
+        )
+
+    async def _read_aggregator(self) -> Mapping[str, Any] | None:
+        """Read the template of aggregators, for the few moments when one is made."""
+        namespace, name = self._aggregator_config
+        try:
+            found = await self._client.get(AGGREGATOR_CONFIGS, name, namespace)
+        except NotFound:
+            return None
+        template: Mapping[str, Any] = found["spec"]["aggregator"]["template"]
+        return template
 
     async def _is_current(self, job: Mapping[str, Any], key: JobKey) -> bool:
         """Tell whether the job is as it was decided from; else the next decision knows better.

@@ -14,6 +14,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
+from di_api.coordinated import Coordinated, Role
 from di_api.field_error import InvalidSpec
 from di_api.model import CleanPodPolicy, JobSpec, Phase
 from di_api.names import LABEL_JOB, LABEL_TASK_NAME
@@ -22,6 +23,7 @@ from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.profilings import InvalidProfilings, Profilings, load_profilings
 from di_operator.allocator.room import Room
+from di_operator.builders.replica import main_container, with_amounts
 from di_operator.lifecycle.status import Status
 
 Object = Mapping[str, Any]
@@ -225,10 +227,24 @@ def _takes_room(pod: Object) -> bool:
 
 def _with_request(pod: Object, spec: JobSpec) -> Object:
     """A pod with its task's template: the cache keeps no more of pods than decisions need."""
+    node = (pod.get("spec") or {}).get("nodeName")
+    if spec.coordinated is not None:
+        return {**pod, "spec": {**_replica_spec(pod, spec.coordinated), "nodeName": node}}
     name = (pod["metadata"].get("labels") or {}).get(LABEL_TASK_NAME)
     template = next((task.template for task in spec.tasks if task.name == name), {})
-    node = (pod.get("spec") or {}).get("nodeName")
     return {**pod, "spec": {**(template.get("spec") or {}), "nodeName": node}}
+
+
+def _replica_spec(pod: Object, coordinated: Coordinated) -> dict[str, Any]:
+    """The containers of a coordinated job's pod; an aggregator's template is not known here."""
+    name = pod["metadata"]["name"]
+    replica = next((each for each in coordinated.replicas if each.name == name), None)
+    template = coordinated.template(replica.role if replica else Role.COORDINATOR) or {}
+    containers = [dict(each) for each in (template.get("spec") or {}).get("containers") or ()]
+    main = main_container(containers)
+    if main is not None and replica is not None:
+        main["resources"] = with_amounts(main.get("resources") or {}, replica.resources)
+    return {"containers": containers}
 
 
 def _place_of(pod: Object) -> tuple[str, str]:

@@ -10,13 +10,7 @@ from di_api import names
 from di_api.model import Task
 from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.nodes import NodeLists
-from di_operator.builders.token import (
-    ENV_TOKEN_FILE,
-    TOKEN_DIR,
-    TOKEN_FILE,
-    token_mount,
-    token_volume,
-)
+from di_operator.builders.token import token_environment, token_mount, token_volume
 
 Object = Mapping[str, Any]
 
@@ -58,12 +52,12 @@ def pod_body(
         "subdomain": names.service_name(metadata["name"]),
         "restartPolicy": "Never",
         "containers": _with_port(
-            [_container(c, env, mounts) for c in spec.get("containers") or ()]
+            [with_environment(c, env, mounts) for c in spec.get("containers") or ()]
         ),
     }
     if init := spec.get("initContainers"):
-        body["initContainers"] = [_container(container, env, mounts) for container in init]
-    if volumes := _merge(spec.get("volumes") or (), _volumes(frame), key="name"):
+        body["initContainers"] = [with_environment(c, env, mounts) for c in init]
+    if volumes := with_volumes(spec.get("volumes") or (), _volumes(frame)):
         body["volumes"] = volumes
     if node:
         body["nodeName"] = node
@@ -97,7 +91,7 @@ def pod_body(
 def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
     metadata: Object = frame.job["metadata"]
     nodes = frame.nodes.file_environment() if frame.by_file else frame.nodes.environment()
-    token = {ENV_TOKEN_FILE: f"{TOKEN_DIR}/{TOKEN_FILE}"} if frame.token_audience else {}
+    token = token_environment() if frame.token_audience else {}
     return {
         names.ENV_JOB_ID: names.job_id(metadata["namespace"], metadata["name"]),
         names.ENV_SERVER_URL: frame.server_url,
@@ -128,16 +122,24 @@ def _mounts(frame: PodFrame) -> Iterable[Object]:
         yield token_mount()
 
 
-def _container(container: Object, env: Mapping[str, str], mounts: list[Object]) -> dict[str, Any]:
+def with_environment(
+    container: Object, env: Mapping[str, str], mounts: Iterable[Object]
+) -> dict[str, Any]:
+    """Return a container with the variables and mounts that it does not define itself."""
     given = container.get("env") or ()
     theirs = {variable.get("name") for variable in given}
     # Ours come first, because $(DI_RANK) in a value refers only to variables before it.
     ours = [{"name": name, "value": value} for name, value in env.items() if name not in theirs]
     result: dict[str, Any] = {**container, "env": [*ours, *given]}
-    if mounts:
-        present = container.get("volumeMounts") or ()
-        result["volumeMounts"] = _merge(present, mounts, key="mountPath")
+    present = container.get("volumeMounts") or ()
+    if merged := _merge(present, mounts, key="mountPath"):
+        result["volumeMounts"] = merged
     return result
+
+
+def with_volumes(theirs: Iterable[Object], ours: Iterable[Object]) -> list[Object]:
+    """Return a pod's volumes with those of ours that it does not define itself."""
+    return _merge(theirs, ours, key="name")
 
 
 def _merge(theirs: Iterable[Object], ours: Iterable[Object], *, key: str) -> list[Object]:

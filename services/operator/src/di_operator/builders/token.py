@@ -23,6 +23,11 @@ def token_volume(audience: str) -> dict[str, Any]:
     }
 
 
+def token_environment() -> dict[str, str]:
+    """How containers learn where it is."""
+    return {ENV_TOKEN_FILE: f"{TOKEN_DIR}/{TOKEN_FILE}"}
+
+
 def token_mount() -> dict[str, Any]:
     """Where containers find it."""
     return {"name": TOKEN_VOLUME, "mountPath": TOKEN_DIR, "readOnly": True}

@@ -1,4 +1,4 @@
-"""After the end: pods by cleanPodPolicy, the Service and the node lists always."""
+"""After the end: pods by cleanPodPolicy, Services and the node lists always."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def clean_up(snapshot: Snapshot) -> Decision:
     policy = _policy(snapshot)
     pods = [pod for pod in _own_pods(snapshot) if _goes(pod, policy)]
     deletions: list[Action] = [delete_pod(pod) for pod in (*pods, *_namesakes(snapshot))]
-    services = (snapshot.service, *snapshot.old_services)
+    services = (*snapshot.services, *snapshot.old_services)
     configmaps = (snapshot.configmap, *snapshot.old_configmaps)
-    deletions += [delete_service(s) for s in services if s and not is_terminating(s)]
+    deletions += [delete_service(s) for s in services if not is_terminating(s)]
     deletions += [delete_configmap(c) for c in configmaps if c and not is_terminating(c)]
     events = (
         JobEvent(

@@ -64,7 +64,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: Settings, *, may_create: b
     dead = [pod for pod in ended if pod.uid in counted]
     own = [*snapshot.surplus, *dead]
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
-    overdue, patience = _lost_nodes(snapshot, now)
+    overdue, patience = lost_nodes(snapshot, now)
     removals: list[Action] = [
         *(delete_service(found) for found in snapshot.old_services if not is_terminating(found)),
         *(delete_configmap(c) for c in snapshot.old_configmaps if not is_terminating(c)),
@@ -151,7 +151,7 @@ def _lists(snapshot: Snapshot, nodes: NodeLists, *, by_file: bool) -> Iterator[A
         yield ReplaceConfigMap(body=body)
 
 
-def _lost_nodes(snapshot: Snapshot, now: datetime) -> tuple[list[Pod], float | None]:
+def lost_nodes(snapshot: Snapshot, now: datetime) -> tuple[list[Pod], float | None]:
     """Return pods that only their lost node could end, and when the next one's time is up.
 
     The kubelet of a lost node cannot confirm the end of a pod, and its name would stay taken.

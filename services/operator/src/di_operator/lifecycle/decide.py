@@ -17,6 +17,7 @@ from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.cleanup import clean_up
 from di_operator.lifecycle.completion import judge_completion
 from di_operator.lifecycle.converge import Plan, plan
+from di_operator.lifecycle.coordinated import judge_coordinator, lacks_aggregator, plan_replicas
 from di_operator.lifecycle.deadline import judge_deadline, time_left
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.restart import judge_failures
@@ -56,6 +57,8 @@ def _judge(snapshot: Snapshot, now: datetime) -> Verdict | None:
     # Before anything is started, counted or waited for: both are the user's last word.
     if verdict := judge_deadline(snapshot, now) or judge_suspension(snapshot):
         return verdict
+    if snapshot.spec.coordinated is not None:
+        return judge_coordinator(snapshot, now)
     if verdict := judge_allocation(snapshot):
         return verdict
     failure, change = judge_failures(snapshot), judge_change(snapshot, now)
@@ -72,9 +75,14 @@ def _judge(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 def _converge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict:
     phase = snapshot.status.phase
-    incomplete = bool(snapshot.missing) or snapshot.service is None
-    pause = max(until_retry(snapshot, now), settling(snapshot, now)) if incomplete else 0.0
-    steps = plan(snapshot, now, settings, may_create=pause <= 0)
+    if snapshot.spec is not None and snapshot.spec.coordinated is not None:
+        # No time to settle: the coordinator asks for others as soon as it has started.
+        pause = until_retry(snapshot, now)
+        steps = plan_replicas(snapshot, now, settings, may_create=pause <= 0)
+    else:
+        incomplete = bool(snapshot.missing) or snapshot.service is None
+        pause = max(until_retry(snapshot, now), settling(snapshot, now)) if incomplete else 0.0
+        steps = plan(snapshot, now, settings, may_create=pause <= 0)
     if pause > 0:
         return Verdict(
             phase=phase or Phase.PENDING,
@@ -87,7 +95,7 @@ def _converge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict:
         return Verdict(
             phase=phase,
             actions=actions,
-            events=_deleted(steps),
+            events=(*_deleted(steps), *_unmade(snapshot)),
             requeue_after=steps.requeue_after,
         )
     if steps.waiting is None:
@@ -129,6 +137,13 @@ def _started(snapshot: Snapshot, steps: Plan) -> str:
         return f"{total} there"
     created = f"created {count_of(steps.created, 'pod')}"
     return created if steps.created == len(snapshot.slots) else f"{created}, {total} in all"
+
+
+def _unmade(snapshot: Snapshot) -> tuple[JobEvent, ...]:
+    if not lacks_aggregator(snapshot):
+        return ()
+    message = "aggregators wait for the AggregatorConfig, which does not exist"
+    return (JobEvent(type="Warning", reason="AggregatorConfigMissing", message=message),)
 
 
 def _created(steps: Plan) -> tuple[JobEvent, ...]:

@@ -13,12 +13,14 @@ class Settings:
     """Options of the operator that reach into decisions and pod bodies.
 
     ``service_domain`` is the cluster's service domain (``svc.cluster.local``), ``server_url`` what
-    pods get as ``DI_SERVER_URL``. With ``token_audience`` set, every pod gets a projected
+    pods get as ``DI_SERVER_URL``, ``coordinated_server_url`` what those of coordinated jobs get as
+    ``KUBERNETES_SERVER_URL``. With ``token_audience`` set, every pod gets a projected
     service-account token of that audience; None leaves it out.
     """
 
     service_domain: str
     server_url: str
+    coordinated_server_url: str
     token_audience: str | None = None
 
 

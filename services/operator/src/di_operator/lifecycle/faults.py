@@ -33,6 +33,8 @@ from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, conclude
 
 _NEXT_LOOK = 1.0
+_NEXT_ATTEMPT = 10.0
+"""Seconds until a refused replica is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,8 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
     The answer replaces the status and events of the decision whose action was refused; its own
     actions, if any, are executed in the same way.
     """
+    if _concerns_replicas(snapshot):
+        return _later(fault)
     match fault:
         case TemplateRefused():
             verdict = Verdict(
@@ -100,6 +104,32 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
             return _wait(snapshot, conditions.REASON_FORBIDDEN, fault.message, now)
         case NameTaken():
             return _name_taken(snapshot, fault, now)
+
+
+def _concerns_replicas(snapshot: Snapshot) -> bool:
+    """Whether only pods besides the coordinator can have been refused; they change no phase."""
+    spec = snapshot.spec
+    return spec is not None and spec.coordinated is not None and not _wants_coordinator(snapshot)
+
+
+def _wants_coordinator(snapshot: Snapshot) -> bool:
+    return snapshot.slots[0] in snapshot.missing
+
+
+def _later(fault: Fault) -> Decision:
+    """Tell of the refusal and try again; the coordinator may do without."""
+    match fault:
+        case NameTaken(kind=kind, found=found):
+            reason = conditions.REASON_NAME_CONFLICT
+            message = f"{kind} {found['metadata']['name']} exists already"
+        case QuotaExceeded(message=message):
+            reason = conditions.REASON_QUOTA
+        case CreateForbidden(message=message):
+            reason = conditions.REASON_FORBIDDEN
+        case TemplateRefused(message=message):
+            reason = conditions.REASON_INVALID_TEMPLATE
+    event = JobEvent(type="Warning", reason=reason, message=message)
+    return Decision(events=(event,), requeue_after=_NEXT_ATTEMPT)
 
 
 def _wait(snapshot: Snapshot, reason: str, message: str, now: datetime) -> Decision:

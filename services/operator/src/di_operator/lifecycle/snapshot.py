@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from di_api.coordinated import Coordinated, Replica, Role, Template, coordinator_name
 from di_api.field_error import FieldError, InvalidSpec
 from di_api.model import JobSpec, Task, TaskType
 from di_api.names import GROUP, KIND, pod_name
@@ -27,6 +28,8 @@ class Slot:
     index: int
     node: str = ""
     """Where the allocator wants it; empty: the cluster's scheduler decides."""
+    replica: Replica | None = None
+    """Of a coordinated job, what it is; its task is then that of all of one role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,8 @@ class Snapshot:
     """What the allocator says about the job, None without an allocator."""
     placement: Placement | None
     """Where the replicas are to run; None for a job that the cluster's scheduler places."""
+    tasks: tuple[Task, ...]
+    """Those of the spec, or one for each role of a coordinated job."""
     slots: tuple[Slot, ...]
     held: Mapping[str, Pod]
     live: tuple[Pod, ...]
@@ -67,7 +72,8 @@ class Snapshot:
     leaving: tuple[Pod, ...]
     missing: tuple[Slot, ...]
     predecessors: tuple[Pod, ...]
-    service: Object | None
+    services: tuple[Object, ...]
+    """One of a job with tasks, one a pod of a coordinated job."""
     configmap: Object | None
     old_services: tuple[Object, ...]
     old_configmaps: tuple[Object, ...]
@@ -82,18 +88,21 @@ class Snapshot:
         *,
         read: SpecReader = read_spec,
         grant: Grant | None = None,
+        aggregator: Template | None = None,
     ) -> Snapshot:
         """Sort the objects of the job's namespace that carry the label ``diengine/job=<name>``.
 
         Objects of others may be among them: ownership is judged by the controller reference, so
         the caller may pass too many, never too few. ``read`` is the place for a
-        :class:`~di_operator.lifecycle.specs.SpecCache`. Never raises for what a user can write.
+        :class:`~di_operator.lifecycle.specs.SpecCache`, ``aggregator`` the template of the
+        AggregatorConfig where one was read. Never raises for what a user can write.
         """
         metadata = job["metadata"]
         status = Status.read(job.get("status"))
         spec, errors = _read(job, status, read)
         placement = _placement(spec, status, grant)
-        slots = tuple(_slots(metadata["name"], spec, placement)) if spec else ()
+        tasks = _tasks(spec, aggregator) if spec else ()
+        slots = tuple(_slots(metadata["name"], spec, tasks, placement)) if spec else ()
         own, predecessors = _by_owner(metadata, pods)
         own_services, old_services = _by_owner(metadata, services)
         own_configmaps, old_configmaps = _by_owner(metadata, configmaps)
@@ -119,6 +128,7 @@ class Snapshot:
             errors=errors,
             grant=grant,
             placement=placement,
+            tasks=tasks,
             slots=slots,
             held=held,
             live=tuple(buckets["live"]),
@@ -132,11 +142,16 @@ class Snapshot:
             leaving=tuple(pod for pod in by_name.values() if pod.terminating),
             missing=tuple(slot for slot in slots if slot.name not in held),
             predecessors=tuple(map(Pod.read, predecessors)),
-            service=own_services[0] if own_services else None,
+            services=tuple(own_services),
             configmap=own_configmaps[0] if own_configmaps else None,
             old_services=tuple(old_services),
             old_configmaps=tuple(old_configmaps),
         )
+
+    @property
+    def service(self) -> Object | None:
+        """The Service of a job with tasks."""
+        return self.services[0] if self.services else None
 
     @property
     def is_deleted(self) -> bool:
@@ -173,11 +188,40 @@ def _placement(spec: JobSpec | None, status: Status, grant: Grant | None) -> Pla
     return status.placement
 
 
-def _slots(job: str, spec: JobSpec, placement: Placement | None) -> Iterable[Slot]:
-    for task in spec.tasks:
+def _tasks(spec: JobSpec, aggregator: Template | None) -> tuple[Task, ...]:
+    coordinated = spec.coordinated
+    if coordinated is None:
+        return spec.tasks
+    counts = Counter([Role.COORDINATOR, *(replica.role for replica in coordinated.replicas)])
+    return tuple(
+        Task(
+            name=role.value,
+            type=TaskType.NONE,
+            replicas=counts[role],
+            template=coordinated.template(role) or (role is Role.AGGREGATOR and aggregator) or {},
+        )
+        for role in Role
+        if counts[role]
+    )
+
+
+def _slots(
+    job: str, spec: JobSpec, tasks: Iterable[Task], placement: Placement | None
+) -> Iterable[Slot]:
+    if spec.coordinated is not None:
+        yield from _replica_slots(job, spec.coordinated, {task.name: task for task in tasks})
+        return
+    for task in tasks:
         nodes = [""] * task.replicas if placement is None else placement.get(task.name, ())
         for index, node in enumerate(nodes):
             yield Slot(name=pod_name(job, task.name, index), task=task, index=index, node=node)
+
+
+def _replica_slots(job: str, coordinated: Coordinated, tasks: Mapping[str, Task]) -> Iterable[Slot]:
+    coordinator = Replica(name=coordinator_name(job), role=Role.COORDINATOR)
+    for index, replica in enumerate((coordinator, *coordinated.replicas)):
+        task = tasks[replica.role.value]
+        yield Slot(name=replica.name, task=task, index=index, replica=replica)
 
 
 def _bucket(pod: Pod, slot: Slot, replicas: int) -> str:

@@ -20,6 +20,7 @@ OWNED_FIELDS = (
     "restarts",
     "reschedules",
     "taskStatus",
+    "replicaStatus",
     "placement",
     "allocation",
     "placementTime",

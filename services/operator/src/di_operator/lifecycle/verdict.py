@@ -17,6 +17,7 @@ from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.phases import check_transition
 from di_operator.lifecycle.pods import Pod, loss_record
 from di_operator.lifecycle.ranks import allocation_by_rank
+from di_operator.lifecycle.replica_status import replica_status
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.status import OWNED_FIELDS
 from di_operator.lifecycle.timestamps import format_time
@@ -94,7 +95,8 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     announced = (
         changed_phase
         or news.reason != before.reason
-        or verdict.restarts + verdict.reschedules > 0
+        # Where the verdict has events of its own, they tell what was counted.
+        or (verdict.restarts + verdict.reschedules > 0 and not verdict.events)
         or verdict.insist
     )
     return Decision(
@@ -157,6 +159,8 @@ def _status(snapshot: Snapshot, verdict: Verdict, now: datetime) -> dict[str, An
         "reschedules": before.reschedules + verdict.reschedules,
         "taskStatus": _task_status(snapshot),
     }
+    if snapshot.spec is not None and snapshot.spec.coordinated is not None:
+        status["replicaStatus"] = replica_status(snapshot, verdict.phase)
     if snapshot.placement is not None:
         status["placement"] = {task: list(nodes) for task, nodes in snapshot.placement.items()}
         status["allocation"] = allocation_by_rank(snapshot)
@@ -219,7 +223,7 @@ def desired(snapshot: Snapshot) -> Mapping[str, int]:
     if snapshot.spec is None:
         return {}
     counts = Counter(slot.task.name for slot in snapshot.slots)
-    return {task.name: counts[task.name] for task in snapshot.spec.tasks}
+    return {task.name: counts[task.name] for task in snapshot.tasks}
 
 
 def _until_counts(snapshot: Snapshot, now: datetime) -> float:

@@ -1,0 +1,198 @@
+"""Pods and Services of a coordinated job: the coordinator, and each replica it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from di_api import names
+from di_api.coordinated import (
+    PORT_VARIABLES,
+    Replica,
+    Role,
+    Template,
+    address,
+    port_of,
+)
+from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
+from di_operator.builders.pod import with_environment, with_volumes
+from di_operator.builders.token import token_environment, token_mount, token_volume
+
+Object = Mapping[str, Any]
+_ZERO = ("0", 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFrame:
+    """What all pods of a coordinated job have in common."""
+
+    job: Object
+    volumes: tuple[Object, ...]
+    priority_class_name: str | None
+    server_url: str
+    token_audience: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One pod: what it is, and the process group it belongs to if it is a ddp learner.
+
+    ``group`` has the ddp learners of its aggregator by rank, itself among them, else nothing.
+    """
+
+    replica: Replica
+    template: Template
+    group: Sequence[Replica] = ()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return port_of(self.template, self.replica.role)
+
+    @property
+    def is_master(self) -> bool:
+        """Whether the others of its group wait for it."""
+        return bool(self.group) and self.group[0].name == self.replica.name
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Its ports by name; a ddp learner has one for each GPU."""
+        ports = {names.DI_PORT_NAME: self.port}
+        if self.group:
+            for gpu in range(1, self.replica.gpus):
+                ports[f"{names.GPU_PORT_PREFIX}{gpu}"] = self.port + gpu
+        if self.is_master:
+            ports[names.MASTER_PORT_NAME] = names.MASTER_PORT
+        return ports
+
+
+def replica_pod(frame: ReplicaFrame, member: Member) -> dict[str, Any]:
+    """Return the pod of a coordinator or of a replica.
+
+    The user's template stays as it is but for our labels, the variables, volumes, mounts and
+    ports that it does not define itself, and the resources that the coordinator asked for. A
+    coordinator is never restarted unless its template says so: its end is the job's.
+    """
+    replica, template = member.replica, member.template
+    own: Object = template.get("metadata") or {}
+    spec: Object = template.get("spec") or {}
+    env = dict(_environment(frame, member))
+    mounts = [token_mount()] if frame.token_audience else []
+    containers = [with_environment(c, env, mounts) for c in spec.get("containers") or ()]
+    main = main_container(containers)
+    if main is not None:
+        main["ports"] = _with_ports(main.get("ports") or (), member.ports)
+        if resources := with_amounts(main.get("resources") or {}, replica.resources):
+            main["resources"] = resources
+    body: dict[str, Any] = {**spec, "containers": containers}
+    if init := spec.get("initContainers"):
+        body["initContainers"] = [with_environment(c, env, mounts) for c in init]
+    token = [token_volume(frame.token_audience)] if frame.token_audience else []
+    if volumes := with_volumes(spec.get("volumes") or (), [*frame.volumes, *token]):
+        body["volumes"] = volumes
+    if replica.role is Role.COORDINATOR:
+        body["restartPolicy"] = spec.get("restartPolicy") or "Never"
+        if frame.priority_class_name:
+            body["priorityClassName"] = frame.priority_class_name
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": replica.name,
+            "namespace": frame.job["metadata"]["namespace"],
+            "labels": {**(own.get("labels") or {}), **_labels(frame.job, member)},
+            "annotations": dict(own.get("annotations") or {}),
+            "ownerReferences": [owner_reference(frame.job)],
+        },
+        "spec": body,
+    }
+
+
+def replica_service(job: Object, member: Member) -> dict[str, Any]:
+    """Return the headless Service that makes ``<pod>.<namespace>`` resolve.
+
+    Published before the pod is ready: the coordinator connects while the others start.
+    """
+    labels = _labels(job, member)
+    metadata = object_metadata(job, member.replica.name)
+    selected = (names.LABEL_JOB, names.LABEL_OPERATOR, names.LABEL_POD_NAME)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {**metadata, "labels": labels},
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {key: labels[key] for key in selected},
+            "ports": [
+                {"name": name, "port": port, "protocol": "TCP", "targetPort": name}
+                for name, port in member.ports.items()
+            ],
+        },
+    }
+
+
+def main_container(containers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The container that ports and resources are meant for: ``di-container``, or the first."""
+    named = (c for c in containers if c.get("name") == names.DI_CONTAINER)
+    return next(named, containers[0] if containers else None)
+
+
+def with_amounts(resources: Object, amounts: Mapping[str, str | int]) -> dict[str, Any]:
+    """Return a container's resources with the asked amounts as requests and as limits."""
+    asked = {name: amount for name, amount in amounts.items() if amount not in _ZERO}
+    if not asked:
+        return dict(resources)
+    return {
+        **resources,
+        "requests": {**(resources.get("requests") or {}), **asked},
+        "limits": {**(resources.get("limits") or {}), **asked},
+    }
+
+
+def _labels(job: Object, member: Member) -> dict[str, str]:
+    replica = member.replica
+    labels = {
+        **job_labels(job),
+        names.LABEL_TASK_NAME: replica.role.value,
+        names.LABEL_GROUP_NAME: names.GROUP,
+        names.LABEL_DIJOB_NAME: job["metadata"]["name"],
+        names.LABEL_CONTROLLER_NAME: names.OPERATOR_NAME,
+        names.LABEL_REPLICA_TYPE: replica.role.value,
+        names.LABEL_POD_NAME: replica.name,
+    }
+    if member.group:
+        kind = names.DDP_MASTER if member.is_master else names.DDP_WORKER
+        labels[names.LABEL_DDP_LEARNER_TYPE] = kind
+    return labels
+
+
+def _environment(frame: ReplicaFrame, member: Member) -> Iterator[tuple[str, str]]:
+    namespace, replica = frame.job["metadata"]["namespace"], member.replica
+    yield names.ENV_POD_NAMESPACE, namespace
+    yield names.ENV_POD_NAME, replica.name
+    yield names.ENV_COORDINATED_SERVER_URL, frame.server_url
+    yield PORT_VARIABLES[replica.role], str(member.port)
+    if replica.role is Role.COORDINATOR:
+        yield names.ENV_COORDINATOR_URL, address(replica.name, namespace, member.port)
+    if member.group:
+        before = [each.name for each in member.group].index(replica.name)
+        master = member.group[0].name
+        yield names.ENV_WORLD_SIZE, str(sum(each.gpus for each in member.group))
+        yield names.ENV_LOCAL_WORLD_SIZE, str(replica.gpus)
+        yield names.ENV_START_RANK, str(sum(each.gpus for each in member.group[:before]))
+        yield names.ENV_MASTER_ADDR, "localhost" if member.is_master else master
+        yield names.ENV_MASTER_PORT, str(names.MASTER_PORT)
+    if frame.token_audience:
+        yield from token_environment().items()
+
+
+def _with_ports(present: Sequence[Object], wanted: Mapping[str, int]) -> list[Object]:
+    known = {port.get("name") for port in present}
+    added = [
+        {"name": name, "containerPort": port, "protocol": "TCP"}
+        for name, port in wanted.items()
+        if name not in known
+    ]
+    return [*present, *added]
