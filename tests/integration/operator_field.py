@@ -15,7 +15,7 @@ from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES
-from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
+from di_api.names import AGGREGATOR_CONFIG, ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
 from di_operator.clock import Clock, SystemClock
 from di_operator.config import Address, Config
 from di_operator.main import operate
@@ -54,6 +54,31 @@ def job(name: str, *tasks: Object, **spec: Any) -> Object:
     }
 
 
+def coordinated_job(
+    name: str, *replicas: Object, notes: Mapping[str, str] = {}, **spec: Any
+) -> Object:
+    """A DIJob with a coordinator; `notes` are annotations of its collectors and learners."""
+    containers = [{"name": "di-container", "image": "none"}]
+    other = {"metadata": {"annotations": dict(notes)}, "spec": {"containers": containers}}
+    coordinated = {
+        "coordinator": {"template": {"spec": {"containers": containers}}},
+        "collector": {"template": other},
+        "learner": {"template": other},
+        "replicas": list(replicas),
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name},
+        "spec": {**spec, "coordinated": coordinated},
+    }
+
+
+def replica(name: str, role: str = "collector", **fields: Any) -> Object:
+    """An entry of `spec.coordinated.replicas`."""
+    return {"name": name, "role": role, **fields}
+
+
 def config(namespace: str, identity: str = "one", **changes: Any) -> Config:
     """The configuration of an operator that looks after one namespace only."""
     values: dict[str, Any] = {
@@ -61,6 +86,8 @@ def config(namespace: str, identity: str = "one", **changes: Any) -> Config:
         "watch_namespace": namespace,
         "service_domain": "svc.cluster.local",
         "server_url": "http://di-server.test:8081",
+        "coordinated_server_url": "http://di-server.test:8080",
+        "aggregator_config": (namespace, AGGREGATOR_CONFIG),
         "health": Address(host="127.0.0.1", port=0),
         "lease_name": "di-operator",
         "identity": identity,
