@@ -31,9 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lanes", type=int, default=LANES, help="plans side by side")
     parser.add_argument("--out", type=Path, default=Path("out/faults"), help="the report's folder")
     parser.add_argument("--list", action="store_true", help="only say which plans there are")
-    parser.add_argument("--record", action="store_true", help="record the clean traces anew")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="record traces of clean runs anew, of workloads whose name contains --only",
+    )
     options = parser.parse_args(arguments)
-    plans = tuple(Plan(workload=name) for name in WORKLOADS) if options.record else _chosen(options)
+    plans = _clean_runs(options.only) if options.record else _chosen(options)
     if options.list:
         print(*plans, sep="\n")
         return 0
@@ -55,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         results = carry_out(config, out, plans, lanes=options.lanes, on_verdict=on_verdict)
     if options.record:
-        trace.save(results.traces)
+        trace.save({**trace.load(), **results.traces})
     file = write_report(results, out, seconds=time.monotonic() - started)
     print(f"{len(plans)} plans, {bugs} found something: {file}")
     return 1 if bugs else 0
@@ -64,6 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _chosen(options: argparse.Namespace) -> tuple[Plan, ...]:
     plans = tuple(plan for plan in generate(trace.load()) if options.only in plan.id)
     return sample(plans, options.sample) if options.sample else plans
+
+
+def _clean_runs(only: str) -> tuple[Plan, ...]:
+    return tuple(Plan(workload=name) for name in WORKLOADS if only in name)
 
 
 def _progress() -> Progress:

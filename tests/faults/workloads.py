@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias
 
 from tests.faults.ground import Object
-from tests.integration.operator_field import job, task
+from tests.integration.operator_field import coordinated_job, job, replica, task
 
 JOB = "a"
 
@@ -130,6 +130,44 @@ async def hand_over(stage: Stage) -> None:
     await finish_all(stage)
 
 
+COORDINATOR, FIRST, SECOND = f"{JOB}-coordinator", f"{JOB}-collector-1", f"{JOB}-collector-2"
+
+
+def _serve(stage: Stage, *names: str) -> Callable[[], bool]:
+    """Exactly these pods run."""
+
+    def test() -> bool:
+        phases = {name: (pod.get("status") or {}) for name, pod in stage.pods().items()}
+        return phases.keys() == set(names) and all(
+            status.get("phase") == "Running" for status in phases.values()
+        )
+
+    return test
+
+
+async def ask(stage: Stage) -> None:
+    await stage.submit(coordinated_job(JOB, notes={"fake/stop-after": "0.1"}))
+    await stage.reached("Running", is_in("Running"))
+    await stage.patch({"coordinated": {"replicas": [replica(FIRST), replica(SECOND)]}})
+    await stage.until("two collectors", _serve(stage, COORDINATOR, FIRST, SECOND))
+    await stage.patch({"coordinated": {"replicas": [replica(SECOND)]}})
+    await stage.until("one collector", _serve(stage, COORDINATOR, SECOND))
+    await stage.finish(COORDINATOR)
+    await stage.reached("Succeeded", is_in("Succeeded"))
+    await stage.until("the collector to be gone", lambda: stage.pods().keys() == {COORDINATOR})
+
+
+async def replace(stage: Stage) -> None:
+    await stage.submit(coordinated_job(JOB, replica(FIRST)))
+    await stage.until("a collector", _serve(stage, COORDINATOR, FIRST))
+    await stage.reached("Running", is_in("Running"))
+    await stage.fail(FIRST)
+    await stage.reached("a restart", lambda status: status.get("restarts", 0) >= 1)
+    await stage.until("another collector", _serve(stage, COORDINATOR, FIRST))
+    await stage.fail(COORDINATOR)
+    await stage.reached("Failed", is_in("Failed"))
+
+
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
     "failure": failure,
@@ -139,6 +177,8 @@ WORKLOADS: Mapping[str, Story] = {
     "delete": delete_during_start,
     "recreate": recreate,
     "hand-over": hand_over,
+    "ask": ask,
+    "replace": replace,
 }
 
 RACING = frozenset({"delete", "recreate"})
