@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.faults.generate import HELD
-from tests.faults.plan import Drop, Fault, Hold, Kill, Notice, Plan, Refuse, Request, Rewind
+from tests.faults.plan import Drop, Fault, Hold, Kill, Lose, Notice, Plan, Refuse, Request, Rewind
 
 
 def _patch(nth: int) -> Request:
@@ -64,6 +64,17 @@ REGRESSIONS = (
                     answered=True,
                     rewind=Rewind(what=("dijobs", "pods", "services"), back=3, seconds=HELD),
                 ),
+            ),
+        ),
+    ),
+    # A Warning whose answer was lost was told again, and counted twice.
+    Plan(
+        workload="replace",
+        rule="bug",
+        faults=(
+            Fault(
+                at=Request(verb="create", what="events", name="ReplicasReplaced"),
+                do=Lose(carried_out=True),
             ),
         ),
     ),

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from typing_extensions import override
+
 from di_api.kube.errors import ApiError, Forbidden, Unavailable
 from di_operator.events import BURST, RATE, EventRecorder, TokenBucket
 from di_operator.lifecycle.decision import JobEvent
@@ -148,6 +150,37 @@ def test_a_warning_outlives_an_outage() -> None:
         assert len(sent(api)) == 1
 
     run(body)
+
+
+class LossyApi(FakeApi):
+    """Keeps what it is sent; the first answers are lost."""
+
+    lost = 1
+
+    @override
+    async def create(self, resource: Any, body: Any, *args: Any, **options: Any) -> dict[str, Any]:
+        created = await super().create(resource, body, *args, **options)
+        if self.lost:
+            self.lost -= 1
+            raise Unavailable(kind="Event", code=0)
+        return created
+
+
+def test_an_event_whose_answer_was_lost_is_counted_once() -> None:
+    async def scenario() -> None:
+        api, results = LossyApi(), Results()
+        events = recorder(api, results)
+        sending = asyncio.create_task(events.run())
+        events.emit(job(), warning("refused"))
+        await asyncio.sleep(0.5)
+        events.emit(job(), warning("refused again"))
+        await asyncio.sleep(5)
+        events.drain()
+        await asyncio.wait_for(sending, 60)
+        (event,) = sent(api)
+        assert (event["count"], event["message"]) == (2, "refused again")
+
+    virtual_time.run(scenario())
 
 
 def test_an_event_that_is_forbidden_is_dropped() -> None:

@@ -76,6 +76,8 @@ class _Pending:
     last: datetime
     count: int = 1
     attempts: int = 0
+    unsure: int = 0
+    """Of the count, what was sent without an answer: it may have arrived."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -150,12 +152,14 @@ class EventRecorder:
             if item.event.type != "Warning" or item.attempts >= MAX_ATTEMPTS:
                 self._drop(item, error)
                 return
+            item.unsure = item.unsure or item.count
             newer = self._pending.get(key)
             if newer is None:
                 self._pending[key] = item
             else:
                 newer.count += item.count
                 newer.first = item.first
+                newer.unsure = item.unsure
             await self._clock.sleep(max(RETRY_PAUSE, error.retry_after or 0.0))
         except ApiError as error:
             # The namespace is going away, or events are forbidden: nothing to wait for.
@@ -195,7 +199,11 @@ class EventRecorder:
         except AlreadyExists:
             # Left by an earlier leader: its count goes on growing.
             found = await self._client.get(EVENTS, name, namespace)
-            earlier = _Sent(first=_first_seen(found, item.first), count=found.get("count") or 1)
+            count = found.get("count") or 1
+            if item.unsure == count and found.get("reportingInstance") == self._instance:
+                # No earlier leader's: ours, whose answer was lost, and part of what is to be told.
+                count = 0
+            earlier = _Sent(first=_first_seen(found, item.first), count=count)
             await self._grow(namespace, name, key, item, earlier)
         else:
             self._remember(key, _Sent(first=item.first, count=item.count))
