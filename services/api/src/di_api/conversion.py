@@ -43,6 +43,11 @@ class ConversionFailed(ValueError):
     """A job that cannot be converted; the message says why, without the job's name."""
 
 
+def fields_of_older_versions() -> dict[str, frozenset[str]]:
+    """The fields that the older versions have, of the spec and of the status."""
+    return {"spec": _SHARED | _COORDINATED, "status": _STATUS}
+
+
 def convert(job: object, version: str) -> dict[str, Any]:
     """A new job, `job` in the words of `version`, one of VERSIONS; shares what is the same.
 
