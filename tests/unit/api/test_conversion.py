@@ -124,9 +124,12 @@ def test_the_older_versions_show_only_fields_they_have(job: Job) -> None:
 @given(JSON | V1_JOBS | V2_JOBS, st.sampled_from(VERSIONS) | st.text(max_size=3))
 def test_whatever_is_not_a_job_is_refused_in_words(job: Any, version: str) -> None:
     try:
-        assert convert(job, version)["apiVersion"] == version
+        converted = convert(job, version)
     except ConversionFailed as error:
-        assert str(error).encode()
+        said = str(error).encode()
+    else:
+        said = converted["apiVersion"].encode()
+    assert said
 
 
 def v2_job(**spec: Any) -> Job:

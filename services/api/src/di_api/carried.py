@@ -66,7 +66,11 @@ def unpack(text: object) -> Carried | None:
         found = json.loads(plain)
     except (ValueError, RecursionError, zlib.error):
         return None
-    if not isinstance(found, dict) or not found or not found.keys() <= Carried.__annotations__.keys():
+    if (
+        not isinstance(found, dict)
+        or not found
+        or not found.keys() <= Carried.__annotations__.keys()
+    ):
         return None
     if not all(isinstance(found.get(key, {}), dict) for key in _OBJECTS):
         return None

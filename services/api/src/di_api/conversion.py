@@ -133,10 +133,9 @@ def _unseen(job: Mapping[str, Any], text: object) -> Carried | None:
             rest["phase"] = status["phase"]
         if rest:
             carried["status"] = rest
-    if carried in ({}, {"coordinated": {}}):
-        # Text that looks like ours would be taken for ours on the way back.
-        if unpack(text) is None:
-            return None
+    # Text that looks like ours would be taken for ours on the way back.
+    if carried in ({}, {"coordinated": {}}) and unpack(text) is None:
+        return None
     if text is not None:
         carried["annotation"] = text
     return carried

@@ -34,7 +34,7 @@ _TYPES: Final[Mapping[object, tuple[Callable[[object], bool], str]]] = {
     # x-kubernetes-int-or-string, which has no type.
     None: (lambda value: isinstance(value, str) or _is_whole(value), "a whole number or a string"),
 }
-_BITS: Final = {"int32": 32, "int64": 64}
+_BITS: Final[Mapping[object, int]] = {"int32": 32, "int64": 64}
 
 
 def template_errors(path: str, template: object) -> Iterator[FieldError]:
@@ -67,9 +67,12 @@ def _errors(path: str, value: object, schema: Schema) -> Iterator[FieldError]:
             yield from _errors(child(path, index), item, schema["items"])
     elif "enum" in schema and value not in schema["enum"]:
         yield FieldError(path, value, f"must be one of {', '.join(schema['enum'])}")
-    elif isinstance(value, int) and (bits := _BITS.get(schema.get("format", ""))):
-        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-            yield FieldError(path, value, f"must be a number of {bits} bits")
+    elif isinstance(value, int) and not _fits(value, bits := _BITS.get(schema.get("format"))):
+        yield FieldError(path, value, f"must be a number of {bits} bits")
+
+
+def _fits(value: int, bits: int | None) -> bool:
+    return bits is None or -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
 
 
 def _in_object(path: str, value: Mapping[str, Any], schema: Schema) -> Iterator[FieldError]:

@@ -185,4 +185,3 @@ def _denied(
     if details is not None:
         status["details"] = details
     return {"allowed": False, "status": status}
-
