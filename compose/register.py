@@ -1,7 +1,8 @@
 """Tell the API server of $KUBECONFIG about the webhook that docker-compose runs on this machine.
 
-Without an argument: install the DIJob CRD, and have the webhook asked by URL. With "remove": take
-the webhook configurations away again, after which creating jobs needs no webhook. The CRD stays.
+Without an argument: install the CRDs, and have the webhook asked by URL. With "remove": take the
+webhook configurations away again, after which creating jobs needs no webhook; the CRDs stay, but
+jobs are served as the newest version only.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import yaml
 
 from di_api import names
+from di_api.crd.conversion import with_conversion
 from di_api.kube.client import KubeClient
 from di_api.kube.config import ConfigError, load_config
 from di_api.kube.errors import ApiError, NotFound
@@ -24,7 +26,7 @@ from di_api.kube.wire import APPLY_PATCH
 
 NAME = "di-orchestrator-compose"
 AUTHORITY = Path("/certs/ca.crt")
-CRD = Path("/crds/dijobs-crd.yaml")
+DEFINITIONS = Path("/crds")
 PORT = 8443
 
 
@@ -53,10 +55,7 @@ def configuration(
                         "scope": "Namespaced",
                     }
                 ],
-                "clientConfig": {
-                    "url": f"https://{host}:{PORT}{path}",
-                    "caBundle": base64.b64encode(authority).decode(),
-                },
+                "clientConfig": client_config(host, path, authority),
             }
         ],
     }
@@ -83,22 +82,42 @@ def configurations(host: str, authority: bytes) -> dict[Resource, dict[str, Any]
     return {MUTATING_WEBHOOKS: mutating, VALIDATING_WEBHOOKS: validating}
 
 
-async def register(client: KubeClient, host: str) -> None:
-    """Install or update the CRD and both configurations."""
-    bodies = {
-        CRDS: yaml.safe_load(CRD.read_text()),
-        **configurations(host, AUTHORITY.read_bytes()),
+def client_config(host: str, path: str, authority: bytes) -> dict[str, Any]:
+    """How the API server calls the webhook."""
+    return {
+        "url": f"https://{host}:{PORT}{path}",
+        "caBundle": base64.b64encode(authority).decode(),
     }
-    for resource, body in bodies.items():
-        name = body["metadata"]["name"]
-        await client.patch(
-            resource, name, body, content_type=APPLY_PATCH, field_manager=NAME, force=True
-        )
-        print(f"{resource.kind} {name} applied")
+
+
+def definition(plural: str) -> dict[str, Any]:
+    """The custom resource definition as it stands in its file."""
+    body: dict[str, Any] = yaml.safe_load((DEFINITIONS / f"{plural}-crd.yaml").read_text())
+    return body
+
+
+async def apply(client: KubeClient, resource: Resource, body: dict[str, Any]) -> None:
+    """Make the object what `body` says."""
+    name = body["metadata"]["name"]
+    await client.patch(
+        resource, name, body, content_type=APPLY_PATCH, field_manager=NAME, force=True
+    )
+    print(f"{resource.kind} {name} applied")
+
+
+async def register(client: KubeClient, host: str) -> None:
+    """Install or update the CRDs and both configurations."""
+    authority = AUTHORITY.read_bytes()
+    jobs, aggregators = definition("dijobs"), definition("aggregatorconfigs")
+    await apply(client, CRDS, with_conversion(jobs, client_config(host, "/convert", authority)))
+    await apply(client, CRDS, aggregators)
+    for resource, body in configurations(host, authority).items():
+        await apply(client, resource, body)
 
 
 async def remove(client: KubeClient) -> None:
-    """Take both configurations away, if they are there."""
+    """Take both configurations away, if they are there, and the conversion."""
+    await apply(client, CRDS, definition("dijobs"))
     for resource in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
         try:
             await client.delete(resource, NAME)

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.chart.chart import CHART, COMPONENTS, Chart
+from di_api.coordinated import Role, port_of
+from di_api.crd.conversion import with_conversion
+from di_api.template_schema import template_errors
+from tests.chart.chart import CHART, COMPONENTS, Chart, Object
 
 CLUSTER_KINDS = {
     "ClusterRole",
@@ -104,15 +107,72 @@ def test_annotations_and_labels_of_pods_stay_strings(chart: Chart, component: st
     assert metadata["labels"]["team"] == "rl"
 
 
-def test_the_crd_is_the_file_and_stays_on_uninstall(chart: Chart) -> None:
-    name = "dijobs.diengine.opendilab.org"
-    body = yaml.safe_load((CHART / "files/dijobs-crd.yaml").read_text())
-    rendered = chart.render().one("CustomResourceDefinition", name)
-    assert rendered["spec"] == body["spec"]
-    assert rendered["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
-    mortal = chart.render("crds.keep=false").one("CustomResourceDefinition", name)
-    assert "annotations" not in mortal["metadata"]
+DIJOBS, AGGREGATORS = (f"{n}.diengine.opendilab.org" for n in ("dijobs", "aggregatorconfigs"))
+SERVICE = {"name": "di-webhook", "namespace": "di-system", "path": "/convert", "port": 443}
+
+
+def crd(chart: Chart, name: str, *values: str) -> Object:
+    return chart.render(*values).one("CustomResourceDefinition", name)
+
+
+def file_of(name: str) -> Object:
+    body: Object = yaml.safe_load((CHART / f"files/{name.partition('.')[0]}-crd.yaml").read_text())
+    return body
+
+
+@pytest.mark.parametrize("name", [DIJOBS, AGGREGATORS])
+def test_a_crd_stays_on_uninstall(chart: Chart, name: str) -> None:
+    found = crd(chart, name)
+    assert found["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert "annotations" not in crd(chart, name, "crds.keep=false")["metadata"]
     assert not chart.render("crds.enabled=false").of_kind("CustomResourceDefinition")
+
+
+def test_without_a_webhook_the_crds_are_the_files(chart: Chart) -> None:
+    for name in (DIJOBS, AGGREGATORS):
+        assert crd(chart, name, "webhook.enabled=false")["spec"] == file_of(name)["spec"]
+    assert [v["name"] for v in file_of(DIJOBS)["spec"]["versions"] if v["served"]] == ["v2alpha1"]
+
+
+def test_with_the_webhook_every_version_is_served_and_converted(chart: Chart) -> None:
+    wanted = with_conversion(file_of(DIJOBS), {"service": SERVICE})
+    assert crd(chart, DIJOBS)["spec"] == wanted["spec"]
+    assert crd(chart, AGGREGATORS)["spec"] == file_of(AGGREGATORS)["spec"]
+
+
+def test_the_authority_of_the_conversion_comes_as_that_of_admission(chart: Chart) -> None:
+    own = ("certificates.mode=existingSecret", "certificates.caBundle=-----BEGIN CERTIFICATE-----")
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        (admission,) = chart.render(*own).one(kind, "di-di-orchestrator")["webhooks"]
+        converter = crd(chart, DIJOBS, *own)["spec"]["conversion"]["webhook"]
+        assert converter["clientConfig"]["caBundle"] == admission["clientConfig"]["caBundle"]
+    injected = crd(chart, DIJOBS, "certificates.mode=cert-manager")["metadata"]["annotations"]
+    assert injected["cert-manager.io/inject-ca-from"] == "di-system/di-webhook"
+    mortal = crd(chart, DIJOBS, "certificates.mode=cert-manager", "crds.keep=false")
+    assert [*mortal["metadata"]["annotations"]] == ["cert-manager.io/inject-ca-from"]
+
+
+def test_the_default_aggregator_config(chart: Chart) -> None:
+    rendered = chart.render()
+    (config,) = rendered.of_kind("AggregatorConfig").values()
+    where = f"{config['metadata']['namespace']}/{config['metadata']['name']}"
+    assert where == "di-system/aggregator-config"
+    for component in ("operator", "server"):
+        data = rendered.one("ConfigMap", f"di-{component}")["data"]
+        assert data[f"DI_{component.upper()}_AGGREGATOR_CONFIG"] == where
+    # Only once the CRD is there does the API server know the kind.
+    assert "post-install" in config["metadata"]["annotations"]["helm.sh/hook"]
+    template = config["spec"]["aggregator"]["template"]
+    assert [str(error) for error in template_errors("template", template)] == []
+    assert port_of(template, Role.AGGREGATOR) == 22272
+
+
+def test_an_aggregator_config_of_your_own(chart: Chart) -> None:
+    values = ("aggregatorConfig.create=false", "aggregatorConfig.name=mine")
+    rendered = chart.render(*values)
+    assert not rendered.of_kind("AggregatorConfig")
+    data = rendered.one("ConfigMap", "di-server")["data"]
+    assert data["DI_SERVER_AGGREGATOR_CONFIG"] == "di-system/mine"
 
 
 def test_network_policies_open_only_the_ports_in_use(chart: Chart) -> None:

@@ -24,9 +24,10 @@ JOBS_OF_THE_SERVER = {
     "dijobs/status.diengine.opendilab.org": "patch",
     "pods": "get list",
 }
-LEASE = {
+OWN = {
     "leases.coordination.k8s.io": "create",
     "leases.coordination.k8s.io di-operator": "get update",
+    "aggregatorconfigs.diengine.opendilab.org aggregator-config": "get",
 }
 CERTIFICATE_SECRETS = {
     "secrets": "create",
@@ -36,7 +37,7 @@ CERTIFICATE_SECRETS = {
 AUTHORITY = {
     f"{kind}.admissionregistration.k8s.io di-di-orchestrator": "get list patch watch"
     for kind in CONFIGURATIONS
-}
+} | {f"customresourcedefinitions.apiextensions.k8s.io {DIJOBS}": "get list patch watch"}
 ROOM = {"nodes": "list watch"}
 TOKENS = {
     "tokenreviews.authentication.k8s.io": "create",
@@ -74,7 +75,7 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     rendered = chart.render()
     assert permissions(rendered, "di-operator") == {
         "*": JOBS_OF_THE_OPERATOR | AUTHORITY | ROOM,
-        "di-system": LEASE | CERTIFICATE_SECRETS,
+        "di-system": OWN | CERTIFICATE_SECRETS,
     }
     assert permissions(rendered, "di-server") == {"*": JOBS_OF_THE_SERVER | TOKENS}
     assert permissions(rendered, "di-webhook") == {}
@@ -85,7 +86,7 @@ def test_permissions_in_one_namespace_are_roles_alone(chart: Chart) -> None:
     assert not {"ClusterRole", "ClusterRoleBinding"} & rendered.kinds()
     assert permissions(rendered, "di-operator") == {
         "team": JOBS_OF_THE_OPERATOR,
-        "di-system": LEASE,
+        "di-system": OWN,
     }
     assert permissions(rendered, "di-server") == {"team": JOBS_OF_THE_SERVER}
 
@@ -101,7 +102,7 @@ def test_who_does_not_make_certificates_touches_no_secret(chart: Chart, mode: st
     rendered = chart.render(f"certificates.mode={mode}")
     assert permissions(rendered, "di-operator") == {
         "*": JOBS_OF_THE_OPERATOR | ROOM,
-        "di-system": LEASE,
+        "di-system": OWN,
     }
 
 

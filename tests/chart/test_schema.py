@@ -12,7 +12,15 @@ from tests.chart.chart import CHART, Chart, Refused
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 # Kubernetes' own free-form maps, and what a parent chart hands down.
-FREE = {"global", "nodeAffinity", "podAffinity", "podAntiAffinity", "valueFrom", "items"}
+FREE = {
+    "global",
+    "nodeAffinity",
+    "podAffinity",
+    "podAntiAffinity",
+    "template",
+    "valueFrom",
+    "items",
+}
 
 
 def objects(schema: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -27,6 +27,11 @@ di-operator
 http://{{ include "di.name" (dict "component" "server") }}.{{ .Release.Namespace }}.{{ .Values.serviceDomain }}:8081
 {{- end }}
 
+{{/* <namespace>/<name> of the AggregatorConfig that jobs use. */}}
+{{- define "di.aggregator-config" -}}
+{{ .Release.Namespace }}/{{ .Values.aggregatorConfig.name }}
+{{- end }}
+
 {{/* The namespace whose DIJobs the test may create. */}}
 {{- define "di.test-namespace" -}}
 {{ .Values.watchNamespace | default .Release.Namespace }}

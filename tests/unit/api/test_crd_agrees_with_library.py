@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from di_api import names
+from di_api import conversion, names
 from di_api.defaults import with_defaults
 from di_api.model import CleanPodPolicy, Phase, Priority, TaskType
 from di_api.validation import validate_job
@@ -18,7 +18,7 @@ from tests.unit.api.jobs import job, of_spec, task
 CRD = yaml.safe_load(
     (Path(__file__).parents[3] / "charts/di-orchestrator/files/dijobs-crd.yaml").read_text("utf-8")
 )
-(VERSION,) = CRD["spec"]["versions"]
+VERSION, *OLDER_VERSIONS = CRD["spec"]["versions"]
 ROOT: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]["properties"]
 SPEC: dict[str, Any] = ROOT["spec"]["properties"]
 TASK: dict[str, Any] = SPEC["tasks"]["items"]["properties"]
@@ -37,6 +37,22 @@ def test_the_names() -> None:
 def test_the_columns_in_order() -> None:
     columns = [c["name"] for c in VERSION["additionalPrinterColumns"] if not c.get("priority")]
     assert columns == ["Phase", "ReadyReplicas", "Replicas", "Restarts", "Reschedules", "Age"]
+
+
+def test_the_older_versions_have_one_schema_and_wait_for_a_conversion() -> None:
+    assert {version["name"] for version in OLDER_VERSIONS} == set(names.COORDINATED_VERSIONS)
+    one, other = ({**version, "name": ""} for version in OLDER_VERSIONS)
+    assert one == other
+    assert not one["served"]
+    assert "conversion" not in CRD["spec"]
+    assert [c["name"] for c in one["additionalPrinterColumns"]] == ["Phase", "Age"]
+    fields = one["schema"]["openAPIV3Schema"]["properties"]
+    # What is shown of a job in them is all they can hold.
+    assert conversion.fields_of_older_versions() == {
+        part: frozenset(fields[part]["properties"]) for part in ("spec", "status")
+    }
+    for part in ("conditions", "replicaStatus"):
+        assert fields["status"]["properties"][part] == STATUS[part]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +140,8 @@ def test_every_field_of_ours_is_described() -> None:
         return found + [p for n, s in below.items() for p in undescribed(s, f"{path}.{n}")]
 
     assert undescribed(ROOT["spec"], "spec") + undescribed(ROOT["status"], "status") == []
+    older = OLDER_VERSIONS[0]["schema"]["openAPIV3Schema"]["properties"]
+    assert undescribed(older["spec"], "spec") + undescribed(older["status"], "status") == []
 
 
 def test_it_fits_in_the_annotation_of_client_side_apply() -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from di_api.crd.__main__ import main
 from di_api.crd.core_schema import UnsupportedSchema, core_schema, pod_template_schema
-from di_api.crd.document import MissingMarker, place
+from di_api.crd.document import MissingMarker, markers, place
 
 REF = "#/components/schemas/io.k8s.api.core.v1."
 QUANTITY = "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -176,10 +176,20 @@ def test_the_command_checks_writes_and_is_then_content(
         "b:\n  # generated: Volume\n  # end of Volume\n"
     )
     before = definition.read_text()
-    arguments = ["--openapi", str(openapi), str(definition)]
+    schema = tmp_path / "pod_template.json"
+    arguments = ["--openapi", str(openapi), str(definition), str(schema)]
     assert main([*arguments, "--check"]) == 1
-    assert "out of date" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"{definition} is out of date" in said
+    assert f"{schema} is out of date" in said
     assert definition.read_text() == before
     assert main(arguments) == 0
     assert yaml.safe_load(definition.read_text())["b"]["type"] == "object"
+    assert json.loads(schema.read_text()) == pod_template_schema(POD_TEMPLATE)
     assert main([*arguments, "--check"]) == 0
+
+
+def test_a_definition_has_only_the_schemas_it_has_a_place_for() -> None:
+    assert markers(TEXT) == ["Thing"]
+    with pytest.raises(MissingMarker):
+        markers("a: 1")

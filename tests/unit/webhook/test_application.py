@@ -131,7 +131,7 @@ def test_wrong_methods_and_paths_are_answered_in_json(
 def test_a_defect_in_a_rule_leaves_the_decision_to_the_failure_policy(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_body: bytes) -> admission.Answer:
+    def broken(_body: bytes) -> None:
         raise ZeroDivisionError("secret detail")
 
     monkeypatch.setattr(admission, "validate_job", broken)
@@ -162,3 +162,20 @@ def test_the_port_without_tls_serves_probes_only() -> None:
     for path in ("/healthz", "/readyz", "/metrics"):
         assert client.get(path).status_code == 200
     assert client.post("/validate", data=json.dumps({})).status_code == 404
+
+
+def test_a_conversion_is_answered_and_counted(service: Service) -> None:
+    request = {"uid": UID, "desiredAPIVersion": "diengine.opendilab.org/v1alpha2"}
+    review_of_conversion = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "ConversionReview",
+        "request": {**request, "objects": [job()]},
+    }
+    answer = service.client.post("/convert", json=review_of_conversion)
+    assert answer.status_code == 200
+    [converted] = answer.get_json()["response"]["convertedObjects"]
+    assert converted["apiVersion"] == request["desiredAPIVersion"]
+    assert service.count("convert", "converted") == 1
+    # The rule, at every change of every job: not worth a line.
+    assert service.lines.calls == []
+    assert service.client.post("/convert", data=b" " * (LIMIT + 1)).status_code == 413

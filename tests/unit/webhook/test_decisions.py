@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from di_api.validation import validate_job
-from di_webhook.admission import MAX_ERRORS_SHOWN, Answer, Outcome, mutate, validate
+from di_webhook.admission import MAX_ERRORS_SHOWN, mutate, validate
+from di_webhook.review import Answer, Outcome
 from tests.unit.webhook.reviews import UID, job, review
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_webhook.admission import Outcome, mutate, validate
+from di_webhook.admission import mutate, validate
+from di_webhook.review import Outcome
 from tests.unit.webhook.reviews import UID, job, review
 
 DEEP = 100_000

@@ -7,6 +7,7 @@ the same ones. Both functions take any JSON value, never raise, and take linear 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from di_api.defaults import with_defaults
@@ -17,10 +18,13 @@ from di_api.model import Phase
 from di_api.reserved import reserved_keys
 from di_api.rules import broken_rules
 from di_api.schema import cut_to_limits, shape_errors
+from di_api.template_schema import template_errors, volumes_errors
 
 __all__ = ["FieldError", "InvalidSpec", "validate_job", "validate_update"]
 
 _LONGEST_PATH: Final = 500
+# A template of megabytes may be wrong in every word, and a suggestion for each takes its time.
+_MOST_IN_ONE: Final = 64
 _CHANGEABLE: Final = frozenset(
     {
         "priority",
@@ -46,13 +50,15 @@ def validate_job(job: Mapping[str, Any]) -> list[FieldError]:
         return [FieldError("spec", ABSENT if raw is None else raw, "must be an object")]
     spec, too_long = cut_to_limits(with_defaults(raw))
     metadata = mapping(job.get("metadata"))
-    return [
+    errors = [
         *name_errors(metadata, spec),
         *too_long,
         *shape_errors(spec),
         *broken_rules(spec),
         *reserved_keys(metadata.get("name"), spec),
     ]
+    known = {error.path for error in errors}
+    return errors + [error for error in _unseen_by_the_api_server(spec) if error.path not in known]
 
 
 def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldError]:
@@ -72,6 +78,19 @@ def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Fiel
         path, value = _located("spec", changed, after)
         return [FieldError(path, value, "may not change, the job has finished")]
     return [*_fixed_fields(before, after), *validate_job(new)]
+
+
+def _unseen_by_the_api_server(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """What the CRD lets pass in a coordinated job: templates, and volumes by an older version."""
+    if not isinstance(spec.get("coordinated"), Mapping):
+        return
+    if isinstance(spec.get("volumes"), list):
+        yield from islice(volumes_errors("spec.volumes", spec["volumes"]), _MOST_IN_ONE)
+    for role in ("coordinator", "collector", "learner"):
+        template = mapping(spec["coordinated"].get(role)).get("template")
+        if isinstance(template, Mapping):
+            errors = template_errors(f"spec.coordinated.{role}.template", template)
+            yield from islice(errors, _MOST_IN_ONE)
 
 
 def _is_finished(job: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ import structlog
 from di_api import names
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Gone, Invalid, NotFound
-from di_api.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from di_api.kube.resources import SECRETS, Resource
 from di_certs.authority import Authority, KeyPair
 from di_certs.inspection import fingerprint
 from di_operator.certificate_plan import (
@@ -31,6 +31,7 @@ from di_operator.certificate_plan import (
     next_step,
 )
 from di_operator.clock import Clock
+from di_operator.webhook_clients import CONFIGURATIONS, bundle_patch, bundles, name_of
 
 log = structlog.get_logger(__name__)
 
@@ -42,25 +43,16 @@ WATCH_SECONDS: Final = 300
 WATCH_PAUSE: Final = 1.0
 # One rotation takes three steps. More means that somebody undoes them as fast as they are done.
 _MAX_STEPS: Final = 8
-_CONFIGURATIONS: Final = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 _JSON_PATCH: Final = "application/json-patch+json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """The four objects as they were read, None for one that does not exist."""
+    """The objects as they were read, None for a Secret that does not exist."""
 
     authority: dict[str, Any] | None
     serving: dict[str, Any] | None
     configurations: tuple[tuple[Resource, dict[str, Any]], ...]
-
-    @property
-    def bundles(self) -> tuple[bytes, ...]:
-        return tuple(
-            _bundle(webhook)
-            for _, configuration in self.configurations
-            for webhook in configuration.get("webhooks", [])
-        )
 
 
 class CertificateManager:
@@ -70,7 +62,7 @@ class CertificateManager:
     read, and the one that comes second reads again.
 
     Needs: Secrets get, list, watch and update by name, and create; the two webhook
-    configurations get, list, watch and patch by name.
+    configurations and the definition of DIJobs get, list, watch and patch by name.
     """
 
     def __init__(self, client: KubeClient, *, settings: CertificateSettings, clock: Clock) -> None:
@@ -87,8 +79,8 @@ class CertificateManager:
         async with asyncio.TaskGroup() as group:
             for secret in (settings.authority_secret, settings.secret):
                 group.create_task(self._follow(SECRETS, secret, settings.namespace))
-            for resource in _CONFIGURATIONS:
-                group.create_task(self._follow(resource, settings.configuration, None))
+            for resource in CONFIGURATIONS:
+                group.create_task(self._follow(resource, name_of(resource, settings), None))
             group.create_task(self._keep())
 
     async def reconcile_once(self) -> float:
@@ -99,12 +91,13 @@ class CertificateManager:
         """
         for _ in range(_MAX_STEPS):
             read = await self._read()
+            present = bundles(read.configurations, self._settings)
             now = self._clock.now()
             observed = Observed(
                 authority=read.authority,
                 serving=read.serving,
-                bundles=read.bundles,
-                published_for=self._published_for(read.bundles),
+                bundles=present,
+                published_for=self._published_for(present),
             )
             step = next_step(observed, now=now, settings=self._settings)
             try:
@@ -187,14 +180,17 @@ class CertificateManager:
         authority, serving, *configurations = await asyncio.gather(
             self._get(SECRETS, settings.authority_secret, settings.namespace),
             self._get(SECRETS, settings.secret, settings.namespace),
-            *(self._get(resource, settings.configuration, None) for resource in _CONFIGURATIONS),
+            *(
+                self._get(resource, name_of(resource, settings), None)
+                for resource in CONFIGURATIONS
+            ),
         )
         return _Read(
             authority=authority,
             serving=serving,
             configurations=tuple(
                 (resource, body)
-                for resource, body in zip(_CONFIGURATIONS, configurations, strict=True)
+                for resource, body in zip(CONFIGURATIONS, configurations, strict=True)
                 if body is not None
             ),
         )
@@ -233,15 +229,14 @@ class CertificateManager:
         )
 
     async def _publish(self, read: _Read, step: PublishBundle) -> None:
-        encoded = base64.b64encode(step.bundle).decode()
         for resource, configuration in read.configurations:
-            patch = _bundle_patch(configuration, step.bundle, encoded)
+            patch = bundle_patch(resource, configuration, step.bundle, self._settings)
             if not patch:
                 continue
             try:
                 await self._client.patch(
                     resource,
-                    self._settings.configuration,
+                    name_of(resource, self._settings),
                     patch,
                     content_type=_JSON_PATCH,
                     field_manager=names.OPERATOR_NAME,
@@ -294,28 +289,6 @@ class CertificateManager:
             "data": encoded,
         }
         await self._client.create(SECRETS, body, self._settings.namespace)
-
-
-def _bundle(webhook: Mapping[str, Any]) -> bytes:
-    try:
-        return base64.b64decode(webhook.get("clientConfig", {}).get("caBundle") or "")
-    except ValueError:
-        return b""
-
-
-def _bundle_patch(
-    configuration: Mapping[str, Any], bundle: bytes, encoded: str
-) -> list[dict[str, Any]]:
-    """RFC 6902 operations; only caBundle becomes ours, the rest stays helm's."""
-    patch: list[dict[str, Any]] = []
-    for index, webhook in enumerate(configuration.get("webhooks", [])):
-        if _bundle(webhook) != bundle:
-            path = f"/webhooks/{index}"
-            patch += [
-                {"op": "test", "path": f"{path}/name", "value": webhook.get("name")},
-                {"op": "add", "path": f"{path}/clientConfig/caBundle", "value": encoded},
-            ]
-    return patch
 
 
 def _as_conflict(error: ApiError) -> Conflict:

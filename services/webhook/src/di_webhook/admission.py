@@ -1,8 +1,8 @@
 """AdmissionReview in, answer out: pure, for any bytes whatever.
 
 The wire format is admission.k8s.io/v1, https://kubernetes.io/docs/reference/access-authn-authz/
-extensible-admission-controllers/. An envelope that cannot be understood is HTTP 400; a
-well-formed one always gets HTTP 200 and a decision in it. Neither ever raises.
+extensible-admission-controllers/. The API server converts jobs of the older versions before it
+asks; the answers then speak of the fields their writers know.
 """
 
 from __future__ import annotations
@@ -11,46 +11,22 @@ import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 from di_api import names
+from di_api.conversion import with_unseen
 from di_api.defaults import defaults_patch
+from di_api.difference import first_difference
 from di_api.field_error import FieldError
 from di_api.validation import validate_job, validate_update
-from di_webhook import strict_json
+from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
+from di_webhook.wording import in_older_words, in_words
 
-API_VERSION: Final = "admission.k8s.io/v1"
-KIND: Final = "AdmissionReview"
+REVIEW: Final = Kind(api_version="admission.k8s.io/v1", kind="AdmissionReview")
 
 # The API server cuts nothing: a job with ten thousand mistakes must not answer with megabytes.
 MAX_ERRORS_SHOWN: Final = 50
-# A UID is 36 characters; more is nobody's UID and would be echoed.
-MAX_UID: Final = 256
-
 _DECIDED_OPERATIONS: Final = frozenset({"CREATE", "UPDATE"})
-
-
-class Outcome(StrEnum):
-    """What became of a review; the label of the metric."""
-
-    ALLOWED = "allowed"
-    DENIED = "denied"
-    MALFORMED = "malformed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """An HTTP answer, and what the log says about it."""
-
-    status: int
-    body: Mapping[str, Any]
-    outcome: Outcome
-    operation: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +34,8 @@ class _Request:
     """The part of an AdmissionRequest that matters here, its types checked."""
 
     uid: str
+    by_older_version: bool
+    """Whether the client wrote one of the older versions."""
     operation: str
     group: str
     kind: str
@@ -77,14 +55,6 @@ class _Request:
         return self.operation in _DECIDED_OPERATIONS and not self.sub_resource
 
 
-class _Malformed(ValueError):
-    """An envelope that is not an AdmissionReview; carries the uid where one was readable."""
-
-    def __init__(self, message: str, *, uid: str = "") -> None:
-        self.uid = uid
-        super().__init__(message)
-
-
 def mutate(body: bytes) -> Answer:
     """Answer a mutating review: allow, with a JSON Patch of the missing defaults if any."""
     return _review(body, _mutation)
@@ -95,17 +65,13 @@ def validate(body: bytes) -> Answer:
     return _review(body, _validation)
 
 
-def too_large(limit: int) -> Answer:
-    """Answer a body of more than `limit` bytes."""
-    message = f"the body is larger than {limit} bytes"
-    return Answer(status=413, body={"message": message}, outcome=Outcome.MALFORMED, message=message)
-
-
 def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Answer:
     try:
         request = _parse(body)
-    except _Malformed as error:
-        return _malformed(str(error), error.uid)
+    except Malformed as error:
+        message = str(error)
+        denial = REVIEW.envelope(error.uid, _denied(400, "BadRequest", message))
+        return malformed(error, denial if error.uid else None)
     if not request.is_decided_here:
         response: Mapping[str, Any] = {"allowed": True}
     elif (request.group, request.kind) != (names.GROUP, names.KIND):
@@ -121,7 +87,7 @@ def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Ans
         response = decide(request)
     return Answer(
         status=200,
-        body=_envelope(request.uid, response),
+        body=REVIEW.envelope(request.uid, response),
         outcome=Outcome.ALLOWED if response["allowed"] else Outcome.DENIED,
         operation=request.operation,
         namespace=request.namespace,
@@ -132,7 +98,15 @@ def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Ans
 
 
 def _mutation(request: _Request) -> Mapping[str, Any]:
-    patch = defaults_patch(request.object)
+    job, patch = request.object, []
+    if request.by_older_version and isinstance(request.old_object, dict):
+        job = with_unseen(request.object, request.old_object)
+        patch = [
+            {"op": "add", "path": f"/{field}", "value": job[field]}
+            for field in ("spec", "status")
+            if field in job and first_difference(request.object.get(field), job[field]) is not None
+        ]
+    patch += defaults_patch(job)
     if not patch:
         return {"allowed": True}
     encoded = base64.b64encode(json.dumps(patch).encode()).decode()
@@ -148,7 +122,9 @@ def _validation(request: _Request) -> Mapping[str, Any]:
         errors = validate_job(request.object)
     if not errors:
         return {"allowed": True}
-    shown = [str(error) for error in errors[:MAX_ERRORS_SHOWN]]
+    worded = in_older_words if request.by_older_version else in_words
+    reasons = [worded(error) for error in errors[:MAX_ERRORS_SHOWN]]
+    shown = [text for _, text in reasons]
     if hidden := len(errors) - len(shown):
         shown.append(f"and {hidden} more")
     # kubectl prints `causes` one a line under "The DIJob ... is invalid"; other clients, and
@@ -160,35 +136,25 @@ def _validation(request: _Request) -> Mapping[str, Any]:
         "causes": [
             {
                 "reason": "FieldValueInvalid",
-                "field": error.path,
-                "message": str(error).removeprefix(f"{error.path}: "),
+                "field": path,
+                "message": text.removeprefix(f"{path}: "),
             }
-            for error in errors[:MAX_ERRORS_SHOWN]
+            for path, text in reasons
         ],
     }
     return _denied(422, "Invalid", "; ".join(shown), details)
 
 
 def _parse(body: bytes) -> _Request:
-    try:
-        review = strict_json.loads(body)
-    except strict_json.MalformedJson as error:
-        raise _Malformed(f"the body is refused: {error}") from error
-    if not isinstance(review, dict):
-        raise _Malformed("the body is not an object")
-    request = review.get("request")
-    if not isinstance(request, dict):
-        raise _Malformed("request must be an object")
-    uid = request.get("uid")
-    if not isinstance(uid, str) or not 0 < len(uid) <= MAX_UID:
-        raise _Malformed(f"request.uid must be a string of 1 to {MAX_UID} characters")
-    if (review.get("apiVersion"), review.get("kind")) != (API_VERSION, KIND):
-        raise _Malformed(f"the body must be a {KIND} of {API_VERSION}", uid=uid)
+    uid, request = REVIEW.request(body)
     kind = request.get("kind")
     if not isinstance(kind, dict):
-        raise _Malformed("request.kind must be an object", uid=uid)
+        raise Malformed("request.kind must be an object", uid=uid)
+    asked = request.get("requestKind")
+    version = asked.get("version") if isinstance(asked, dict) else None
     return _Request(
         uid=uid,
+        by_older_version=version in names.COORDINATED_VERSIONS,
         operation=_text(request, "operation", uid),
         group=_text(kind, "group", uid),
         kind=_text(kind, "kind", uid),
@@ -203,15 +169,8 @@ def _parse(body: bytes) -> _Request:
 def _text(fields: Mapping[str, Any], key: str, uid: str) -> str:
     value = fields.get(key, "")
     if not isinstance(value, str):
-        raise _Malformed(f"{key} must be a string", uid=uid)
+        raise Malformed(f"{key} must be a string", uid=uid)
     return value
-
-
-def _malformed(message: str, uid: str) -> Answer:
-    body: Mapping[str, Any] = {"message": message}
-    if uid:
-        body = _envelope(uid, _denied(400, "BadRequest", message))
-    return Answer(status=400, body=body, outcome=Outcome.MALFORMED, uid=uid, message=message)
 
 
 def _denied(
@@ -226,7 +185,3 @@ def _denied(
     if details is not None:
         status["details"] = details
     return {"allowed": False, "status": status}
-
-
-def _envelope(uid: str, response: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": uid, **response}}

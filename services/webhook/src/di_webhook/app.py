@@ -1,4 +1,4 @@
-"""The Flask application: routes, limits, measurements; the decisions are in `admission`."""
+"""The Flask application: routes, limits, measurements; decisions are made elsewhere."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from flask import Flask, Response, request
 from structlog.typing import FilteringBoundLogger
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from di_webhook import admission
-from di_webhook.admission import Answer, Outcome
+from di_webhook import admission, conversion_review
 from di_webhook.metrics import Metrics
 from di_webhook.probes import probes
+from di_webhook.review import Answer, too_large
 
 # The API server's own limit for one object in a request.
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
@@ -45,7 +45,7 @@ def create_app(
         try:
             decision = decide(_read_body(max_body_bytes))
         except RequestEntityTooLarge:
-            decision = admission.too_large(max_body_bytes)
+            decision = too_large(max_body_bytes)
         metrics.admissions.labels(webhook, decision.outcome.value).inc()
         metrics.seconds.labels(webhook).observe(monotonic() - start)
         _report(log, webhook, decision)
@@ -58,6 +58,10 @@ def create_app(
     @app.post("/validate")
     def validate() -> Response:
         return answer("validate", admission.validate)
+
+    @app.post("/convert")
+    def convert() -> Response:
+        return answer("convert", conversion_review.answer)
 
     @app.errorhandler(HTTPException)
     def refused(error: HTTPException) -> Response:
@@ -86,8 +90,8 @@ def _read_body(limit: int) -> bytes:
 
 
 def _report(log: FilteringBoundLogger, webhook: str, decision: Answer) -> None:
-    # Allowed reviews are the rule, at hundreds a second; refusals are what people look for.
-    write = log.debug if decision.outcome is Outcome.ALLOWED else log.info
+    # These are the rule, at hundreds a second; refusals are what people look for.
+    write = log.debug if decision.outcome.is_the_rule else log.info
     write(
         "review answered",
         webhook=webhook,

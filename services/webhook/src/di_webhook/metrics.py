@@ -12,7 +12,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.admissions = Counter(
             "di_webhook_admissions_total",
-            "Admission reviews answered.",
+            "Reviews answered.",
             ["webhook", "outcome"],
             registry=self.registry,
         )

@@ -1,5 +1,5 @@
-"""Keeps the generated part of the DIJob custom resource definition up to date.
+"""Keeps the generated parts of the custom resource definitions up to date.
 
-The definition is one YAML file, written by hand but for the schemas of core/v1 types, which are
+The definitions are YAML files, written by hand but for the schemas of core/v1 types, which are
 taken from an API server's own OpenAPI document. Nothing here runs in a service.
 """

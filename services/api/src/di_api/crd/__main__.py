@@ -1,6 +1,8 @@
-"""Writes the generated schemas into the definition, or checks that they are up to date.
+"""Writes the generated schemas into the files that hold them, or checks that they are up to date.
 
 kubectl get --raw /openapi/v3/api/v1 | python -m di_api.crd --openapi - dijobs-crd.yaml
+
+A YAML file has them between markers; a JSON file is the schema of a pod template as a whole.
 """
 
 from __future__ import annotations
@@ -8,14 +10,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from di_api.crd.core_schema import core_schema, pod_template_schema
-from di_api.crd.document import place
+from di_api.crd.document import markers, place
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code: 0, or 1 if --check finds the file out of date."""
+    """Returns the exit code: 0, or 1 if --check finds a file out of date."""
     parser = argparse.ArgumentParser(prog="python -m di_api.crd", description=__doc__)
     parser.add_argument(
         "--openapi",
@@ -23,23 +27,42 @@ def main(arguments: list[str] | None = None) -> int:
         help="the API server's answer at /openapi/v3/api/v1, a file or - for standard input",
     )
     parser.add_argument("--check", action="store_true", help="compare only, write nothing")
-    parser.add_argument("definition", type=Path, help="the YAML file of the definition")
+    parser.add_argument("files", type=Path, nargs="+", help="definitions in YAML, schemas in JSON")
     options = parser.parse_args(arguments)
 
     source = (
         sys.stdin.read() if options.openapi == "-" else Path(options.openapi).read_text("utf-8")
     )
     document = json.loads(source)
-    old = options.definition.read_text("utf-8")
-    new = place(old, "PodTemplateSpec", pod_template_schema(document))
-    new = place(new, "Volume", core_schema(document, "Volume"))
-    if new == old:
-        return 0
-    if options.check:
-        print(f"{options.definition} is out of date; run {parser.prog}", file=sys.stderr)
-        return 1
-    options.definition.write_text(new, "utf-8")
-    return 0
+    code = 0
+    for file in options.files:
+        old = file.read_text("utf-8") if file.exists() else ""
+        new = _json(document) if file.suffix == ".json" else _yaml(old, document)
+        if new == old:
+            continue
+        if options.check:
+            print(f"{file} is out of date; run {parser.prog}", file=sys.stderr)
+            code = 1
+        else:
+            file.write_text(new, "utf-8")
+    return code
+
+
+def _yaml(text: str, document: Mapping[str, Any]) -> str:
+    for kind in markers(text):
+        text = place(text, kind, _schema(document, kind))
+    return text
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    schema = pod_template_schema(document)
+    return json.dumps(schema, sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def _schema(document: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    if kind == "PodTemplateSpec":
+        return pod_template_schema(document)
+    return core_schema(document, kind)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,18 @@ class MissingMarker(ValueError):
     """The text has no place for a schema, or no end of it."""
 
 
+def markers(text: str) -> list[str]:
+    """Names of the schemas that `text` has a place for; none of them twice.
+
+    Raises:
+        MissingMarker: there is no place at all.
+    """
+    found = re.findall(r"^ *# generated: (\S+)$", text, re.MULTILINE)
+    if not found:
+        raise MissingMarker("the text has no place for a schema")
+    return list(dict.fromkeys(found))
+
+
 def place(text: str, name: str, schema: Mapping[str, Any]) -> str:
     """`text` with `schema` between the lines `# generated: <name>` and `# end of <name>`.
 

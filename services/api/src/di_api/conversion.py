@@ -1,0 +1,224 @@
+"""Conversion of DIJobs between the versions they are served in, without loss.
+
+The older versions know jobs with a coordinator only, and few of their fields. Whatever they have
+no field for, up to all of a job with tasks, travels in an annotation: a client that changes
+something else and writes the job back changes nothing of that. Pure, and for any JSON value.
+
+The way conversion webhooks must behave: https://kubernetes.io/docs/tasks/extend-kubernetes/
+custom-resources/custom-resource-definition-versioning/#webhook-conversion
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from di_api import names
+from di_api.carried import Carried, Oversized, pack, unpack
+from di_api.model import Phase
+
+VERSIONS: Final = tuple(
+    f"{names.GROUP}/{version}" for version in (names.VERSION, *names.COORDINATED_VERSIONS)
+)
+"""Values of apiVersion that a job is converted from and to."""
+
+_SHARED: Final = frozenset({"group", "cleanPodPolicy", "volumes"})
+"""Fields of the spec that all versions have in the same place."""
+_COORDINATED: Final = frozenset({"coordinator", "collector", "learner", "priorityClassName"})
+"""Fields of `spec.coordinated` that the older versions have in the spec itself."""
+_STATUS: Final = frozenset({"phase", "conditions", "replicaStatus"})
+_CREATED: Final = "Created"
+"""What the older versions call a job whose coordinator does not run yet."""
+_RENAMED: Final[Mapping[object, str]] = {
+    Phase.STARTING.value: _CREATED,
+    _CREATED: Phase.STARTING.value,
+}
+"""Phases and condition types that have another name in the other versions, both ways."""
+_SHOWN_AS_CREATED: Final = frozenset(
+    phase.value for phase in (Phase.PENDING, Phase.RESTARTING, Phase.RESCHEDULING)
+)
+
+
+class ConversionFailed(ValueError):
+    """A job that cannot be converted; the message says why, without the job's name."""
+
+
+def fields_of_older_versions() -> dict[str, frozenset[str]]:
+    """The fields that the older versions have, of the spec and of the status."""
+    return {"spec": _SHARED | _COORDINATED, "status": _STATUS}
+
+
+def convert(job: object, version: str) -> dict[str, Any]:
+    """A new job, `job` in the words of `version`, one of VERSIONS; shares what is the same.
+
+    Raises:
+        ConversionFailed: it is not a DIJob of one of VERSIONS, or too large for an annotation.
+    """
+    if version not in VERSIONS:
+        raise ConversionFailed(f"there is no version {version[:80]!a}")
+    if not isinstance(job, Mapping):
+        raise ConversionFailed("a job must be an object")
+    current = job.get("apiVersion")
+    if current not in VERSIONS or job.get("kind") != names.KIND:
+        raise ConversionFailed(f"only a {names.KIND} of {', '.join(VERSIONS)} can be converted")
+    if version == current:
+        return dict(job)
+    if version == names.API_VERSION:
+        return _newer(job)
+    shown = _older(job) if current == names.API_VERSION else job
+    return {**shown, "apiVersion": version}
+
+
+def with_unseen(job: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """`job` with everything that the older versions have no field for taken from `old`.
+
+    Both are of the newest version; `job` is what a client of an older one wants to write. It has
+    not seen these fields, so it cannot want to change them: not even if it drops the annotation,
+    as a plain replace of a manifest does. The status is that of `old` as a whole, since only
+    writes to the status itself change it.
+    """
+    result = {**job, **_joined(_shown(job), _unseen(old, None))}
+    result.pop("status", None)
+    return result | ({"status": old["status"]} if "status" in old else {})
+
+
+def _older(job: Mapping[str, Any]) -> dict[str, Any]:
+    """`job`, of the newest version, as the older ones show it, the rest in its annotation."""
+    result = {**job, **_shown(job)}
+    annotations = _annotations(job.get("metadata"))
+    carried = _unseen(job, annotations.get(names.ANNOTATION_CONVERSION))
+    if carried is not None:
+        try:
+            annotations[names.ANNOTATION_CONVERSION] = pack(carried)
+        except Oversized as error:
+            raise ConversionFailed(str(error)) from error
+        result["metadata"] = {**(job.get("metadata") or {}), "annotations": annotations}
+    return result
+
+
+def _shown(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Spec and status as the older versions have them, if they are objects."""
+    result: dict[str, Any] = {}
+    spec, status = job.get("spec"), job.get("status")
+    if isinstance(spec, Mapping):
+        coordinated = spec.get("coordinated")
+        result["spec"] = _only(spec, _SHARED)
+        if isinstance(coordinated, Mapping):
+            result["spec"] |= _only(coordinated, _COORDINATED)
+    if isinstance(status, Mapping):
+        result["status"] = _renamed(_only(status, _STATUS))
+        if _is_shown_as_created(status.get("phase")):
+            result["status"]["phase"] = _CREATED
+    return result
+
+
+def _unseen(job: Mapping[str, Any], text: object) -> Carried | None:
+    """What the older versions have no field for; None if they show all of the job.
+
+    `text` is what the job itself has under the name of our annotation.
+    """
+    spec, status = job.get("spec"), job.get("status")
+    carried: Carried = {}
+    if isinstance(spec, Mapping):
+        coordinated = spec.get("coordinated")
+        rest = _without(spec, _SHARED)
+        if isinstance(coordinated, Mapping):
+            del rest["coordinated"]
+            carried["coordinated"] = _without(coordinated, _COORDINATED)
+        if rest or not isinstance(coordinated, Mapping):
+            carried["spec"] = rest
+    if isinstance(status, Mapping):
+        rest = _without(status, _STATUS)
+        if _is_shown_as_created(status.get("phase")):
+            rest["phase"] = status["phase"]
+        if rest:
+            carried["status"] = rest
+    # Text that looks like ours would be taken for ours on the way back.
+    if carried in ({}, {"coordinated": {}}) and unpack(text) is None:
+        return None
+    if text is not None:
+        carried["annotation"] = text
+    return carried
+
+
+def _newer(job: Mapping[str, Any]) -> dict[str, Any]:
+    """`job`, of an older version, in the newest one, what its annotation carries put in place."""
+    annotations = _annotations(job.get("metadata"))
+    carried = unpack(annotations.get(names.ANNOTATION_CONVERSION))
+    result = {**job, **_joined(job, carried), "apiVersion": names.API_VERSION}
+    if carried is not None:
+        del annotations[names.ANNOTATION_CONVERSION]
+        if "annotation" in carried:
+            annotations[names.ANNOTATION_CONVERSION] = carried["annotation"]
+        metadata = _without(job["metadata"], frozenset({"annotations"}))
+        result["metadata"] = metadata | ({"annotations": annotations} if annotations else {})
+    return result
+
+
+def _joined(job: Mapping[str, Any], carried: Carried | None) -> dict[str, Any]:
+    """Spec and status of `job`, of an older version, with `carried` in place in the newest one.
+
+    A field that the older versions have is never taken from what is carried: it may have been
+    changed since.
+    """
+    result: dict[str, Any] = {}
+    spec, status = job.get("spec"), job.get("status")
+    unseen: Carried = {} if carried is None else carried
+    if isinstance(spec, Mapping):
+        result["spec"] = _only(spec, _SHARED) | _without(unseen.get("spec", {}), _SHARED)
+        coordinated = _only(spec, _COORDINATED)
+        # Who knows nothing of the newest version can only mean a job with a coordinator.
+        if coordinated or carried is None or "coordinated" in carried:
+            more = _without(unseen.get("coordinated", {}), _COORDINATED)
+            result["spec"]["coordinated"] = coordinated | more
+    if isinstance(status, Mapping):
+        # Without a status nothing is carried into it: a job that is created anew has none.
+        rest = unseen.get("status", {})
+        result["status"] = _renamed(_only(status, _STATUS)) | _without(rest, _STATUS)
+        if status.get("phase") == _CREATED and _is_shown_as_created(rest.get("phase")):
+            result["status"]["phase"] = rest["phase"]
+    return result
+
+
+def _annotations(metadata: object) -> dict[str, Any]:
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping):
+        raise ConversionFailed("metadata must be an object")
+    annotations = metadata.get("annotations")
+    if annotations is None:
+        return {}
+    if not isinstance(annotations, Mapping):
+        raise ConversionFailed("metadata.annotations must be an object")
+    return dict(annotations)
+
+
+def _renamed(status: dict[str, Any]) -> dict[str, Any]:
+    """`status` with phase and condition types in the words of the other versions."""
+    if "phase" in status:
+        status["phase"] = _other_name(status["phase"])
+    conditions = status.get("conditions")
+    if isinstance(conditions, list):
+        status["conditions"] = [
+            {**each, "type": _other_name(each["type"])}
+            if isinstance(each, Mapping) and "type" in each
+            else each
+            for each in conditions
+        ]
+    return status
+
+
+def _other_name(value: object) -> object:
+    return _RENAMED.get(value, value) if isinstance(value, str) else value
+
+
+def _is_shown_as_created(phase: object) -> bool:
+    return isinstance(phase, str) and phase in _SHOWN_AS_CREATED
+
+
+def _only(fields: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key in keys}
+
+
+def _without(fields: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in keys}

@@ -1,0 +1,95 @@
+"""Where the API server is told whom to trust when it calls the webhook: pure.
+
+Three objects say so: the two webhook configurations, and the definition of DIJobs, whose
+conversion between versions is the webhook's too. Only caBundle is the operator's; the rest is
+helm's, or of whoever made the objects.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from di_api import names
+from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from di_operator.certificate_plan import CertificateSettings
+
+CONFIGURATIONS: Final = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, CRDS)
+_DEFINITION: Final = f"{names.PLURAL}.{names.GROUP}"
+_CONVERSION: Final = "/spec/conversion/webhook/clientConfig"
+
+
+class _Client(NamedTuple):
+    """How one webhook is called."""
+
+    path: str
+    """JSON pointer of the clientConfig."""
+    config: Mapping[str, Any]
+    unchanged: tuple[str, object]
+    """Pointer and value of what tells that the object is still what was read."""
+
+
+def name_of(resource: Resource, settings: CertificateSettings) -> str:
+    """Name of the object of one of CONFIGURATIONS."""
+    return _DEFINITION if resource is CRDS else settings.configuration
+
+
+def bundles(
+    read: Iterable[tuple[Resource, Mapping[str, Any]]], settings: CertificateSettings
+) -> tuple[bytes, ...]:
+    """The decoded caBundle of each webhook, empty where there is none."""
+    return tuple(
+        _bundle(client.config)
+        for resource, body in read
+        for client in _of(resource, body, settings)
+    )
+
+
+def bundle_patch(
+    resource: Resource, body: Mapping[str, Any], bundle: bytes, settings: CertificateSettings
+) -> list[dict[str, Any]]:
+    """RFC 6902 operations that publish `bundle` wherever another one is; empty if nowhere."""
+    encoded = base64.b64encode(bundle).decode()
+    patch: list[dict[str, Any]] = []
+    for client in _of(resource, body, settings):
+        if _bundle(client.config) != bundle:
+            path, value = client.unchanged
+            patch += [
+                {"op": "test", "path": path, "value": value},
+                {"op": "add", "path": f"{client.path}/caBundle", "value": encoded},
+            ]
+    return patch
+
+
+def _of(
+    resource: Resource, body: Mapping[str, Any], settings: CertificateSettings
+) -> Iterator[_Client]:
+    if resource is not CRDS:
+        for index, webhook in enumerate(body.get("webhooks", [])):
+            path = f"/webhooks/{index}"
+            unchanged = (f"{path}/name", webhook.get("name"))
+            yield _Client(f"{path}/clientConfig", webhook.get("clientConfig", {}), unchanged)
+        return
+    # All releases of a cluster share the definition: another one's webhook, or a definition
+    # without conversion, is not this operator's to touch.
+    config = (body["spec"].get("conversion", {}).get("webhook") or {}).get("clientConfig", {})
+    if _is_called(config, settings):
+        where = "service" if "service" in config else "url"
+        yield _Client(_CONVERSION, config, (f"{_CONVERSION}/{where}", config[where]))
+
+
+def _is_called(config: Mapping[str, Any], settings: CertificateSettings) -> bool:
+    """Whether the webhook of these settings is what `config` calls."""
+    service = config.get("service") or {}
+    if (service.get("namespace"), service.get("name")) == (settings.namespace, settings.service):
+        return True
+    return urlsplit(config.get("url") or "").hostname in settings.extra_hosts
+
+
+def _bundle(config: Mapping[str, Any]) -> bytes:
+    try:
+        return base64.b64decode(config.get("caBundle") or "")
+    except ValueError:
+        return b""

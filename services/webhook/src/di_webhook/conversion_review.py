@@ -1,0 +1,68 @@
+"""ConversionReview in, answer out: pure, for any bytes whatever.
+
+The wire format is apiextensions.k8s.io/v1, https://kubernetes.io/docs/tasks/extend-kubernetes/
+custom-resources/custom-resource-definition-versioning/#webhook-request-and-response. Either
+every object is converted, or the review has failed as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from di_api.conversion import ConversionFailed, convert
+from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
+
+REVIEW: Final = Kind(api_version="apiextensions.k8s.io/v1", kind="ConversionReview")
+_LONGEST_NAME: Final = 253
+
+
+def answer(body: bytes) -> Answer:
+    """Answer a conversion review."""
+    try:
+        uid, request = REVIEW.request(body)
+    except Malformed as error:
+        failure = REVIEW.envelope(error.uid, _failed(str(error))) if error.uid else None
+        return malformed(error, failure)
+    version, objects = request.get("desiredAPIVersion"), request.get("objects")
+    if not isinstance(version, str):
+        return _failure(uid, "request.desiredAPIVersion must be a string")
+    if not isinstance(objects, list):
+        return _failure(uid, "request.objects must be a list")
+    converted = []
+    for found in objects:
+        try:
+            converted.append(convert(found, version))
+        except ConversionFailed as error:
+            return _failure(uid, f"{_called(found)}: {error}")
+    response = {"convertedObjects": converted, "result": {"status": "Success"}}
+    return Answer(
+        status=200,
+        body=REVIEW.envelope(uid, response),
+        outcome=Outcome.CONVERTED,
+        operation=version,
+        uid=uid,
+    )
+
+
+def _failure(uid: str, message: str) -> Answer:
+    return Answer(
+        status=200,
+        body=REVIEW.envelope(uid, _failed(message)),
+        outcome=Outcome.FAILED,
+        uid=uid,
+        message=message,
+    )
+
+
+def _failed(message: str) -> Mapping[str, Any]:
+    return {"result": {"status": "Failed", "message": message}}
+
+
+def _called(found: object) -> str:
+    """Namespace and name of an object as far as it has them."""
+    metadata = found.get("metadata") if isinstance(found, Mapping) else None
+    fields = metadata if isinstance(metadata, Mapping) else {}
+    words = [fields.get("namespace"), fields.get("name")]
+    named = "/".join(word[:_LONGEST_NAME] for word in words if isinstance(word, str) and word)
+    return named.encode("utf-8", "replace").decode() or "an object without a name"

@@ -1,0 +1,112 @@
+"""What the API server's reviews have in common: bytes in, an HTTP answer out.
+
+A review is an envelope with a request that has a UID; the answer is the same kind of envelope
+with a response of that UID. An envelope that cannot be understood is HTTP 400; a well-formed one
+always gets HTTP 200 and a decision in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from di_webhook import strict_json
+
+# A UID is 36 characters; more is nobody's UID and would be echoed.
+MAX_UID: Final = 256
+
+
+class Outcome(StrEnum):
+    """What became of a review; the label of the metric."""
+
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    CONVERTED = "converted"
+    FAILED = "failed"
+    """Of a conversion."""
+    MALFORMED = "malformed"
+
+    @property
+    def is_the_rule(self) -> bool:
+        """Whether it is what becomes of nearly all reviews."""
+        return self in (Outcome.ALLOWED, Outcome.CONVERTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An HTTP answer, and what the log says about it."""
+
+    status: int
+    body: Mapping[str, Any]
+    outcome: Outcome
+    operation: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    message: str = ""
+
+
+class Malformed(ValueError):
+    """An envelope that is not a review; carries the uid where one was readable."""
+
+    def __init__(self, message: str, *, uid: str = "") -> None:
+        self.uid = uid
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of review, and the envelope of its answers."""
+
+    api_version: str
+    kind: str
+
+    def request(self, body: bytes) -> tuple[str, dict[str, Any]]:
+        """UID and request of a review.
+
+        Raises:
+            Malformed: the body is not a review of this kind.
+        """
+        try:
+            review = strict_json.loads(body)
+        except strict_json.MalformedJson as error:
+            raise Malformed(f"the body is refused: {error}") from error
+        if not isinstance(review, dict):
+            raise Malformed("the body is not an object")
+        request = review.get("request")
+        if not isinstance(request, dict):
+            raise Malformed("request must be an object")
+        uid = request.get("uid")
+        if not isinstance(uid, str) or not 0 < len(uid) <= MAX_UID:
+            raise Malformed(f"request.uid must be a string of 1 to {MAX_UID} characters")
+        if (review.get("apiVersion"), review.get("kind")) != (self.api_version, self.kind):
+            raise Malformed(f"the body must be a {self.kind} of {self.api_version}", uid=uid)
+        return uid, request
+
+    def envelope(self, uid: str, response: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The review that answers the one with that UID."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "response": {"uid": uid, **response},
+        }
+
+
+def malformed(error: Malformed, body: Mapping[str, Any] | None = None) -> Answer:
+    """Answer what is no review; `body` in place of one with just the message."""
+    message = str(error)
+    return Answer(
+        status=400,
+        body={"message": message} if body is None else body,
+        outcome=Outcome.MALFORMED,
+        uid=error.uid,
+        message=message,
+    )
+
+
+def too_large(limit: int) -> Answer:
+    """Answer a body of more than `limit` bytes."""
+    message = f"the body is larger than {limit} bytes"
+    return Answer(status=413, body={"message": message}, outcome=Outcome.MALFORMED, message=message)

@@ -1,0 +1,274 @@
+"""Jobs go to the older versions and back without loss, whatever they hold."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from di_api import names
+from di_api.carried import COMPRESSED, LARGEST, LONGEST, pack, unpack
+from di_api.conversion import VERSIONS, ConversionFailed, convert, with_unseen
+from di_api.coordinated import MAX_REPLICAS
+from di_api.model import Phase
+from tests.unit.api.jobs import template
+from tests.unit.api.test_any_json import JSON
+
+Job = dict[str, Any]
+V2, OLD, OLDER = names.API_VERSION, f"{names.GROUP}/v1alpha2", f"{names.GROUP}/v1alpha1"
+KEY = names.ANNOTATION_CONVERSION
+FOREIGN = ["", "hello", "{}", "[1]", '{"spec":1}', '{"other":{}}', "zlib:", "zlib:aGVsbG8=", "nan"]
+
+
+def fields(**strategies: st.SearchStrategy[Any]) -> st.SearchStrategy[Job]:
+    """Objects with any of these fields."""
+    return st.fixed_dictionaries({}, optional=strategies)
+
+
+ROLE = fields(template=st.just(template()) | JSON) | JSON
+SHARED = {"group": JSON, "cleanPodPolicy": JSON, "volumes": JSON}
+ROLES = {"coordinator": ROLE, "collector": ROLE, "learner": ROLE, "priorityClassName": JSON}
+TEXTS = fields(**{"a": st.text(max_size=3)})
+METADATA = st.builds(
+    lambda rest, annotations: {**rest, **({"annotations": annotations} if annotations else {})},
+    fields(name=st.just("job"), labels=st.just({"a": "b"}), generation=st.integers()),
+    st.builds(
+        lambda rest, own: {**rest, **({} if own is None else {KEY: own})},
+        TEXTS,
+        st.none() | st.sampled_from(FOREIGN) | st.text(max_size=5),
+    ),
+)
+
+
+def condition(*types: str) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries({"type": st.sampled_from(types), "status": JSON}) | JSON
+
+
+def jobs(version: str, spec: Any, status: Any) -> st.SearchStrategy[Job]:
+    return st.builds(
+        lambda metadata, rest: {
+            "apiVersion": version,
+            "kind": names.KIND,
+            "metadata": metadata,
+            **rest,
+        },
+        METADATA,
+        fields(spec=spec, status=status),
+    )
+
+
+V1_STATUS = fields(
+    phase=st.sampled_from(["Created", "Running", "Succeeded", "Failed", "Unknown"]),
+    conditions=st.lists(condition("Created", "Running", "Failed"), max_size=3),
+    replicaStatus=JSON,
+)
+V1_JOBS = jobs(OLDER, fields(**SHARED, **ROLES) | st.none() | st.integers(), V1_STATUS | st.none())
+V2_ONLY = {"priority": JSON, "backoffLimit": JSON, "suspend": JSON, "tasks": JSON, "odd": JSON}
+V2_STATUS = fields(
+    phase=st.sampled_from([*(phase.value for phase in Phase), "Unknown"]) | JSON,
+    conditions=st.lists(condition("Starting", "Restarting", "Running"), max_size=3) | JSON,
+    replicaStatus=JSON,
+    restarts=JSON,
+    profilings=JSON,
+)
+COORDINATED = fields(**ROLES, replicas=JSON) | JSON
+V2_JOBS = jobs(
+    V2,
+    fields(**SHARED, **V2_ONLY, coordinated=COORDINATED) | st.none() | st.text(max_size=2),
+    V2_STATUS | st.none(),
+)
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two values are the same JSON; 1, 1.0 and true are not."""
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+
+@given(V1_JOBS, st.sampled_from([OLD, OLDER]))
+def test_from_an_older_version_and_back_nothing_changes(job: Job, version: str) -> None:
+    job["apiVersion"] = version
+    assert same(convert(convert(job, V2), version), job)
+
+
+@given(V2_JOBS, st.sampled_from([OLD, OLDER]))
+def test_to_an_older_version_and_back_nothing_changes(job: Job, version: str) -> None:
+    before = deepcopy(job)
+    old = convert(job, version)
+    assert same(convert(old, V2), job)
+    # Through the other one too, and the job given is left as it was.
+    assert same(convert(convert(old, OLD), V2), job)
+    assert same(job, before)
+
+
+@given(V2_JOBS)
+def test_an_annotation_of_ours_on_the_job_itself_is_carried_along(job: Job) -> None:
+    job["metadata"] = convert(job, OLD)["metadata"]
+    assert same(convert(convert(job, OLD), V2), job)
+
+
+@given(V2_JOBS)
+def test_the_older_versions_show_only_fields_they_have(job: Job) -> None:
+    old = convert(job, OLD)
+    if isinstance(job.get("spec"), dict):
+        assert old["spec"].keys() <= {*SHARED, *ROLES}
+    if isinstance(job.get("status"), dict):
+        assert old["status"].keys() <= {"phase", "conditions", "replicaStatus"}
+
+
+@given(JSON | V1_JOBS | V2_JOBS, st.sampled_from(VERSIONS) | st.text(max_size=3))
+def test_whatever_is_not_a_job_is_refused_in_words(job: Any, version: str) -> None:
+    try:
+        converted = convert(job, version)
+    except ConversionFailed as error:
+        said = str(error).encode()
+    else:
+        said = converted["apiVersion"].encode()
+    assert said
+
+
+def v2_job(**spec: Any) -> Job:
+    return {
+        "apiVersion": V2,
+        "kind": names.KIND,
+        "metadata": {"name": "job"},
+        "spec": {"coordinated": {"coordinator": {"template": template()}}, **spec},
+    }
+
+
+def test_between_the_older_versions_only_the_version_changes() -> None:
+    job = convert(v2_job(priority="high"), OLDER)
+    assert convert(job, OLD) == {**job, "apiVersion": OLD}
+
+
+def test_a_job_as_people_write_it_needs_no_annotation() -> None:
+    role = {"template": template()}
+    old = {
+        "apiVersion": OLDER,
+        "kind": names.KIND,
+        "metadata": {"name": "job"},
+        "spec": {"group": "g", "priorityClassName": "", "coordinator": role, "learner": role},
+    }
+    new = convert(old, V2)
+    assert new["spec"] == {
+        "group": "g",
+        "coordinated": {"priorityClassName": "", "coordinator": role, "learner": role},
+    }
+    assert convert(new, OLDER) == old
+
+
+@pytest.mark.parametrize(
+    ("phase", "shown"),
+    [
+        ("Pending", "Created"),
+        ("Starting", "Created"),
+        ("Running", "Running"),
+        ("Restarting", "Created"),
+        ("Rescheduling", "Created"),
+        ("Succeeded", "Succeeded"),
+        ("Failed", "Failed"),
+        ("Unknown", "Unknown"),
+    ],
+)
+def test_the_phase_of(phase: str, shown: str) -> None:
+    job = v2_job() | {"status": {"phase": phase, "conditions": [{"type": "Starting"}]}}
+    old = convert(job, OLD)
+    assert old["status"] == {"phase": shown, "conditions": [{"type": "Created"}]}
+    # Written by somebody else meanwhile: that is what holds.
+    assert convert({**old, "status": {"phase": "Failed"}}, V2)["status"]["phase"] == "Failed"
+
+
+def test_a_change_of_a_field_wins_over_what_is_carried() -> None:
+    job = v2_job(priority="high", group="a")
+    job["spec"]["coordinated"]["replicas"] = [{"name": "x", "role": "collector"}]
+    old = convert(job, OLD)
+    del old["spec"]["group"]
+    old["spec"]["cleanPodPolicy"] = "All"
+    spoilt = json.loads(old["metadata"]["annotations"][KEY])
+    spoilt["spec"] |= {"group": "b", "cleanPodPolicy": "None"}
+    spoilt["coordinated"]["coordinator"] = {}
+    old["metadata"]["annotations"][KEY] = json.dumps(spoilt)
+    assert convert(old, V2)["spec"] == {
+        "cleanPodPolicy": "All",
+        "priority": "high",
+        "coordinated": job["spec"]["coordinated"],
+    }
+
+
+def test_a_job_made_anew_from_an_old_manifest_has_no_status() -> None:
+    old = convert(v2_job() | {"status": {"phase": "Restarting", "restarts": 3}}, OLD)
+    del old["status"]
+    assert "status" not in convert(old, V2)
+
+
+def test_who_replaces_a_job_without_its_annotation_loses_nothing() -> None:
+    old = v2_job(priority="high", cleanPodPolicy="None") | {"status": {"restarts": 1}}
+    old["spec"]["coordinated"]["replicas"] = [{"name": "x", "role": "collector"}]
+    written = v2_job(cleanPodPolicy="All")
+    kept = with_unseen(written, old)
+    assert kept["spec"] == old["spec"] | {"cleanPodPolicy": "All"}
+    assert (kept["status"], kept["metadata"]) == (old["status"], written["metadata"])
+    tasks = {**v2_job(tasks=[{"type": "learner"}])}
+    del tasks["spec"]["coordinated"]
+    empty = {**v2_job(), "spec": {}}
+    assert with_unseen(empty, tasks)["spec"] == tasks["spec"]
+
+
+def test_many_replicas_fit_in_the_annotation() -> None:
+    job = v2_job(priority="normal")
+    job["spec"]["coordinated"]["replicas"] = [
+        {
+            "name": f"{'j' * 45}-collector-{number:05}",
+            "role": "collector",
+            "resources": {"cpu": "1500m", "memory": "2Gi"},
+            "generation": number,
+        }
+        for number in range(MAX_REPLICAS)
+    ]
+    old = convert(job, OLD)
+    text = old["metadata"]["annotations"][KEY]
+    assert text.startswith(COMPRESSED)
+    assert len(text) < LONGEST / 4
+    assert convert(old, V2) == job
+
+
+def test_what_fits_in_no_annotation_is_refused() -> None:
+    # Nothing that could be compressed.
+    digits = "".join(str(pow(7, n, 1_000_003)) for n in range(100_000))
+    with pytest.raises(ConversionFailed, match="read the job as another version"):
+        convert(v2_job(tasks=[{"name": digits}]), OLD)
+
+
+def test_a_small_text_that_would_unpack_to_a_huge_one_is_not_taken() -> None:
+    assert unpack(pack({"spec": {"a": "b" * (LARGEST - 1000)}})) is not None
+    huge = zlib.compress(b'{"spec":{"a":"' + b"b" * LARGEST + b'"}}')
+    assert unpack(COMPRESSED + base64.b64encode(huge).decode()) is None
+    assert unpack("[" * 100_000) is None
+
+
+def nested(depth: int) -> Any:
+    value: Any = 0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+BROKEN = {
+    "metadata that is text": v2_job() | {"metadata": "x"},
+    "annotations that are a list": v2_job() | {"metadata": {"annotations": [1]}},
+    "too deep": v2_job(tasks=nested(20_000)),
+    "no number": v2_job(tasks=float("nan")),
+    "another kind": v2_job() | {"kind": "Pod"},
+    "another version": v2_job() | {"apiVersion": "v1"},
+}
+
+
+@pytest.mark.parametrize("job", BROKEN.values(), ids=BROKEN)
+def test_not_converted(job: Job) -> None:
+    with pytest.raises(ConversionFailed):
+        convert(job, OLD)

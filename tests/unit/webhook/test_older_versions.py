@@ -1,0 +1,148 @@
+"""What the webhook says to writers of the older versions, and what it converts."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from di_api import names
+from di_webhook.admission import mutate, validate
+from di_webhook.conversion_review import answer
+from di_webhook.review import Answer, Outcome
+from tests.unit.api.jobs import template
+from tests.unit.webhook.reviews import UID, review
+
+Job = dict[str, Any]
+OLDER = {
+    "requestKind": {"group": names.GROUP, "version": "v1alpha1", "kind": names.KIND},
+}
+
+
+def coordinated(**spec: Any) -> Job:
+    """A job as it comes from the conversion, `spec` on top."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "metadata": {"name": "cartpole", "namespace": "default"},
+        "spec": {"coordinated": {"coordinator": {"template": template()}}, **spec},
+    }
+
+
+def denial(found: Answer) -> Job:
+    status: Job = found.body["response"]["status"]
+    return status
+
+
+def test_the_clean_up_policy_is_refused_in_the_words_programs_look_for() -> None:
+    status = denial(validate(review(coordinated(cleanPodPolicy="hello"), **OLDER)))
+    said = "Invalid CleanPodPolicy hello, expected in [None, Running, All]"
+    assert status["message"] == said
+    [cause] = status["details"]["causes"]
+    assert (cause["field"], cause["message"]) == ("spec.cleanPodPolicy", said)
+
+
+@pytest.mark.parametrize("value", [1, ["a"], {}, "x" * 1000, "\ud800", True])
+def test_whatever_the_policy_is_the_answer_can_be_sent(value: object) -> None:
+    found = validate(review(coordinated(cleanPodPolicy=value), **OLDER))
+    assert found.outcome is Outcome.DENIED
+    assert len(found.message.encode()) < 300
+
+
+def test_paths_are_those_of_the_version_written() -> None:
+    bad = coordinated(group=1)
+    bad["spec"]["coordinated"]["coordinator"]["template"]["spec"]["containers"][0]["imagee"] = "x"
+    fields = ("spec.group", "spec.coordinator.template.spec.containers[0].imagee")
+    status = denial(validate(review(bad, **OLDER)))
+    assert tuple(cause["field"] for cause in status["details"]["causes"]) == fields
+    assert all(f"{field}: " in status["message"] for field in fields)
+    newest = denial(validate(review(bad)))
+    assert newest["details"]["causes"][1]["field"].startswith("spec.coordinated.coordinator")
+
+
+def test_without_a_coordinator_the_field_is_named() -> None:
+    bad = coordinated(coordinated={})
+    assert denial(validate(review(bad, **OLDER)))["message"] == "spec.coordinator: is required"
+
+
+def patch_of(found: Answer) -> list[Job]:
+    encoded = found.body["response"].get("patch")
+    return json.loads(base64.b64decode(encoded)) if encoded else []
+
+
+@pytest.mark.parametrize(("given", "wanted"), [("ALL", "All"), ("", "Running")])
+def test_older_spellings_of_the_policy_are_mended(given: str, wanted: str) -> None:
+    patch = patch_of(mutate(review(coordinated(cleanPodPolicy=given), **OLDER)))
+    assert {"op": "add", "path": "/spec/cleanPodPolicy", "value": wanted} in patch
+
+
+def test_who_replaces_a_job_keeps_what_the_version_does_not_show() -> None:
+    old = coordinated(priority="high", cleanPodPolicy="All") | {"status": {"restarts": 2}}
+    old["spec"]["coordinated"]["replicas"] = [{"name": "a", "role": "collector"}]
+    new = coordinated(cleanPodPolicy="None") | {"status": {}}
+    patch = patch_of(mutate(review(new, old=old, operation="UPDATE", **OLDER)))
+    written = {each["path"]: each["value"] for each in patch}
+    assert written["/spec"] == old["spec"] | {"cleanPodPolicy": "None"}
+    assert written["/status"] == old["status"]
+    # Then the defaults, in what was written.
+    assert written["/spec/backoffLimit"] == 3
+    assert "/spec/priority" not in written
+    # A writer of the newest version means what is written.
+    assert "/spec" not in [
+        each["path"] for each in patch_of(mutate(review(new, old=old, operation="UPDATE")))
+    ]
+
+
+def conversion(objects: Any, version: Any = f"{names.GROUP}/v1alpha1", **fields: Any) -> bytes:
+    request = {"uid": UID, "desiredAPIVersion": version, "objects": objects}
+    kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
+    return json.dumps({**kind, "request": {**request, **fields}}).encode()
+
+
+def test_every_object_of_a_review_is_converted_in_order() -> None:
+    jobs = [coordinated() | {"metadata": {"name": f"job-{n}"}} for n in range(3)]
+    found = answer(conversion(jobs))
+    response = found.body["response"]
+    assert (found.status, found.outcome) == (200, Outcome.CONVERTED)
+    assert (found.body["kind"], response["uid"]) == ("ConversionReview", UID)
+    assert response["result"] == {"status": "Success"}
+    names_of = [each["metadata"]["name"] for each in response["convertedObjects"]]
+    assert names_of == ["job-0", "job-1", "job-2"]
+    assert {each["apiVersion"] for each in response["convertedObjects"]} == {
+        f"{names.GROUP}/v1alpha1"
+    }
+
+
+FAILING = {
+    "a foreign object": (
+        conversion([coordinated(), {"kind": "Pod", "metadata": {"namespace": "a", "name": "b"}}]),
+        "a/b: only a DIJob of",
+    ),
+    "not an object": (conversion([1]), "an object without a name: a job must be an object"),
+    "an unknown version": (conversion([coordinated()], "v9"), "there is no version 'v9'"),
+    "no version": (conversion([], 1), "request.desiredAPIVersion must be a string"),
+    "no list": (conversion({}), "request.objects must be a list"),
+    "a name that cannot be encoded": (conversion([{"metadata": {"name": "\ud800"}}]), "?: only"),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), FAILING.values(), ids=FAILING)
+def test_a_review_fails_as_a_whole(body: bytes, message: str) -> None:
+    found = answer(body)
+    assert (found.status, found.outcome) == (200, Outcome.FAILED)
+    result = found.body["response"]["result"]
+    assert result["status"] == "Failed"
+    assert message in result["message"]
+    assert "convertedObjects" not in found.body["response"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{}", b'{"request": {}}', review(coordinated()), conversion([], uid="")],
+    ids=["empty", "list", "no request", "no uid", "another kind of review", "empty uid"],
+)
+def test_what_is_no_review_of_conversion_is_malformed(body: bytes) -> None:
+    found = answer(body)
+    assert (found.status, found.outcome) == (400, Outcome.MALFORMED)
