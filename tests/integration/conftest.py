@@ -9,7 +9,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import pytest
 import yaml
 
+from di_api.crd.conversion import with_conversion
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig, load_config
 from di_api.kube.errors import ApiError, NotFound, Throttled
@@ -88,10 +89,17 @@ def crd(kube_config: KubeConfig) -> str:
 @pytest.fixture
 def namespace(kube_config: KubeConfig) -> Iterator[str]:
     """A fresh namespace that pods can be created in."""
+    with fresh_namespace(kube_config) as name:
+        yield name
+
+
+@contextmanager
+def fresh_namespace(config: KubeConfig) -> Iterator[str]:
+    """A namespace of its own, for a test or for a file of them."""
     name = f"test-{secrets.token_hex(5)}"
-    asyncio.run(_create_namespace(kube_config, name))
+    asyncio.run(_create_namespace(config, name))
     yield name
-    asyncio.run(_delete_namespace(kube_config, name))
+    asyncio.run(_delete_namespace(config, name))
 
 
 @asynccontextmanager
@@ -126,6 +134,17 @@ async def install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
             return True
 
         await wait_until_async(answers, 20, what=f"{path} to be served")
+
+
+@contextmanager
+def older_versions(config: KubeConfig, client_config: dict[str, Any]) -> Iterator[None]:
+    """The versions before the newest are served, converted by the webhook called like that."""
+    body = yaml.safe_load(CRD_FILE.read_text())
+    asyncio.run(install_crd(config, with_conversion(body, client_config)))
+    try:
+        yield
+    finally:
+        asyncio.run(install_crd(config, body))
 
 
 async def _create_namespace(config: KubeConfig, name: str) -> None:

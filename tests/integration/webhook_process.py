@@ -83,14 +83,23 @@ class WebhookProcess:
 
 @contextmanager
 def webhook_process(
-    folder: Path, host: str, *, with_certificate: bool = True, log_level: str = "info"
+    folder: Path,
+    host: str,
+    *,
+    with_certificate: bool = True,
+    log_level: str = "info",
+    port: int | None = None,
 ) -> Iterator[WebhookProcess]:
-    """Run the webhook on `host` until the block ends; ready when it begins."""
+    """Run the webhook on `host` until the block ends; ready when it begins.
+
+    With the folder and the port of one that has ended it takes that one's place.
+    """
     certificates = folder / "certs"
-    certificates.mkdir(parents=True)
+    certificates.mkdir(parents=True, exist_ok=True)
     if with_certificate:
         write_certificates(certificates, [host], now=datetime.now(UTC), lifetime=timedelta(days=1))
-    port, health_port = _free_ports(host)
+    free_port, health_port = _free_ports(host)
+    port = free_port if port is None else port
     log_file = folder / "webhook.log"
     environment = {
         **os.environ,
@@ -114,7 +123,7 @@ def webhook_process(
         certificates=certificates,
         log_file=log_file,
     )
-    expected = 200 if with_certificate else 503
+    expected = 200 if (certificates / "tls.crt").exists() else 503
     try:
         wait_until(
             lambda: process.poll() is not None or webhook.ready() == expected,
@@ -129,23 +138,30 @@ def webhook_process(
         process.wait(timeout=10)
 
 
+def client_config(
+    webhook: WebhookProcess, path: str, *, ca_bundle: bytes | None = None
+) -> dict[str, Any]:
+    """How the API server calls the webhook, trusting its authority unless another is given."""
+    bundle = webhook.ca_certificate if ca_bundle is None else ca_bundle
+    client: dict[str, Any] = {"url": webhook.url + path}
+    if bundle:
+        client["caBundle"] = base64.b64encode(bundle).decode()
+    return client
+
+
 def configurations(
     webhook: WebhookProcess, name: str, namespace: str, *, ca_bundle: bytes | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The mutating and the validating configuration, for jobs of one namespace."""
-    bundle = webhook.ca_certificate if ca_bundle is None else ca_bundle
 
     def entry(kind: str, path: str, failure_policy: str) -> dict[str, Any]:
-        client: dict[str, Any] = {"url": webhook.url + path}
-        if bundle:
-            client["caBundle"] = base64.b64encode(bundle).decode()
         return {
             "name": kind,
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
             "timeoutSeconds": 5,
             "failurePolicy": failure_policy,
-            "clientConfig": client,
+            "clientConfig": client_config(webhook, path, ca_bundle=ca_bundle),
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
             "rules": [
                 {
