@@ -10,6 +10,7 @@ import yaml
 from di_api.coordinated import Role, port_of
 from di_api.crd.conversion import with_conversion
 from di_api.template_schema import template_errors
+from di_operator.config import Config, load_config
 from tests.chart.chart import CHART, COMPONENTS, Chart, Object
 
 CLUSTER_KINDS = {
@@ -128,9 +129,10 @@ def test_a_crd_stays_on_uninstall(chart: Chart, name: str) -> None:
     assert not chart.render("crds.enabled=false").of_kind("CustomResourceDefinition")
 
 
-def test_without_a_webhook_the_crds_are_the_files(chart: Chart) -> None:
+@pytest.mark.parametrize("value", ["webhook.enabled=false", "crds.olderVersions=false"])
+def test_without_a_conversion_the_crds_are_the_files(chart: Chart, value: str) -> None:
     for name in (DIJOBS, AGGREGATORS):
-        assert crd(chart, name, "webhook.enabled=false")["spec"] == file_of(name)["spec"]
+        assert crd(chart, name, value)["spec"] == file_of(name)["spec"]
     assert [v["name"] for v in file_of(DIJOBS)["spec"]["versions"] if v["served"]] == ["v2alpha1"]
 
 
@@ -152,27 +154,23 @@ def test_the_authority_of_the_conversion_comes_as_that_of_admission(chart: Chart
     assert [*mortal["metadata"]["annotations"]] == ["cert-manager.io/inject-ca-from"]
 
 
+def settings(chart: Chart, *values: str) -> Config:
+    data = dict(chart.render(*values).one("ConfigMap", "di-operator")["data"])
+    return load_config([], data | {"DI_OPERATOR_NAMESPACE": "di-system"}, random_identity=str)
+
+
 def test_the_default_aggregator_config(chart: Chart) -> None:
-    rendered = chart.render()
-    (config,) = rendered.of_kind("AggregatorConfig").values()
-    where = f"{config['metadata']['namespace']}/{config['metadata']['name']}"
-    assert where == "di-system/aggregator-config"
-    for component in ("operator", "server"):
-        data = rendered.one("ConfigMap", f"di-{component}")["data"]
-        assert data[f"DI_{component.upper()}_AGGREGATOR_CONFIG"] == where
-    # Only once the CRD is there does the API server know the kind.
-    assert "post-install" in config["metadata"]["annotations"]["helm.sh/hook"]
-    template = config["spec"]["aggregator"]["template"]
-    assert [str(error) for error in template_errors("template", template)] == []
-    assert port_of(template, Role.AGGREGATOR) == 22272
+    found = settings(chart)
+    assert found.aggregator_config == ("di-system", "aggregator-config")
+    assert [str(error) for error in template_errors("template", found.aggregator_template)] == []
+    assert port_of(found.aggregator_template, Role.AGGREGATOR) == 22272
+    server = chart.render().one("ConfigMap", "di-server")["data"]
+    assert server["DI_SERVER_AGGREGATOR_CONFIG"] == "di-system/aggregator-config"
 
 
 def test_an_aggregator_config_of_your_own(chart: Chart) -> None:
-    values = ("aggregatorConfig.create=false", "aggregatorConfig.name=mine")
-    rendered = chart.render(*values)
-    assert not rendered.of_kind("AggregatorConfig")
-    data = rendered.one("ConfigMap", "di-server")["data"]
-    assert data["DI_SERVER_AGGREGATOR_CONFIG"] == "di-system/mine"
+    found = settings(chart, "aggregatorConfig.create=false", "aggregatorConfig.name=mine")
+    assert (found.aggregator_config, found.aggregator_template) == (("di-system", "mine"), {})
 
 
 def test_network_policies_open_only_the_ports_in_use(chart: Chart) -> None:

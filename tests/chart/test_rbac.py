@@ -27,7 +27,8 @@ JOBS_OF_THE_SERVER = {
 OWN = {
     "leases.coordination.k8s.io": "create",
     "leases.coordination.k8s.io di-operator": "get update",
-    "aggregatorconfigs.diengine.opendilab.org aggregator-config": "get",
+    "aggregatorconfigs.diengine.opendilab.org": "create",
+    "aggregatorconfigs.diengine.opendilab.org aggregator-config": "get patch",
 }
 CERTIFICATE_SECRETS = {
     "secrets": "create",
@@ -104,6 +105,13 @@ def test_who_does_not_make_certificates_touches_no_secret(chart: Chart, mode: st
         "*": JOBS_OF_THE_OPERATOR | ROOM,
         "di-system": OWN,
     }
+
+
+def test_an_aggregator_config_of_somebody_else_is_only_read(chart: Chart) -> None:
+    rendered = chart.render("aggregatorConfig.create=false", "aggregatorConfig.name=mine")
+    found = permissions(rendered, "di-operator")["di-system"]
+    about = {key: verbs for key, verbs in found.items() if key.startswith("aggregatorconfigs")}
+    assert about == {"aggregatorconfigs.diengine.opendilab.org mine": "get"}
 
 
 def test_without_an_allocator_nobody_looks_at_nodes(chart: Chart) -> None:

@@ -32,11 +32,13 @@ def test_variables_are_read_by_type() -> None:
         DI_OPERATOR_LEADER_ELECT="false",
         DI_OPERATOR_SYNC_PERIOD="2.5",
         DI_OPERATOR_SERVER_URL="http://elsewhere:80/",
+        DI_OPERATOR_AGGREGATOR_TEMPLATE='{"spec": {}}',
         PATH="/usr/bin",
     )
     assert config.health == Address(host="::1", port=9000)
     assert config.leader_elect is False
     assert config.sync_period == 2.5
+    assert config.aggregator_template == {"spec": {}}
     assert config.server_url == "http://elsewhere:80"
 
 

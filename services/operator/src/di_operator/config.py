@@ -49,6 +49,8 @@ class Config:
     coordinated_server_url: str
     aggregator_config: tuple[str, str]
     """Namespace and name of the AggregatorConfig that coordinated jobs use."""
+    aggregator_template: Mapping[str, Any]
+    """What that AggregatorConfig is made of; empty: it is not made."""
     health: Address
     lease_name: str
     identity: str
@@ -144,6 +146,11 @@ _SETTINGS: tuple[tuple[str, fields.Field[Any], str], ...] = (
         _ReferenceField(load_default=None, attribute="aggregator_config"),
         "AggregatorConfig of coordinated jobs, NAMESPACE/NAME; empty: aggregator-config in the "
         "operator's namespace",
+    ),
+    (
+        "DI_OPERATOR_AGGREGATOR_TEMPLATE",
+        _ObjectField(load_default=dict, attribute="aggregator_template"),
+        "pod template that the AggregatorConfig is made of, a JSON object; empty: not made",
     ),
     (
         "DI_OPERATOR_HEALTH_BIND",

@@ -29,6 +29,7 @@ from di_operator.certificates import CertificateManager
 from di_operator.clock import Clock, ServerClock, SystemClock
 from di_operator.config import Config, ConfigError, load_config
 from di_operator.controller import Controller, JobKey, NotLeading
+from di_operator.default_aggregator import DefaultAggregator
 from di_operator.election import Election, SoleReplica, Timing
 from di_operator.events import EventRecorder
 from di_operator.executor import Executor
@@ -235,16 +236,24 @@ def _scheduler(
 def _duties(
     config: Config, client: KubeClient, clock: Clock
 ) -> Sequence[Callable[[], Awaitable[None]]]:
-    if config.webhook_secret is None or config.webhook_configuration is None:
-        return ()
-    settings = CertificateSettings(
-        namespace=config.namespace,
-        secret=config.webhook_secret,
-        service=config.webhook_service,
-        configuration=config.webhook_configuration,
-        service_domain=config.service_domain,
-    )
-    return (CertificateManager(client, settings=settings, clock=clock).run,)
+    duties: list[Callable[[], Awaitable[None]]] = []
+    if config.aggregator_template:
+        namespace, name = config.aggregator_config
+        template = config.aggregator_template
+        default = DefaultAggregator(
+            client, namespace=namespace, name=name, template=template, clock=clock
+        )
+        duties.append(default.run)
+    if config.webhook_secret is not None and config.webhook_configuration is not None:
+        settings = CertificateSettings(
+            namespace=config.namespace,
+            secret=config.webhook_secret,
+            service=config.webhook_service,
+            configuration=config.webhook_configuration,
+            service_domain=config.service_domain,
+        )
+        duties.append(CertificateManager(client, settings=settings, clock=clock).run)
+    return duties
 
 
 def _expose(
