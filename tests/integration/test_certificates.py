@@ -7,24 +7,31 @@ import base64
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from di_api.crd.conversion import with_conversion
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import DIJOBS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from di_api.kube.resources import CRDS, DIJOBS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from di_certs.authority import is_issued_by
 from di_certs.inspection import split_certificates
 from di_operator.certificate_plan import CertificateSettings
 from di_operator.certificates import CertificateManager
 from di_operator.clock import SystemClock
-from tests.integration.conftest import ApiServer
-from tests.integration.webhook_process import WebhookProcess, configurations, webhook_process
+from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
+from tests.integration.webhook_process import (
+    WebhookProcess,
+    client_config,
+    configurations,
+    webhook_process,
+)
 from tests.unit.webhook.reviews import job
 from tests.waiting import wait_until_async
 
@@ -282,3 +289,46 @@ async def admits(cluster: World, name: str) -> bool:
     except ApiError as error:
         raise AssertionError(str(error)) from error
     return True
+
+
+def test_the_older_versions_are_served_once_their_conversion_is_trusted(
+    kube_config: KubeConfig, api_server: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    plain = yaml.safe_load(CRD_FILE.read_text())
+    older = replace(DIJOBS, version="v1alpha1")
+
+    async def scenario() -> None:
+        async with world(kube_config, api_server, namespace, tmp_path) as cluster:
+            untrusted = client_config(cluster.webhook, "/convert", ca_bundle=b"")
+            await install_crd(kube_config, with_conversion(plain, untrusted))
+            try:
+                async with running(cluster.manager().run(), cluster.project()):
+                    await wait_until_async(cluster.is_in_order, 20, what="the certificates")
+                    await create_job(cluster, "first")
+
+                    async def is_read() -> bool:
+                        try:
+                            await cluster.client.get(older, "first", namespace)
+                        except ApiError:
+                            return False
+                        return True
+
+                    await wait_until_async(is_read, 40, what="the older versions to be served")
+                    definition = await cluster.client.get(CRDS, plain["metadata"]["name"])
+                    conversion = definition["spec"]["conversion"]["webhook"]["clientConfig"]
+                    trusted = split_certificates(base64.b64decode(conversion["caBundle"]))
+                    assert [trusted] == (await cluster.trusted())[:1]
+
+                    # The conversion alone has lost it: healed like the others.
+                    path = "/spec/conversion/webhook/clientConfig/caBundle"
+                    await cluster.client.patch(
+                        CRDS,
+                        plain["metadata"]["name"],
+                        [{"op": "remove", "path": path}],
+                        content_type="application/json-patch+json",
+                    )
+                    await wait_until_async(is_read, 40, what="the older versions to come back")
+            finally:
+                await install_crd(kube_config, plain)
+
+    asyncio.run(scenario())

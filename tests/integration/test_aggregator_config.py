@@ -1,0 +1,74 @@
+"""The definition of AggregatorConfigs, and the one that comes with the installation."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from structlog.testing import capture_logs
+
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import ApiError, NotFound
+from di_api.kube.resources import AGGREGATOR_CONFIGS, CRDS
+from di_operator.clock import SystemClock
+from di_operator.default_aggregator import DefaultAggregator
+from tests.integration.conftest import CRD_FILE, install_crd
+from tests.unit.api.jobs import template
+from tests.waiting import wait_until_async
+
+NAME = "aggregator-config"
+DEFINITION: dict[str, Any] = yaml.safe_load(
+    CRD_FILE.with_name("aggregatorconfigs-crd.yaml").read_text()
+)
+
+
+def test_the_operator_waits_for_the_definition_and_leaves_others_changes(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def scenario() -> None:
+        async with KubeClient(config=kube_config) as client:
+            keeper = DefaultAggregator(
+                client, namespace=namespace, name=NAME, template=template(), clock=SystemClock()
+            )
+            with contextlib.suppress(NotFound):
+                await client.delete(CRDS, DEFINITION["metadata"]["name"])
+            keeping = asyncio.ensure_future(keeper.run())
+            await install_crd(kube_config, DEFINITION)
+
+            async def made() -> bool:
+                with contextlib.suppress(NotFound):
+                    found = await client.get(AGGREGATOR_CONFIGS, NAME, namespace)
+                    return bool(found["spec"]["aggregator"]["template"] == template())
+                return False
+
+            await wait_until_async(made, 20, what="the AggregatorConfig")
+            keeping.cancel()
+
+            # The other version shows the same, and takes only what a pod can be made from.
+            newer = replace(AGGREGATOR_CONFIGS, version="v1alpha2")
+            found = await client.get(newer, NAME, namespace)
+            assert found["spec"]["aggregator"]["template"] == template()
+            change = {"image": "mine", "name": template()["spec"]["containers"][0]["name"]}
+            mine = {"spec": {"aggregator": {"template": {"spec": {"containers": [change]}}}}}
+            await client.patch(newer, NAME, mine, namespace, field_manager="somebody")
+            with capture_logs() as lines:
+                keeping = asyncio.ensure_future(keeper.run())
+                await wait_until_async(lambda: lines, 20, what="the operator to apply it again")
+                keeping.cancel()
+            assert "left as it is" in lines[0]["event"]
+            found = await client.get(newer, NAME, namespace)
+            containers = found["spec"]["aggregator"]["template"]["spec"]["containers"]
+            assert containers[0]["image"] == "mine"
+
+            containers.clear()
+            empty = {"spec": found["spec"]}
+            with pytest.raises(ApiError) as refused:
+                await client.patch(newer, NAME, empty, namespace)
+            assert "spec.aggregator.template.spec.containers" in refused.value.message
+
+    asyncio.run(scenario())
