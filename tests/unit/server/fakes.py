@@ -15,7 +15,14 @@ from flask.testing import FlaskClient
 
 from di_api.kube.errors import ApiError, Conflict, Invalid, NotFound
 from di_api.kube.resources import DIJOBS, PODS, TOKEN_REVIEWS, Resource
-from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
+from di_api.names import (
+    ANNOTATION_RANK,
+    API_VERSION,
+    KIND,
+    LABEL_JOB,
+    LABEL_OPERATOR,
+    OPERATOR_NAME,
+)
 from di_server.config import Config
 from di_server.decisions.profilings import merge
 from di_server.main import build_app
@@ -226,7 +233,7 @@ def pod(
             "name": name,
             "namespace": owner["metadata"]["namespace"],
             "uid": f"uid-of-{name}",
-            "labels": {LABEL_JOB: owner["metadata"]["name"]},
+            "labels": {LABEL_JOB: owner["metadata"]["name"], LABEL_OPERATOR: OPERATOR_NAME},
             "annotations": {ANNOTATION_RANK: str(rank)},
             "ownerReferences": [
                 {

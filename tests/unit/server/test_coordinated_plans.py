@@ -94,24 +94,14 @@ def test_a_learner_on_several_gpus_has_an_aggregator_and_its_parts(
         assert each.aggregator == (aggregator if each.role is Role.DDP_LEARNER else None)
 
 
-class _Repeating(Random):
-    """Gives each suffix several times."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def choices(self, *_: Any, **__: Any) -> list[str]:
-        self.count += 1
-        return [f"bbb{self.count // 3:02}"]
-
-
-def test_names_are_unique_in_the_job() -> None:
-    job = CoordinatedJob(coordinated(replica("cartpole-collector-bbb00")))
-    names = Names(job, _Repeating())
+def test_names_are_unique_in_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    suffixes = iter(["bbbbb", "bbbbb", "ccccc", "ccccc", "bbbbb", "ddddd"])
+    rng = Random()
+    monkeypatch.setattr(rng, "choices", lambda *_, **__: [next(suffixes)])
+    names = Names(CoordinatedJob(coordinated(replica("cartpole-collector-bbbbb"))), rng)
     assert [names.new(Role.COLLECTOR) for _ in range(2)] == [
-        "cartpole-collector-bbb01",
-        "cartpole-collector-bbb02",
+        "cartpole-collector-ccccc",
+        "cartpole-collector-ddddd",
     ]
 
 

@@ -28,7 +28,7 @@ def trim_job(job: Object) -> Object:
     """Of a job: its tasks and their sizes, or its replicas and where they listen."""
     spec = job.get("spec") or {}
     kept: Object = _some(spec, ("suspend",))
-    if "tasks" in spec:
+    if spec.get("tasks"):
         kept["tasks"] = [_some(task, _TASK) for task in spec["tasks"]]
     coordinated = spec.get("coordinated")
     if isinstance(coordinated, Mapping):
@@ -49,7 +49,8 @@ def trim_pod(pod: Object) -> Object:
     metadata, spec = pod["metadata"], pod.get("spec") or {}
     kept = _some(metadata, _METADATA)
     for field, key in (("labels", LABEL_JOB), ("annotations", ANNOTATION_RANK)):
-        kept[field] = _some(metadata.get(field) or {}, (key,))
+        if field in metadata:
+            kept[field] = _some(metadata[field], (key,))
     return {
         "metadata": kept,
         "spec": _some(spec, ("hostNetwork",)) | _listening(spec),
