@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import pytest
 import requests
+import yaml
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import DIJOBS, PODS
+from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS
 from di_api.kube.sync import SyncKubeClient
-from tests.integration.conftest import ApiServer
+from di_api.names import AGGREGATOR_CONFIG, DI_CONTAINER, DI_PORT_NAME, GPU_RESOURCE
+from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
 from tests.integration.coordinator import Coordinator
 from tests.integration.di_server import (
     Object,
@@ -30,6 +33,7 @@ from tests.integration.di_server import (
 )
 from tests.waiting import wait_until
 
+AGGREGATOR_CONFIG_CRD = CRD_FILE.with_name("aggregatorconfigs-crd.yaml")
 pytestmark = pytest.mark.usefixtures("crd")
 
 
@@ -158,7 +162,7 @@ def test_a_server_killed_in_the_middle_leaves_all_of_a_request_or_nothing(
                     one.kill()
                 try:
                     return coordinator.post(50)
-                except requests.ConnectionError:
+                except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
                     return None
 
         with ThreadPoolExecutor(4) as pool:
@@ -218,6 +222,53 @@ def test_a_thousand_collectors_of_one_job(
     assert _names(kube, job) == []
 
 
+@pytest.fixture
+def nodes(api_server: ApiServer, kube: SyncKubeClient) -> Iterator[None]:
+    """Nodes with 8, 8, 0 and 4 GPUs."""
+    names = [f"gpu-node-{number}" for number in range(4)]
+    for name, gpus in zip(names, (8, 8, 0, 4), strict=True):
+        kube.create(NODES, {"metadata": {"name": name}})
+        amounts = {"cpu": "4", **({GPU_RESOURCE: str(gpus)} if gpus else {})}
+        status = {"status": {"capacity": amounts, "allocatable": amounts}}
+        kube.patch(NODES, name, status, subresource="status")
+    yield
+    _kubectl(api_server, "default", "delete", "node", *names)
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_learner_on_many_gpus_is_an_aggregator_and_pods_on_nodes_of_the_usual_kind(
+    api_server: ApiServer,
+    kube_config: KubeConfig,
+    kube: SyncKubeClient,
+    namespace: str,
+    tmp_path: Path,
+) -> None:
+    body = yaml.safe_load(AGGREGATOR_CONFIG_CRD.read_text())
+    asyncio.run(install_crd(kube_config, body))
+    job = new_coordinated_job(kube, namespace)
+    setting = {"aggregator_config": f"{namespace}/{AGGREGATOR_CONFIG}"}
+    with (
+        running_server(tmp_path, api_server.kubeconfig, **setting) as server,
+        Coordinator(server, job) as coordinator,
+    ):
+        with pytest.raises(requests.HTTPError, match="404"):
+            coordinator.post(learners=1, gpus=2)
+        assert coordinator.post(learners=1, gpus=1)["learners"]
+        _new_aggregator_config(kube, namespace, port=3000)
+        (aggregator,) = coordinator.post(learners=1, gpus=10)["learners"]
+        assert aggregator.endswith(":3000")
+        with Coordinator(server, job, aggregator.split(".")[0]) as itself:
+            learners = itself.replicas()["learners"]
+            ports = [int(url.split(":")[1]) for url in learners]
+            assert ports == [*range(22271, 22279), 22271, 22272]
+            renewed = itself.report(learners[9])["learners"]
+            assert [int(url.split(":")[1]) for url in renewed] == ports
+            assert not set(renewed) & set(learners)
+            assert itself.replicas()["learners"] == renewed
+        assert len(coordinator.delete(learners=9)["learners"]) == 2
+    assert _names(kube, job) == []
+
+
 def test_what_others_do_to_a_job_is_seen(
     server: ServerProcess, kube: SyncKubeClient, namespace: str
 ) -> None:
@@ -252,6 +303,21 @@ def _everything(server: ServerProcess, namespace: str) -> list[Object]:
     url, query = f"{server.url}/v1alpha1/replicas", {"namespace": namespace}
     data: list[Object] = requests.get(url, params=query, timeout=10).json()["data"]
     return data
+
+
+def _new_aggregator_config(kube: SyncKubeClient, namespace: str, *, port: int) -> None:
+    container = {
+        "name": DI_CONTAINER,
+        "image": "busybox",
+        "ports": [{"name": DI_PORT_NAME, "containerPort": port}],
+    }
+    body = {
+        "apiVersion": AGGREGATOR_CONFIGS.api_version,
+        "kind": AGGREGATOR_CONFIGS.kind,
+        "metadata": {"name": AGGREGATOR_CONFIG, "namespace": namespace},
+        "spec": {"aggregator": {"template": {"spec": {"containers": [container]}}}},
+    }
+    kube.create(AGGREGATOR_CONFIGS, body, namespace)
 
 
 def _pod_is_there(kube: SyncKubeClient, namespace: str, name: str) -> bool:

@@ -54,7 +54,7 @@ class Coordination:
 
         def answer(job: CoordinatedJob) -> Listing:
             self._check(job, grant, asking, deadline)
-            return self._listing(job, job.replicas, asking.pod, deadline)
+            return self._whole(job, asking.pod, deadline)
 
         known = self._jobs.known(grant.ref)
         if known is not None:
@@ -65,7 +65,7 @@ class Coordination:
     def all(self, namespace: str | None, grant: Grant | None, deadline: Deadline) -> list[Listing]:
         """What each coordinator has that has not ended; with a grant, only that job's."""
         return [
-            self._listing(job, job.replicas, job.coordinator, deadline)
+            self._whole(job, job.coordinator, deadline)
             for job in self._jobs.all(namespace, deadline)
             if job.has_coordinator and not job.has_ended
             if grant is None or (grant.ref, grant.job_uid) == (job.ref, job.uid)
@@ -151,13 +151,25 @@ class Coordination:
         if not _is_of(self._pods.find(where, name, deadline), job):
             raise NotAllowed(f"pod {name} does not belong to this job {job.ref.id}")
 
+    def _whole(self, job: CoordinatedJob, pod: str, deadline: Deadline) -> Listing:
+        port = self._aggregator_port(bool(job.aggregators), deadline)
+        found = job.listings.get((pod, port))
+        if found is None:
+            found = listing(job, job.replicas, pod, aggregator_port=port)
+            job.listings[pod, port] = found
+        return found
+
     def _listing(
         self, job: CoordinatedJob, replicas: Sequence[Replica], pod: str, deadline: Deadline
     ) -> Listing:
-        port = DEFAULT_PORTS[Role.AGGREGATOR]
-        if any(each.role is Role.AGGREGATOR for each in replicas):
-            port = port_of(self._learners.aggregator(deadline), Role.AGGREGATOR)
+        has_aggregators = any(each.role is Role.AGGREGATOR for each in replicas)
+        port = self._aggregator_port(has_aggregators, deadline)
         return listing(job, replicas, pod, aggregator_port=port)
+
+    def _aggregator_port(self, matters: bool, deadline: Deadline) -> int:
+        if not matters:
+            return DEFAULT_PORTS[Role.AGGREGATOR]
+        return port_of(self._learners.aggregator(deadline), Role.AGGREGATOR)
 
 
 def _is_of(pod: Object | None, job: CoordinatedJob) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,9 @@ class CoordinatedJob:
     """One version of a job; `raw` may be trimmed (see storage.trimming)."""
 
     raw: Mapping[str, Any]
+    listings: dict[tuple[str, int], Any] = field(default_factory=dict)
+    """Lists of all its replicas, once made: each is asked for every second, and a version of a
+    job has but one for each pod that asks."""
 
     @cached_property
     def ref(self) -> JobRef:
