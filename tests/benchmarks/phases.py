@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import admission, idle, latency, memory, node, rest_scaling, throughput
+from tests.benchmarks import (
+    admission,
+    coordinators,
+    idle,
+    latency,
+    memory,
+    node,
+    rest_scaling,
+    throughput,
+)
 from tests.benchmarks.field import CEILING, OPERATOR, control_plane
 from tests.benchmarks.session import session
 from tests.benchmarks.throughput import Run
@@ -129,6 +138,20 @@ async def rest(bench: Bench) -> Results:
         )
 
 
+async def coordinated(bench: Bench) -> Results:
+    """di-server under 64 coordinators, and the operator behind it."""
+    async with control_plane(bench.logs) as field, field.kubelet():
+        return dict(
+            await coordinators.measure(
+                field,
+                rate=coordinators.RATE,
+                seconds=20 * min(1.0, 3 * bench.scale),
+                creates=bench.count(200),
+                grows=bench.count(20),
+            )
+        )
+
+
 PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "node": node_alone,
     "jobs_of_4": compared(FOUR, throughput.ROUNDS, seconds=90),
@@ -139,6 +162,7 @@ PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "memory": held,
     "admission": admissions,
     "rest_scaling": rest,
+    "coordinators": coordinated,
 }
 
 

@@ -20,10 +20,11 @@ JOBS_OF_THE_OPERATOR = {
     "events": "create get patch",
 }
 JOBS_OF_THE_SERVER = {
-    DIJOBS: "get list patch",
+    DIJOBS: "get list patch watch",
     "dijobs/status.diengine.opendilab.org": "patch",
-    "pods": "get list",
+    "pods": "get list watch",
 }
+OWN_OF_THE_SERVER = {"aggregatorconfigs.diengine.opendilab.org": "get list watch"}
 OWN = {
     "leases.coordination.k8s.io": "create",
     "leases.coordination.k8s.io di-operator": "get update",
@@ -78,7 +79,11 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
         "*": JOBS_OF_THE_OPERATOR | AUTHORITY | ROOM,
         "di-system": OWN | CERTIFICATE_SECRETS,
     }
-    assert permissions(rendered, "di-server") == {"*": JOBS_OF_THE_SERVER | TOKENS}
+    assert permissions(rendered, "di-server") == {
+        "*": JOBS_OF_THE_SERVER | TOKENS | ROOM,
+        "di-system": OWN_OF_THE_SERVER,
+    }
+    assert rendered.one("ConfigMap", "di-server")["data"]["DI_SERVER_WATCH_NODES"] == "true"
     assert permissions(rendered, "di-webhook") == {}
 
 
@@ -89,13 +94,18 @@ def test_permissions_in_one_namespace_are_roles_alone(chart: Chart) -> None:
         "team": JOBS_OF_THE_OPERATOR,
         "di-system": OWN,
     }
-    assert permissions(rendered, "di-server") == {"team": JOBS_OF_THE_SERVER}
+    assert permissions(rendered, "di-server") == {
+        "team": JOBS_OF_THE_SERVER,
+        "di-system": OWN_OF_THE_SERVER,
+    }
+    assert rendered.one("ConfigMap", "di-server")["data"]["DI_SERVER_WATCH_NODES"] == "false"
 
 
 def test_a_cluster_role_that_was_allowed_has_only_what_no_role_can_give(chart: Chart) -> None:
     rendered = chart.render("watchNamespace=team", "rbac.allowClusterRoles=true")
     assert permissions(rendered, "di-operator")["*"] == (AUTHORITY | ROOM | {"pods": "list watch"})
-    assert permissions(rendered, "di-server")["*"] == TOKENS
+    assert permissions(rendered, "di-server")["*"] == TOKENS | ROOM
+    assert rendered.one("ConfigMap", "di-server")["data"]["DI_SERVER_WATCH_NODES"] == "true"
 
 
 @pytest.mark.parametrize("mode", ["existingSecret", "cert-manager"])
@@ -122,7 +132,7 @@ def test_without_an_allocator_nobody_looks_at_nodes(chart: Chart) -> None:
 
 def test_who_does_not_check_tokens_asks_nobody_about_them(chart: Chart) -> None:
     rendered = chart.render("server.auth.mode=off")
-    assert permissions(rendered, "di-server") == {"*": JOBS_OF_THE_SERVER}
+    assert permissions(rendered, "di-server")["*"] == JOBS_OF_THE_SERVER | ROOM
 
 
 def test_the_test_may_handle_its_own_job_only(chart: Chart) -> None:

@@ -25,6 +25,8 @@ from di_api.names import (
     DI_CONTAINER,
     KIND,
     LABEL_JOB,
+    LABEL_OPERATOR,
+    OPERATOR_NAME,
 )
 from tests.waiting import wait_until
 
@@ -142,15 +144,34 @@ def new_job(kube: SyncKubeClient, namespace: str, name: str = "cartpole", **spec
     return kube.create(DIJOBS, body, namespace)
 
 
+def new_coordinated_job(kube: SyncKubeClient, namespace: str, name: str = "led") -> Object:
+    """Create a job whose coordinator has asked for nothing yet."""
+    template = {"spec": {"containers": [{"name": DI_CONTAINER, "image": "busybox"}]}}
+    roles = ("coordinator", "collector", "learner")
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"coordinated": {role: {"template": template} for role in roles}},
+    }
+    return kube.create(DIJOBS, body, namespace)
+
+
 def new_pod(
-    kube: SyncKubeClient, job: Object, rank: int, ip: str | None, *, phase: str = "Running"
+    kube: SyncKubeClient,
+    job: Object,
+    rank: int,
+    ip: str | None,
+    *,
+    phase: str = "Running",
+    name: str | None = None,
 ) -> Object:
     """Create a pod of the job as the operator does, and report its address as a kubelet does."""
     metadata = job["metadata"]
     body = {
         "metadata": {
-            "name": f"{metadata['name']}-{rank}",
-            "labels": {LABEL_JOB: metadata["name"]},
+            "name": name or f"{metadata['name']}-{rank}",
+            "labels": {LABEL_JOB: metadata["name"], LABEL_OPERATOR: OPERATOR_NAME},
             "annotations": {ANNOTATION_RANK: str(rank)},
             "ownerReferences": [
                 {

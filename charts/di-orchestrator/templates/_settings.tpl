@@ -28,3 +28,8 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- define "di.checks-tokens" -}}
 {{- if and .Values.server.enabled (ne .Values.server.auth.mode "off") (or (not .Values.watchNamespace) .Values.rbac.allowClusterRoles) }}true{{ end }}
 {{- end }}
+
+{{/* Not empty when the server may watch nodes, to spread learners on several GPUs over them. */}}
+{{- define "di.server-sees-nodes" -}}
+{{- if or (not .Values.watchNamespace) .Values.rbac.allowClusterRoles }}true{{ end }}
+{{- end }}

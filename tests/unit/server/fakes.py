@@ -15,11 +15,20 @@ from flask.testing import FlaskClient
 
 from di_api.kube.errors import ApiError, Conflict, Invalid, NotFound
 from di_api.kube.resources import DIJOBS, PODS, TOKEN_REVIEWS, Resource
-from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
+from di_api.names import (
+    ANNOTATION_RANK,
+    API_VERSION,
+    KIND,
+    LABEL_JOB,
+    LABEL_OPERATOR,
+    OPERATOR_NAME,
+)
 from di_server.config import Config
 from di_server.decisions.profilings import merge
 from di_server.main import build_app
 from di_server.services.gate import AuthMode
+from di_server.storage.learners import ConfigRef
+from di_server.storage.sight import Sight
 
 Object = dict[str, Any]
 
@@ -54,7 +63,7 @@ class FakeKube:
         """Store an object as it stands, with a new version."""
         metadata = body["metadata"]
         metadata["resourceVersion"] = str(next(self._versions))
-        self.objects[resource.plural, metadata["namespace"], metadata["name"]] = body
+        self.objects[resource.plural, metadata.get("namespace", ""), metadata["name"]] = body
         return body
 
     def get(
@@ -73,6 +82,7 @@ class FakeKube:
         timeout: float | None,
     ) -> tuple[list[Object], str]:
         self._count("list", resource, timeout)
+        assert resource.namespaced or namespace is None
         found = [
             copy.deepcopy(body)
             for (plural, where, _), body in self.objects.items()
@@ -177,6 +187,34 @@ def job(
     }
 
 
+def template(port: int | None = None) -> Object:
+    """A pod template, its container listening on `port` if one is given."""
+    ports = [{"name": "di-port", "containerPort": port}] if port else []
+    return {"spec": {"containers": [{"name": "di-container", "ports": ports}]}}
+
+
+def coordinated(
+    *replicas: Object,
+    name: str = "cartpole",
+    roles: Iterable[str] = ("collector", "learner"),
+    **more: object,
+) -> Object:
+    """A raw DIJob with a coordinator and `replicas`; `more` as in `job`."""
+    body = job(name, tasks=(), **more)  # type: ignore[arg-type]  # what job takes, it checks
+    del body["spec"]["tasks"]
+    body["spec"]["coordinated"] = {
+        "coordinator": {"template": template()},
+        **{role: {"template": template()} for role in roles},
+        "replicas": list(replicas),
+    }
+    return body
+
+
+def replica(name: str, role: str = "collector", **more: object) -> Object:
+    """A raw entry of spec.coordinated.replicas."""
+    return {"name": name, "role": role, **more}
+
+
 def pod(
     name: str,
     rank: int | str,
@@ -195,7 +233,7 @@ def pod(
             "name": name,
             "namespace": owner["metadata"]["namespace"],
             "uid": f"uid-of-{name}",
-            "labels": {LABEL_JOB: owner["metadata"]["name"]},
+            "labels": {LABEL_JOB: owner["metadata"]["name"], LABEL_OPERATOR: OPERATOR_NAME},
             "annotations": {ANNOTATION_RANK: str(rank)},
             "ownerReferences": [
                 {
@@ -219,6 +257,7 @@ class Stand:
     kube: FakeKube
     clock: Clock
     client: FlaskClient
+    sight: Sight
     draining: threading.Event = field(default_factory=threading.Event)
 
     def add(self, *jobs: Object) -> None:
@@ -243,9 +282,11 @@ def make_stand(
     rate: float = 20.0,
     burst: int = 40,
     namespace: str | None = None,
+    config: ConfigRef | None = None,
+    nodes: bool = True,
 ) -> Stand:
     """Build the application over an empty fake."""
-    kube, clock, draining = FakeKube(), Clock(), threading.Event()
+    kube, clock, draining, sight = FakeKube(), Clock(), threading.Event(), Sight()
     settings = Config(
         binds=("127.0.0.1:0",),
         watch_namespace=namespace,
@@ -255,14 +296,17 @@ def make_stand(
         rate=rate,
         burst=burst,
         drain_seconds=0,
+        aggregator_config=config,
+        watch_nodes=nodes,
         log_level="info",
     )
     app = build_app(
         settings=settings,
         kube=kube,
+        sight=sight,
         draining=draining,
         clock=clock,
         sleep=clock.sleep,
         rng=Random(1),
     )
-    return Stand(kube=kube, clock=clock, client=app.test_client(), draining=draining)
+    return Stand(kube=kube, clock=clock, client=app.test_client(), sight=sight, draining=draining)

@@ -10,7 +10,7 @@ from openapi_spec_validator import validate
 from werkzeug.test import TestResponse
 
 from di_api.kube.errors import Unavailable
-from tests.unit.server.fakes import Stand, make_stand
+from tests.unit.server.fakes import Stand, coordinated, make_stand
 from tests.unit.server.fakes import job as make_job
 
 PATH = "/v2alpha1/rl.cartpole/replicas"
@@ -140,11 +140,13 @@ def test_a_bug_is_an_envelope_too(stand: Stand, capsys: pytest.CaptureFixture[st
 def test_the_document_is_valid_and_knows_every_route(stand: Stand) -> None:
     document = json.loads(stand.client.get("/openapi.json").data)
     validate(document)
-    assert len(document["paths"]) == 8
+    stand.add(coordinated(name="led"))
+    body = {"replicas": 1, "namespace": "rl", "coordinator": "led-coordinator"}
+    assert len(document["paths"]) == 8 + 4
     for template, path in document["paths"].items():
         concrete = template.format(id="rl.cartpole", namespace="rl", name="cartpole")
         for method in path.keys() - {"parameters"}:
-            answer = stand.client.open(concrete, method=method.upper(), data='{"replicas": 1}')
+            answer = stand.client.open(concrete, method=method.upper(), json=body)
             assert answer.status_code == 200, (method, concrete)
 
 

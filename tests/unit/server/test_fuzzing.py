@@ -8,7 +8,7 @@ from urllib.parse import quote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.server.fakes import job, make_stand, pod
+from tests.unit.server.fakes import coordinated, job, make_stand, pod, replica
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -26,6 +26,29 @@ _BODIES = st.one_of(
         st.integers(-3, 3),
         st.sampled_from([None, "learner", "collector", "x"]),
     ),
+)
+_COORDINATORS = st.sampled_from(["cartpole-coordinator", "cartpole-aggregator-bbbbb"]) | _JSON
+_SHARES = _JSON | st.fixed_dictionaries(
+    {"replicas": st.integers(-1, 3) | _JSON},
+    optional={
+        "cpus": st.sampled_from(["1", 0.5, "500m"]) | _JSON,
+        "gpus": st.integers(-1, 20) | _JSON,
+        "memory": st.from_regex(r"[0-9.eEkMGTi+-]{0,70}", fullmatch=True) | _JSON,
+    },
+)
+_DEMANDS = st.fixed_dictionaries(
+    {"namespace": st.just("rl") | _JSON, "coordinator": _COORDINATORS},
+    optional={
+        key: _SHARES | st.lists(st.sampled_from(["c1", "a1"]) | _JSON, max_size=4)
+        for key in ("collectors", "learners")
+    },
+).map(lambda value: json.dumps(value).encode())
+_QUERIES = st.dictionaries(
+    st.sampled_from(["namespace", "coordinator", "aggregator", "name", "NAME"])
+    | st.text(max_size=8),
+    st.sampled_from(["rl", "cartpole-coordinator", "cartpole-aggregator-bbbbb", ""])
+    | st.text(max_size=70),
+    max_size=3,
 )
 _IDS = st.one_of(
     st.text(min_size=1, max_size=300),
@@ -58,3 +81,34 @@ def test_no_request_is_answered_with_a_server_error(
     assert list(json.loads(answer.data)) == ["success", "code", "message", "data"]
     assert "'" not in answer.text or answer.status_code == 200
     assert 1 <= stand.replicas() <= 5
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    path=st.sampled_from(["", "/failed", "/x"]),
+    method=st.sampled_from(["GET", "POST", "DELETE", "PUT"]),
+    query=_QUERIES,
+    body=_DEMANDS | _BODIES,
+    headers=_HEADERS,
+)
+def test_no_request_of_a_coordinator_is_answered_with_a_server_error(
+    path: str, method: str, query: dict[str, str], body: bytes, headers: dict[str, str]
+) -> None:
+    stand = make_stand(rate=1e6, burst=1_000_000)
+    stand.add(
+        coordinated(
+            replica("c1"),
+            replica("cartpole-aggregator-bbbbb", "aggregator"),
+            replica("a1", "ddp-learner", aggregator="cartpole-aggregator-bbbbb"),
+        )
+    )
+    answer = stand.client.open(
+        f"/v1alpha1/replicas{path}", method=method, query_string=query, data=body, headers=headers
+    )
+    assert answer.status_code in (200, 400, 401, 404, 422, 501), answer.text
+    assert list(json.loads(answer.data)) == ["success", "code", "message", "data"]
+    assert "'" not in answer.text
+    before, after = 3, stand.job()["spec"]["coordinated"]["replicas"]
+    assert len(after) == len({each["name"] for each in after})
+    if answer.status_code != 200:
+        assert len(after) == before

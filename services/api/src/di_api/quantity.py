@@ -33,16 +33,21 @@ _LONGEST: Final = 64
 _LARGEST: Final = Decimal(2**63 - 1)
 
 
+class QuantityRangeError(ValueError):
+    """A quantity, but larger than the API server can hold (2^63 - 1)."""
+
+
 def parse_quantity(value: str | int | float) -> Decimal:
     """The value of a quantity as it stands in a manifest, number or text.
 
     Raises:
-        ValueError: it is not a quantity, or larger than the API server can hold (2^63 - 1).
+        QuantityRangeError: it is larger than the API server can hold.
+        ValueError: it is not a quantity.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"not a quantity: {type(value).__name__}")
     if isinstance(value, int) and abs(value) > _LARGEST:
-        raise ValueError("quantity out of range")
+        raise QuantityRangeError("quantity out of range")
     text = str(value)
     found = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
@@ -54,7 +59,7 @@ def parse_quantity(value: str | int | float) -> Decimal:
         suffix = found["suffix"] or ""
         number *= _BINARY.get(suffix) or _DECIMAL[suffix]
     if abs(number) > _LARGEST:
-        raise ValueError(f"quantity out of range: {text}")
+        raise QuantityRangeError(f"quantity out of range: {text}")
     return number
 
 

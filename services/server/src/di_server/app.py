@@ -12,8 +12,9 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.routing import BaseConverter
 
 from di_api.kube.errors import ApiError
-from di_server import envelope, openapi
+from di_server import coordinated_operations, envelope, openapi
 from di_server.deadline import Clock
+from di_server.handlers.coordination import CoordinationHandlers
 from di_server.handlers.jobs import JobHandlers
 from di_server.handlers.probes import Probes
 from di_server.metrics import Metrics
@@ -22,6 +23,8 @@ from di_server.problems import HeadersTooLarge, Problem, from_api_error
 
 _MAX_HEADERS: Final = 16 * 1024
 _UNROUTED: Final = "none"
+_UNIMPLEMENTED: Final = tuple(f"{prefix}/" for prefix in coordinated_operations.PREFIXES)
+"""Below these a method that is not known is 501, as the clients of that API were told."""
 _log = structlog.get_logger()
 
 
@@ -32,7 +35,14 @@ class _JobId(BaseConverter):
     part_isolating = False
 
 
-def create_app(*, handlers: JobHandlers, probes: Probes, metrics: Metrics, clock: Clock) -> Flask:
+def create_app(
+    *,
+    jobs: JobHandlers,
+    coordination: CoordinationHandlers,
+    probes: Probes,
+    metrics: Metrics,
+    clock: Clock,
+) -> Flask:
     """Put the application together."""
     app = Flask("di_server", static_folder=None)
     app.url_map.converters["job_id"] = _JobId
@@ -43,8 +53,13 @@ def create_app(*, handlers: JobHandlers, probes: Probes, metrics: Metrics, clock
             f"{PREFIX}/<job_id:job>/{operation.resource}",
             operation.name,
             operation.method,
-            partial(_handle, handlers, operation),
+            partial(_handle, jobs, operation),
         )
+    for operation in coordinated_operations.OPERATIONS:
+        view = partial(_handle_coordinated, coordination, operation)
+        for prefix in coordinated_operations.PREFIXES:
+            path = f"{prefix}/{operation.resource}"
+            _route(app, path, operation.name, operation.method, view)
     document = openapi.document()
     _route(app, "/openapi.json", "openapi", "GET", lambda: jsonify(document))
     _route(app, "/healthz", "healthz", "GET", probes.healthz)
@@ -67,6 +82,10 @@ def _handle(handlers: JobHandlers, operation: Operation, job: str) -> Response:
     return handlers.handle(operation, job, request)
 
 
+def _handle_coordinated(handlers: CoordinationHandlers, operation: Operation) -> Response:
+    return handlers.handle(operation, request)
+
+
 def _check_headers() -> None:
     # The HTTP server bounds each header and their number; this is the bound on their sum.
     if sum(len(name) + len(value) + 4 for name, value in request.headers) > _MAX_HEADERS:
@@ -83,6 +102,8 @@ def _answer_problems(app: Flask) -> None:
     def on_http(error: HTTPException) -> Response:
         status = error.code or 500
         match error:
+            case MethodNotAllowed() if request.path.startswith(_UNIMPLEMENTED):
+                return envelope.failure(501, f"{request.method} not implemented")
             case MethodNotAllowed():
                 allowed = ", ".join(sorted(error.valid_methods or ()))
                 response = envelope.failure(status, f"this path knows only {allowed}")

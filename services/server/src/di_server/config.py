@@ -10,6 +10,7 @@ from marshmallow import EXCLUDE, Schema, ValidationError, fields, post_load, val
 
 from di_server.logs import LEVELS
 from di_server.services.gate import AuthMode
+from di_server.storage.learners import ConfigRef
 
 _PREFIX: Final = "DI_SERVER_"
 
@@ -34,6 +35,10 @@ class Config:
     """Requests a second one job may send, for long."""
     burst: int
     """Requests one job may send at once."""
+    aggregator_config: ConfigRef | None
+    """Whose template aggregators are made from; None: learners are on one GPU each."""
+    watch_nodes: bool
+    """Whether nodes may be watched, to know how many GPUs one pod can have."""
     log_level: str
     """Least level written: debug, info, warning or error."""
     drain_seconds: float
@@ -62,6 +67,13 @@ def from_environment(environment: Mapping[str, str]) -> Config:
     return config
 
 
+def _config_ref(text: str) -> ConfigRef:
+    namespace, slash, name = text.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise ValidationError("Must be <namespace>/<name>.")
+    return ConfigRef(namespace, name)
+
+
 class _Variables(Schema):
     class Meta:
         unknown = EXCLUDE
@@ -73,6 +85,8 @@ class _Variables(Schema):
     threads = fields.Integer(load_default=32, validate=validate.Range(1, 1024))
     rate = fields.Float(load_default=20.0, validate=validate.Range(0.1, 1e6))
     burst = fields.Integer(load_default=40, validate=validate.Range(1, 1_000_000))
+    aggregator_config = fields.Function(deserialize=_config_ref, load_default=None)
+    watch_nodes = fields.Boolean(load_default=True)
     log_level = fields.String(load_default="info", validate=validate.OneOf(LEVELS))
     drain_seconds = fields.Float(load_default=5.0, validate=validate.Range(0, 300))
 

@@ -20,17 +20,21 @@ from di_server import config, logs
 from di_server.app import create_app
 from di_server.config import Config, ConfigError
 from di_server.deadline import REQUEST_SECONDS, Clock
+from di_server.handlers.coordination import CoordinationHandlers
 from di_server.handlers.jobs import JobHandlers
 from di_server.handlers.probes import Probes
 from di_server.metrics import Metrics
+from di_server.services.coordination import Coordination
 from di_server.services.gate import Gate
 from di_server.services.jobs import JobService
 from di_server.services.limiter import Limiter
 from di_server.services.optimism import Optimism
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Kube
+from di_server.storage.learners import LearnerStore
 from di_server.storage.pods import PodStore
 from di_server.storage.reviews import ReviewStore
+from di_server.storage.sight import Sight, Watcher
 from di_server.worker import READ_SECONDS, DrainingWorker
 
 _KEEPALIVE_SECONDS: Final = 75
@@ -51,6 +55,7 @@ def build_app(
     *,
     settings: Config,
     kube: Kube,
+    sight: Sight,
     draining: threading.Event,
     clock: Clock,
     sleep: Callable[[float], None],
@@ -58,18 +63,34 @@ def build_app(
 ) -> Flask:
     """Put the parts of one process together."""
     metrics = Metrics()
-    jobs = JobStore(kube=kube, namespace=settings.watch_namespace)
-    pods = PodStore(kube=kube)
+    namespace = settings.watch_namespace
+    jobs = JobStore(kube=kube, namespace=namespace, mirror=sight.jobs)
+    pods = PodStore(kube=kube, namespace=namespace, mirror=sight.pods)
     gate = Gate(mode=settings.auth, reviews=ReviewStore(kube=kube), pods=pods, clock=clock)
     optimism = Optimism(rng=rng, sleep=sleep, on_conflict=metrics.conflicts.inc)
-    handlers = JobHandlers(
-        service=JobService(jobs=jobs, pods=pods, optimism=optimism),
-        gate=gate,
-        limiter=Limiter(rate=settings.rate, burst=settings.burst, clock=clock),
+    limiter = Limiter(rate=settings.rate, burst=settings.burst, clock=clock)
+    learners = LearnerStore(
+        kube=kube, sight=sight, config=settings.aggregator_config, nodes=settings.watch_nodes
+    )
+    return create_app(
+        jobs=JobHandlers(
+            service=JobService(jobs=jobs, pods=pods, optimism=optimism),
+            gate=gate,
+            limiter=limiter,
+            clock=clock,
+        ),
+        coordination=CoordinationHandlers(
+            service=Coordination(
+                jobs=jobs, pods=pods, learners=learners, optimism=optimism, rng=rng
+            ),
+            gate=gate,
+            limiter=limiter,
+            clock=clock,
+        ),
+        probes=Probes(jobs=jobs, registry=metrics.registry, draining=draining, clock=clock),
+        metrics=metrics,
         clock=clock,
     )
-    probes = Probes(jobs=jobs, registry=metrics.registry, draining=draining, clock=clock)
-    return create_app(handlers=handlers, probes=probes, metrics=metrics, clock=clock)
 
 
 class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
@@ -109,10 +130,23 @@ class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
             self.cfg.set(key, value)
 
     def load(self) -> Flask:
-        """The application; called in the worker, for connections do not survive a fork."""
+        """The application; called in the worker: threads and connections survive no fork."""
+        settings, sight = self._settings, Sight()
+        config = settings.aggregator_config
+        Watcher(
+            sight=sight,
+            config=self._kube_config,
+            namespace=settings.watch_namespace,
+            config_namespace=config.namespace if config else None,
+            # They only matter to learners on several GPUs.
+            nodes=settings.watch_nodes and config is not None,
+            clock=time.monotonic,
+            rng=Random(),
+        ).start()
         return build_app(
-            settings=self._settings,
+            settings=settings,
             kube=SyncKubeClient(config=self._kube_config),
+            sight=sight,
             draining=self.draining,
             clock=time.monotonic,
             sleep=time.sleep,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 from typing import Any, Final
 
-from di_api.names import MAX_LABEL
+from di_api.names import COORDINATED_VERSIONS, MAX_LABEL
+from di_server import coordinated_operations
 from di_server.operations import OPERATIONS, PREFIX, Operation
 
 _LABEL: Final = {
@@ -25,11 +26,13 @@ _FORMS: Final = (
     ("/job/{namespace}/{name}", "OfJobByName", ("namespace", "name")),
 )
 """Every way to name a job in a path: template, suffix of the operation ids, parameters."""
+_SUFFIXES: Final = tuple(version.capitalize() for version in COORDINATED_VERSIONS)
+"""Of the operation ids of coordinators, which are served under several versions."""
 _REFUSALS: Final = {
     400: "The id, a header or the body is malformed; the message has the rule.",
     401: "No token, or one that does not hold.",
     403: "This caller may not do this to this job.",
-    404: "No such job.",
+    404: "No such job, coordinator or AggregatorConfig.",
     405: "The path knows other methods.",
     408: "The body did not arrive in time.",
     413: "The body is longer than 64 KiB.",
@@ -51,12 +54,16 @@ def document() -> dict[str, Any]:
             path = paths.setdefault(f"{PREFIX}{template}/{operation.resource}", {})
             path["parameters"] = [{"$ref": f"#/components/parameters/{name}"} for name in names]
             path[operation.method.lower()] = _operation(operation, suffix)
+    for operation in coordinated_operations.OPERATIONS:
+        for prefix, suffix in zip(coordinated_operations.PREFIXES, _SUFFIXES, strict=True):
+            path = paths.setdefault(f"{prefix}/{operation.resource}", {})
+            path[operation.method.lower()] = _operation(operation, suffix)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "di-server",
             "version": importlib.metadata.version("di-server"),
-            "description": "Scaling, addresses and profilings of DIJobs.",
+            "description": "Scaling, addresses and profilings of DIJobs; replicas of coordinators.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{}, {"token": []}],
@@ -82,6 +89,7 @@ def document() -> dict[str, Any]:
 def _operation(operation: Operation, suffix: str) -> dict[str, Any]:
     writes = operation.body is not None
     refusals = sorted({**_REFUSALS, **(_WRITE_REFUSALS if writes else {})}.items())
+    parameters = [_query(key) for key in operation.query]
     result: dict[str, Any] = {
         "operationId": f"{operation.name}{suffix}",
         "summary": operation.summary,
@@ -98,9 +106,15 @@ def _operation(operation: Operation, suffix: str) -> dict[str, Any]:
             "required": True,
             "content": {"application/json": {"schema": operation.body}},
         }
-    if operation.resource == "replicas" and writes:
-        result["parameters"] = [{"$ref": "#/components/parameters/idempotencyKey"}]
+    if operation.idempotent:
+        parameters.append({"$ref": "#/components/parameters/idempotencyKey"})
+    if parameters:
+        result["parameters"] = parameters
     return result
+
+
+def _query(key: str) -> dict[str, Any]:
+    return {"name": key, "in": "query", "required": False, "schema": {"type": "string"}}
 
 
 def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,10 @@ class Operation:
     """Of the answer when it succeeds."""
     body: Shape | None
     data: Shape
+    query: tuple[str, ...] = ()
+    """Keys of its query."""
+    idempotent: bool = False
+    """Whether it takes an Idempotency-Key."""
 
 
 _SCALING_BODY: Final[Shape] = {
@@ -71,6 +75,7 @@ ADD_REPLICAS: Final = Operation(
     message="successfully create replicas",
     body=_SCALING_BODY,
     data=_SCALING_DATA,
+    idempotent=True,
 )
 REMOVE_REPLICAS: Final = Operation(
     name="removeReplicas",
@@ -81,6 +86,7 @@ REMOVE_REPLICAS: Final = Operation(
     message="successfully delete replicas",
     body=_SCALING_BODY,
     data=_SCALING_DATA,
+    idempotent=True,
 )
 REPORT_PROFILINGS: Final = Operation(
     name="reportProfilings",

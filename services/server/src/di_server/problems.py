@@ -47,7 +47,13 @@ class NotAllowed(Problem):
 
 
 class NoSuchJob(Problem):
-    """There is no job of that name."""
+    """There is no job, coordinator or aggregator of that name."""
+
+    status = 404
+
+
+class NoAggregatorConfig(Problem):
+    """Learners on several GPUs are asked for, and nothing says how their aggregators are made."""
 
     status = 404
 

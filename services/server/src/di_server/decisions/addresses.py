@@ -38,18 +38,24 @@ def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list
     return [found.get(rank, "") for rank in range(length)]
 
 
-def controller_uid(pod: Mapping[str, Any], *, name: str | None = None) -> str | None:
-    """UID of the job that controls the pod; given a name, only of a job of that name.
+def controller(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The reference to the job that controls the pod.
 
-    Names are used again, so only the UID tells whose the pod is.
+    Names are used again, so only its UID tells whose the pod is.
     """
     for owner in pod["metadata"].get("ownerReferences") or ():
         # Another API group may have a kind of the same name.
         ours = owner["kind"] == KIND and owner["apiVersion"].partition("/")[0] == GROUP
-        if ours and owner.get("controller") and name in (None, owner["name"]):
-            uid: str = owner["uid"]
-            return uid
+        if ours and owner.get("controller"):
+            found: Mapping[str, Any] = owner
+            return found
     return None
+
+
+def controller_uid(pod: Mapping[str, Any]) -> str | None:
+    """UID of the job that controls the pod."""
+    owner = controller(pod)
+    return owner["uid"] if owner else None
 
 
 def has_ended(pod: Mapping[str, Any]) -> bool:

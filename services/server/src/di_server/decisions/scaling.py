@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from di_api.coordinated import is_coordinated
 from di_api.defaults import with_defaults
 from di_api.model import Phase, TaskType
-from di_api.names import ANNOTATION_IDEMPOTENCY, MAX_LABEL, longest_job_name
+from di_api.names import ANNOTATION_IDEMPOTENCY, COORDINATED_VERSIONS, MAX_LABEL, longest_job_name
 from di_server.decisions.ledger import Answer, Entry, Ledger, RetryKey
 from di_server.problems import NotNow, OutOfBounds
 
@@ -70,6 +71,8 @@ def plan(job: Mapping[str, Any], asked: Change, key: RetryKey | None) -> Replay 
             raise NotNow("this Idempotency-Key was used for another request")
         return Replay(known.answer)
 
+    if is_coordinated(job):
+        raise OutOfBounds(f"this job has a coordinator; see /{COORDINATED_VERSIONS[0]}/replicas")
     check_active(job)
     spec = with_defaults(job["spec"])
     if spec["suspend"]:

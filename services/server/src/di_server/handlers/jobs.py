@@ -36,6 +36,15 @@ class _Call:
     deadline: Deadline
 
 
+def caller_of(request: Request) -> Caller:
+    """Who sent a request, as far as it tells."""
+    return Caller(
+        authorization=request.headers.get("Authorization"),
+        # Never X-Forwarded-For: anybody may send it.
+        address=request.remote_addr or "",
+    )
+
+
 class JobHandlers:
     """Handles every operation in the same steps, the cheap refusals first."""
 
@@ -56,12 +65,7 @@ class JobHandlers:
         ref = parse_job_id(job)
         body = read_object(request) if operation.body is not None else {}
         deadline = Deadline.after(self._clock)
-        caller = Caller(
-            authorization=request.headers.get("Authorization"),
-            # Never X-Forwarded-For: anybody may send it.
-            address=request.remote_addr or "",
-        )
-        grant = self._gate.admit(ref, operation.verb, caller, deadline)
+        grant = self._gate.admit(ref, operation.verb, caller_of(request), deadline)
         # After the gate, or strangers could use up the share of a job.
         self._limiter.take(ref)
         call = _Call(

@@ -6,13 +6,13 @@ import hashlib
 import ipaddress
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from di_server.deadline import Clock, Deadline
-from di_server.decisions.addresses import controller_uid, has_ended
+from di_server.decisions.addresses import controller, has_ended
 from di_server.decisions.job_id import JobRef
 from di_server.problems import NotAllowed, Unidentified
 from di_server.storage.pods import PodStore
@@ -85,14 +85,47 @@ class Gate:
         """
         if self._mode is AuthMode.OFF:
             return Grant(ref)
-        token = _bearer(caller.authorization)
-        if token is not None:
-            return self._by_token(ref, verb, token, deadline)
-        if self._mode is AuthMode.REQUIRED:
-            raise Unidentified(f"this server takes no anonymous requests: {_HINT}")
-        return self._by_address(ref, caller.address, deadline)
+        token = self._token(caller)
+        if token is None:
+            return self._by_address(ref, caller.address, deadline)
+        user = self._user(token, deadline)
+        found = self._job_of_pod(user, deadline)
+        if found is not None and found.ref == ref:
+            return found
+        if self._reviews.may(user, verb, ref, deadline):
+            return Grant(ref)
+        raise NotAllowed(f"{user.name} may not {verb} dijobs/scale {ref.id}")
 
-    def _by_token(self, ref: JobRef, verb: str, token: str, deadline: Deadline) -> Grant:
+    def admit_to_all(
+        self, namespace: str | None, verb: str, caller: Caller, deadline: Deadline
+    ) -> Grant | None:
+        """Let the caller see jobs of a namespace (None: of all): its own one, or (None) all.
+
+        Raises:
+            Unidentified: no token, or one that does not hold.
+            NotAllowed: a good token of somebody who may not do this and is no pod of a job.
+        """
+        if self._mode is AuthMode.OFF:
+            return None
+        token = self._token(caller)
+        if token is None:
+            return self._owner_at(caller.address, deadline)
+        user = self._user(token, deadline)
+        if self._reviews.may(user, verb, JobRef(namespace or "", ""), deadline):
+            return None
+        found = self._job_of_pod(user, deadline)
+        if found is not None:
+            return found
+        where = f"in namespace {namespace}" if namespace else "in all namespaces"
+        raise NotAllowed(f"{user.name} may not {verb} dijobs/scale {where}")
+
+    def _token(self, caller: Caller) -> str | None:
+        token = _bearer(caller.authorization)
+        if token is None and self._mode is AuthMode.REQUIRED:
+            raise Unidentified(f"this server takes no anonymous requests: {_HINT}")
+        return token
+
+    def _user(self, token: str, deadline: Deadline) -> User:
         digest = hashlib.sha256(token.encode()).digest()
         known, user = self._tokens.get(digest)
         if not known:
@@ -100,35 +133,58 @@ class Gate:
             self._tokens.put(digest, user)
         if user is None:
             raise Unidentified(f"the token does not hold: {_HINT}")
-        uid = self._job_of_pod(ref, user, deadline)
-        if uid is not None:
-            return Grant(ref, uid)
-        if self._reviews.may(user, verb, ref, deadline):
-            return Grant(ref)
-        raise NotAllowed(f"{user.name} may not {verb} dijobs/scale {ref.id}")
+        return user
 
-    def _job_of_pod(self, ref: JobRef, user: User, deadline: Deadline) -> str | None:
-        """UID of the job named `ref`, if the token is bound to one of its pods."""
+    def _job_of_pod(self, user: User, deadline: Deadline) -> Grant | None:
+        """The job of the pod that the token is bound to, if it is bound to one."""
         name, uid = user.only(_POD_NAME), user.only(_POD_UID)
-        if not (name and uid and user.name.startswith(f"{_SERVICE_ACCOUNT}{ref.namespace}:")):
+        account = user.name.removeprefix(_SERVICE_ACCOUNT)
+        if not (name and uid) or account == user.name:
             return None
-        pod = self._pods.find(ref.namespace, name, deadline)
+        pod = self._pods.find(account.partition(":")[0], name, deadline)
         if pod is None or pod["metadata"]["uid"] != uid:
             return None
-        return controller_uid(pod, name=ref.name)
+        return _owner(pod)
 
     def _by_address(self, ref: JobRef, address: str, deadline: Deadline) -> Grant:
         ip = _normal(address)
-        for pod in self._pods.of_job_at(ref, ip, deadline) if ip else ():
-            # Everything on a node shares its address, so that tells nothing; and an ended
-            # pod's address may be another's by now.
-            if pod["spec"].get("hostNetwork") or has_ended(pod):
-                continue
-            if (pod.get("status") or {}).get("podIP") == ip and (
-                uid := controller_uid(pod, name=ref.name)
-            ):
-                return Grant(ref, uid)
+        known = _owners(self._pods.known_at(ip), ip) if ip else []
+        if len(known) == 1 and known[0].ref == ref:
+            return known[0]
+        # A pod that has only just started, or an address that has gone from one to another.
+        for grant in _owners(self._pods.of_job_at(ref, ip, deadline), ip) if ip else ():
+            if grant.ref == ref:
+                return grant
         raise Unidentified(f"{ip or 'the caller'} is no pod of job {ref.id}: {_HINT}")
+
+    def _owner_at(self, address: str, deadline: Deadline) -> Grant:
+        ip = _normal(address)
+        known = _owners(self._pods.known_at(ip), ip) if ip else []
+        found = known if len(known) == 1 or not ip else _owners(self._pods.at(ip, deadline), ip)
+        if len(found) != 1:
+            raise Unidentified(f"{ip or 'the caller'} is no pod of a job: {_HINT}")
+        return found[0]
+
+
+def _owners(pods: Iterable[Mapping[str, Any]], ip: str) -> list[Grant]:
+    """The jobs of the pods that have the address for themselves."""
+    grants = (
+        _owner(pod)
+        for pod in pods
+        # Everything on a node shares its address, so that tells nothing; and an ended pod's
+        # address may be another's by now.
+        if not pod["spec"].get("hostNetwork") and not has_ended(pod)
+        if (pod.get("status") or {}).get("podIP") == ip
+    )
+    return [grant for grant in grants if grant is not None]
+
+
+def _owner(pod: Mapping[str, Any]) -> Grant | None:
+    """The job that controls a pod."""
+    owner = controller(pod)
+    if owner is None:
+        return None
+    return Grant(JobRef(pod["metadata"]["namespace"], owner["name"]), owner["uid"])
 
 
 class _TokenCache:

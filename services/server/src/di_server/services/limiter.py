@@ -41,6 +41,6 @@ class Limiter:
                 self._buckets.popitem(last=False)
         if not granted:
             raise TooMany(
-                f"job {ref.id} may send {self._rate:g} requests a second",
+                f"{ref.id} may send {self._rate:g} requests a second",
                 retry_after=(1 - tokens) / self._rate,
             )

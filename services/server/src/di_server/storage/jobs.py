@@ -8,9 +8,11 @@ from typing import Final
 from di_api.kube.resources import DIJOBS
 from di_api.names import SERVER_NAME
 from di_server.deadline import Deadline
+from di_server.decisions.coordinated.job import CoordinatedJob
 from di_server.decisions.job_id import JobRef
 from di_server.problems import NoSuchJob
 from di_server.storage.kube import Kube, Object
+from di_server.storage.mirror import Mirror
 
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
@@ -19,10 +21,30 @@ _MERGE_PATCH: Final = "application/merge-patch+json"
 class JobStore:
     """Reads and patches jobs; errors are the API client's, but for jobs out of sight."""
 
-    def __init__(self, *, kube: Kube, namespace: str | None) -> None:
+    def __init__(
+        self, *, kube: Kube, namespace: str | None, mirror: Mirror[CoordinatedJob]
+    ) -> None:
         """`namespace` is the only one served; None means all."""
         self._kube = kube
         self._namespace = namespace
+        self._mirror = mirror
+
+    def known(self, ref: JobRef) -> CoordinatedJob | None:
+        """The job as the watch has shown it, or as this server wrote it since; None if it is
+        not in sight, which does not mean that there is none."""
+        return self._mirror.get(ref.namespace, ref.name)
+
+    def all(self, namespace: str | None, deadline: Deadline) -> list[CoordinatedJob]:
+        """Jobs of a namespace (None: of all that are served), by namespace and name."""
+        where = namespace or self._namespace
+        if self._namespace not in (None, where):
+            return []
+        if self._mirror.complete:
+            found = [job for job in self._mirror.values() if where in (None, job.ref.namespace)]
+        else:
+            jobs, _ = self._kube.list(DIJOBS, where, timeout=deadline.for_call())
+            found = [CoordinatedJob(job) for job in jobs]
+        return sorted(found, key=lambda job: (job.ref.namespace, job.ref.name))
 
     def get(self, ref: JobRef, deadline: Deadline) -> Object:
         """The job as etcd has it now.
@@ -32,11 +54,13 @@ class JobStore:
         """
         if self._namespace not in (None, ref.namespace):
             raise NoSuchJob(f"no such job: {ref.id}")
-        return self._kube.get(DIJOBS, ref.name, ref.namespace, timeout=deadline.for_call())
+        job = self._kube.get(DIJOBS, ref.name, ref.namespace, timeout=deadline.for_call())
+        self._mirror.absorb(job)
+        return job
 
     def patch_spec(self, ref: JobRef, operations: Sequence[Object], deadline: Deadline) -> Object:
         """Apply RFC 6902 operations; Conflict when they set a version that is no longer so."""
-        return self._kube.patch(
+        job = self._kube.patch(
             DIJOBS,
             ref.name,
             operations,
@@ -45,6 +69,8 @@ class JobStore:
             field_manager=SERVER_NAME,
             timeout=deadline.for_call(),
         )
+        self._mirror.absorb(job)
+        return job
 
     def patch_status(self, ref: JobRef, patch: Object, deadline: Deadline) -> Object:
         """Apply an RFC 7396 patch to the status, which leaves the fields of others alone."""

@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import PODS
-from di_api.names import LABEL_JOB
+from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_server.deadline import Deadline
 from di_server.decisions.job_id import JobRef
 from di_server.storage.kube import Kube, Object
+from di_server.storage.mirror import Mirror
+from di_server.storage.sight import BY_IP
+
+_OURS: Final = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
 
 
 class PodStore:
     """Reads pods; errors are the API client's."""
 
-    def __init__(self, *, kube: Kube) -> None:
+    def __init__(self, *, kube: Kube, namespace: str | None, mirror: Mirror[Object]) -> None:
+        """`namespace` is the only one served; None means all."""
         self._kube = kube
+        self._namespace = namespace
+        self._mirror = mirror
+
+    @property
+    def in_sight(self) -> bool:
+        """Whether the watch has shown every pod of a job, so that a missing one is news."""
+        return self._mirror.complete
+
+    def known(self, namespace: str, name: str) -> Object | None:
+        """A pod as the watch has shown it, None if it is not in sight."""
+        return self._mirror.get(namespace, name)
+
+    def known_at(self, ip: str) -> list[Object]:
+        """Those the watch has shown at one address, of whatever job."""
+        return self._mirror.find(BY_IP, ip)
 
     def of_job(self, ref: JobRef, deadline: Deadline) -> list[Object]:
         """Every pod labelled as the job's; whose they are only the owner's UID tells."""
-        return self._list(ref, None, deadline)
+        return self._list(ref.namespace, _of(ref), None, deadline)
 
     def of_job_at(self, ref: JobRef, ip: str, deadline: Deadline) -> list[Object]:
         """Those at one address."""
-        return self._list(ref, f"status.podIP={ip}", deadline)
+        return self._list(ref.namespace, _of(ref), _at(ip), deadline)
+
+    def at(self, ip: str, deadline: Deadline) -> list[Object]:
+        """The pods of all jobs at one address."""
+        return self._list(self._namespace, _OURS, _at(ip), deadline)
 
     def find(self, namespace: str, name: str, deadline: Deadline) -> Object | None:
         """One pod, None when it is gone."""
@@ -31,12 +57,22 @@ class PodStore:
         except NotFound:
             return None
 
-    def _list(self, ref: JobRef, fields: str | None, deadline: Deadline) -> list[Object]:
+    def _list(
+        self, namespace: str | None, labels: str, fields: str | None, deadline: Deadline
+    ) -> list[Object]:
         pods, _ = self._kube.list(
             PODS,
-            ref.namespace,
-            label_selector=f"{LABEL_JOB}={ref.name}",
+            namespace,
+            label_selector=labels,
             field_selector=fields,
             timeout=deadline.for_call(),
         )
         return pods
+
+
+def _of(ref: JobRef) -> str:
+    return f"{LABEL_JOB}={ref.name}"
+
+
+def _at(ip: str) -> str:
+    return f"status.podIP={ip}"

@@ -1,0 +1,45 @@
+"""Addresses of replicas, as the pod that asks for them sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypedDict
+
+from di_api.coordinated import Replica, Role, address
+from di_server.decisions.coordinated.job import CoordinatedJob
+from di_server.decisions.coordinated.requests import MAX_GPUS
+
+
+class Listing(TypedDict):
+    """The `data` of an answer; each entry is `<pod>.<namespace>:<port>`."""
+
+    namespace: str
+    coordinator: str
+    collectors: list[str]
+    learners: list[str]
+
+
+def listing(
+    job: CoordinatedJob, replicas: Iterable[Replica], pod: str, *, aggregator_port: int
+) -> Listing:
+    """Where `replicas` of the job listen: of each learner its one pod or its aggregator.
+
+    An aggregator (`pod`) is told of the ddp learners behind it, one address a GPU: every process
+    listens, on ports that follow each other.
+    """
+    shown = (each for each in replicas if each.role is not Role.DDP_LEARNER)
+    if pod != job.coordinator:
+        shown = (each for each in replicas if each.aggregator == pod)
+    found = Listing(namespace=job.ref.namespace, coordinator=pod, collectors=[], learners=[])
+    for each in shown:
+        first = aggregator_port if each.role is Role.AGGREGATOR else job.ports[each.role]
+        found["collectors" if each.role is Role.COLLECTOR else "learners"] += (
+            address(each.name, job.ref.namespace, port)
+            for port in range(first, first + _processes(each))
+        )
+    return found
+
+
+def _processes(replica: Replica) -> int:
+    # The bound keeps a number edited by hand from making the answer endless.
+    return min(max(replica.gpus, 1), MAX_GPUS) if replica.role is Role.DDP_LEARNER else 1

@@ -1,0 +1,177 @@
+"""What a coordinator can do: list its replicas, add, remove and replace some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from random import Random
+
+from di_api.coordinated import DEFAULT_PORTS, Replica, Role, port_of
+from di_server.deadline import Deadline
+from di_server.decisions.addresses import controller_uid
+from di_server.decisions.coordinated import gpus, plans
+from di_server.decisions.coordinated.job import CoordinatedJob
+from di_server.decisions.coordinated.listing import Listing, listing
+from di_server.decisions.coordinated.plans import Names, Plan
+from di_server.decisions.coordinated.requests import Demand, Requester
+from di_server.problems import NotAllowed, Problem
+from di_server.services.gate import Grant
+from di_server.services.optimism import Optimism
+from di_server.storage.jobs import JobStore
+from di_server.storage.kube import Object
+from di_server.storage.learners import LearnerStore
+from di_server.storage.pods import PodStore
+
+Decide = Callable[[CoordinatedJob], Plan]
+
+
+class Coordination:
+    """Each method raises a Problem, or an error of the API client.
+
+    Jobs are taken from memory, where they are a moment late. That is enough to list replicas and
+    to plan a write, which fails if the job has changed. It is not enough to refuse anybody: a
+    coordinator asks right after it and its job were made, and gives up when it is refused. So
+    whatever would be refused is decided again on the job as etcd has it.
+    """
+
+    def __init__(
+        self,
+        *,
+        jobs: JobStore,
+        pods: PodStore,
+        learners: LearnerStore,
+        optimism: Optimism,
+        rng: Random,
+    ) -> None:
+        self._jobs = jobs
+        self._pods = pods
+        self._learners = learners
+        self._optimism = optimism
+        self._rng = rng
+
+    def replicas(self, grant: Grant, asking: Requester, deadline: Deadline) -> Listing:
+        """All that a coordinator or an aggregator has."""
+
+        def answer(job: CoordinatedJob) -> Listing:
+            self._check(job, grant, asking, deadline)
+            return self._whole(job, asking.pod, deadline)
+
+        known = self._jobs.known(grant.ref)
+        if known is not None:
+            with suppress(Problem):
+                return answer(known)
+        return answer(self._read(grant, deadline))
+
+    def all(self, namespace: str | None, grant: Grant | None, deadline: Deadline) -> list[Listing]:
+        """What each coordinator has that has not ended; with a grant, only that job's."""
+        return [
+            self._whole(job, job.coordinator, deadline)
+            for job in self._jobs.all(namespace, deadline)
+            if job.has_coordinator and not job.has_ended
+            if grant is None or (grant.ref, grant.job_uid) == (job.ref, job.uid)
+        ]
+
+    def add(self, grant: Grant, asking: Requester, demand: Demand, deadline: Deadline) -> Listing:
+        """Append replicas; the answer has the new ones."""
+        node_gpus = 0
+        if demand.learners.replicas and demand.learners.gpus > 1:
+            self._learners.require_aggregator(deadline)
+            node_gpus = gpus.usual(self._learners.node_gpus(deadline))
+
+        def decide(job: CoordinatedJob) -> Plan:
+            return plans.add(job, demand, Names(job, self._rng), node_gpus=node_gpus)
+
+        job, plan = self._write(grant, asking, decide, deadline)
+        return self._listing(job, plan.touched, job.coordinator, deadline)
+
+    def remove(
+        self, grant: Grant, asking: Requester, demand: Demand, deadline: Deadline
+    ) -> Listing:
+        """Take the newest replicas away; the answer has those that go."""
+        job, plan = self._write(grant, asking, lambda job: plans.remove(job, demand), deadline)
+        return self._listing(job, plan.touched, job.coordinator, deadline)
+
+    def replace(
+        self, grant: Grant, asking: Requester, failed: frozenset[str], deadline: Deadline
+    ) -> Listing:
+        """Make failed replicas anew; the answer has the new ones."""
+
+        def decide(job: CoordinatedJob) -> Plan:
+            return plans.replace(job, failed, Names(job, self._rng))
+
+        job, plan = self._write(grant, asking, decide, deadline)
+        return self._listing(job, plan.touched, asking.pod, deadline)
+
+    def _write(
+        self, grant: Grant, asking: Requester, decide: Decide, deadline: Deadline
+    ) -> tuple[CoordinatedJob, Plan]:
+        """Plan and write once; returns the job it was planned on, too."""
+        first = [self._jobs.known(grant.ref)]
+
+        def planned(job: CoordinatedJob) -> Plan:
+            self._check(job, grant, asking, deadline)
+            return decide(job)
+
+        def write(job: CoordinatedJob, plan: Plan) -> tuple[CoordinatedJob, Plan]:
+            if plan.touched:
+                self._jobs.patch_spec(grant.ref, plans.patch(job, plan), deadline)
+            return job, plan
+
+        def attempt() -> tuple[CoordinatedJob, Plan]:
+            # From memory the first time only: after a conflict it is known to be late.
+            known = first.pop() if first else None
+            if known is not None:
+                with suppress(Problem):
+                    plan = planned(known)
+                    # No write, no version to prove that the plan was made on the job as it is.
+                    if plan.touched:
+                        return write(known, plan)
+            job = self._read(grant, deadline)
+            return write(job, planned(job))
+
+        return self._optimism.run(grant.ref, attempt, deadline)
+
+    def _read(self, grant: Grant, deadline: Deadline) -> CoordinatedJob:
+        return CoordinatedJob(self._jobs.get(grant.ref, deadline))
+
+    def _check(
+        self, job: CoordinatedJob, grant: Grant, asking: Requester, deadline: Deadline
+    ) -> None:
+        grant.check(job.raw)
+        job.check_coordinated()
+        job.check_member(asking.pod)
+        self._check_owner(job, asking, deadline)
+
+    def _check_owner(self, job: CoordinatedJob, asking: Requester, deadline: Deadline) -> None:
+        """Refuse the pod of an earlier job of this name, which may run on for a while."""
+        where, name = job.ref.namespace, asking.pod
+        known = self._pods.known(where, name)
+        if self._pods.in_sight and _is_of(known, job):
+            return
+        if not _is_of(self._pods.find(where, name, deadline), job):
+            raise NotAllowed(f"pod {name} does not belong to this job {job.ref.id}")
+
+    def _whole(self, job: CoordinatedJob, pod: str, deadline: Deadline) -> Listing:
+        port = self._aggregator_port(bool(job.aggregators), deadline)
+        found = job.listings.get((pod, port))
+        if found is None:
+            found = listing(job, job.replicas, pod, aggregator_port=port)
+            job.listings[pod, port] = found
+        return found
+
+    def _listing(
+        self, job: CoordinatedJob, replicas: Sequence[Replica], pod: str, deadline: Deadline
+    ) -> Listing:
+        has_aggregators = any(each.role is Role.AGGREGATOR for each in replicas)
+        port = self._aggregator_port(has_aggregators, deadline)
+        return listing(job, replicas, pod, aggregator_port=port)
+
+    def _aggregator_port(self, matters: bool, deadline: Deadline) -> int:
+        if not matters:
+            return DEFAULT_PORTS[Role.AGGREGATOR]
+        return port_of(self._learners.aggregator(deadline), Role.AGGREGATOR)
+
+
+def _is_of(pod: Object | None, job: CoordinatedJob) -> bool:
+    """Whether the pod is the job's, or there is none (any more) to say otherwise."""
+    return pod is None or controller_uid(pod) == job.uid

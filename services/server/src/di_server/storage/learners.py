@@ -1,0 +1,99 @@
+"""What learners on several GPUs need to know: the aggregator's template, the cluster's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from di_api.kube.errors import Forbidden, NotFound
+from di_api.kube.resources import AGGREGATOR_CONFIGS, NODES
+from di_api.names import GPU_RESOURCE
+from di_server.deadline import Deadline
+from di_server.problems import NoAggregatorConfig
+from di_server.storage.kube import Kube, Object
+from di_server.storage.sight import Sight
+
+Template = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRef:
+    """Which AggregatorConfig is used."""
+
+    namespace: str
+    name: str
+
+
+class LearnerStore:
+    """Reads from memory, and from the API server what is not there."""
+
+    def __init__(self, *, kube: Kube, sight: Sight, config: ConfigRef | None, nodes: bool) -> None:
+        """`nodes`: whether the server may read nodes."""
+        self._kube = kube
+        self._sight = sight
+        self._config = config
+        self._nodes = nodes
+
+    def aggregator(self, deadline: Deadline) -> Template | None:
+        """The template of aggregators, None if there is none."""
+        ref = self._config
+        if ref is None:
+            return None
+        found = self._sight.configs.get(ref.namespace, ref.name)
+        if found is None and not self._sight.configs.complete:
+            found = self._read(ref, deadline)
+        return _template(found)
+
+    def require_aggregator(self, deadline: Deadline) -> None:
+        """See to it that aggregators can be made.
+
+        Raises:
+            NoAggregatorConfig: saying which one is missing.
+        """
+        ref = self._config
+        if ref is None:
+            raise NoAggregatorConfig(
+                "a learner with more than one GPU needs an aggregator, and di-server is "
+                "installed without an AggregatorConfig"
+            )
+        # One that was made a moment ago may not be in sight yet.
+        if self._sight.configs.get(ref.namespace, ref.name) is None and not self._read(
+            ref, deadline
+        ):
+            raise NoAggregatorConfig(
+                "a learner with more than one GPU needs an aggregator: "
+                f"there is no AggregatorConfig {ref.namespace}/{ref.name}"
+            )
+
+    def node_gpus(self, deadline: Deadline) -> list[int]:
+        """Allocatable GPUs of each node; nothing if nodes may not be read."""
+        if not self._nodes:
+            return []
+        if self._sight.nodes.complete:
+            nodes = self._sight.nodes.values()
+        else:
+            try:
+                nodes, _ = self._kube.list(NODES, timeout=deadline.for_call())
+            except Forbidden:
+                return []
+        return [_gpus(node) for node in nodes]
+
+    def _read(self, ref: ConfigRef, deadline: Deadline) -> Object | None:
+        try:
+            return self._kube.get(
+                AGGREGATOR_CONFIGS, ref.name, ref.namespace, timeout=deadline.for_call()
+            )
+        except NotFound:
+            return None
+
+
+def _template(config: Object | None) -> Template | None:
+    aggregator = ((config or {}).get("spec") or {}).get("aggregator") or {}
+    template: Template | None = aggregator.get("template")
+    return template
+
+
+def _gpus(node: Object) -> int:
+    amount = str(((node.get("status") or {}).get("allocatable") or {}).get(GPU_RESOURCE, 0))
+    return int(amount) if amount.isdecimal() else 0

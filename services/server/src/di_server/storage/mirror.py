@@ -1,0 +1,127 @@
+"""What a watch shows, where many threads can read it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+from di_api.kube.cache import DELETED
+from di_api.kube.store import Key, key_of, version_of
+from di_server.storage.kube import Object
+
+V = TypeVar("V")
+Index = Callable[[Object], Iterable[Hashable]]
+"""The values an object is found under."""
+
+
+class Mirror(Generic[V]):
+    """The objects of one resource as `view` makes them, by key and by index.
+
+    The watch's thread writes through `follow` and `filled`; threads of requests read, and give
+    back what they have learnt through `absorb`. Of two versions of an object the newer one
+    stands, whoever brought it, so a thread that wrote an object never sees it as it was before.
+
+    Args:
+        trim: as the watch trims its objects.
+        view: makes what is kept of a trimmed object; shared, so nobody may change it.
+        indexes: of trimmed objects, by name.
+    """
+
+    def __init__(
+        self,
+        *,
+        trim: Callable[[Object], Object],
+        view: Callable[[Object], V],
+        indexes: Mapping[str, Index] | None = None,
+    ) -> None:
+        self._trim = trim
+        self._view = view
+        indexes = indexes or {}
+        self._indexes = dict(indexes)
+        self._lock = threading.Lock()
+        # key: (version, values by index, view)
+        self._kept: dict[Key, tuple[int, dict[str, tuple[Hashable, ...]], V]] = {}
+        self._found: dict[str, dict[Hashable, dict[Key, V]]] = {name: {} for name in indexes}
+        self._watched = 0
+        self._complete = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole collection has been seen once: only then is a missing object news."""
+        return self._complete
+
+    def filled(self) -> None:
+        """The watch has brought everything there was when it began."""
+        self._complete = True
+
+    def lost(self) -> None:
+        """Nobody watches any more: what is kept here turns old without anybody knowing."""
+        with self._lock:
+            self._complete = False
+            for key in list(self._kept):
+                self._forget(key)
+
+    def get(self, namespace: str, name: str) -> V | None:
+        """One object; None before the mirror is complete, too."""
+        kept = self._kept.get((namespace, name)) if self._complete else None
+        return kept[2] if kept else None
+
+    def values(self) -> list[V]:
+        """All objects; none before the mirror is complete."""
+        if not self._complete:
+            return []
+        with self._lock:
+            return [view for _, _, view in self._kept.values()]
+
+    def find(self, index: str, value: Hashable) -> list[V]:
+        """The objects an index has under `value`; none before the mirror is complete."""
+        if not self._complete:
+            return []
+        with self._lock:
+            return list(self._found[index].get(value, {}).values())
+
+    def follow(self, kind: str, obj: Object) -> None:
+        """One event of the watch."""
+        with self._lock:
+            self._watched = max(self._watched, version_of(obj))
+            if kind == DELETED:
+                self._drop(obj)
+            else:
+                self._put(obj)
+
+    def absorb(self, obj: Object) -> None:
+        """Take in an object that was read or written directly."""
+        with self._lock:
+            # What the watch has passed may have been deleted since.
+            if version_of(obj) > self._watched:
+                self._put(self._trim(obj))
+
+    def _put(self, obj: Object) -> None:
+        key, version = key_of(obj), version_of(obj)
+        kept = self._kept.get(key)
+        if kept and version <= kept[0]:
+            return
+        self._forget(key)
+        view = self._view(obj)
+        values = {name: tuple(index(obj)) for name, index in self._indexes.items()}
+        self._kept[key] = version, values, view
+        for name, each in values.items():
+            for value in each:
+                self._found[name].setdefault(value, {})[key] = view
+
+    def _drop(self, obj: Object) -> None:
+        kept = self._kept.get(key_of(obj))
+        if kept and kept[0] <= version_of(obj):
+            self._forget(key_of(obj))
+
+    def _forget(self, key: Key) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            return
+        for name, each in kept[1].items():
+            for value in each:
+                bucket = self._found[name][value]
+                del bucket[key]
+                if not bucket:
+                    del self._found[name][value]

@@ -1,0 +1,94 @@
+"""What the server keeps in memory of each object: what it reads, and nothing else.
+
+Most of a job is its templates, most of a pod its containers; a server with ten thousand jobs
+would hold them all for two names and a port. Each function gives a new object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from di_api.names import ANNOTATION_RANK, DI_CONTAINER, GPU_RESOURCE, LABEL_JOB
+from di_server.storage.kube import Object
+
+_METADATA: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "deletionTimestamp",
+    "ownerReferences",
+)
+_TASK: Final = ("name", "type", "replicas")
+_ROLES: Final = ("coordinator", "collector", "learner")
+
+
+def trim_job(job: Object) -> Object:
+    """Of a job: its tasks and their sizes, or its replicas and where they listen."""
+    spec = job.get("spec") or {}
+    kept: Object = _some(spec, ("suspend",))
+    if spec.get("tasks"):
+        kept["tasks"] = [_some(task, _TASK) for task in spec["tasks"]]
+    coordinated = spec.get("coordinated")
+    if isinstance(coordinated, Mapping):
+        kept["coordinated"] = _some(coordinated, ("replicas",)) | {
+            role: {"template": _template(coordinated[role])}
+            for role in _ROLES
+            if coordinated.get(role) is not None
+        }
+    return {
+        "metadata": _some(job["metadata"], _METADATA),
+        "spec": kept,
+        "status": _some(job.get("status") or {}, ("phase",)),
+    }
+
+
+def trim_pod(pod: Object) -> Object:
+    """Of a pod: whose it is, and its address."""
+    metadata, spec = pod["metadata"], pod.get("spec") or {}
+    kept = _some(metadata, _METADATA)
+    for field, key in (("labels", LABEL_JOB), ("annotations", ANNOTATION_RANK)):
+        if field in metadata:
+            kept[field] = _some(metadata[field], (key,))
+    return {
+        "metadata": kept,
+        "spec": _some(spec, ("hostNetwork",)) | _listening(spec),
+        "status": _some(pod.get("status") or {}, ("phase", "podIP")),
+    }
+
+
+def trim_config(config: Object) -> Object:
+    """Of an AggregatorConfig: where aggregators listen."""
+    aggregator = (config.get("spec") or {}).get("aggregator") or {}
+    return {
+        "metadata": _some(config["metadata"], _METADATA),
+        "spec": {"aggregator": {"template": _template(aggregator)}},
+    }
+
+
+def trim_node(node: Object) -> Object:
+    """Of a node: its GPUs."""
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    return {
+        "metadata": _some(node["metadata"], _METADATA),
+        "status": {"allocatable": _some(allocatable, (GPU_RESOURCE,))},
+    }
+
+
+def _template(owner: Mapping[str, Any]) -> Object:
+    return {"spec": _listening((owner.get("template") or {}).get("spec") or {})}
+
+
+def _listening(spec: Mapping[str, Any]) -> Object:
+    return {
+        "containers": [
+            _some(each, ("name", "ports"))
+            for each in spec.get("containers") or ()
+            if each.get("name") == DI_CONTAINER
+        ]
+    }
+
+
+def _some(owner: Mapping[str, Any], keys: Iterable[str]) -> Object:
+    return {key: owner[key] for key in keys if key in owner}

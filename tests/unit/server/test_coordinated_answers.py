@@ -1,0 +1,418 @@
+"""Every request of a coordinator has its answer, and every mistake its status."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from di_api.kube.errors import Forbidden, Unavailable
+from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS
+from di_server.storage.learners import ConfigRef
+from di_server.storage.trimming import trim_job, trim_pod
+from tests.unit.server.fakes import (
+    Object,
+    Stand,
+    coordinated,
+    job,
+    make_stand,
+    pod,
+    replica,
+    template,
+)
+from tests.unit.server.test_answers import envelope
+
+PATH = "/v1alpha1/replicas"
+FAILED = f"{PATH}/failed"
+COORDINATOR = "cartpole-coordinator"
+CONFIG = ConfigRef("di-system", "aggregator-config")
+_GROUP = (
+    replica("cartpole-aggregator-bbbbb", "aggregator"),
+    replica(
+        "d1",
+        "ddp-learner",
+        aggregator="cartpole-aggregator-bbbbb",
+        resources={"nvidia.com/gpu": 2},
+    ),
+)
+
+
+@pytest.fixture
+def stand() -> Stand:
+    """An open server that knows an AggregatorConfig's name, and one job without replicas."""
+    stand = make_stand(config=CONFIG)
+    stand.add(coordinated())
+    return stand
+
+
+def _config(port: int | None = None) -> Object:
+    return {
+        "metadata": {"name": CONFIG.name, "namespace": CONFIG.namespace},
+        "spec": {"aggregator": {"template": template(port)}},
+    }
+
+
+def _node(name: str, gpus: int) -> Object:
+    return {
+        "metadata": {"name": name},
+        "status": {"allocatable": {"nvidia.com/gpu": str(gpus)} if gpus else {}},
+    }
+
+
+def _send(
+    stand: Stand, method: str = "POST", path: str = PATH, *, pod: str = COORDINATOR, **body: Any
+) -> TestResponse:
+    data = json.dumps({"namespace": "rl", "coordinator": pod, **body})
+    return stand.client.open(path, method=method, data=data)
+
+
+def _data(answer: TestResponse) -> Any:
+    assert answer.status_code == 200, answer.text
+    return envelope(answer)["data"]
+
+
+def _get(stand: Stand, **query: str) -> Any:
+    return _data(stand.client.get(PATH, query_string={"namespace": "rl", **query}))
+
+
+def _replicas(stand: Stand) -> list[Object]:
+    found: list[Object] = stand.job()["spec"]["coordinated"]["replicas"]
+    return found
+
+
+def watch(stand: Stand) -> None:
+    """Show the server all there is, as its watches do."""
+    for mirror, resource, trim in (
+        (stand.sight.jobs, DIJOBS, trim_job),
+        (stand.sight.pods, PODS, trim_pod),
+    ):
+        for (plural, _, _), body in list(stand.kube.objects.items()):
+            if plural == resource.plural:
+                mirror.follow("ADDED", trim(body))
+        mirror.filled()
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_is_created_is_listed_until_it_is_deleted(
+    stand: Stand, version: str, watched: bool
+) -> None:
+    if watched:
+        watch(stand)
+    path = f"/{version}/replicas"
+    empty = {"namespace": "rl", "coordinator": COORDINATOR, "collectors": [], "learners": []}
+    assert _get(stand, coordinator=COORDINATOR) == empty
+    answer = _send(stand, path=path, collectors={"replicas": 2}, learners={"replicas": 1})
+    assert envelope(answer)["message"] == "successfully create replicas"
+    created = _data(answer)
+    assert (len(created["collectors"]), len(created["learners"])) == (2, 1)
+    first, second = created["collectors"]
+    assert first.startswith("cartpole-collector-")
+    assert first.endswith(".rl:22270")
+    assert _get(stand, coordinator=COORDINATOR) == created
+    deleted = _data(_send(stand, "DELETE", path, collectors={"replicas": 1}))
+    assert deleted == {**empty, "collectors": [second]}
+    assert _get(stand, coordinator=COORDINATOR) == {**created, "collectors": [first]}
+
+
+def test_a_failed_replica_is_replaced_once(stand: Stand) -> None:
+    stand.add(coordinated(replica("c1"), replica("c2"), *_GROUP))
+    answer = _send(stand, path=FAILED, collectors=["c1", "c1", "x"], learners=["c1"])
+    assert envelope(answer)["message"] == "successfully recreate replicas"
+    data = _data(answer)
+    assert len(data["collectors"]) == 1
+    assert data["learners"] == []
+    names = [each["name"] for each in _replicas(stand)]
+    assert data["collectors"] == [f"{names[0]}.rl:22270"]
+    assert names[1:] == ["c2", *(each["name"] for each in _GROUP)]
+
+
+def test_an_aggregator_reports_and_lists_its_learners(stand: Stand) -> None:
+    stand.add(coordinated(replica("c1"), *_GROUP))
+    aggregator = _GROUP[0]["name"]
+    listed = {
+        "namespace": "rl",
+        "coordinator": aggregator,
+        "collectors": [],
+        "learners": ["d1.rl:22271", "d1.rl:22272"],
+    }
+    for key in ("aggregator", "coordinator", "name"):
+        assert _get(stand, **{key: aggregator}) == listed
+    data = _data(_send(stand, path=FAILED, pod=aggregator, learners=["d1", "d1"]))
+    new = _replicas(stand)[2]
+    assert new["aggregator"] == aggregator
+    assert data["learners"] == [f"{new['name']}.rl:22271", f"{new['name']}.rl:22272"]
+    assert _get(stand, aggregator=aggregator) == data
+
+
+def test_an_aggregator_may_ask_in_the_place_of_its_coordinator(stand: Stand) -> None:
+    stand.add(coordinated(*_GROUP))
+    data = _data(_send(stand, pod=_GROUP[0]["name"], collectors={"replicas": 1}))
+    assert len(data["collectors"]) == 1
+    assert data["coordinator"] == COORDINATOR
+
+
+def test_nothing_asked_writes_nothing(stand: Stand) -> None:
+    for watched in (False, True):
+        if watched:
+            watch(stand)
+        for method, path in (("POST", PATH), ("DELETE", PATH), ("POST", FAILED)):
+            data = _data(_send(stand, method, path))
+            assert (data["collectors"], data["learners"]) == ([], [])
+    assert stand.kube.calls["patch", "dijobs"] == 0
+
+
+def test_without_a_coordinator_all_that_run_are_listed(stand: Stand) -> None:
+    stand.add(
+        coordinated(name="second"),
+        coordinated(name="third", namespace="other"),
+        coordinated(name="done", phase="Succeeded"),
+        job("tasks"),
+    )
+    for watched in (False, True):
+        if watched:
+            watch(stand)
+        of_rl = ["cartpole-coordinator", "second-coordinator"]
+        assert [each["coordinator"] for each in _get(stand)] == of_rl
+        everywhere = _data(stand.client.get(PATH))
+        assert [each["coordinator"] for each in everywhere] == ["third-coordinator", *of_rl]
+
+
+def test_learners_on_several_gpus_are_spread_over_nodes(stand: Stand) -> None:
+    stand.kube.put(AGGREGATOR_CONFIGS, _config(3000))
+    for index, gpus in enumerate((8, 8, 0, 4)):
+        stand.kube.put(NODES, _node(f"n{index}", gpus))
+    data = _data(_send(stand, learners={"replicas": 1, "gpus": 10}))
+    aggregator, *parts = _replicas(stand)
+    assert data["learners"] == [f"{aggregator['name']}.rl:3000"]
+    assert [each["resources"]["nvidia.com/gpu"] for each in parts] == [8, 2]
+    assert len(_get(stand, aggregator=aggregator["name"])["learners"]) == 10
+
+
+def test_nodes_that_may_not_be_read_leave_a_learner_in_one_pod() -> None:
+    stand = make_stand(config=CONFIG, nodes=False)
+    stand.add(coordinated())
+    stand.kube.put(AGGREGATOR_CONFIGS, _config())
+    stand.kube.put(NODES, _node("n", 8))
+    _data(_send(stand, learners={"replicas": 1, "gpus": 10}))
+    assert [each["role"] for each in _replicas(stand)] == ["aggregator", "ddp-learner"]
+
+
+def test_a_refusal_to_read_nodes_leaves_a_learner_in_one_pod(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand.kube.put(AGGREGATOR_CONFIGS, _config())
+    usual = stand.kube.list
+
+    def forbidden(resource: Any, *args: Any, **kwargs: Any) -> Any:
+        if resource == NODES:
+            raise Forbidden(kind="Node", code=403)
+        return usual(resource, *args, **kwargs)
+
+    monkeypatch.setattr(stand.kube, "list", forbidden)
+    _data(_send(stand, learners={"replicas": 1, "gpus": 10}))
+    assert [each["role"] for each in _replicas(stand)] == ["aggregator", "ddp-learner"]
+
+
+@pytest.mark.parametrize("config", [CONFIG, None])
+def test_only_who_needs_an_aggregator_hears_that_there_is_none(config: ConfigRef | None) -> None:
+    stand = make_stand(config=config)
+    stand.add(coordinated())
+    _data(_send(stand, learners={"replicas": 1, "gpus": 1}, collectors={"replicas": 1, "gpus": 2}))
+    _data(_send(stand, learners={"replicas": 0, "gpus": 2}))
+    answer = _send(stand, learners={"replicas": 1, "gpus": 2}, collectors={"replicas": 1})
+    assert answer.status_code == 404
+    assert "AggregatorConfig" in envelope(answer)["message"]
+    assert len(_replicas(stand)) == 2
+
+
+def test_an_aggregator_config_made_a_moment_ago_is_found(stand: Stand) -> None:
+    stand.sight.configs.filled()
+    stand.kube.put(AGGREGATOR_CONFIGS, _config())
+    _data(_send(stand, learners={"replicas": 1, "gpus": 2}))
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("namespace=rl&coordinator=missing-coordinator", 404),
+        ("namespace=rl&coordinator=cartpole", 404),
+        ("namespace=rl&aggregator=cartpole-aggregator-xxxxx", 404),
+        ("namespace=rl&coordinator=tasks-coordinator", 422),
+        ("coordinator=cartpole-coordinator", 400),
+        ("namespace=rl&foo=1", 400),
+        ("namespace=rl&Namespace=rl", 400),
+        ("namespace=RL", 400),
+    ],
+)
+def test_bad_queries(stand: Stand, watched: bool, query: str, status: int) -> None:
+    stand.add(job("tasks"))
+    if watched:
+        watch(stand)
+    answer = stand.client.get(f"{PATH}?{query}")
+    assert (answer.status_code, envelope(answer)["data"]) == (status, None)
+
+
+def test_an_unknown_key_is_named(stand: Stand) -> None:
+    answer = stand.client.get(f"{PATH}?foo=1")
+    assert envelope(answer)["message"] == "request param foo is not supported"
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"coordinator": "missing-coordinator"}, 404),
+        ({"coordinator": "cartpole-aggregator-xxxxx"}, 404),
+        ({"coordinator": "tasks-coordinator"}, 422),
+        ({"coordinator": "done-coordinator"}, 409),
+        ({"coordinator": "paused-coordinator"}, 409),
+        ({"coordinator": "bare-coordinator"}, 422),
+        ({"coordinator": None}, 400),
+        ({"namespace": None}, 400),
+        ({"collectors": 3}, 400),
+        ({"collectors": {"replicas": "3"}}, 400),
+        ({"collectors": {"replicas": -1}}, 422),
+        ({"collectors": {"replicas": 2049}}, 422),
+        ({"collectors": {"replicas": 2**63 - 1}}, 422),
+        ({"collectors": {"replicas": 1, "cpus": "x"}}, 400),
+        ({"learners": {"replicas": 1, "gpus": 10**9}}, 422),
+    ],
+)
+def test_bad_bodies_write_nothing(
+    stand: Stand, watched: bool, body: dict[str, Any], status: int
+) -> None:
+    stand.add(
+        job("tasks"),
+        coordinated(name="done", phase="Failed"),
+        coordinated(name="paused", suspend=True),
+        coordinated(name="bare", roles=()),
+    )
+    if watched:
+        watch(stand)
+    asked = {"collectors": {"replicas": 1}, **body}
+    answer = stand.client.post(PATH, json={"namespace": "rl", "coordinator": COORDINATOR, **asked})
+    assert (answer.status_code, envelope(answer)["data"]) == (status, None)
+    assert stand.kube.calls["patch", "dijobs"] == 0
+
+
+def test_a_body_has_to_be_an_object(stand: Stand) -> None:
+    for data in (b"", b"[]", b"{", b"\xff"):
+        assert stand.client.post(PATH, data=data).status_code == 400
+
+
+def test_a_list_of_all_pods_fits_in_a_body(stand: Stand) -> None:
+    names = [f"{index:063}" for index in range(2048)]
+    assert _data(_send(stand, path=FAILED, collectors=names))["collectors"] == []
+    assert _send(stand, path=FAILED, collectors=names * 2).status_code == 413
+
+
+@pytest.mark.parametrize("path", [PATH, FAILED, "/v1alpha2/replicas"])
+@pytest.mark.parametrize("method", ["PATCH", "PUT", "OPTIONS"])
+def test_other_methods_are_not_implemented(stand: Stand, path: str, method: str) -> None:
+    answer = stand.client.open(path, method=method)
+    assert answer.status_code == 501
+    assert envelope(answer)["message"] == f"{method} not implemented"
+
+
+def test_failed_replicas_are_reported_and_not_listed(stand: Stand) -> None:
+    assert stand.client.get(FAILED).status_code == 501
+    assert stand.client.delete(FAILED).status_code == 501
+
+
+def test_tasks_of_such_a_job_are_not_scaled_and_have_no_addresses(stand: Stand) -> None:
+    path = "/v2alpha1/rl.cartpole/replicas"
+    assert _data(stand.client.get(path)) == []
+    for method in ("POST", "DELETE"):
+        answer = stand.client.open(path, method=method, data='{"replicas": 1}')
+        assert answer.status_code == 422
+        assert "/v1alpha1/replicas" in envelope(answer)["message"]
+
+
+def test_a_job_made_a_moment_ago_is_found(stand: Stand) -> None:
+    watch(stand)
+    stand.add(coordinated(name="new"))
+    data = _data(_send(stand, pod="new-coordinator", collectors={"replicas": 1}))
+    assert _get(stand, coordinator="new-coordinator") == data
+
+
+def test_a_job_made_anew_under_its_name_is_found(stand: Stand) -> None:
+    stand.add(coordinated(phase="Succeeded"))
+    watch(stand)
+    stand.add(coordinated(uid="uid-2"))
+    data = _data(_send(stand, collectors={"replicas": 1}))
+    assert _get(stand, coordinator=COORDINATOR) == data
+
+
+def test_what_another_server_wrote_a_moment_ago_counts(stand: Stand) -> None:
+    watch(stand)
+    stand.add(coordinated(replica("c1")))
+    assert _data(_send(stand, path=FAILED, collectors=["c1"]))["collectors"]
+    stand.add(coordinated(replica("c1"), replica("c2")))
+    assert _data(_send(stand, collectors={"replicas": 1}))["collectors"]
+    assert [each["name"] for each in _replicas(stand)][:2] == ["c1", "c2"]
+    stand.add(coordinated(replica("c3")))
+    assert _data(_send(stand, "DELETE", collectors={"replicas": 2}))["collectors"] == [
+        "c3.rl:22270"
+    ]
+
+
+def test_a_list_is_answered_from_memory(stand: Stand) -> None:
+    watch(stand)
+    stand.kube.failure = Unavailable(kind="DIJob")
+    assert _get(stand, coordinator=COORDINATOR)["collectors"] == []
+    assert len(_get(stand)) == 1
+    assert _send(stand, collectors={"replicas": 1}).status_code == 503
+
+
+def test_a_write_costs_one_request(stand: Stand) -> None:
+    watch(stand)
+    _data(_send(stand, collectors={"replicas": 100}))
+    assert dict(stand.kube.calls) == {("patch", "dijobs"): 1}
+
+
+def test_jobs_outside_the_served_namespace_do_not_exist() -> None:
+    stand = make_stand(namespace="other")
+    stand.add(coordinated())
+    query = {"namespace": "rl", "coordinator": COORDINATOR}
+    assert stand.client.get(PATH, query_string=query).status_code == 404
+    assert _get(stand) == []
+    assert _data(stand.client.get(PATH)) == []
+
+
+def test_the_pod_of_an_earlier_job_of_the_name_is_refused(stand: Stand) -> None:
+    stand.add_pods(pod(COORDINATOR, "", owner=job(uid="uid-0")))
+    for watched in (False, True):
+        if watched:
+            watch(stand)
+        assert _send(stand, collectors={"replicas": 1}).status_code == 403
+        query = {"namespace": "rl", "coordinator": COORDINATOR}
+        assert stand.client.get(PATH, query_string=query).status_code == 403
+    assert _replicas(stand) == []
+    # It is gone, and the news has not come yet.
+    del stand.kube.objects[PODS.plural, "rl", COORDINATOR]
+    _data(_send(stand, collectors={"replicas": 1}))
+
+
+def test_each_aggregator_has_a_share_of_requests_of_its_own() -> None:
+    stand = make_stand(rate=1, burst=2)
+    stand.add(coordinated(*_GROUP))
+    query = {"namespace": "rl", "coordinator": COORDINATOR}
+    assert [stand.client.get(PATH, query_string=query).status_code for _ in range(3)] == [
+        200,
+        200,
+        429,
+    ]
+    assert _get(stand, aggregator=_GROUP[0]["name"])["learners"]
+    for _ in range(2):
+        _get(stand)
+    assert stand.client.get(f"{PATH}?namespace=rl").status_code == 429
+
+
+def test_metrics_count_answers_by_operation(stand: Stand) -> None:
+    _get(stand, coordinator=COORDINATOR)
+    text = stand.client.get("/metrics").text
+    assert 'requests_total{code="200",operation="listCoordinatedReplicas"} 1.0' in text

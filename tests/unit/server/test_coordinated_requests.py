@@ -1,0 +1,145 @@
+"""What is read from the bodies and queries of coordinators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from di_server.decisions.coordinated.requests import (
+    Requester,
+    Share,
+    demand,
+    failed,
+    query,
+    requester,
+)
+from di_server.decisions.job_id import JobRef
+from di_server.problems import Problem
+
+
+@pytest.mark.parametrize(
+    ("raw", "share"),
+    [
+        (None, Share()),
+        ({}, Share()),
+        ({"replicas": None}, Share()),
+        ({"replicas": 2, "cpu": "1", "gpu": 3}, Share(2)),
+        ({"replicas": 1, "cpus": 0, "gpus": "0", "memory": ""}, Share(1)),
+        ({"replicas": 1, "cpus": 0.5}, Share(1, {"cpu": "500m"})),
+        ({"replicas": 1, "cpus": "2", "memory": " 1Gi "}, Share(1, {"cpu": "2", "memory": "1Gi"})),
+        ({"replicas": 1, "memory": 1024}, Share(1, {"memory": "1Ki"})),
+        ({"replicas": 1, "gpus": "2"}, Share(1, {"nvidia.com/gpu": 2})),
+        ({"replicas": 1, "gpus": 2.0}, Share(1, {"nvidia.com/gpu": 2})),
+    ],
+)
+def test_amounts_are_read_as_clients_write_them(raw: object, share: Share) -> None:
+    assert demand({"learners": raw}).learners == share
+    assert demand({"collectors": raw}).collectors == share
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        ([], 400),
+        ("2", 400),
+        ({"replicas": "2"}, 400),
+        ({"replicas": 1.0}, 400),
+        ({"replicas": True}, 400),
+        ({"replicas": -1}, 422),
+        ({"replicas": 2049}, 422),
+        ({"replicas": 1, "cpus": "many"}, 400),
+        ({"replicas": 1, "cpus": [1]}, 400),
+        ({"replicas": 1, "cpus": True}, 400),
+        ({"replicas": 1, "cpus": -1}, 422),
+        ({"replicas": 1, "memory": "-1Gi"}, 422),
+        ({"replicas": 1, "memory": "100000Ei"}, 422),
+        ({"replicas": 1, "gpus": 1.5}, 422),
+        ({"replicas": 1, "gpus": 1025}, 422),
+        ({"replicas": 1, "gpus": -2}, 422),
+    ],
+)
+@pytest.mark.parametrize("kind", ["collectors", "learners"])
+def test_what_is_no_amount_is_refused(kind: str, raw: object, status: int) -> None:
+    with pytest.raises(Problem, match=kind) as refusal:
+        demand({kind: raw})
+    assert refusal.value.status == status
+
+
+@pytest.mark.parametrize(
+    ("pod", "job", "is_coordinator"),
+    [
+        ("cartpole-coordinator", "cartpole", True),
+        ("a-coordinator-coordinator", "a-coordinator", True),
+        ("cartpole-aggregator-bcdfg", "cartpole", False),
+    ],
+)
+def test_the_job_of_a_requester_is_in_its_name(pod: str, job: str, is_coordinator: bool) -> None:
+    found = requester("rl", pod)
+    assert (found, found.is_coordinator) == (Requester(JobRef("rl", job), pod), is_coordinator)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "pod", "status"),
+    [
+        (None, "a-coordinator", 400),
+        ("rl", None, 400),
+        ("rl", "", 400),
+        ("rl", 3, 400),
+        ("rl/x", "a-coordinator", 400),
+        ("rl", "a_coordinator", 400),
+        ("rl", "-coordinator", 400),
+        ("rl", "coordinator", 404),
+        ("rl", "a-collector-bcdfg", 404),
+    ],
+)
+def test_other_names_are_no_requesters(namespace: object, pod: object, status: int) -> None:
+    with pytest.raises(Problem) as refusal:
+        requester(namespace, pod)
+    assert refusal.value.status == status
+
+
+@pytest.mark.parametrize(
+    ("pairs", "asked"),
+    [
+        ([], None),
+        ([("namespace", "")], None),
+        ([("NameSpace", "rl")], "rl"),
+        ([("namespace", "rl"), ("coordinator", "")], "rl"),
+        *(
+            ([("namespace", "rl"), (key, "a-coordinator")], requester("rl", "a-coordinator"))
+            for key in ("coordinator", "Aggregator", "name")
+        ),
+    ],
+)
+def test_queries(pairs: list[tuple[str, str]], asked: object) -> None:
+    assert query(pairs) == asked
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([("foo", "x")], "request param foo is not supported"),
+        ([("namespace", "a"), ("Namespace", "a")], "twice"),
+        ([("namespace", "a"), ("name", "a-coordinator"), ("aggregator", "b")], "give one of"),
+        ([("coordinator", "a-coordinator")], "namespace must be given"),
+        ([("namespace", "A")], "DNS label"),
+    ],
+)
+def test_other_queries_are_refused(pairs: list[tuple[str, str]], message: str) -> None:
+    with pytest.raises(Problem, match=message) as refusal:
+        query(pairs)
+    assert refusal.value.status == 400
+
+
+def test_failed_replicas_are_names_in_either_list() -> None:
+    body = {"collectors": ["a", "b", "a"], "learners": ["c"]}
+    assert failed(body) == {"a", "b", "c"}
+    assert failed({"collectors": None}) == frozenset()
+
+
+@pytest.mark.parametrize("names", ["a", [1], {"a": 1}, [None]])
+def test_other_lists_are_refused(names: Any) -> None:
+    with pytest.raises(Problem, match="learners") as refusal:
+        failed({"learners": names})
+    assert refusal.value.status == 400

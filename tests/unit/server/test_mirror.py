@@ -1,0 +1,83 @@
+"""What threads of requests see of a watch in another thread."""
+
+from __future__ import annotations
+
+import pytest
+
+from di_server.storage.mirror import Mirror
+from tests.unit.server.fakes import Object
+
+Kept = Mirror[Object]
+
+
+def _object(version: int, name: str = "a", value: str = "x") -> Object:
+    metadata = {"namespace": "rl", "name": name, "resourceVersion": str(version), "uid": name}
+    return {"metadata": metadata, "value": value}
+
+
+@pytest.fixture
+def mirror() -> Kept:
+    """A filled mirror of `a` at version 10, found under its value."""
+    mirror = Kept(
+        trim=lambda obj: {**obj, "trimmed": True},
+        view=lambda obj: obj,
+        indexes={"value": lambda obj: [obj["value"]]},
+    )
+    mirror.follow("ADDED", _object(10))
+    mirror.filled()
+    return mirror
+
+
+def _version(mirror: Kept) -> str | None:
+    found = mirror.get("rl", "a")
+    return found["metadata"]["resourceVersion"] if found else None
+
+
+def test_before_it_is_filled_it_shows_nothing() -> None:
+    mirror = Kept(trim=dict, view=lambda obj: obj, indexes={"value": lambda obj: [obj["value"]]})
+    mirror.follow("ADDED", _object(10))
+    assert (mirror.get("rl", "a"), mirror.values(), mirror.find("value", "x")) == (None, [], [])
+    mirror.filled()
+    assert mirror.complete
+    assert len(mirror.values()) == len(mirror.find("value", "x")) == 1
+
+
+def test_changes_move_objects_between_values(mirror: Kept) -> None:
+    mirror.follow("MODIFIED", _object(11, value="y"))
+    mirror.follow("ADDED", _object(12, "b", "y"))
+    assert mirror.find("value", "x") == []
+    assert [each["metadata"]["name"] for each in mirror.find("value", "y")] == ["a", "b"]
+    mirror.follow("DELETED", _object(13, value="y"))
+    assert [each["metadata"]["name"] for each in mirror.find("value", "y")] == ["b"]
+    assert _version(mirror) is None
+
+
+def test_what_was_written_is_seen_before_the_watch_brings_it(mirror: Kept) -> None:
+    mirror.absorb(_object(15, value="y"))
+    found = mirror.get("rl", "a")
+    assert found is not None
+    assert found["trimmed"]
+    mirror.follow("MODIFIED", _object(12, value="z"))
+    assert _version(mirror) == "15"
+    assert mirror.find("value", "z") == []
+    mirror.follow("MODIFIED", _object(16))
+    assert _version(mirror) == "16"
+
+
+def test_what_was_written_before_a_deletion_does_not_come_back(mirror: Kept) -> None:
+    mirror.follow("DELETED", _object(20))
+    mirror.absorb(_object(15))
+    assert _version(mirror) is None
+
+
+def test_the_deletion_of_an_earlier_object_leaves_a_later_one(mirror: Kept) -> None:
+    mirror.absorb(_object(15))
+    mirror.follow("DELETED", _object(12))
+    assert _version(mirror) == "15"
+
+
+def test_without_a_watch_it_forgets(mirror: Kept) -> None:
+    mirror.lost()
+    assert not mirror.complete
+    mirror.filled()
+    assert (mirror.get("rl", "a"), mirror.find("value", "x")) == (None, [])

@@ -1,0 +1,80 @@
+"""What is kept of an object is all that is read of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from di_api.coordinated import Role
+from di_api.kube.store import owner_uids
+from di_server.decisions.addresses import addresses, controller_uid
+from di_server.decisions.coordinated.job import CoordinatedJob
+from di_server.storage.trimming import trim_config, trim_job, trim_node, trim_pod
+from tests.unit.server.fakes import Object, coordinated, job, pod, replica, template
+
+_PORTS = [{"name": "di-port", "containerPort": 4000}]
+
+
+def _with_ballast(spec: Object) -> Object:
+    spec["containers"][0]["env"] = [{"name": "BALLAST", "value": "x"}]
+    spec["containers"].append({"name": "sidecar", "image": "BALLAST"})
+    return spec
+
+
+def _no_ballast(trimmed: Object) -> bool:
+    return "BALLAST" not in str(trimmed)
+
+
+def test_of_a_coordinated_job_replicas_ports_and_state() -> None:
+    whole = coordinated(replica("c1", resources={"cpu": "1"}), suspend=True, phase="Failed")
+    roles = whole["spec"]["coordinated"]
+    roles["collector"]["template"] = template(4000)
+    for role in ("coordinator", "collector"):
+        _with_ballast(roles[role]["template"]["spec"])
+    del roles["learner"]
+    whole["metadata"]["managedFields"] = ["BALLAST"]
+    trimmed = trim_job(whole)
+    assert _no_ballast(trimmed)
+    for found in map(CoordinatedJob, (whole, trimmed, trim_job(trimmed))):
+        assert found.has_coordinator
+        assert found.suspended
+        assert found.has_ended
+        assert found.ports[Role.COLLECTOR] == 4000
+        assert (found.has_template(Role.COLLECTOR), found.has_template(Role.LEARNER)) == (
+            True,
+            False,
+        )
+        assert [each.dump() for each in found.replicas] == [
+            {"name": "c1", "role": "collector", "resources": {"cpu": "1"}}
+        ]
+
+
+def test_of_other_objects_owners_addresses_and_gpus() -> None:
+    made = pod("p", 0, "10.0.0.1", ports=_PORTS, hostNetwork=True)
+    _with_ballast(made["spec"])
+    trimmed: Any = trim_pod(made)
+    assert _no_ballast(trimmed)
+    assert controller_uid(trimmed) == "uid-1"
+    assert owner_uids(trimmed) == ["uid-1"]
+    assert trimmed["spec"]["hostNetwork"] is True
+    assert addresses(trim_job(job()), [trimmed]) == addresses(job(), [made])
+    assert addresses(job(), [trimmed])[0] == "10.0.0.1:4000"
+
+    config = {
+        "metadata": {"name": "c", "namespace": "n"},
+        "spec": {"aggregator": {"template": {"spec": _with_ballast(template(5000)["spec"])}}},
+    }
+    assert _no_ballast(trim_config(config))
+    node = {
+        "metadata": {"name": "n", "labels": {"BALLAST": "x"}},
+        "status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "BALLAST"}, "images": ["BALLAST"]},
+    }
+    assert trim_node(node)["status"] == {"allocatable": {"nvidia.com/gpu": "8"}}
+    assert _no_ballast(trim_node(node))
+
+
+def test_what_is_missing_or_empty_does_not_hurt() -> None:
+    bare = {"metadata": {"name": "x", "namespace": "rl"}}
+    for trim in (trim_job, trim_pod, trim_config, trim_node):
+        assert trim(dict(bare))["metadata"] == bare["metadata"]
+        assert trim({**bare, "spec": {}, "status": {}})["metadata"] == bare["metadata"]
+        assert trim({**bare, "spec": None, "status": None})["metadata"] == bare["metadata"]
