@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from di_api.names import API_VERSION, DI_CONTAINER, KIND
+from di_api.names import API_VERSION, COORDINATED_VERSIONS, DI_CONTAINER, GROUP, KIND
 
 
 def task(
@@ -58,6 +58,17 @@ def job(name: str, *, namespace: str, tasks: Sequence[Mapping[str, Any]], **spec
         "kind": KIND,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {**spec, "tasks": list(tasks)},
+    }
+
+
+def older_job(name: str, *, namespace: str, image: str) -> Any:
+    """A DIJob of the oldest version: a coordinator that ends after a second."""
+    template = task("none", image=image, program=sleep(1))["template"]
+    return {
+        "apiVersion": f"{GROUP}/{COORDINATED_VERSIONS[0]}",
+        "kind": KIND,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"coordinator": {"template": template}},
     }
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from di_api.names import LABEL_JOB
+from di_api.names import COORDINATED_VERSIONS, GROUP, LABEL_JOB, PLURAL, VERSION
 from di_cluster.errors import CommandFailed
 from di_cluster.images import Image
 from di_cluster.release import Release
-from tests.e2e.jobs import job, sleep, task
+from tests.e2e.jobs import job, older_job, sleep, task
 from tests.e2e.kubectl import Kubectl, Object
 from tests.waiting import wait_until
 
@@ -19,10 +19,17 @@ DEPLOYMENTS = ("di-webhook", "di-operator", "di-server")
 
 
 def bundles(kubectl: Kubectl, release: Release) -> list[str]:
-    """The authority published in each webhook configuration."""
+    """The authority published in each webhook configuration and in the definition of DIJobs."""
+    conversion = "--output=jsonpath={.spec.conversion.webhook.clientConfig.caBundle}"
     return [
-        kubectl("get", kind, release.name, "--output=jsonpath={.webhooks[*].clientConfig.caBundle}")
-        for kind in CONFIGURATIONS
+        *(
+            kubectl(
+                *("get", kind, release.name),
+                "--output=jsonpath={.webhooks[*].clientConfig.caBundle}",
+            )
+            for kind in CONFIGURATIONS
+        ),
+        kubectl("get", "crd", f"{PLURAL}.{GROUP}", conversion),
     ]
 
 
@@ -78,6 +85,17 @@ def test_defaults_are_written_at_admission(
     assert (spec["tasks"][0]["name"], spec["tasks"][0]["replicas"]) == ("learner", 1)
 
 
+def test_the_older_versions_are_served_and_aggregators_can_be_made(
+    release: Release, kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    kubectl.apply(older_job("older", namespace=namespace, image=python_image))
+    for version in (VERSION, *COORDINATED_VERSIONS):
+        found = kubectl.get(f"{PLURAL}.{version}.{GROUP}", "older", namespace=namespace)
+        assert found["apiVersion"] == f"{GROUP}/{version}"
+    config = kubectl.get("agconfig", "aggregator-config", namespace=release.namespace)
+    assert config["spec"]["aggregator"]["template"]["spec"]["containers"]
+
+
 def test_an_upgrade_and_a_rollback_leave_jobs_and_the_authority_alone(
     release: Release, kubectl: Kubectl, namespace: str, python_image: str, images: dict[str, Image]
 ) -> None:
@@ -99,6 +117,7 @@ def test_an_upgrade_and_a_rollback_leave_jobs_and_the_authority_alone(
     before, authority = pods(), bundles(kubectl, release)
     assert len(before) == 2
     assert all(authority)
+    assert len(set(authority)) == 1
 
     release.install(images, arguments=["--set", "operator.logLevel=debug,server.replicas=3"])
     assert (
