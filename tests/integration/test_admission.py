@@ -214,7 +214,7 @@ MALFORMED = {
 
 def test_malformed_reviews_get_400_and_leave_no_traceback(webhook: WebhookProcess) -> None:
     for name, body in MALFORMED.items():
-        for path in ("/mutate", "/validate"):
+        for path in ("/mutate", "/validate", "/convert"):
             status, answer = webhook.post(path, body)
             assert status == 400, name
             assert answer

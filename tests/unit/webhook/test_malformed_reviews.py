@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_webhook.admission import mutate, validate
+from di_webhook.conversion_review import answer as convert
 from di_webhook.review import Outcome
 from tests.unit.webhook.reviews import UID, job, review
 
@@ -49,7 +50,7 @@ READABLE_UID = {
 }
 
 
-@pytest.mark.parametrize("decide", [mutate, validate])
+@pytest.mark.parametrize("decide", [mutate, validate, convert])
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_without_a_readable_uid_the_answer_is_400(decide: Any, body: bytes) -> None:
     answer = decide(body)

@@ -7,12 +7,15 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from di_api import names
 from di_webhook.admission import mutate, validate
 from di_webhook.conversion_review import answer
 from di_webhook.review import Answer, Outcome
 from tests.unit.api.jobs import template
+from tests.unit.api.test_any_json import JSON
 from tests.unit.webhook.reviews import UID, review
 
 Job = dict[str, Any]
@@ -146,3 +149,33 @@ def test_a_review_fails_as_a_whole(body: bytes, message: str) -> None:
 def test_what_is_no_review_of_conversion_is_malformed(body: bytes) -> None:
     found = answer(body)
     assert (found.status, found.outcome) == (400, Outcome.MALFORMED)
+
+
+SPECS = st.fixed_dictionaries(
+    {}, optional={"coordinated": JSON, "tasks": JSON, "cleanPodPolicy": JSON, "group": JSON}
+)
+JOBS = st.fixed_dictionaries({}, optional={"metadata": JSON, "spec": SPECS | JSON, "status": JSON})
+
+
+@given(JOBS, JOBS)
+def test_any_change_by_an_older_version_is_answered(old: Job, new: Job) -> None:
+    body = review(new, old=old, operation="UPDATE", **OLDER)
+    for decide in (mutate, validate):
+        found = decide(body)
+        assert found.status == 200
+        assert json.dumps(found.body).encode()
+        assert found.message.encode() or found.outcome is Outcome.ALLOWED
+
+
+@given(st.lists(JOBS | JSON, max_size=3) | JSON, JSON)
+def test_any_objects_are_converted_or_the_review_fails(objects: Any, version: Any) -> None:
+    known = f"{names.GROUP}/v1alpha2"
+    typed = [
+        {**each, "apiVersion": names.API_VERSION, "kind": names.KIND}
+        if isinstance(each, dict)
+        else each
+        for each in (objects if isinstance(objects, list) else [])
+    ]
+    for found in (answer(conversion(objects, version)), answer(conversion(typed, known))):
+        assert found.outcome in (Outcome.CONVERTED, Outcome.FAILED)
+        assert json.dumps(found.body).encode()
