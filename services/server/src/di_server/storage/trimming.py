@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from di_api.names import ANNOTATION_RANK, DI_CONTAINER, GPU_RESOURCE, LABEL_JOB
+from di_api.names import (
+    ANNOTATION_IDEMPOTENCY,
+    ANNOTATION_RANK,
+    DI_CONTAINER,
+    GPU_RESOURCE,
+    LABEL_JOB,
+)
 from di_server.storage.kube import Object
 
 _METADATA: Final = (
@@ -20,12 +26,14 @@ _METADATA: Final = (
     "deletionTimestamp",
     "ownerReferences",
 )
-_TASK: Final = ("name", "type", "replicas")
+_TASK: Final = ("name", "type", "replicas", "minReplicas", "maxReplicas")
 _ROLES: Final = ("coordinator", "collector", "learner")
 
 
 def trim_job(job: Object) -> Object:
-    """Of a job: its tasks and their sizes, or its replicas and where they listen."""
+    """Of a job: its tasks' sizes and the answers it was given, or its replicas and where they
+    listen."""
+    metadata = job["metadata"]
     spec = job.get("spec") or {}
     kept: Object = _some(spec, ("suspend",))
     if spec.get("tasks"):
@@ -37,8 +45,14 @@ def trim_job(job: Object) -> Object:
             for role in _ROLES
             if coordinated.get(role) is not None
         }
+    annotations = metadata.get("annotations") or {}
     return {
-        "metadata": _some(job["metadata"], _METADATA),
+        "metadata": {
+            **_some(metadata, _METADATA),
+            # Of the others the keys: adding the first one of all replaces whatever is there.
+            "annotations": dict.fromkeys(annotations, "")
+            | _some(annotations, (ANNOTATION_IDEMPOTENCY,)),
+        },
         "spec": kept,
         "status": _some(job.get("status") or {}, ("phase",)),
     }
