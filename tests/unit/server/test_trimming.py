@@ -93,6 +93,7 @@ def test_of_other_objects_owners_addresses_and_gpus() -> None:
 
 def test_what_is_missing_or_empty_does_not_hurt() -> None:
     bare = {"metadata": {"name": "x", "namespace": "rl"}}
+    rests: list[Object] = [{}, {"spec": {}, "status": {}}, {"spec": None, "status": None}]
     for trim in (trim_job, trim_pod, trim_config, trim_node):
-        for rest in ({}, {"spec": {}, "status": {}}, {"spec": None, "status": None}):
+        for rest in rests:
             assert trim({**bare, **rest})["metadata"].items() >= bare["metadata"].items()
