@@ -18,15 +18,23 @@ from typing import TypedDict
 
 import aiohttp
 
-from di_api.coordinated import coordinator_name
+from di_api.coordinated import Role, coordinator_name, replica_name
 from di_api.kube.config import load_config
+from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
+from di_api.kube.wire import JSON_PATCH
 from tests.benchmarks import processes, samples
 from tests.benchmarks.field import OPERATOR, Field
 from tests.benchmarks.follower import Seen
 from tests.benchmarks.samples import Spread
 from tests.benchmarks.session import DEADLINE, Session, session
-from tests.integration.di_server import Object, ServerProcess, new_coordinated_job, running_server
+from tests.integration.di_server import (
+    Object,
+    ServerProcess,
+    new_coordinated_job,
+    read_job,
+    running_server,
+)
 
 COORDINATORS = 64
 REPLICAS = 32
@@ -47,6 +55,8 @@ class CoordinatorResult(TypedDict):
     list_ms: Spread
     cpu_ms_per_list: float
     create_ms: Spread
+    create_directly_ms: Spread
+    """The same patches sent to the API server itself."""
     create_beside_lists_ms: Spread
     created_pods_ms: Spread
     server_memory_mib: float
@@ -77,6 +87,7 @@ async def measure(
             listed = await load.poll(rate=rate, seconds=seconds)
             cpu = sum(map(processes.cpu_seconds, pids)) - cpu
             alone = await load.ups_and_downs(creates)
+            directly = await asyncio.to_thread(_directly, kube, jobs, creates)
             polling = asyncio.create_task(load.poll(rate=rate, seconds=seconds))
             beside = await load.ups_and_downs(creates)
             await polling
@@ -90,6 +101,7 @@ async def measure(
         "list_ms": samples.spread(listed),
         "cpu_ms_per_list": round(1000 * cpu / len(listed), 3),
         "create_ms": samples.spread(alone),
+        "create_directly_ms": samples.spread(directly),
         "create_beside_lists_ms": samples.spread(beside),
         "created_pods_ms": samples.spread(there),
         "server_memory_mib": round(memory, 1),
@@ -155,6 +167,30 @@ class _Load:
         async with self._http.request(method, self._url, json=body) as answer:
             answer.raise_for_status()
             assert len((await answer.json())["data"]["collectors"]) == count
+
+
+def _directly(kube: SyncKubeClient, jobs: Sequence[Object], count: int) -> list[float]:
+    """Latencies in seconds of writing what a request for ASKED more writes."""
+    found = []
+    for number in range(count):
+        job = read_job(kube, jobs[number % len(jobs)])
+        name, where = job["metadata"]["name"], job["metadata"]["namespace"]
+        before = job["spec"]["coordinated"]["replicas"]
+        more = [
+            {**before[0], "name": replica_name(name, Role.COLLECTOR, f"{index:05}")}
+            for index in range(ASKED)
+        ]
+        version = {"op": "replace", "path": "/metadata/resourceVersion"}
+        replicas = {"op": "add", "path": "/spec/coordinated/replicas"}
+        patch = [
+            {**version, "value": job["metadata"]["resourceVersion"]},
+            {**replicas, "value": before + more},
+        ]
+        began = time.perf_counter()
+        kube.patch(DIJOBS, name, patch, where, content_type=JSON_PATCH)
+        found.append(time.perf_counter() - began)
+        kube.patch(DIJOBS, name, [{**replicas, "value": before}], where, content_type=JSON_PATCH)
+    return found
 
 
 async def _pods_there(

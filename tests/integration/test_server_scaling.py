@@ -26,6 +26,7 @@ from tests.integration.di_server import (
     running_servers,
     set_status,
 )
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -208,8 +209,15 @@ def test_addresses_are_those_of_the_pods_by_rank(
     new_pod(kube, job, 2, "10.1.0.3")
     new_pod(kube, job, 0, "10.1.0.1")
     new_pod(kube, job, 1, None, phase="Pending")
-    answer = requests.get(server.replicas_of(job), data=b"{}", timeout=10)
-    assert answer.json()["data"] == ["10.1.0.1:22270", "", "10.1.0.3:22270"]
+
+    def listed() -> list[str]:
+        data: list[str] = requests.get(server.replicas_of(job), data=b"{}", timeout=10).json()[
+            "data"
+        ]
+        return data
+
+    # The server's watch may be a moment late.
+    wait_until(lambda: listed() == ["10.1.0.1:22270", "", "10.1.0.3:22270"])
 
 
 def test_profilings_end_in_the_status_beside_the_fields_of_others(

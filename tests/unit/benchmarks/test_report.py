@@ -80,6 +80,12 @@ def results(**changes: Any) -> dict[str, Any]:
             "pods_there_ms": MANY,
             "server_memory_mib": 100.0,
         },
+        "coordinators": {
+            "rate": 500,
+            "list_ms": MANY,
+            "create_ms": MANY,
+            "created_pods_ms": MANY,
+        },
         **changes,
     }
 
@@ -113,6 +119,7 @@ def test_every_target_is_in_the_table() -> None:
         "| idle among them: API calls | ≤ 1 a s | 0.6 a s | yes |",
         "| same, of a core | ≤ 2% | 1.2% | yes |",
         "| jobs seen Running, of all in every workload | ≥ 100% | 100% | yes |",
+        "| coordinators list replicas, 500/s, p99 | ≤ 20 ms | 20 ms | yes |",
         "| admission, 200/s, p50 | ≤ 3 ms | 10 ms | **no** |",
     ):
         assert words in table

@@ -29,6 +29,7 @@ from di_server.main import build_app
 from di_server.services.gate import AuthMode
 from di_server.storage.learners import ConfigRef
 from di_server.storage.sight import Sight
+from di_server.storage.trimming import trim_job, trim_pod
 
 Object = dict[str, Any]
 
@@ -310,3 +311,15 @@ def make_stand(
         rng=Random(1),
     )
     return Stand(kube=kube, clock=clock, client=app.test_client(), sight=sight, draining=draining)
+
+
+def watch(stand: Stand) -> None:
+    """Show the server all there is, as its watches do."""
+    for mirror, resource, trim in (
+        (stand.sight.jobs, DIJOBS, trim_job),
+        (stand.sight.pods, PODS, trim_pod),
+    ):
+        for (plural, _, _), body in list(stand.kube.objects.items()):
+            if plural == resource.plural:
+                mirror.follow("ADDED", trim(body))
+        mirror.filled()

@@ -6,8 +6,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from di_server.services.gate import AuthMode
-from tests.unit.server.fakes import Object, Stand, coordinated, job, make_stand, pod, replica
-from tests.unit.server.test_coordinated_answers import watch
+from tests.unit.server.fakes import Object, Stand, coordinated, job, make_stand, pod, replica, watch
 
 PATH = "/v1alpha1/replicas"
 MINE, THEIRS = "10.0.0.1", "10.0.0.2"

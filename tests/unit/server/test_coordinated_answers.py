@@ -9,9 +9,8 @@ import pytest
 from werkzeug.test import TestResponse
 
 from di_api.kube.errors import Forbidden, Unavailable
-from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS
+from di_api.kube.resources import AGGREGATOR_CONFIGS, NODES, PODS
 from di_server.storage.learners import ConfigRef
-from di_server.storage.trimming import trim_job, trim_pod
 from tests.unit.server.fakes import (
     Object,
     Stand,
@@ -21,6 +20,7 @@ from tests.unit.server.fakes import (
     pod,
     replica,
     template,
+    watch,
 )
 from tests.unit.server.test_answers import envelope
 
@@ -80,18 +80,6 @@ def _get(stand: Stand, **query: str) -> Any:
 def _replicas(stand: Stand) -> list[Object]:
     found: list[Object] = stand.job()["spec"]["coordinated"]["replicas"]
     return found
-
-
-def watch(stand: Stand) -> None:
-    """Show the server all there is, as its watches do."""
-    for mirror, resource, trim in (
-        (stand.sight.jobs, DIJOBS, trim_job),
-        (stand.sight.pods, PODS, trim_pod),
-    ):
-        for (plural, _, _), body in list(stand.kube.objects.items()):
-            if plural == resource.plural:
-                mirror.follow("ADDED", trim(body))
-        mirror.filled()
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])

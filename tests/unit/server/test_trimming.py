@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from di_api.coordinated import Role
 from di_api.kube.store import owner_uids
+from di_api.names import ANNOTATION_IDEMPOTENCY
 from di_server.decisions.addresses import addresses, controller_uid
 from di_server.decisions.coordinated.job import CoordinatedJob
+from di_server.decisions.ledger import RetryKey
+from di_server.decisions.scaling import Change, plan
+from di_server.problems import OutOfBounds
 from di_server.storage.trimming import trim_config, trim_job, trim_node, trim_pod
-from tests.unit.server.fakes import Object, coordinated, job, pod, replica, template
+from tests.unit.server.fakes import Object, coordinated, job, pod, replica, task, template
 
 _PORTS = [{"name": "di-port", "containerPort": 4000}]
 
@@ -48,6 +54,19 @@ def test_of_a_coordinated_job_replicas_ports_and_state() -> None:
         ]
 
 
+def test_of_a_job_with_tasks_what_scaling_decides_on() -> None:
+    whole = job(tasks=[task("learner", 1), task("collector", 2, minReplicas=1, maxReplicas=3)])
+    whole["spec"]["tasks"][1]["template"] = {"spec": "BALLAST"}
+    whole["metadata"]["annotations"] = {"note": "BALLAST", ANNOTATION_IDEMPOTENCY: "[]"}
+    assert _no_ballast(trim_job(whole))
+    key = RetryKey("key", "request")
+    for change in (Change(1), Change(-1, "collector"), Change(1, "learner")):
+        assert plan(trim_job(whole), change, key) == plan(whole, change, key)
+        for past in (2, -2):
+            with pytest.raises(OutOfBounds):
+                plan(trim_job(whole), Change(past, "collector"), None)
+
+
 def test_of_other_objects_owners_addresses_and_gpus() -> None:
     made = pod("p", 0, "10.0.0.1", ports=_PORTS, hostNetwork=True)
     _with_ballast(made["spec"])
@@ -74,7 +93,7 @@ def test_of_other_objects_owners_addresses_and_gpus() -> None:
 
 def test_what_is_missing_or_empty_does_not_hurt() -> None:
     bare = {"metadata": {"name": "x", "namespace": "rl"}}
+    rests: list[Object] = [{}, {"spec": {}, "status": {}}, {"spec": None, "status": None}]
     for trim in (trim_job, trim_pod, trim_config, trim_node):
-        assert trim(dict(bare))["metadata"] == bare["metadata"]
-        assert trim({**bare, "spec": {}, "status": {}})["metadata"] == bare["metadata"]
-        assert trim({**bare, "spec": None, "status": None})["metadata"] == bare["metadata"]
+        for rest in rests:
+            assert trim({**bare, **rest})["metadata"].items() >= bare["metadata"].items()

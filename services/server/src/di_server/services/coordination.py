@@ -7,6 +7,7 @@ from contextlib import suppress
 from random import Random
 
 from di_api.coordinated import DEFAULT_PORTS, Replica, Role, port_of
+from di_api.kube.errors import Conflict
 from di_server.deadline import Deadline
 from di_server.decisions.addresses import controller_uid
 from di_server.decisions.coordinated import gpus, plans
@@ -121,7 +122,7 @@ class Coordination:
             # From memory the first time only: after a conflict it is known to be late.
             known = first.pop() if first else None
             if known is not None:
-                with suppress(Problem):
+                with suppress(Problem, Conflict):
                     plan = planned(known)
                     # No write, no version to prove that the plan was made on the job as it is.
                     if plan.touched:

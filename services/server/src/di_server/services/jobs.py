@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from di_api.kube.errors import Conflict
 from di_server.deadline import Deadline
 from di_server.decisions import profilings, scaling
 from di_server.decisions.addresses import addresses
 from di_server.decisions.ledger import Answer, RetryKey
+from di_server.problems import Problem
 from di_server.services.gate import Grant
 from di_server.services.optimism import Optimism
 from di_server.storage.jobs import JobStore
@@ -17,7 +20,11 @@ from di_server.storage.pods import PodStore
 
 
 class JobService:
-    """Each method raises a Problem, or an error of the API client."""
+    """Each method raises a Problem, or an error of the API client.
+
+    Jobs are taken from memory as coordinators' are (see Coordination), and read when they would be
+    refused, or have changed since.
+    """
 
     def __init__(self, *, jobs: JobStore, pods: PodStore, optimism: Optimism) -> None:
         self._jobs = jobs
@@ -26,6 +33,11 @@ class JobService:
 
     def replicas(self, grant: Grant, deadline: Deadline) -> list[str]:
         """`ip:port` by rank."""
+        known = self._jobs.known(grant.ref)
+        if known is not None and self._pods.in_sight:
+            with suppress(Problem):
+                grant.check(known.raw)
+                return addresses(known.raw, self._pods.known_of(grant.ref))
         job = self._read(grant, deadline)
         return addresses(job, self._pods.of_job(grant.ref, deadline))
 
@@ -34,13 +46,23 @@ class JobService:
     ) -> Answer:
         """Change a replica count exactly once; the answer is the value it was set to."""
 
-        def attempt() -> Answer:
-            match scaling.plan(self._read(grant, deadline), change, key):
+        first = [self._jobs.known(grant.ref)]
+
+        def scaled(job: Mapping[str, Any]) -> Answer:
+            grant.check(job)
+            match scaling.plan(job, change, key):
                 case scaling.Replay(answer):
                     return answer
                 case scaling.Write(operations, answer):
                     self._jobs.patch_spec(grant.ref, operations, deadline)
                     return answer
+
+        def attempt() -> Answer:
+            known = first.pop() if first else None
+            if known is not None:
+                with suppress(Problem, Conflict):
+                    return scaled(known.raw)
+            return scaled(self._jobs.get(grant.ref, deadline))
 
         return self._optimism.run(grant.ref, attempt, deadline)
 

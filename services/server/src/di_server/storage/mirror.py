@@ -40,8 +40,7 @@ class Mirror(Generic[V]):
         indexes = indexes or {}
         self._indexes = dict(indexes)
         self._lock = threading.Lock()
-        # key: (version, values by index, view)
-        self._kept: dict[Key, tuple[int, dict[str, tuple[Hashable, ...]], V]] = {}
+        self._kept: dict[Key, tuple[Object, V]] = {}
         self._found: dict[str, dict[Hashable, dict[Key, V]]] = {name: {} for name in indexes}
         self._watched = 0
         self._complete = False
@@ -65,14 +64,14 @@ class Mirror(Generic[V]):
     def get(self, namespace: str, name: str) -> V | None:
         """One object; None before the mirror is complete, too."""
         kept = self._kept.get((namespace, name)) if self._complete else None
-        return kept[2] if kept else None
+        return kept[1] if kept else None
 
     def values(self) -> list[V]:
         """All objects; none before the mirror is complete."""
         if not self._complete:
             return []
         with self._lock:
-            return [view for _, _, view in self._kept.values()]
+            return [view for _, view in self._kept.values()]
 
     def find(self, index: str, value: Hashable) -> list[V]:
         """The objects an index has under `value`; none before the mirror is complete."""
@@ -98,29 +97,28 @@ class Mirror(Generic[V]):
                 self._put(self._trim(obj))
 
     def _put(self, obj: Object) -> None:
-        key, version = key_of(obj), version_of(obj)
+        key = key_of(obj)
         kept = self._kept.get(key)
-        if kept and version <= kept[0]:
+        if kept and version_of(obj) <= version_of(kept[0]):
             return
         self._forget(key)
         view = self._view(obj)
-        values = {name: tuple(index(obj)) for name, index in self._indexes.items()}
-        self._kept[key] = version, values, view
-        for name, each in values.items():
-            for value in each:
+        self._kept[key] = obj, view
+        for name, index in self._indexes.items():
+            for value in index(obj):
                 self._found[name].setdefault(value, {})[key] = view
 
     def _drop(self, obj: Object) -> None:
         kept = self._kept.get(key_of(obj))
-        if kept and kept[0] <= version_of(obj):
+        if kept and version_of(kept[0]) <= version_of(obj):
             self._forget(key_of(obj))
 
     def _forget(self, key: Key) -> None:
         kept = self._kept.pop(key, None)
         if kept is None:
             return
-        for name, each in kept[1].items():
-            for value in each:
+        for name, index in self._indexes.items():
+            for value in index(kept[0]):
                 bucket = self._found[name][value]
                 del bucket[key]
                 if not bucket:

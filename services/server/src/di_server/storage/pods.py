@@ -11,7 +11,7 @@ from di_server.deadline import Deadline
 from di_server.decisions.job_id import JobRef
 from di_server.storage.kube import Kube, Object
 from di_server.storage.mirror import Mirror
-from di_server.storage.sight import BY_IP
+from di_server.storage.sight import BY_IP, BY_JOB
 
 _OURS: Final = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
 
@@ -33,6 +33,10 @@ class PodStore:
     def known(self, namespace: str, name: str) -> Object | None:
         """A pod as the watch has shown it, None if it is not in sight."""
         return self._mirror.get(namespace, name)
+
+    def known_of(self, ref: JobRef) -> list[Object]:
+        """Every pod labelled as the job's, as the watch has shown them."""
+        return self._mirror.find(BY_JOB, (ref.namespace, ref.name))
 
     def known_at(self, ip: str) -> list[Object]:
         """Those the watch has shown at one address, of whatever job."""

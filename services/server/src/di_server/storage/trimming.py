@@ -7,9 +7,17 @@ would hold them all for two names and a port. Each function gives a new object.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
-from di_api.names import ANNOTATION_RANK, DI_CONTAINER, GPU_RESOURCE, LABEL_JOB
+from di_api.names import (
+    ANNOTATION_IDEMPOTENCY,
+    ANNOTATION_RANK,
+    DI_CONTAINER,
+    DI_PORT_NAME,
+    GPU_RESOURCE,
+    LABEL_JOB,
+)
 from di_server.storage.kube import Object
 
 _METADATA: Final = (
@@ -20,12 +28,16 @@ _METADATA: Final = (
     "deletionTimestamp",
     "ownerReferences",
 )
-_TASK: Final = ("name", "type", "replicas")
+_OWNER: Final = ("apiVersion", "kind", "name", "uid", "controller")
+_SHARED: Final = 4096
+_TASK: Final = ("name", "type", "replicas", "minReplicas", "maxReplicas")
 _ROLES: Final = ("coordinator", "collector", "learner")
 
 
 def trim_job(job: Object) -> Object:
-    """Of a job: its tasks and their sizes, or its replicas and where they listen."""
+    """Of a job: its tasks' sizes and the answers it was given, or its replicas and where they
+    listen."""
+    metadata = job["metadata"]
     spec = job.get("spec") or {}
     kept: Object = _some(spec, ("suspend",))
     if spec.get("tasks"):
@@ -37,24 +49,34 @@ def trim_job(job: Object) -> Object:
             for role in _ROLES
             if coordinated.get(role) is not None
         }
+    annotations = metadata.get("annotations") or {}
     return {
-        "metadata": _some(job["metadata"], _METADATA),
+        "metadata": {
+            **_some(metadata, _METADATA),
+            # Of the others the keys: adding the first one of all replaces whatever is there.
+            "annotations": dict.fromkeys(annotations, "")
+            | _some(annotations, (ANNOTATION_IDEMPOTENCY,)),
+        },
         "spec": kept,
         "status": _some(job.get("status") or {}, ("phase",)),
     }
 
 
 def trim_pod(pod: Object) -> Object:
-    """Of a pod: whose it is, and its address."""
-    metadata, spec = pod["metadata"], pod.get("spec") or {}
-    kept = _some(metadata, _METADATA)
+    """Of a pod: whose it is, and its address; of fifty thousand pods every field counts."""
+    metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    kept = _some(metadata, ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp"))
+    kept["ownerReferences"] = [
+        _owner(*(owner.get(key) for key in _OWNER))
+        for owner in metadata.get("ownerReferences") or ()
+    ]
     for field, key in (("labels", LABEL_JOB), ("annotations", ANNOTATION_RANK)):
         if field in metadata:
-            kept[field] = _some(metadata[field], (key,))
+            kept[field] = _one(key, metadata[field].get(key))
     return {
         "metadata": kept,
-        "spec": _some(spec, ("hostNetwork",)) | _listening(spec),
-        "status": _some(pod.get("status") or {}, ("phase", "podIP")),
+        "spec": _pod_spec(_named_port(spec), spec.get("hostNetwork") is True),
+        "status": _some(status, ("phase", "podIP")),
     }
 
 
@@ -81,13 +103,39 @@ def _template(owner: Mapping[str, Any]) -> Object:
 
 
 def _listening(spec: Mapping[str, Any]) -> Object:
+    return _pod_spec(_named_port(spec), False)
+
+
+def _named_port(spec: Mapping[str, Any]) -> int | None:
+    for container in spec.get("containers") or ():
+        if container.get("name") == DI_CONTAINER:
+            for port in container.get("ports") or ():
+                if port.get("name") == DI_PORT_NAME:
+                    number: int | None = port.get("containerPort")
+                    return number
+    return None
+
+
+# What is the same in many objects is kept once. Nobody may change it, as the rest.
+
+
+@lru_cache(maxsize=_SHARED)
+def _pod_spec(port: int | None, host_network: bool) -> Object:
+    ports = [] if port is None else [{"name": DI_PORT_NAME, "containerPort": port}]
     return {
-        "containers": [
-            _some(each, ("name", "ports"))
-            for each in spec.get("containers") or ()
-            if each.get("name") == DI_CONTAINER
-        ]
+        "containers": [{"name": DI_CONTAINER, "ports": ports}],
+        **({"hostNetwork": True} if host_network else {}),
     }
+
+
+@lru_cache(maxsize=_SHARED)
+def _owner(*values: object) -> Object:
+    return dict(zip(_OWNER, values, strict=True))
+
+
+@lru_cache(maxsize=_SHARED)
+def _one(key: str, value: str | None) -> Object:
+    return {} if value is None else {key: value}
 
 
 def _some(owner: Mapping[str, Any], keys: Iterable[str]) -> Object:
