@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -22,6 +23,10 @@ from di_coordinated.scaling import (
     Progress,
     wanted_collectors,
 )
+
+
+class Train(Protocol):
+    def __call__(self, cluster: FakeCluster, leaving: threading.Event | None = None) -> None: ...
 
 
 def progress(
@@ -84,9 +89,15 @@ class FakeCluster:
         self._lock = threading.Lock()
 
     def di_server(
-        self, method: str, url: str, body: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        url: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str],
     ) -> dict[str, Any]:
         with self._lock:
+            assert headers == {"Authorization": "Bearer secret"}
             if self.outages:
                 self.outages -= 1
                 raise Unreachable("di-server is away")
@@ -152,18 +163,24 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "SILENT_SECONDS", 0.05)
 
 
-def train(
-    monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, *, leaving: threading.Event | None = None
-) -> None:
-    monkeypatch.setattr(di_server, "call", cluster.di_server)
-    monkeypatch.setattr(fleet, "call", cluster.collector)
-    server = DIServer(
-        url="http://di-server.di-system:8080",
-        namespace="rl",
-        coordinator="x-coordinator",
-        resources={"cpus": "200m"},
-    )
-    Coordinator(server=server, leaving=leaving or threading.Event(), seed=1).run()
+@pytest.fixture(name="train")
+def _train(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Train:
+    token = tmp_path / "token"
+    token.write_text("secret")
+
+    def train(cluster: FakeCluster, leaving: threading.Event | None = None) -> None:
+        monkeypatch.setattr(di_server, "call", cluster.di_server)
+        monkeypatch.setattr(fleet, "call", cluster.collector)
+        server = DIServer(
+            url="http://di-server.di-system:8080",
+            namespace="rl",
+            coordinator="x-coordinator",
+            resources={"cpus": "200m"},
+            token_file=str(token),
+        )
+        Coordinator(server=server, leaving=leaving or threading.Event(), seed=1).run()
+
+    return train
 
 
 def said(capsys: pytest.CaptureFixture[str], what: str) -> list[list[float]]:
@@ -172,10 +189,10 @@ def said(capsys: pytest.CaptureFixture[str], what: str) -> list[list[float]]:
 
 
 def test_it_asks_for_collectors_and_gives_all_of_them_back(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    train: Train, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = solved_after(coordinator.EPISODES)
-    train(monkeypatch, cluster)
+    train(cluster)
     first, last = cluster.asked[0], cluster.asked[-1]
     assert first == ("POST /v1alpha1/replicas", {"replicas": FEW, "cpus": "200m"})
     assert last[0] == "DELETE /v1alpha1/replicas"
@@ -186,9 +203,9 @@ def test_it_asks_for_collectors_and_gives_all_of_them_back(
 
 
 def test_changes_of_the_number_of_collectors_are_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    train: Train, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train(monkeypatch, solved_after(coordinator.EPISODES))
+    train(solved_after(coordinator.EPISODES))
     changes = [change for _, change in said(capsys, "scaling")]
     assert changes[0] == FEW
     assert changes[-1] < 0
@@ -196,43 +213,45 @@ def test_changes_of_the_number_of_collectors_are_told(
 
 
 def test_a_lost_collector_is_reported_and_its_episodes_are_played_by_others(
-    monkeypatch: pytest.MonkeyPatch,
+    train: Train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = solved_after(8 * coordinator.EPISODES)
     cluster.dies_in_mid_work = "x-collector-1.rl:22270"
     # Until the lost one is replaced, nobody else is there: the rest depends on it.
     cluster.dead.add("x-collector-2.rl:22270")
     monkeypatch.setattr(health, "STARTING_SECONDS", 0.05)
-    train(monkeypatch, cluster)
+    train(cluster)
     reported = [wanted for what, wanted in cluster.asked if what.endswith("/failed")]
     names = {name for wanted in reported for name in wanted}
     assert {"x-collector-1", "x-collector-2"} <= names
 
 
-def test_training_outlives_an_outage_of_di_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_outlives_an_outage_of_di_server(train: Train) -> None:
     cluster = solved_after(2)
     cluster.outages = 5
-    train(monkeypatch, cluster)
+    train(cluster)
     assert cluster.outages == 0
     assert cluster.asked[0][0] == "POST /v1alpha1/replicas"
 
 
-def test_it_gives_up_without_collectors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_gives_up_without_collectors(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator, "PATIENCE_SECONDS", 0.1)
     cluster = solved_after(2)
     cluster.outages = 1 << 30
     with pytest.raises(NotSolved, match="no episode"):
-        train(monkeypatch, cluster)
+        train(cluster)
 
 
-def test_being_asked_to_leave_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_being_asked_to_leave_is_no_success(train: Train) -> None:
     leaving = threading.Event()
     leaving.set()
     with pytest.raises(NotSolved, match="asked to leave"):
-        train(monkeypatch, solved_after(2), leaving=leaving)
+        train(solved_after(2), leaving)
 
 
-def test_training_that_does_not_learn_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_that_does_not_learn_has_failed(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(coordinator, "MAX_UPDATES", 3)
     with pytest.raises(NotSolved, match=r"mean return 10\.0 after 3 updates"):
-        train(monkeypatch, FakeCluster([10]))
+        train(FakeCluster([10]))

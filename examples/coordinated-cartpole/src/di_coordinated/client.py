@@ -24,6 +24,7 @@ def call(
     url: str,
     body: Mapping[str, Any] | None = None,
     *,
+    headers: Mapping[str, str] | None = None,
     seconds: float = REQUEST_SECONDS,
 ) -> dict[str, Any]:
     """Send one request and return the JSON object of the answer.
@@ -32,7 +33,7 @@ def call(
         Unreachable: there is no such object.
     """
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, method=method, data=data)
+    request = urllib.request.Request(url, method=method, data=data, headers=dict(headers or {}))
     try:
         with _OPENER.open(request, timeout=seconds) as answer:
             result: dict[str, Any] = json.load(answer)

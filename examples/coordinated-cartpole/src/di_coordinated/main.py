@@ -46,6 +46,7 @@ def _coordinator(leaving: threading.Event) -> Coordinator:
             "cpus": os.environ.get("COLLECTOR_CPUS", "200m"),
             "memory": os.environ.get("COLLECTOR_MEMORY", "256Mi"),
         },
+        token_file=os.environ.get("DI_SERVER_TOKEN_FILE"),
     )
     return Coordinator(server=server, leaving=leaving, seed=int(os.environ.get("SEED", "1")))
 
