@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from di_api.names import API_VERSION, DI_CONTAINER, KIND
+from di_api.names import API_VERSION, COORDINATED_VERSIONS, DI_CONTAINER, GROUP, KIND
 
 
 def task(
@@ -34,20 +34,25 @@ def task(
         **({"name": name} if name else {}),
         "replicas": replicas,
         **fields,
-        "template": {
-            "spec": {
-                "terminationGracePeriodSeconds": grace_seconds,
-                "containers": [
-                    {
-                        "name": DI_CONTAINER,
-                        "image": image,
-                        "imagePullPolicy": "IfNotPresent",
-                        "command": ["python3", "-u", "-c", program],
-                        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
-                    }
-                ],
-            }
-        },
+        "template": template(image=image, program=program, grace_seconds=grace_seconds),
+    }
+
+
+def template(*, image: str, program: str, grace_seconds: int = 1) -> dict[str, Any]:
+    """A template of pods that run a Python program."""
+    return {
+        "spec": {
+            "terminationGracePeriodSeconds": grace_seconds,
+            "containers": [
+                {
+                    "name": DI_CONTAINER,
+                    "image": image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["python3", "-u", "-c", program],
+                    "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+                }
+            ],
+        }
     }
 
 
@@ -58,6 +63,23 @@ def job(name: str, *, namespace: str, tasks: Sequence[Mapping[str, Any]], **spec
         "kind": KIND,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {**spec, "tasks": list(tasks)},
+    }
+
+
+def coordinated(
+    name: str,
+    *,
+    namespace: str,
+    templates: Mapping[str, Mapping[str, Any]],
+    version: str = COORDINATED_VERSIONS[0],
+    **spec: Any,
+) -> Any:
+    """A DIJob with a coordinator, in one of the versions that know no other; templates by role."""
+    return {
+        "apiVersion": f"{GROUP}/{version}",
+        "kind": KIND,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {**spec, **{role: {"template": found} for role, found in templates.items()}},
     }
 
 
