@@ -32,7 +32,7 @@ setup: $(VENV)/.ready ## the Python environment in .venv, from the lock
 
 # ---------------------------------------------------------------- seeing it work
 .PHONY: demo
-demo: setup ## a cluster, the chart, a training job and its curve (EXAMPLE=cartpole|coordinated|di-engine)
+demo: setup ## a cluster, the chart, a training job and its curve (EXAMPLE=cartpole|coordinated|di-engine[-dist])
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m examples.demo --example $(EXAMPLE)
 
 .PHONY: down

@@ -35,11 +35,12 @@ EXAMPLES: Mapping[str, Path] = {
     "cartpole": FOLDER / "cartpole" / "job.yaml",
     "coordinated": FOLDER / "coordinated-cartpole" / "job.yaml",
     "di-engine": FOLDER / "di-engine" / "job.yaml",
+    "di-engine-dist": FOLDER / "di-engine" / "dist.yaml",
 }
 """The manifests; the image of each is built from its folder."""
 ROLES = ("coordinator", "collector", "learner")
 NAMESPACE = "default"
-JOB_SECONDS = 300.0
+JOB_SECONDS = 600.0
 
 
 class DemoFailed(Exception):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from di_api.coordinated import SUFFIX_ALPHABET, SUFFIX_LENGTH
+from di_api.names import GROUP
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.errors import CommandFailed
@@ -94,7 +95,7 @@ def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
             "requests": amounts,
             "limits": amounts,
         }
-    listed = kubectl("--namespace", field.namespace, "get", "dijobs.v1alpha1")
+    listed = kubectl("--namespace", field.namespace, "get", f"dijobs.v1alpha1.{GROUP}")
     assert re.search(r"NAME +PHASE +AGE\nx +Running +", listed)
 
 
