@@ -64,8 +64,13 @@ ANSWER_PINGS = """
 import os, time
 from ding.interaction import Slave
 
+class Learner(Slave):
+    def _process_task(self, task):
+        return {}
+
 for gpu in range(int(os.environ["LOCAL_WORLD_SIZE"])):
-    Slave("0.0.0.0", int(os.environ["LEARNER_PORT"]) + gpu).start()
+    Learner("0.0.0.0", int(os.environ["LEARNER_PORT"]) + gpu).start()
+time.sleep(3600)
 """
 """What DI-engine's learners are to their aggregator: one slave for each GPU."""
 
