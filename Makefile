@@ -32,7 +32,7 @@ setup: $(VENV)/.ready ## the Python environment in .venv, from the lock
 
 # ---------------------------------------------------------------- seeing it work
 .PHONY: demo
-demo: setup ## a cluster, the chart, a training job and its curve (EXAMPLE=cartpole|di-engine)
+demo: setup ## a cluster, the chart, a training job and its curve (EXAMPLE=cartpole|coordinated|di-engine[-dist])
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m examples.demo --example $(EXAMPLE)
 
 .PHONY: down
@@ -82,7 +82,8 @@ lock: ## pin all dependencies anew
 	@$(COMPILE) services/build.in -o services/build.lock
 	@for s in webhook operator server; do \
 		$(COMPILE) services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
-	@$(COMPILE) examples/cartpole/pyproject.toml -o examples/cartpole/requirements.lock
+	@for e in cartpole coordinated-cartpole; do \
+		$(COMPILE) examples/$$e/pyproject.toml -o examples/$$e/requirements.lock; done
 
 .PHONY: logs
 logs: ## collect the logs of local clusters into out/logs

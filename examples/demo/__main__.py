@@ -8,12 +8,16 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from di_api.coordinated import coordinator_name
 from di_api.kube.config import load_config
+from di_api.kube.resources import DIJOBS
 from di_api.model import Phase
 from di_api.names import LABEL_JOB
 from di_cluster.cluster import Cluster
@@ -22,12 +26,21 @@ from di_cluster.errors import ClusterError
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
-from examples.demo.curve import draw_png, draw_terminal
+from examples.demo.curve import draw_png, draw_terminal, read_record
 from examples.demo.follow import events, follow
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "examples"
+EXAMPLES: Mapping[str, Path] = {
+    "cartpole": FOLDER / "cartpole" / "job.yaml",
+    "coordinated": FOLDER / "coordinated-cartpole" / "job.yaml",
+    "di-engine": FOLDER / "di-engine" / "job.yaml",
+    "di-engine-dist": FOLDER / "di-engine" / "dist.yaml",
+}
+"""The manifests; the image of each is built from its folder."""
+ROLES = ("coordinator", "collector", "learner")
 NAMESPACE = "default"
-JOB_SECONDS = 300.0
+JOB_SECONDS = 600.0
 
 
 class DemoFailed(Exception):
@@ -37,7 +50,7 @@ class DemoFailed(Exception):
 def main() -> int:
     """Run the demonstration; returns the exit code."""
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
-    parser.add_argument("--example", default="cartpole", help="a folder of examples/")
+    parser.add_argument("--example", default="cartpole", choices=EXAMPLES)
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="for the pictures")
     arguments = parser.parse_args()
     began = time.monotonic()
@@ -50,7 +63,7 @@ def main() -> int:
     )
     demo = Demo(cluster, reporter=reporter, out=arguments.out)
     try:
-        demo.run(ROOT / "examples" / arguments.example)
+        demo.run(EXAMPLES[arguments.example])
     except (ClusterError, DemoFailed) as error:
         print(f"\nThe demo did not work: {error}", file=sys.stderr)
         print("Collect the logs with: make logs", file=sys.stderr)
@@ -70,29 +83,23 @@ class Demo:
         self._reporter = reporter
         self._out = out
 
-    def run(self, example: Path) -> None:
+    def run(self, manifest: Path) -> None:
         """Run all steps.
 
         Raises:
             DemoFailed, ClusterError: a step did not work.
         """
-        if not (example / "job.yaml").is_file():
-            raise DemoFailed(
-                f"there is no example {example.name}: {example / 'job.yaml'} is missing"
-            )
         self._announce("A Kubernetes on this machine")
         self._cluster.up()
         self._announce("The chart, installed by helm")
         release = Release(self._cluster, root=ROOT, reporter=self._reporter)
         release.install(release.build_images())
         self._announce("A job with mistakes is refused at admission")
-        self._refuse(ROOT / "examples" / "cartpole" / "refused.yaml")
-        self._announce(f"The example {example.name} trains")
-        image = self._cluster.build_image(example, f"di-{example.name}:dev")
+        self._refuse(FOLDER / "cartpole" / "refused.yaml")
+        self._announce(f"{manifest.relative_to(ROOT)} trains")
+        image = self._cluster.build_image(manifest.parent, f"di-{manifest.parent.name}:dev")
         self._cluster.load_image(image.reference)
-        job, phases = self._train(
-            yaml.safe_load((example / "job.yaml").read_text()), image.reference
-        )
+        job, phases = self._train(yaml.safe_load(manifest.read_text()), image.reference)
         self._conclude(job, phases)
 
     def _announce(self, text: str) -> None:
@@ -105,8 +112,8 @@ class Demo:
         print(said.strip())
 
     def _train(self, manifest: dict[str, Any], image: str) -> tuple[dict[str, Any], list[str]]:
-        for task in manifest["spec"]["tasks"]:
-            for container in task["template"]["spec"]["containers"]:
+        for template in templates(manifest):
+            for container in template["spec"]["containers"]:
                 container["image"] = image
         name = manifest["metadata"]["name"]
         self._kubectl("delete", "dijob", name, "--ignore-not-found", "--wait", "--timeout=60s")
@@ -118,6 +125,7 @@ class Demo:
             job, phases = asyncio.run(
                 follow(
                     config,
+                    resource=replace(DIJOBS, version=manifest["apiVersion"].partition("/")[2]),
                     namespace=NAMESPACE,
                     name=name,
                     show=self._reporter.say,
@@ -153,16 +161,26 @@ class Demo:
         print("Events:")
         for line in self._events(job["metadata"]["name"]):
             print(f"  {line}")
-        profilings = job["status"].get("profilings", {})
-        for seconds, change in profilings.get("scaling", []):
-            print(f"Scaling: {seconds:.1f} s into training the learner asked for {change:+d}")
-        if not profilings.get("curve"):
+        group, _, version = job["apiVersion"].partition("/")
+        print(self._kubectl("get", f"{DIJOBS.plural}.{version}.{group}")[1].rstrip())
+        record = self._record(job)
+        for seconds, change in record.get("scaling", []):
+            print(f"Scaling: {seconds:.1f} s into training the job asked for {change:+d}")
+        if not record.get("curve"):
             return
-        print(draw_terminal(profilings))
+        print(draw_terminal(record))
         self._out.mkdir(parents=True, exist_ok=True)
         picture = self._out / f"{job['metadata']['name']}.png"
-        draw_png(profilings, picture, title=f"DIJob {job['metadata']['name']}")
+        draw_png(record, picture, title=f"DIJob {job['metadata']['name']}")
         print(f"Learning curve: {picture}")
+
+    def _record(self, job: dict[str, Any]) -> Mapping[str, Any]:
+        """What the job tells of its training: in its status, or in its coordinator's log."""
+        if "coordinator" not in job["spec"]:
+            profilings: Mapping[str, Any] = job["status"].get("profilings", {})
+            return profilings
+        _, said = self._kubectl("logs", coordinator_name(job["metadata"]["name"]))
+        return read_record(said)
 
     def _kubectl(self, *arguments: str, stdin: str | None = None) -> tuple[int, str]:
         done = subprocess.run(
@@ -178,6 +196,14 @@ class Demo:
             timeout=120,
         )
         return done.returncode, done.stdout
+
+
+def templates(manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The pod templates of a job of any version."""
+    spec = manifest["spec"]
+    for part in (*spec.get("tasks", ()), *(spec.get(role, {}) for role in ROLES)):
+        if "template" in part:
+            yield part["template"]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The learning curve of a job, drawn from the profilings in its status."""
+"""The learning curve of a job, drawn from its profilings or from what its coordinator printed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,20 @@ SOLVED = 475.0
 WIDTH, HEIGHT = 78, 20
 
 
+def read_record(log: str) -> dict[str, list[list[float]]]:
+    """The curve and the scaling moments among the lines of a coordinator's log."""
+    record: dict[str, list[list[float]]] = {"curve": [], "scaling": []}
+    for line in log.splitlines():
+        try:
+            said = json.loads(line)
+        except ValueError:
+            continue
+        for what, points in record.items():
+            if isinstance(said, dict) and what in said:
+                points.append(said[what])
+    return record
+
+
 def draw_terminal(profilings: Mapping[str, Any]) -> str:
     """The curve in characters: mean return over seconds, scaling moments as vertical lines."""
     seconds, returns = _points(profilings)
@@ -24,7 +39,7 @@ def draw_terminal(profilings: Mapping[str, Any]) -> str:
     plotext.horizontal_line(SOLVED)
     for when, _ in profilings.get("scaling", []):
         plotext.vertical_line(when)
-    plotext.xlabel("seconds of training; vertical lines: the learner scaled its collectors")
+    plotext.xlabel("seconds of training; vertical lines: the job scaled its collectors")
     text: str = plotext.uncolorize(plotext.build())
     return text
 
@@ -35,7 +50,7 @@ def draw_png(profilings: Mapping[str, Any], path: Path, *, title: str) -> None:
     with mpl.rc_context({"font.size": 10}):
         figure = Figure(figsize=(8, 4.5), layout="constrained")
         axes = figure.add_subplot()
-        axes.plot(seconds, returns, color="tab:blue", label="evaluator, 20 episodes")
+        axes.plot(seconds, returns, color="tab:blue", label="mean return")
         axes.axhline(SOLVED, color="tab:green", linestyle=":", label="solved (475)")
         for when, change in profilings.get("scaling", []):
             axes.axvline(when, color="tab:orange", linestyle="--")

@@ -10,7 +10,7 @@ from typing import Any
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError, Gone
-from di_api.kube.resources import DIJOBS, EVENTS
+from di_api.kube.resources import EVENTS, Resource
 from di_api.model import Phase
 
 Job = dict[str, Any]
@@ -28,34 +28,50 @@ class View:
 
     def changes(self, job: Job) -> Iterator[str]:
         """Describe in lines what is new in this version of the job."""
-        counts = {_name(task): task.get("replicas", 1) for task in job["spec"]["tasks"]}
-        for task, count in counts.items():
-            before = self.counts.get(task, count)
-            if count != before:
-                yield f"{task}s: {before} -> {count} (the learner asked di-server)"
-        self.counts = counts
         status = job.get("status", {})
         phase = status.get("phase", "")
-        ready = f"{status.get('readyReplicas', 0)}/{status.get('replicas', 0)} pods ready"
+        counts = _counts(job)
+        for kind, count in counts.items():
+            before = self.counts.get(kind, count)
+            # What an ended job has no more it did not give back.
+            if count != before and not _has_ended(job):
+                yield f"{kind}s: {before} -> {count} (the job asked di-server)"
+        self.counts = counts
+        ready = ""
+        if "replicas" in status:
+            ready = f"{status.get('readyReplicas', 0)}/{status['replicas']} pods ready"
         if phase and phase != self.phase:
             self.history.append(_phase_line(status, phase))
         if phase and (phase, ready) != (self.phase, self.ready):
             self.phase, self.ready = phase, ready
-            yield f"{phase:<12} {ready}"
+            yield f"{phase:<12} {ready}".rstrip()
         curve = status.get("profilings", {}).get("curve", [])
         if curve and curve[-1][2] >= self.mean_return + 50:
             self.mean_return = curve[-1][2]
             yield f"mean return {self.mean_return:.0f} of 500"
 
 
-def _name(task: dict[str, Any]) -> str:
-    return str(task.get("name") or task["type"])
+def _counts(job: Job) -> dict[str, int]:
+    """How many replicas of each kind are asked for; of a job with a coordinator, are there."""
+    spec = job["spec"]
+    if "tasks" in spec:
+        return {t.get("name") or t["type"]: t.get("replicas", 1) for t in spec["tasks"]}
+    found = job.get("status", {}).get("replicaStatus", {})
+    return {role.lower(): counts.get("active", 0) for role, counts in found.items()}
 
 
 async def follow(
-    config: KubeConfig, *, namespace: str, name: str, show: Callable[[str], None], seconds: float
+    config: KubeConfig,
+    *,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    show: Callable[[str], None],
+    seconds: float,
 ) -> tuple[Job, list[str]]:
     """Watch a job until it has succeeded or failed; returns it and a line for each phase seen.
+
+    `resource` says in which version the job is looked at.
 
     Raises:
         TimeoutError: it has not ended after `seconds`.
@@ -64,14 +80,14 @@ async def follow(
     view = View()
     async with asyncio.timeout(seconds), KubeClient(config=config) as client:
         while True:
-            job = await client.get(DIJOBS, name, namespace)
+            job = await client.get(resource, name, namespace)
             for line in view.changes(job):
                 show(line)
             if _has_ended(job):
                 return job, view.history
             try:
                 stream = client.watch(
-                    DIJOBS,
+                    resource,
                     namespace,
                     resource_version=job["metadata"]["resourceVersion"],
                     field_selector=f"metadata.name={name}",

@@ -34,20 +34,25 @@ def task(
         **({"name": name} if name else {}),
         "replicas": replicas,
         **fields,
-        "template": {
-            "spec": {
-                "terminationGracePeriodSeconds": grace_seconds,
-                "containers": [
-                    {
-                        "name": DI_CONTAINER,
-                        "image": image,
-                        "imagePullPolicy": "IfNotPresent",
-                        "command": ["python3", "-u", "-c", program],
-                        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
-                    }
-                ],
-            }
-        },
+        "template": template(image=image, program=program, grace_seconds=grace_seconds),
+    }
+
+
+def template(*, image: str, program: str, grace_seconds: int = 1) -> dict[str, Any]:
+    """A template of pods that run a Python program."""
+    return {
+        "spec": {
+            "terminationGracePeriodSeconds": grace_seconds,
+            "containers": [
+                {
+                    "name": DI_CONTAINER,
+                    "image": image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["python3", "-u", "-c", program],
+                    "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+                }
+            ],
+        }
     }
 
 
@@ -61,15 +66,27 @@ def job(name: str, *, namespace: str, tasks: Sequence[Mapping[str, Any]], **spec
     }
 
 
-def older_job(name: str, *, namespace: str, image: str) -> Any:
-    """A DIJob of the oldest version: a coordinator that ends after a second."""
-    template = task("none", image=image, program=sleep(1))["template"]
+def coordinated(
+    name: str,
+    *,
+    namespace: str,
+    templates: Mapping[str, Mapping[str, Any]],
+    version: str = COORDINATED_VERSIONS[0],
+    **spec: Any,
+) -> Any:
+    """A DIJob with a coordinator, in one of the versions that know no other; templates by role."""
     return {
-        "apiVersion": f"{GROUP}/{COORDINATED_VERSIONS[0]}",
+        "apiVersion": f"{GROUP}/{version}",
         "kind": KIND,
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"coordinator": {"template": template}},
+        "spec": {**spec, **{role: {"template": found} for role, found in templates.items()}},
     }
+
+
+def older_job(name: str, *, namespace: str, image: str) -> Any:
+    """A DIJob of the oldest version: a coordinator that ends after a second."""
+    templates = {"coordinator": template(image=image, program=sleep(1))}
+    return coordinated(name, namespace=namespace, templates=templates)
 
 
 def sleep(seconds: float) -> str:

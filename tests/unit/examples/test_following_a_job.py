@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from examples.demo.curve import read_record
 from examples.demo.follow import View
 
 
@@ -55,9 +56,9 @@ def test_scaling_is_shown_with_both_counts() -> None:
     view = View()
     list(view.changes(job("Running", ready=3)))
     lines = list(view.changes(job("Running", ready=3, collectors=4)))
-    assert lines[0] == "collectors: 2 -> 4 (the learner asked di-server)"
+    assert lines[0] == "collectors: 2 -> 4 (the job asked di-server)"
     back = list(view.changes(job("Running", ready=3, collectors=2)))
-    assert back[0] == "collectors: 4 -> 2 (the learner asked di-server)"
+    assert back[0] == "collectors: 4 -> 2 (the job asked di-server)"
 
 
 def test_the_first_look_is_no_scaling() -> None:
@@ -101,3 +102,39 @@ def test_a_phase_without_its_condition_is_still_in_the_history() -> None:
     bare["status"]["conditions"] = []
     list(view.changes(bare))
     assert [line.split() for line in view.history] == [["Running"]]
+
+
+def coordinated(phase: str, **active: int) -> dict[str, Any]:
+    """A job with a coordinator, as its own version of the API shows it."""
+    counts = {
+        role: {"active": active.get(role.lower(), 0), "succeeded": 0, "failed": 0}
+        for role in ("Coordinator", "Aggregator", "Collector", "Learner")
+    }
+    return {
+        "spec": {"coordinator": {}, "collector": {}},
+        "status": {"phase": phase, "replicaStatus": counts},
+    }
+
+
+def test_what_a_coordinator_asks_for_is_shown() -> None:
+    view = View()
+    assert list(view.changes(coordinated("Created", coordinator=1))) == ["Created"]
+    lines = list(view.changes(coordinated("Running", coordinator=1, collector=2)))
+    assert lines == ["collectors: 0 -> 2 (the job asked di-server)", "Running"]
+    lines = list(view.changes(coordinated("Running", coordinator=1, collector=4)))
+    assert lines == ["collectors: 2 -> 4 (the job asked di-server)"]
+    assert list(view.changes(coordinated("Succeeded"))) == ["Succeeded"]
+
+
+def test_a_record_is_read_from_between_other_lines() -> None:
+    log = """2026-01-01 INFO x is here
+{"scaling": [0.0, 2]}
+{"curve": [1.5, 300, 20.5]}
+{not json}
+[1, 2]
+{"curve": [2.5, 600, 31.0]}
+"""
+    assert read_record(log) == {
+        "curve": [[1.5, 300, 20.5], [2.5, 600, 31.0]],
+        "scaling": [[0.0, 2]],
+    }

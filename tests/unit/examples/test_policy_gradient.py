@@ -1,0 +1,107 @@
+"""Actions that were followed by more reward become likelier; collectors play what is asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from di_coordinated.collector import MAX_EPISODES, player
+from di_coordinated.episodes import Episodes
+from di_coordinated.policy import (
+    ACTIONS,
+    DISCOUNT,
+    OBSERVATIONS,
+    SIZE,
+    Episode,
+    Learner,
+    advantages,
+    initial_weights,
+    probabilities,
+)
+
+OBSERVATION = np.array([0.1, -0.2, 0.03, 0.4])
+
+
+def episode(action: int, *, length: int) -> Episode:
+    """An episode in which the same thing was seen and done at every step."""
+    return Episode(
+        observations=np.tile(OBSERVATION, (length, 1)), actions=np.full(length, action, dtype=int)
+    )
+
+
+def test_probabilities_are_of_every_action_and_sum_to_one() -> None:
+    found = probabilities(initial_weights(1), np.ones((5, OBSERVATIONS)))
+    assert found.shape == (5, ACTIONS)
+    assert found.sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("better", [0, 1])
+def test_the_action_of_the_longer_episode_becomes_likelier(better: int) -> None:
+    learner = Learner(seed=1)
+    before = probabilities(learner.weights, OBSERVATION)[better]
+    for _ in range(20):
+        learner.improve([episode(better, length=20), episode(1 - better, length=3)])
+    assert probabilities(learner.weights, OBSERVATION)[better] > before + 0.1
+
+
+def test_equal_episodes_teach_nothing() -> None:
+    learner = Learner(seed=1)
+    before = learner.weights
+    learner.improve([episode(0, length=7), episode(1, length=7)])
+    assert np.array_equal(learner.weights, before)
+
+
+def test_the_gradient_is_that_of_the_expected_advantage() -> None:
+    """One step of Adam moves every weight by the sign of the derivative, found by differences."""
+    episodes = [episode(0, length=3), episode(1, length=8)]
+    learner = Learner(seed=3)
+    before = learner.weights
+    scores = advantages([3, 8])
+
+    def gain(weights: np.ndarray) -> float:
+        chances = probabilities(weights, OBSERVATION)
+        return float(np.log(chances[0]) * scores[:3].sum() + np.log(chances[1]) * scores[3:].sum())
+
+    slopes = np.array(
+        [(gain(before + nudge) - gain(before - nudge)) / 2e-5 for nudge in 1e-5 * np.eye(SIZE)]
+    )
+    learner.improve(episodes)
+    steep = np.abs(slopes) > 1e-4
+    assert steep.sum() > SIZE / 2
+    assert np.array_equal(np.sign(learner.weights - before)[steep], np.sign(slopes)[steep])
+
+
+def test_an_advantage_is_the_discounted_future_against_the_usual_one() -> None:
+    # At the first step one has 1 reward ahead, the other 1 + DISCOUNT; the second step is alone.
+    first, second, alone = advantages([1, 2])
+    assert first == -second
+    assert second > 0
+    assert alone == 0
+    assert advantages([4, 4]).tolist() == [0.0] * 8
+    spread = np.std([-DISCOUNT / 2, DISCOUNT / 2, 0])
+    assert second == pytest.approx(DISCOUNT / 2 / spread)
+
+
+def test_a_collector_plays_an_episode_for_each_seed() -> None:
+    play = player(Episodes())
+    request = {"weights": initial_weights(1).tolist(), "seeds": [1, 2, 1]}
+    first, second, third = play(request)["episodes"]
+    assert first == third
+    assert first != second
+    assert len(first["actions"]) == len(first["observations"]) >= 8
+    assert {*first["actions"], *second["actions"]} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"weights": [1.0], "seeds": [1]},
+        {"weights": [0.0] * SIZE, "seeds": [1] * (MAX_EPISODES + 1)},
+        {"weights": [0.0] * SIZE, "seeds": ["one"]},
+        {"weights": "many", "seeds": [1]},
+    ],
+    ids=["nothing", "too few weights", "too many seeds", "a word for a seed", "no weights"],
+)
+def test_a_collector_refuses_what_it_cannot_play(request_: dict[str, object]) -> None:
+    with pytest.raises((LookupError, TypeError, ValueError)):
+        player(Episodes())(request_)
