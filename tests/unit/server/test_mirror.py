@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
+from di_api.kube.config import KubeConfig
 from di_server.storage.mirror import Mirror
+from di_server.storage.sight import Sight, Watcher
 from tests.unit.server.fakes import Object
 
 Kept = Mirror[Object]
 
 
-def _object(version: int, name: str = "a", value: str = "x") -> Object:
-    metadata = {"namespace": "rl", "name": name, "resourceVersion": str(version), "uid": name}
-    return {"metadata": metadata, "value": value}
+def _object(version: int, name: str = "a", value: str = "x", uid: str = "uid-1") -> Object:
+    metadata = {"namespace": "rl", "name": name, "resourceVersion": str(version)}
+    return {"metadata": {**metadata, "uid": uid}, "value": value}
 
 
 @pytest.fixture
@@ -70,8 +74,14 @@ def test_what_was_written_before_a_deletion_does_not_come_back(mirror: Kept) -> 
     assert _version(mirror) is None
 
 
-def test_the_deletion_of_an_earlier_object_leaves_a_later_one(mirror: Kept) -> None:
+def test_a_deletion_counts_in_whatever_version_it_comes(mirror: Kept) -> None:
     mirror.absorb(_object(15))
+    mirror.follow("DELETED", _object(10))
+    assert _version(mirror) is None
+
+
+def test_the_deletion_of_an_earlier_object_leaves_the_next_one_of_its_name(mirror: Kept) -> None:
+    mirror.absorb(_object(15, uid="uid-2"))
     mirror.follow("DELETED", _object(12))
     assert _version(mirror) == "15"
 
@@ -81,3 +91,27 @@ def test_without_a_watch_it_forgets(mirror: Kept) -> None:
     assert not mirror.complete
     mirror.filled()
     assert (mirror.get("rl", "a"), mirror.find("value", "x")) == (None, [])
+
+
+def test_what_a_watch_has_shown_is_forgotten_when_it_breaks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Broken:
+        def __init__(self, **_: object) -> None:
+            sight.jobs.filled()
+            raise RuntimeError("a mistake of ours")
+
+    sight = Sight()
+    monkeypatch.setattr("di_server.storage.sight.KubeClient", Broken)
+    config = KubeConfig(server="http://127.0.0.1:9")
+    Watcher(
+        sight=sight,
+        config=config,
+        namespace=None,
+        config_namespace=None,
+        nodes=False,
+        clock=lambda: 0.0,
+        rng=Random(1),
+    ).watch()
+    assert not sight.jobs.complete
+    assert "watching failed" in capsys.readouterr().out

@@ -110,7 +110,9 @@ class Mirror(Generic[V]):
 
     def _drop(self, obj: Object) -> None:
         kept = self._kept.get(key_of(obj))
-        if kept and version_of(kept[0]) <= version_of(obj):
+        # What has gone has no later version, whatever was absorbed: a watch that lists anew tells
+        # of its end in the last version that itself had seen. Another object may have its name.
+        if kept and kept[0]["metadata"]["uid"] == obj["metadata"]["uid"]:
             self._forget(key_of(obj))
 
     def _forget(self, key: Key) -> None:

@@ -107,13 +107,17 @@ class Watcher:
 
     def _run(self) -> None:
         while True:
-            # Errors of the API server end no watch; what arrives here is a mistake of ours.
-            try:
-                asyncio.run(self._watch())
-            except Exception:
-                _log.exception("watching failed")
-            self._sight.lost()
+            self.watch()
             self._pause.wait(_PAUSE_SECONDS)
+
+    def watch(self) -> None:
+        """Watch until a mistake of ours ends it; no error of the API server does."""
+        try:
+            asyncio.run(self._watch())
+        except Exception:
+            _log.exception("watching failed")
+        finally:
+            self._sight.lost()
 
     async def _watch(self) -> None:
         sight, ours = self._sight, f"{LABEL_OPERATOR}={OPERATOR_NAME}"
