@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import Unavailable
+from di_api.kube.errors import ApiError, Forbidden, Invalid, Unavailable
 from tests.unit.server.fakes import Stand, job, pod, task, watch
 
 PATH = "/v2alpha1/rl.cartpole/replicas"
@@ -78,3 +78,18 @@ def test_a_job_made_anew_under_its_name_is_scaled(watched: Stand) -> None:
     watch(watched)
     watched.add(job(uid="uid-2"))
     assert _post(watched) == (200, {"task": "collector", "replicas": 3})
+
+
+def test_what_admission_says_of_a_change_to_an_old_job_does_not_count(watched: Stand) -> None:
+    verdicts: list[ApiError] = [Invalid(kind="DIJob", code=422), Forbidden(kind="DIJob", code=403)]
+
+    def admission() -> None:
+        if watched.kube.calls["get", "dijobs"] == 0:
+            raise verdicts.pop()
+
+    watched.kube.before_patch = admission
+    for _ in range(2):
+        watched.kube.calls.clear()
+        assert _post(watched)[0] == 200
+    assert verdicts == []
+    assert watched.replicas() == 4

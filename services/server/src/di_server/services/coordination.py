@@ -7,7 +7,6 @@ from contextlib import suppress
 from random import Random
 
 from di_api.coordinated import DEFAULT_PORTS, Replica, Role, port_of
-from di_api.kube.errors import Conflict
 from di_server.deadline import Deadline
 from di_server.decisions.addresses import controller_uid
 from di_server.decisions.coordinated import gpus, plans
@@ -15,9 +14,9 @@ from di_server.decisions.coordinated.job import CoordinatedJob
 from di_server.decisions.coordinated.listing import Listing, listing
 from di_server.decisions.coordinated.plans import Names, Plan
 from di_server.decisions.coordinated.requests import Demand, Requester
-from di_server.problems import NotAllowed, Problem
+from di_server.problems import NotAllowed
 from di_server.services.gate import Grant
-from di_server.services.optimism import Optimism
+from di_server.services.optimism import REFUSALS, Optimism
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
 from di_server.storage.learners import LearnerStore
@@ -59,7 +58,7 @@ class Coordination:
 
         known = self._jobs.known(grant.ref)
         if known is not None:
-            with suppress(Problem):
+            with suppress(*REFUSALS):
                 return answer(known)
         return answer(self._read(grant, deadline))
 
@@ -122,7 +121,7 @@ class Coordination:
             # From memory the first time only: after a conflict it is known to be late.
             known = first.pop() if first else None
             if known is not None:
-                with suppress(Problem, Conflict):
+                with suppress(*REFUSALS):
                     plan = planned(known)
                     # No write, no version to prove that the plan was made on the job as it is.
                     if plan.touched:

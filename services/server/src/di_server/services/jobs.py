@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from di_api.kube.errors import Conflict
 from di_server.deadline import Deadline
 from di_server.decisions import profilings, scaling
 from di_server.decisions.addresses import addresses
 from di_server.decisions.ledger import Answer, RetryKey
-from di_server.problems import Problem
 from di_server.services.gate import Grant
-from di_server.services.optimism import Optimism
+from di_server.services.optimism import REFUSALS, Optimism
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
 from di_server.storage.pods import PodStore
@@ -35,7 +33,7 @@ class JobService:
         """`ip:port` by rank."""
         known = self._jobs.known(grant.ref)
         if known is not None and self._pods.in_sight:
-            with suppress(Problem):
+            with suppress(*REFUSALS):
                 grant.check(known.raw)
                 return addresses(known.raw, self._pods.known_of(grant.ref))
         job = self._read(grant, deadline)
@@ -60,7 +58,7 @@ class JobService:
         def attempt() -> Answer:
             known = first.pop() if first else None
             if known is not None:
-                with suppress(Problem, Conflict):
+                with suppress(*REFUSALS):
                     return scaled(known.raw)
             return scaled(self._jobs.get(grant.ref, deadline))
 

@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from random import Random
 from typing import Final, TypeVar
 
-from di_api.kube.errors import Conflict
+from di_api.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from di_server.deadline import Deadline
 from di_server.decisions.job_id import JobRef
-from di_server.problems import Busy
+from di_server.problems import Busy, Problem
 
 ATTEMPTS: Final = 10
+REFUSALS: Final = (Problem, Conflict, Forbidden, Invalid, NotFound)
+"""What a job taken from memory may be refused for and the job as it is may not. Admission judges a
+write before its version is compared, so its verdict on an old job is among them."""
 _STRIPES: Final = 64
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.5
