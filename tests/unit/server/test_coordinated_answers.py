@@ -404,3 +404,10 @@ def test_metrics_count_answers_by_operation(stand: Stand) -> None:
     _get(stand, coordinator=COORDINATOR)
     text = stand.client.get("/metrics").text
     assert 'requests_total{code="200",operation="listCoordinatedReplicas"} 1.0' in text
+
+
+def test_metrics_tell_what_is_in_memory(stand: Stand) -> None:
+    line = 'di_server_watched_objects{resource="dijobs"}'
+    assert f"{line} NaN" in stand.client.get("/metrics").text
+    watch(stand)
+    assert f"{line} 1.0" in stand.client.get("/metrics").text

@@ -63,6 +63,8 @@ def build_app(
 ) -> Flask:
     """Put the parts of one process together."""
     metrics = Metrics()
+    for resource, mirror in sight.mirrors.items():
+        metrics.watch(resource, mirror)
     namespace = settings.watch_namespace
     jobs = JobStore(kube=kube, namespace=namespace, mirror=sight.jobs)
     pods = PodStore(kube=kube, namespace=namespace, mirror=sight.pods)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+import math
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from di_server.storage.mirror import Mirror
 
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
@@ -25,8 +30,20 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
+        self._watched = Gauge(
+            "di_server_watched_objects",
+            "Objects in memory, by resource; NaN until all there are have been seen.",
+            ["resource"],
+            registry=self.registry,
+        )
         self.conflicts = Counter(
             "di_server_conflicts",
             "Writes repeated because the job had changed since it was read.",
             registry=self.registry,
+        )
+
+    def watch(self, resource: str, mirror: Mirror[Any]) -> None:
+        """Count what a mirror holds."""
+        self._watched.labels(resource).set_function(
+            lambda: len(mirror) if mirror.complete else math.nan
         )

@@ -50,6 +50,9 @@ class Mirror(Generic[V]):
         """Whether the whole collection has been seen once: only then is a missing object news."""
         return self._complete
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def filled(self) -> None:
         """The watch has brought everything there was when it began."""
         self._complete = True

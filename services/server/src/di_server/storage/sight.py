@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
@@ -62,9 +62,19 @@ class Sight:
     )
     nodes: Mirror[Object] = field(default_factory=lambda: Mirror(trim=trim_node, view=_as_it_is))
 
+    @property
+    def mirrors(self) -> Mapping[str, Mirror[Any]]:
+        """All of them, by the plural name of their resource."""
+        return {
+            DIJOBS.plural: self.jobs,
+            PODS.plural: self.pods,
+            AGGREGATOR_CONFIGS.plural: self.configs,
+            NODES.plural: self.nodes,
+        }
+
     def lost(self) -> None:
         """Nobody watches any more."""
-        for mirror in (self.jobs, self.pods, self.configs, self.nodes):
+        for mirror in self.mirrors.values():
             mirror.lost()
 
 
