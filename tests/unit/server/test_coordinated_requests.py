@@ -67,16 +67,17 @@ def test_what_is_no_amount_is_refused(kind: str, raw: object, status: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("pod", "job", "is_coordinator"),
+    ("pod", "job"),
     [
-        ("cartpole-coordinator", "cartpole", True),
-        ("a-coordinator-coordinator", "a-coordinator", True),
-        ("cartpole-aggregator-bcdfg", "cartpole", False),
+        ("cartpole-coordinator", "cartpole"),
+        ("a-coordinator-coordinator", "a-coordinator"),
+        ("cartpole-aggregator-bcdfg", "cartpole"),
     ],
 )
-def test_the_job_of_a_requester_is_in_its_name(pod: str, job: str, is_coordinator: bool) -> None:
+def test_the_job_of_a_requester_is_in_its_name(pod: str, job: str) -> None:
     found = requester("rl", pod)
-    assert (found, found.is_coordinator) == (Requester(JobRef("rl", job), pod), is_coordinator)
+    assert found == Requester(JobRef("rl", job), pod)
+    assert found.coordinator == f"{job}-coordinator"
 
 
 @pytest.mark.parametrize(

@@ -81,15 +81,17 @@ class Coordination:
         def decide(job: CoordinatedJob) -> Plan:
             return plans.add(job, demand, Names(job, self._rng), node_gpus=node_gpus)
 
-        job, plan = self._write(grant, asking, decide, deadline)
-        return self._listing(job, plan.touched, job.coordinator, deadline)
+        return self._write(grant, asking, asking.coordinator, decide, deadline)
 
     def remove(
         self, grant: Grant, asking: Requester, demand: Demand, deadline: Deadline
     ) -> Listing:
         """Take the newest replicas away; the answer has those that go."""
-        job, plan = self._write(grant, asking, lambda job: plans.remove(job, demand), deadline)
-        return self._listing(job, plan.touched, job.coordinator, deadline)
+
+        def decide(job: CoordinatedJob) -> Plan:
+            return plans.remove(job, demand)
+
+        return self._write(grant, asking, asking.coordinator, decide, deadline)
 
     def replace(
         self, grant: Grant, asking: Requester, failed: frozenset[str], deadline: Deadline
@@ -99,35 +101,34 @@ class Coordination:
         def decide(job: CoordinatedJob) -> Plan:
             return plans.replace(job, failed, Names(job, self._rng))
 
-        job, plan = self._write(grant, asking, decide, deadline)
-        return self._listing(job, plan.touched, asking.pod, deadline)
+        return self._write(grant, asking, asking.pod, decide, deadline)
 
     def _write(
-        self, grant: Grant, asking: Requester, decide: Decide, deadline: Deadline
-    ) -> tuple[CoordinatedJob, Plan]:
-        """Plan and write once; returns the job it was planned on, too."""
+        self, grant: Grant, asking: Requester, told: str, decide: Decide, deadline: Deadline
+    ) -> Listing:
+        """Plan and write once; the answer is for the eyes of the pod `told`."""
         first = [self._jobs.known(grant.ref)]
 
-        def planned(job: CoordinatedJob) -> Plan:
+        def write(job: CoordinatedJob) -> tuple[Listing, bool]:
             self._check(job, grant, asking, deadline)
-            return decide(job)
-
-        def write(job: CoordinatedJob, plan: Plan) -> tuple[CoordinatedJob, Plan]:
+            plan = decide(job)
+            # All that may fail comes before the write.
+            answer = self._listing(job, plan.touched, told, deadline)
             if plan.touched:
                 self._jobs.patch_spec(grant.ref, plans.patch(job, plan), deadline)
-            return job, plan
+            return answer, bool(plan.touched)
 
-        def attempt() -> tuple[CoordinatedJob, Plan]:
+        def attempt() -> Listing:
             # From memory the first time only: after a conflict it is known to be late.
             known = first.pop() if first else None
             if known is not None:
                 with suppress(*REFUSALS):
-                    plan = planned(known)
-                    # No write, no version to prove that the plan was made on the job as it is.
-                    if plan.touched:
-                        return write(known, plan)
-            job = self._read(grant, deadline)
-            return write(job, planned(job))
+                    answer, written = write(known)
+                    # Without a write no version proves that the plan was made on the job as it is.
+                    if written:
+                        return answer
+            answer, _ = write(self._read(grant, deadline))
+            return answer
 
         return self._optimism.run(grant.ref, attempt, deadline)
 

@@ -31,9 +31,9 @@ class Requester:
     pod: str
 
     @property
-    def is_coordinator(self) -> bool:
-        """Rather than an aggregator."""
-        return self.pod == coordinator_name(self.ref.name)
+    def coordinator(self) -> str:
+        """The coordinator itself, also when an aggregator asks."""
+        return coordinator_name(self.ref.name)
 
 
 @dataclass(frozen=True, slots=True)
