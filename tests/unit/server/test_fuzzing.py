@@ -8,7 +8,9 @@ from urllib.parse import quote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.server.fakes import coordinated, job, make_stand, pod, replica
+from di_api.kube.resources import AGGREGATOR_CONFIGS
+from di_server.storage.learners import ConfigRef
+from tests.unit.server.fakes import coordinated, job, make_stand, pod, replica, watch
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -90,11 +92,21 @@ def test_no_request_is_answered_with_a_server_error(
     query=_QUERIES,
     body=_DEMANDS | _BODIES,
     headers=_HEADERS,
+    watched=st.booleans(),
 )
 def test_no_request_of_a_coordinator_is_answered_with_a_server_error(
-    path: str, method: str, query: dict[str, str], body: bytes, headers: dict[str, str]
+    *,
+    path: str,
+    method: str,
+    query: dict[str, str],
+    body: bytes,
+    headers: dict[str, str],
+    watched: bool,
 ) -> None:
-    stand = make_stand(rate=1e6, burst=1_000_000)
+    config = ConfigRef("rl", "aggregators")
+    stand = make_stand(rate=1e6, burst=1_000_000, config=config)
+    metadata = {"name": config.name, "namespace": config.namespace}
+    stand.kube.put(AGGREGATOR_CONFIGS, {"metadata": metadata})
     stand.add(
         coordinated(
             replica("c1"),
@@ -102,6 +114,8 @@ def test_no_request_of_a_coordinator_is_answered_with_a_server_error(
             replica("a1", "ddp-learner", aggregator="cartpole-aggregator-bbbbb"),
         )
     )
+    if watched:
+        watch(stand)
     answer = stand.client.open(
         f"/v1alpha1/replicas{path}", method=method, query_string=query, data=body, headers=headers
     )
