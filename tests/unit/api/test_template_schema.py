@@ -111,6 +111,10 @@ BAD = {
         container(volumeMounts=[{"name": "a"}]),
         "t.spec.containers[0].volumeMounts[0].mountPath: is required",
     ),
+    "a field that is needed, though a schema must give it a default": (
+        container(ports=[{"name": "di-port"}]),
+        "t.spec.containers[0].ports[0].containerPort: is required",
+    ),
     "a label that is no string": (
         {"metadata": {"labels": {"a/b": 1}}, **template()},
         't.metadata.labels["a/b"]: 1: must be a string',

@@ -79,7 +79,7 @@ def _in_object(path: str, value: Mapping[str, Any], schema: Schema) -> Iterator[
     properties: Mapping[str, Schema] = schema.get("properties", {})
     others = schema.get("additionalProperties")
     for field in schema.get("required", ()):
-        if value.get(field) is None and "default" not in properties.get(field, {}):
+        if value.get(field) is None:
             yield FieldError(child(path, field), ABSENT, "is required")
     for field, inner in value.items():
         if inner is None:
