@@ -136,6 +136,17 @@ async def install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
         await wait_until_async(answers, 20, what=f"{path} to be served")
 
 
+async def withdraw_conversion(config: KubeConfig) -> None:
+    """Serve the stored version only, whoever has written into the conversion."""
+    body = yaml.safe_load(CRD_FILE.read_text())
+    versions = {"versions": body["spec"]["versions"]}
+    async with _client(config) as client:
+        await client.patch(
+            CRDS, body["metadata"]["name"], {"spec": {"conversion": None, **versions}}
+        )
+    await install_crd(config, body)
+
+
 @contextmanager
 def older_versions(config: KubeConfig, client_config: dict[str, Any]) -> Iterator[None]:
     """The versions before the newest are served, converted by the webhook called like that."""
@@ -144,7 +155,7 @@ def older_versions(config: KubeConfig, client_config: dict[str, Any]) -> Iterato
     try:
         yield
     finally:
-        asyncio.run(install_crd(config, body))
+        asyncio.run(withdraw_conversion(config))
 
 
 async def _create_namespace(config: KubeConfig, name: str) -> None:

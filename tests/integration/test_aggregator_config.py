@@ -27,6 +27,20 @@ DEFINITION: dict[str, Any] = yaml.safe_load(
 )
 
 
+async def forget(client: KubeClient) -> None:
+    """Have the API server not know the kind."""
+    name = DEFINITION["metadata"]["name"]
+
+    async def is_gone() -> bool:
+        try:
+            await client.delete(CRDS, name)
+        except NotFound:
+            return True
+        return False
+
+    await wait_until_async(is_gone, 30, what=f"the end of {name}")
+
+
 def test_the_operator_waits_for_the_definition_and_leaves_others_changes(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -35,8 +49,7 @@ def test_the_operator_waits_for_the_definition_and_leaves_others_changes(
             keeper = DefaultAggregator(
                 client, namespace=namespace, name=NAME, template=template(), clock=SystemClock()
             )
-            with contextlib.suppress(NotFound):
-                await client.delete(CRDS, DEFINITION["metadata"]["name"])
+            await forget(client)
             keeping = asyncio.ensure_future(keeper.run())
             await install_crd(kube_config, DEFINITION)
 

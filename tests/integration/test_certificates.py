@@ -25,7 +25,12 @@ from di_certs.inspection import split_certificates
 from di_operator.certificate_plan import CertificateSettings
 from di_operator.certificates import CertificateManager
 from di_operator.clock import SystemClock
-from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
+from tests.integration.conftest import (
+    CRD_FILE,
+    ApiServer,
+    install_crd,
+    withdraw_conversion,
+)
 from tests.integration.webhook_process import (
     WebhookProcess,
     client_config,
@@ -329,6 +334,6 @@ def test_the_older_versions_are_served_once_their_conversion_is_trusted(
                     )
                     await wait_until_async(is_read, 40, what="the older versions to come back")
             finally:
-                await install_crd(kube_config, plain)
+                await withdraw_conversion(kube_config)
 
     asyncio.run(scenario())
