@@ -180,7 +180,10 @@ class Demo:
             profilings: Mapping[str, Any] = job["status"].get("profilings", {})
             return profilings
         _, said = self._kubectl("logs", coordinator_name(job["metadata"]["name"]))
-        return read_record(said)
+        record = read_record(said)
+        if not record["curve"]:
+            print(f"The coordinator's last words: {said.splitlines()[-1] if said else ''}")
+        return record
 
     def _kubectl(self, *arguments: str, stdin: str | None = None) -> tuple[int, str]:
         done = subprocess.run(
