@@ -90,18 +90,20 @@ def field(kubectl: Kubectl, namespace: str) -> Field:
 
 @pytest.fixture
 def aggregators_image(kubectl: Kubectl, release: Release, image: str) -> Iterator[None]:
-    """The AggregatorConfig that the chart brings, with the image we have; nothing else differs."""
-    path = "/spec/aggregator/template/spec/containers/0"
-    found = kubectl.get(CONFIG, namespace=release.namespace)
-    before = found["spec"]["aggregator"]["template"]["spec"]["containers"][0]
+    """The AggregatorConfig that the chart brings, with the image we have, and quick to end."""
 
-    def put(container: Mapping[str, Any]) -> None:
-        patch = json.dumps([{"op": "replace", "path": path, "value": container}])
+    def put(spec: Mapping[str, Any]) -> None:
+        patch = [{"op": "replace", "path": "/spec/aggregator/template/spec", "value": spec}]
         kubectl(
-            *("--namespace", release.namespace, "patch", CONFIG, "--type=json", "--patch", patch)
+            *("--namespace", release.namespace, "patch", CONFIG, "--type=json"),
+            *("--patch", json.dumps(patch)),
         )
 
-    put({**before, "image": image, "imagePullPolicy": "IfNotPresent"})
+    found = kubectl.get(CONFIG, namespace=release.namespace)
+    before = found["spec"]["aggregator"]["template"]["spec"]
+    (container,) = before["containers"]
+    ours = {**container, "image": image, "imagePullPolicy": "IfNotPresent"}
+    put({**before, "containers": [ours], "terminationGracePeriodSeconds": 1})
     yield
     put(before)
 
