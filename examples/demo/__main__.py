@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,8 @@ from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from examples.demo.curve import draw_png, draw_terminal, read_record
 from examples.demo.follow import events, follow
+from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, templates
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "examples"
-EXAMPLES: Mapping[str, Path] = {
-    "cartpole": FOLDER / "cartpole" / "job.yaml",
-    "coordinated": FOLDER / "coordinated-cartpole" / "job.yaml",
-    "di-engine": FOLDER / "di-engine" / "job.yaml",
-    "di-engine-dist": FOLDER / "di-engine" / "dist.yaml",
-}
-"""The manifests; the image of each is built from its folder."""
-ROLES = ("coordinator", "collector", "learner")
 NAMESPACE = "default"
 JOB_SECONDS = 600.0
 
@@ -95,7 +86,7 @@ class Demo:
         release = Release(self._cluster, root=ROOT, reporter=self._reporter)
         release.install(release.build_images())
         self._announce("A job with mistakes is refused at admission")
-        self._refuse(FOLDER / "cartpole" / "refused.yaml")
+        self._refuse(REFUSED)
         self._announce(f"{manifest.relative_to(ROOT)} trains")
         image = self._cluster.build_image(manifest.parent, f"di-{manifest.parent.name}:dev")
         self._cluster.load_image(image.reference)
@@ -180,7 +171,10 @@ class Demo:
             profilings: Mapping[str, Any] = job["status"].get("profilings", {})
             return profilings
         _, said = self._kubectl("logs", coordinator_name(job["metadata"]["name"]))
-        return read_record(said)
+        record = read_record(said)
+        if not record["curve"]:
+            print(f"The coordinator's last words: {said.splitlines()[-1] if said else ''}")
+        return record
 
     def _kubectl(self, *arguments: str, stdin: str | None = None) -> tuple[int, str]:
         done = subprocess.run(
@@ -196,14 +190,6 @@ class Demo:
             timeout=120,
         )
         return done.returncode, done.stdout
-
-
-def templates(manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The pod templates of a job of any version."""
-    spec = manifest["spec"]
-    for part in (*spec.get("tasks", ()), *(spec.get(role, {}) for role in ROLES)):
-        if "template" in part:
-            yield part["template"]
 
 
 if __name__ == "__main__":

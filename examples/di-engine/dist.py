@@ -1,6 +1,6 @@
 """One pod of DI-engine's `dist` mode, with DI-engine's own CartPole DQN for Kubernetes.
 
-`python3 dist.py ROLE` with coordinator, collector, learner or aggregator. These functions of
+`python3 dist.py ROLE` with coordinator, collector or learner. These functions of
 DI-engine are what `ding -m dist --module ROLE` is meant to call; in this release that command
 hands them a parsed configuration where they expect the name of a file.
 """
@@ -12,7 +12,6 @@ from ding.entry.dist_entry import (
     dist_launch_collector,
     dist_launch_coordinator,
     dist_launch_learner,
-    dist_launch_learner_aggregator,
     dist_prepare_config,
 )
 from dizoo.classic_control.cartpole.config.parallel import cartpole_dqn_config_k8s
@@ -22,9 +21,6 @@ SEED = 0
 
 def main(role: str) -> None:
     """Run until training has ended; ports come from the pod's environment."""
-    if role == "aggregator":
-        dist_launch_learner_aggregator(None, SEED, "0.0.0.0", None)
-        return
     shutil.copyfile(cartpole_dqn_config_k8s.__file__, "config.py")
     nowhere = (None,) * 6  # hosts and ports: the operator's
     prepared = dist_prepare_config("config.py", SEED, "k8s", *nowhere)
@@ -36,7 +32,7 @@ def main(role: str) -> None:
         case "learner":
             dist_launch_learner(prepared, SEED, None)
         case _:
-            sys.exit(f"{role}: coordinator, collector, learner or aggregator is expected")
+            sys.exit(f"{role}: coordinator, collector or learner is expected")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
         "learners": [],
     }
 
-    wanted = {"replicas": 2, "cpus": "0.02", "memory": "48Mi", "gpu": 1}
+    wanted = {"replicas": 2, "cpus": "0.2", "memory": "48Mi", "gpu": 1}
     made = field.ask("POST", collectors=wanted, learners={"replicas": 1, "gpus": "0"})
     assert field.ask("GET") == made
     # Both ports and both versions are the same server.
@@ -89,7 +89,7 @@ def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
     assert variables(pods[COORDINATOR])["KUBERNETES_COORDINATOR_URL"] == (
         f"{COORDINATOR}.{field.namespace}:22273"
     )
-    amounts = {"cpu": "20m", "memory": "48Mi"}
+    amounts = {"cpu": "200m", "memory": "48Mi"}
     for name in names[:2]:
         assert pods[name]["spec"]["containers"][0]["resources"] == {
             "requests": amounts,

@@ -12,8 +12,8 @@ from di_api.coordinated import Role, coordinator_name
 from di_api.names import LABEL_REPLICA_TYPE
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
-from examples.demo.__main__ import templates
 from examples.demo.curve import read_record
+from examples.demo.manifests import templates
 from tests.e2e.kubectl import Kubectl
 from tests.waiting import wait_until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,24 +89,21 @@ def field(kubectl: Kubectl, namespace: str) -> Field:
 
 
 @pytest.fixture
-def aggregator_of_di_engine(kubectl: Kubectl, release: Release, image: str) -> Iterator[None]:
-    """The AggregatorConfig of the release, with DI-engine's aggregator in the image we have."""
-    before = kubectl.get(CONFIG, namespace=release.namespace)["spec"]
-    program = {
-        "name": "di-container",
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "/opt/app/dist.py", "aggregator"],
-    }
-    body = {"aggregator": {"template": {"spec": {"containers": [program]}}}}
+def aggregators_image(kubectl: Kubectl, release: Release, image: str) -> Iterator[None]:
+    """The AggregatorConfig that the chart brings, with the image we have, and quick to end."""
 
-    def put(spec: dict[str, Any]) -> None:
-        patch = json.dumps([{"op": "replace", "path": "/spec", "value": spec}])
+    def put(spec: Mapping[str, Any]) -> None:
+        patch = [{"op": "replace", "path": "/spec/aggregator/template/spec", "value": spec}]
         kubectl(
-            *("--namespace", release.namespace, "patch", CONFIG, "--type=json", "--patch", patch)
+            *("--namespace", release.namespace, "patch", CONFIG, "--type=json"),
+            *("--patch", json.dumps(patch)),
         )
 
-    put(body)
+    found = kubectl.get(CONFIG, namespace=release.namespace)
+    before = found["spec"]["aggregator"]["template"]["spec"]
+    (container,) = before["containers"]
+    ours = {**container, "image": image, "imagePullPolicy": "IfNotPresent"}
+    put({**before, "containers": [ours], "terminationGracePeriodSeconds": 1})
     yield
     put(before)
 
@@ -163,7 +160,7 @@ def test_the_aggregator_connects_to_every_gpu_of_its_learners(
     kubectl: Kubectl,
     field: Field,
     image: str,
-    aggregator_of_di_engine: None,
+    aggregators_image: None,
     gpus_of_the_node: None,
 ) -> None:
     learner = template(image=image, program=ANSWER_PINGS)

@@ -1,0 +1,35 @@
+"""The examples' manifests are jobs without a mistake, and every pod of them gets the image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from di_api.conversion import convert
+from di_api.defaults import with_defaults
+from di_api.names import API_VERSION
+from di_api.validation import validate_job
+from examples.demo.manifests import EXAMPLES, templates
+
+
+def manifest(example: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(EXAMPLES[example].read_text())
+    return found
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_manifest_would_be_admitted(example: str) -> None:
+    job = convert(manifest(example), API_VERSION)
+    assert validate_job({**job, "spec": with_defaults(job["spec"])}) == []
+
+
+@pytest.mark.parametrize(
+    ("example", "pods"),
+    [("cartpole", 3), ("coordinated", 2), ("di-engine", 3), ("di-engine-dist", 3)],
+)
+def test_all_templates_of_a_manifest_are_found(example: str, pods: int) -> None:
+    found = list(templates(manifest(example)))
+    assert len(found) == pods
+    assert all(template["spec"]["containers"] for template in found)
