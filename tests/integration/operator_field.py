@@ -88,6 +88,7 @@ def config(namespace: str, identity: str = "one", **changes: Any) -> Config:
         "server_url": "http://di-server.test:8081",
         "coordinated_server_url": "http://di-server.test:8080",
         "aggregator_config": (namespace, AGGREGATOR_CONFIG),
+        "aggregator_template": {},
         "health": Address(host="127.0.0.1", port=0),
         "lease_name": "di-operator",
         "identity": identity,
