@@ -47,6 +47,7 @@ class MisbehavingServer:
         self.watches: list[dict[str, Any]] = []
         self._streaming_lists = streaming_lists
         self._queues: list[asyncio.Queue[bytes]] = []
+        self._told: list[tuple[int, bytes]] = []
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
@@ -87,7 +88,7 @@ class MisbehavingServer:
         obj = configmap(name, uid=uid, version=self.version, data=data)
         self.objects[name] = obj
         if tell:
-            self.send("MODIFIED" if known else "ADDED", obj)
+            self._tell("MODIFIED" if known else "ADDED", obj)
         return obj
 
     def remove(self, name: str, *, tell: bool = True) -> None:
@@ -95,19 +96,27 @@ class MisbehavingServer:
         obj = self.objects.pop(name)
         if tell:
             metadata = {**obj["metadata"], "resourceVersion": str(self.version)}
-            self.send("DELETED", {**obj, "metadata": metadata})
+            self._tell("DELETED", {**obj, "metadata": metadata})
 
     def send(self, kind: str, obj: Object) -> None:
         """Tell the open healthy streams something that need not be true."""
         for queue in self._queues:
             queue.put_nowait(line(kind, obj))
 
+    def _tell(self, kind: str, obj: Object) -> None:
+        self._told.append((self.version, line(kind, obj)))
+        self.send(kind, obj)
+
     # --- replies to watches ---
 
     async def healthy(self, request: web.Request) -> web.StreamResponse:
-        """Every change from now on."""
+        """Every change that was told since the version asked for, or from now on."""
         stream = await self._open(request)
         queue: asyncio.Queue[bytes] = asyncio.Queue()
+        since = int(request.query.get("resourceVersion") or self.version)
+        for version, raw in self._told:
+            if version > since:
+                queue.put_nowait(raw)
         self._queues.append(queue)
         try:
             while True:
