@@ -30,9 +30,9 @@ from di_operator.lifecycle.faults import (
     TemplateRefused,
 )
 
-# The client has 16 connections. Half of them for one job leaves the other half to the others:
-# a job of a thousand pods must not make a job of four wait until it is done.
-CONCURRENCY = 8
+# Half of the client's connections for one job leaves the other half to the others: a job of a
+# thousand pods must not make a job of four wait until it is done.
+CONCURRENCY = 16
 
 
 class Outdated(Exception):
