@@ -20,6 +20,9 @@ from tests.e2e.pods import run_in_pod
 from tests.e2e.replicas import COORDINATOR, SERVE, Field, pod_of
 from tests.waiting import wait_until
 
+# The first test waits for the image: minutes, where it has never been built.
+pytestmark = pytest.mark.timeout(1800)
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "di-engine"
 GPUS = 2
 CONFIG = "aggregatorconfig/aggregator-config"
