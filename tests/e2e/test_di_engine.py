@@ -112,8 +112,10 @@ def aggregators_image(kubectl: Kubectl, release: Release, image: str) -> Iterato
 
 
 @pytest.fixture
-def gpus_of_the_node(kubectl: Kubectl) -> Iterator[None]:
+def gpus_of_the_node(kubectl: Kubectl, cluster: Cluster | CurrentCluster) -> Iterator[None]:
     """The real node says that it has GPUs, although it has none."""
+    if isinstance(cluster, CurrentCluster):
+        pytest.skip("nodes tell the truth except in a cluster of our own")
     name = kubectl("get", "nodes", "--selector=type!=kwok", "--output=name").split()[0]
 
     def say(amount: str | None) -> None:
