@@ -56,7 +56,7 @@ def test_the_example_trains_scales_itself_and_survives_a_loss(
     wait_until(lambda: len(record()["curve"]) >= 2, 60, what="it trains", every=0.5)
     selector = f"--selector={LABEL_REPLICA_TYPE}={Role.COLLECTOR}"
     victim = kubectl.items("pods", selector, namespace=namespace)[0]["metadata"]["name"]
-    kubectl("--namespace", namespace, "delete", "pod", victim, "--grace-period=0", "--force")
+    kubectl("--namespace", namespace, "delete", "pod", victim, "--wait=false")
     wait_until(
         lambda: kubectl.phase(name, namespace=namespace) in ("Succeeded", "Failed"),
         TRAINING_SECONDS,

@@ -168,7 +168,7 @@ async def s07_an_api_server_that_answers_errors_for_longer_than_the_lease_is_wai
         proxy.add(fault)
     ends = time.monotonic() + _OUTAGE
     await stage.submit(job("b", task("work", 2)))
-    base = f"http://127.0.0.1:{stage.replicas[0].health}"
+    base = f"http://{stage.replicas[0].health}"
     not_ready = 0
     async with aiohttp.ClientSession() as session:
         while time.monotonic() < ends:
