@@ -309,7 +309,8 @@ def test_the_older_versions_are_served_once_their_conversion_is_trusted(
             try:
                 async with running(cluster.manager().run(), cluster.project()):
                     await wait_until_async(cluster.is_in_order, 20, what="the certificates")
-                    await create_job(cluster, "first")
+                    # The webhook loads what it is given a moment later.
+                    await wait_until_async(lambda: admits(cluster, "first"), 10, what="admission")
 
                     async def is_read() -> bool:
                         try:

@@ -190,11 +190,22 @@ def _namespace_pid(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the state on; None if dead or a zombie."""
+    """The fields of /proc/PID/stat from the state on; None if dead or a zombie.
+
+    A process whose first thread has ended shows as a zombie while the others still end; until
+    they have, it keeps its files, and the address that its successor is to listen on.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     # The program's name is in parentheses and may hold blanks and parentheses itself.
     fields = text[text.rindex(")") + 2 :].split()
-    return None if fields[_STAT_STATE] in {"Z", "X"} else fields
+    return None if fields[_STAT_STATE] in {"Z", "X"} and not _has_more_threads(pid) else fields
+
+
+def _has_more_threads(pid: int) -> bool:
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    except OSError:
+        return False
