@@ -24,7 +24,7 @@ from di_operator.lifecycle.deletion import (
     is_terminating,
 )
 from di_operator.lifecycle.pods import Pod, failure_text, first_failed
-from di_operator.lifecycle.scale import settling
+from di_operator.lifecycle.scale import had_all
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.timestamps import parse_time
 from di_operator.lifecycle.verdict import Verdict, count_of, earliest
@@ -38,15 +38,10 @@ AGGREGATOR_RETRY: Final = 10.0
 _STARTED = (Phase.STARTING, Phase.RUNNING)
 
 
-def coordinator_of(snapshot: Snapshot) -> Pod | None:
-    """Return the coordinator's pod, None while there is none."""
-    return snapshot.held.get(snapshot.slots[0].name) if snapshot.slots else None
-
-
 def judge_coordinator(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """Move a job on by its coordinator, and count what happened to the others."""
-    pod = coordinator_of(snapshot)
-    if pod in snapshot.failed and pod is not None:
+    pod = snapshot.held.get(snapshot.slots[0].name)
+    if pod is not None and pod in snapshot.failed:
         message = f"the coordinator failed: {failure_text(pod)}"
         return Verdict(phase=Phase.FAILED, message=message, counted=(pod,))
     if verdict := _lost_coordinator(snapshot, pod, now):
@@ -110,7 +105,7 @@ def _lost_coordinator(snapshot: Snapshot, pod: Pod | None, now: datetime) -> Ver
     """Count a coordinator that was evicted, deleted, or vanished; it is made anew."""
     phase = snapshot.status.phase
     if pod is None:
-        lost = phase is Phase.RUNNING or (phase is Phase.STARTING and settling(snapshot, now) <= 0)
+        lost = had_all(snapshot, now)
     else:
         deleted = pod in snapshot.terminating and phase in _STARTED
         lost = (deleted or pod in snapshot.disrupted) and pod.uid not in snapshot.status.counted

@@ -57,7 +57,7 @@ def _judge(snapshot: Snapshot, now: datetime) -> Verdict | None:
     # Before anything is started, counted or waited for: both are the user's last word.
     if verdict := judge_deadline(snapshot, now) or judge_suspension(snapshot):
         return verdict
-    if snapshot.spec.coordinated is not None:
+    if snapshot.is_coordinated:
         return judge_coordinator(snapshot, now)
     if verdict := judge_allocation(snapshot):
         return verdict
@@ -75,7 +75,7 @@ def _judge(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 def _converge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict:
     phase = snapshot.status.phase
-    if snapshot.spec is not None and snapshot.spec.coordinated is not None:
+    if snapshot.is_coordinated:
         # No time to settle: the coordinator asks for others as soon as it has started.
         pause = until_retry(snapshot, now)
         steps = plan_replicas(snapshot, now, settings, may_create=pause <= 0)

@@ -108,12 +108,7 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
 
 def _concerns_replicas(snapshot: Snapshot) -> bool:
     """Whether only pods besides the coordinator can have been refused; they change no phase."""
-    spec = snapshot.spec
-    return spec is not None and spec.coordinated is not None and not _wants_coordinator(snapshot)
-
-
-def _wants_coordinator(snapshot: Snapshot) -> bool:
-    return snapshot.slots[0] in snapshot.missing
+    return snapshot.is_coordinated and snapshot.slots[0] not in snapshot.missing
 
 
 def _later(fault: Fault) -> Decision:

@@ -65,6 +65,12 @@ def settling(snapshot: Snapshot, now: datetime) -> float:
     return window - passed if 0 <= passed < window else 0.0
 
 
+def had_all(snapshot: Snapshot, now: datetime) -> bool:
+    """Whether every pod that the phase speaks of must have been visible by now."""
+    phase = snapshot.status.phase
+    return phase is Phase.RUNNING or (phase is Phase.STARTING and settling(snapshot, now) <= 0)
+
+
 def _lost(snapshot: Snapshot, *, deleted_too: bool) -> list[Pod]:
     """Pods ended by the cluster or deleted by anybody but us, and not counted yet."""
     counted = snapshot.status.counted
@@ -75,11 +81,7 @@ def _lost(snapshot: Snapshot, *, deleted_too: bool) -> list[Pod]:
 
 def _gone(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:
     """Replicas whose pod vanished between two looks; all had one when the phase was written."""
-    if snapshot.status.phase is Phase.RUNNING:
-        return snapshot.missing
-    if snapshot.status.phase is Phase.STARTING and settling(snapshot, now) <= 0:
-        return snapshot.missing
-    return ()
+    return snapshot.missing if had_all(snapshot, now) else ()
 
 
 def _resized(old: Mapping[str, int], new: Mapping[str, int]) -> str:

@@ -149,6 +149,11 @@ class Snapshot:
         )
 
     @property
+    def is_coordinated(self) -> bool:
+        """Whether the job has a coordinator, as far as its spec is known."""
+        return self.spec is not None and self.spec.coordinated is not None
+
+    @property
     def service(self) -> Object | None:
         """The Service of a job with tasks."""
         return self.services[0] if self.services else None

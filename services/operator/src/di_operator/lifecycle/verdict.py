@@ -159,7 +159,7 @@ def _status(snapshot: Snapshot, verdict: Verdict, now: datetime) -> dict[str, An
         "reschedules": before.reschedules + verdict.reschedules,
         "taskStatus": _task_status(snapshot),
     }
-    if snapshot.spec is not None and snapshot.spec.coordinated is not None:
+    if snapshot.is_coordinated:
         status["replicaStatus"] = replica_status(snapshot, verdict.phase)
     if snapshot.placement is not None:
         status["placement"] = {task: list(nodes) for task, nodes in snapshot.placement.items()}
