@@ -26,6 +26,7 @@ from di_cluster.cluster import Cluster
 from di_cluster.reporter import Reporter
 from tests.benchmarks import counters, processes, workloads
 from tests.fakes.kubelet import NODE
+from tests.ports import free_port
 from tests.waiting import wait_until_async
 
 CRD_FILE = processes.ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml"
@@ -110,7 +111,7 @@ class Field:
         Both are ready when the first job of theirs is done; `replicas` is what the bare client
         is to be prepared for.
         """
-        environment, port = {}, processes.free_port()
+        environment, port = {}, free_port()
         if kind == OPERATOR:
             command = [str(Path(sys.executable).with_name("di-operator"))]
             environment = {

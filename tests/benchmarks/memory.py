@@ -17,6 +17,7 @@ from tests.benchmarks import processes
 from tests.benchmarks.crowd import Crowd
 from tests.benchmarks.field import OPERATOR, Field
 from tests.benchmarks.session import session
+from tests.ports import free_port
 from tests.waiting import wait_until_async
 
 REPLICAS = 5
@@ -49,7 +50,7 @@ async def measure(field: Field, jobs: int, logs: Path) -> MemoryResult:
             PODS, contest.namespace, label_selector=f"{LABEL_JOB}={_SAMPLE}"
         )
     crowd = Crowd(job, pods, jobs)
-    port = processes.free_port()
+    port = free_port()
     async with crowd.serve() as url:
         kubeconfig = logs / "crowd.kubeconfig"
         kubeconfig.write_text(json.dumps(_kubeconfig(url)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -77,13 +76,6 @@ def machine_seconds() -> tuple[float, float]:
     idle = ticks[3] + ticks[4]
     hertz = os.sysconf("SC_CLK_TCK")
     return (sum(ticks) - idle) / hertz, idle / hertz
-
-
-def free_port() -> int:
-    """A TCP port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _status_mib(pid: int, field: str) -> float:

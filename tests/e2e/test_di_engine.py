@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
+from di_api.names import LABEL_DIJOB_NAME
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.release import Release
-from tests.e2e.jobs import template
+from di_cluster.simulated import NODE_LABEL, NODE_TAINT
+from tests.e2e.jobs import coordinated, template
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import run_in_pod
 from tests.e2e.replicas import COORDINATOR, SERVE, Field, pod_of
@@ -62,6 +64,55 @@ note(server.delete_replicas(n_collectors=1, n_learners=1))
 note(server.get_replicas())
 note(server.get_replicas(os.environ["KUBERNETES_POD_NAME"]))
 """
+
+TRAIN_AT_ONCE = """
+import json, multiprocessing, os, warnings
+warnings.simplefilter("ignore")
+from easydict import EasyDict
+from ding.utils import get_operator_server_kwargs
+from ding.worker.coordinator.operator_server import OperatorServer
+
+def coordinate(name, start, told):
+    os.environ["KUBERNETES_POD_NAME"] = name
+    server = OperatorServer(**get_operator_server_kwargs(EasyDict({{}})))
+    server.set_worker_type("coordinator")
+
+    def data(answer):
+        success, code, message, found = answer
+        assert success and code == 0, answer
+        return found
+
+    def pods(urls):
+        return [url.split(".")[0] for url in urls]
+
+    start.wait()
+    made = data(server.post_replicas(
+        {{"collectors": {{"replicas": 4, "cpus": 0.5}}, "learners": {{"replicas": 1}}}}
+    ))
+    assert data(server.get_replicas()) == made
+    lost, *kept = made["collectors"]
+    (anew,) = data(server.post_replicas_failed(collectors=pods([lost, lost])))["collectors"]
+    assert data(server.get_replicas())["collectors"] == [anew, *kept]
+    gone = data(server.delete_replicas(n_collectors=2))
+    assert gone["collectors"] == kept[-2:]
+    for _ in range(10):
+        left = data(server.get_replicas())
+        assert left["collectors"] == [anew, kept[0]]
+    told.put((name, pods(left["collectors"] + left["learners"])))
+
+names = {names!r}
+start, told = multiprocessing.Barrier(len(names)), multiprocessing.Queue()
+clients = [multiprocessing.Process(target=coordinate, args=(n, start, told)) for n in names]
+for client in clients:
+    client.start()
+for client in clients:
+    client.join()
+assert not any(client.exitcode for client in clients)
+print(json.dumps(dict(told.get() for _ in names)))
+"""
+"""Coordinators at once, a process each, as their pods would set up the client."""
+
+COORDINATORS = 64
 
 ANSWER_PINGS = """
 import os, time
@@ -112,6 +163,15 @@ def aggregators_image(kubectl: Kubectl, release: Release, image: str) -> Iterato
 
 
 @pytest.fixture
+def simulated_node(cluster: Cluster | CurrentCluster) -> dict[str, Any]:
+    """Room for hundreds of pods that need not run; what their templates need to get there."""
+    if isinstance(cluster, CurrentCluster):
+        pytest.skip("nodes can be simulated in a cluster of our own only")
+    cluster.add_nodes(2)
+    return {"nodeSelector": {NODE_LABEL[0]: NODE_LABEL[1]}, "tolerations": [NODE_TAINT]}
+
+
+@pytest.fixture
 def gpus_of_the_node(kubectl: Kubectl, cluster: Cluster | CurrentCluster) -> Iterator[None]:
     """The real node says that it has GPUs, although it has none."""
     if isinstance(cluster, CurrentCluster):
@@ -159,6 +219,41 @@ def test_every_call_of_the_coordinators_client_works(
     assert left["learners"] == []
     assert named == left
     field.wait_for(COORDINATOR, pod_of(last))
+
+
+def test_64_coordinators_at_once_each_have_what_they_asked_for(
+    kubectl: Kubectl, field: Field, image: str, simulated_node: Mapping[str, Any]
+) -> None:
+    field.start(image)
+    far = template(image="none", program="")
+    far["spec"] |= simulated_node
+    roles = dict.fromkeys(("coordinator", "collector", "learner"), far)
+    jobs = {f"led-{number:02}-coordinator": f"led-{number:02}" for number in range(COORDINATORS)}
+    bodies = [coordinated(job, namespace=field.namespace, templates=roles) for job in jobs.values()]
+    kubectl.apply({"apiVersion": "v1", "kind": "List", "items": bodies})
+    left = run_in_pod(
+        kubectl,
+        COORDINATOR,
+        TRAIN_AT_ONCE.format(names=list(jobs)),
+        namespace=field.namespace,
+    )
+    expected = {pod: jobs[pod] for pod in jobs} | {
+        pod: jobs[coordinator] for coordinator, pods in left.items() for pod in pods
+    }
+    assert len(expected) == COORDINATORS * (1 + 3)
+
+    def settled() -> bool:
+        for kind in ("pods", "services"):
+            found = {
+                each["metadata"]["name"]: each["metadata"]["labels"][LABEL_DIJOB_NAME]
+                for each in kubectl.items(
+                    kind, f"--selector={LABEL_DIJOB_NAME}!=x", namespace=field.namespace
+                )
+            }
+            assert found == expected
+        return True
+
+    wait_until(settled, 120, what="every job to have its pods and Services", every=1)
 
 
 def test_the_aggregator_connects_to_every_gpu_of_its_learners(

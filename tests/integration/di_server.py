@@ -28,6 +28,7 @@ from di_api.names import (
     LABEL_OPERATOR,
     OPERATOR_NAME,
 )
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 Object = dict[str, Any]
@@ -102,7 +103,7 @@ def running_servers(
 
 
 def _start(folder: Path, kubeconfig: Path, variables: Mapping[str, str]) -> ServerProcess:
-    ports = (_free_port(), _free_port())
+    ports = (free_port(), free_port())
     settings = {
         "auth": "off",
         "drain_seconds": "0",
@@ -246,10 +247,3 @@ def _answers(server: ServerProcess, path: str) -> bool:
         return requests.get(f"{server.url}/{path}", timeout=5).status_code == 200
     except requests.ConnectionError:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port

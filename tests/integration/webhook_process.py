@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 
 from di_api import names
 from di_certs.files import CA_CERTIFICATE, write_certificates
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 MUTATING = "default.dijobs.diengine.opendilab.org"
@@ -98,8 +98,8 @@ def webhook_process(
     certificates.mkdir(parents=True, exist_ok=True)
     if with_certificate:
         write_certificates(certificates, [host], now=datetime.now(UTC), lifetime=timedelta(days=1))
-    free_port, health_port = _free_ports(host)
-    port = free_port if port is None else port
+    port = free_port(host) if port is None else port
+    health_port = free_port(host)
     log_file = folder / "webhook.log"
     environment = {
         **os.environ,
@@ -185,8 +185,3 @@ def configurations(
         configuration("MutatingWebhookConfiguration", [entry(MUTATING, "/mutate", "Ignore")]),
         configuration("ValidatingWebhookConfiguration", [entry(VALIDATING, "/validate", "Fail")]),
     )
-
-
-def _free_ports(host: str) -> tuple[int, int]:
-    with socket.create_server((host, 0)) as first, socket.create_server((host, 0)) as second:
-        return first.getsockname()[1], second.getsockname()[1]

@@ -19,7 +19,7 @@ from gunicorn.http.errors import (  # type: ignore[import-untyped]
     ParseException,
 )
 from gunicorn.http.unreader import SocketUnreader  # type: ignore[import-untyped]
-from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
+from gunicorn.workers import gthread  # type: ignore[import-untyped]
 
 from di_server.envelope import failure_body
 
@@ -66,7 +66,7 @@ class DeadlineReader(SocketUnreader):  # type: ignore[misc]  # an untyped base
         return data
 
 
-class DrainingWorker(ThreadWorker):  # type: ignore[misc]  # an untyped base
+class DrainingWorker(gthread.ThreadWorker):  # type: ignore[misc]  # an untyped base
     """Serves until some time after SIGTERM, and refuses in the envelope."""
 
     def enqueue_req(self, conn: Any) -> None:
@@ -76,6 +76,19 @@ class DrainingWorker(ThreadWorker):  # type: ignore[misc]  # an untyped base
             conn.parser.unreader = DeadlineReader(conn.sock)
         conn.parser.unreader.begin()
         super().enqueue_req(conn)
+
+    def handle(self, conn: Any) -> object:
+        """Let a connection that has said nothing yet wait in the poller, not in a thread."""
+        if not conn.initialized and not conn.wait_for_data(0):
+            return gthread._DEFER
+        return super().handle(conn)
+
+    def murder_pending(self) -> None:
+        """Close what has said nothing for too long; at the end, at once."""
+        if not self.alive:
+            for conn in self.pending_conns:
+                conn.timeout = 0.0
+        super().murder_pending()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """SIGTERM: say not ready, go on for a while, then finish what has begun."""

@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # has no types
@@ -35,7 +35,8 @@ KEEP_ALIVE: Final = 120
 # Time for reviews in flight at SIGTERM; each has 5 s.
 DRAIN: Final = 10
 _LINGER: Final = 1.0
-_LINGER_BYTES: Final = 64 * 1024
+# Of a body that was refused by its length, most is still under way; throwing it away is cheap.
+_LINGER_BYTES: Final = 16 * 1024 * 1024
 
 
 class DeadlineWorker(gthread.ThreadWorker):  # type: ignore[misc]  # base has no types
@@ -51,16 +52,35 @@ class DeadlineWorker(gthread.ThreadWorker):  # type: ignore[misc]  # base has no
         if not conn.initialized and not conn.wait_for_data(0):
             # Nothing sent yet: wait in the poller, not in a thread.
             return gthread._DEFER
-        with self._deadlines_lock:
-            self._deadlines[conn] = time.monotonic() + REQUEST_DEADLINE
-        try:
-            keep = super().handle(conn)
-        finally:
-            with self._deadlines_lock:
-                del self._deadlines[conn]
+        with self._deadline(conn):
+            keep = self._answer(conn)
         if not keep:
             _linger(conn.sock)
         return keep
+
+    def _answer(self, conn: gthread.TConn) -> object:
+        if not conn.initialized:
+            try:
+                conn.init()
+            except OSError as error:
+                self.log.debug("TLS handshake failed: %s", error)
+                return False
+            if _is_silent(conn):
+                # The API server opens a connection for each of a burst of reviews and may then
+                # use another that has become free: this one stays silent, for a minute or more.
+                return gthread._DEFER
+        return super().handle(conn)
+
+    @contextlib.contextmanager
+    def _deadline(self, conn: gthread.TConn) -> Iterator[None]:
+        """Have the connection shut down if the block takes longer than a request may."""
+        with self._deadlines_lock:
+            self._deadlines[conn] = time.monotonic() + REQUEST_DEADLINE
+        try:
+            yield
+        finally:
+            with self._deadlines_lock:
+                del self._deadlines[conn]
 
     @override
     def murder_pending(self) -> None:
@@ -123,6 +143,12 @@ class Gunicorn(BaseApplication):  # type: ignore[misc]  # base has no types
         return self._load()
 
 
+def _is_silent(conn: gthread.TConn) -> bool:
+    """Whether the client has sent nothing after its part of the handshake."""
+    conn.data_ready = False
+    return not conn.sock.pending() and not conn.wait_for_data(0)
+
+
 def _linger(sock: socket.socket) -> None:
     """End a connection so that the client still gets the answer, within a second.
 
@@ -135,7 +161,7 @@ def _linger(sock: socket.socket) -> None:
         while left > 0 and (remaining := deadline - time.monotonic()) > 0:
             sock.settimeout(remaining)
             # The bytes below TLS: they are thrown away, so nothing needs to decrypt them.
-            received = socket.socket.recv(sock, 4096)
+            received = socket.socket.recv(sock, 64 * 1024)
             if not received:
                 break
             left -= len(received)
