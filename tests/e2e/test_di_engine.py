@@ -19,7 +19,7 @@ from di_cluster.simulated import NODE_LABEL, NODE_TAINT
 from tests.e2e.jobs import coordinated, template
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import run_in_pod
-from tests.e2e.replicas import COORDINATOR, SERVE, Field, pod_of
+from tests.e2e.replicas import COORDINATOR, SERVE, Field, pod_of, ports
 from tests.waiting import wait_until
 
 # The first test waits for the image: minutes, where it has never been built.
@@ -65,52 +65,64 @@ note(server.get_replicas())
 note(server.get_replicas(os.environ["KUBERNETES_POD_NAME"]))
 """
 
-TRAIN_AT_ONCE = """
-import json, multiprocessing, os, warnings
-warnings.simplefilter("ignore")
-from easydict import EasyDict
-from ding.utils import get_operator_server_kwargs
+WAIT_FOR_ALL = """
+import http.server, os, threading
+
+all_there = threading.Barrier({count})
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        all_there.wait()
+        self.send_response(200)
+        self.end_headers()
+
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = {count}
+
+Server(("", int(os.environ["COORDINATOR_PORT"])), Handler).serve_forever()
+"""
+"""Answers when so many have asked, all at once."""
+
+COORDINATE = """
+import json, os, sys, time, types, urllib.request
+
+# The client is DI-engine's; the packages around it would load PyTorch, in 64 pods at once.
+root = "/opt/venv/lib/python3.11/site-packages/"
+for package in ("ding", "ding.worker", "ding.worker.coordinator"):
+    sys.modules[package] = types.ModuleType(package)
+    sys.modules[package].__path__ = [root + package.replace(".", "/")]
+from ding.interaction.base import split_http_address
 from ding.worker.coordinator.operator_server import OperatorServer
 
-def coordinate(name, start, told):
-    os.environ["KUBERNETES_POD_NAME"] = name
-    server = OperatorServer(**get_operator_server_kwargs(EasyDict({{}})))
-    server.set_worker_type("coordinator")
+host, port, _, _ = split_http_address(os.environ["KUBERNETES_SERVER_URL"])
+namespace, name = os.environ["KUBERNETES_POD_NAMESPACE"], os.environ["KUBERNETES_POD_NAME"]
+server = OperatorServer(host, port, namespace=namespace, name=name)
+server.set_worker_type("coordinator")
 
-    def data(answer):
-        success, code, message, found = answer
-        assert success and code == 0, answer
-        return found
+def data(answer):
+    success, code, message, found = answer
+    assert success and code == 0, answer
+    return found
 
-    def pods(urls):
-        return [url.split(".")[0] for url in urls]
+def pods(*urls):
+    return [url.split(".")[0] for url in urls]
 
-    start.wait()
-    made = data(server.post_replicas(
-        {{"collectors": {{"replicas": 4, "cpus": 0.5}}, "learners": {{"replicas": 1}}}}
-    ))
-    assert data(server.get_replicas()) == made
-    lost, *kept = made["collectors"]
-    (anew,) = data(server.post_replicas_failed(collectors=pods([lost, lost])))["collectors"]
-    assert data(server.get_replicas())["collectors"] == [anew, *kept]
-    gone = data(server.delete_replicas(n_collectors=2))
-    assert gone["collectors"] == kept[-2:]
-    for _ in range(10):
-        left = data(server.get_replicas())
-        assert left["collectors"] == [anew, kept[0]]
-    told.put((name, pods(left["collectors"] + left["learners"])))
-
-names = {names!r}
-start, told = multiprocessing.Barrier(len(names)), multiprocessing.Queue()
-clients = [multiprocessing.Process(target=coordinate, args=(n, start, told)) for n in names]
-for client in clients:
-    client.start()
-for client in clients:
-    client.join()
-assert not any(client.exitcode for client in clients)
-print(json.dumps(dict(told.get() for _ in names)))
+urllib.request.urlopen("http://{starter}").read()
+made = data(server.post_replicas(
+    {{"collectors": {{"replicas": 4, "cpus": 0.5}}, "learners": {{"replicas": 1}}}}
+))
+assert data(server.get_replicas()) == made
+lost, *kept = made["collectors"]
+(anew,) = data(server.post_replicas_failed(collectors=pods(lost, lost)))["collectors"]
+assert data(server.get_replicas())["collectors"] == [anew, *kept]
+gone = data(server.delete_replicas(n_collectors=2))
+assert gone["collectors"] == kept[-2:]
+for _ in range(10):
+    assert data(server.get_replicas())["collectors"] == [anew, kept[0]]
+print(json.dumps(pods(*made["learners"], anew, kept[0])), flush=True)
+time.sleep(3600)
 """
-"""Coordinators at once, a process each, as their pods would set up the client."""
+"""One of many coordinators: tells in the end which pods it is left with."""
 
 COORDINATORS = 64
 
@@ -222,35 +234,50 @@ def test_every_call_of_the_coordinators_client_works(
 
 
 def test_64_coordinators_at_once_each_have_what_they_asked_for(
-    kubectl: Kubectl, field: Field, image: str, simulated_node: Mapping[str, Any]
+    kubectl: Kubectl,
+    field: Field,
+    image: str,
+    python_image: str,
+    simulated_node: Mapping[str, Any],
 ) -> None:
-    field.start(image)
+    starter = template(image=python_image, program=WAIT_FOR_ALL.format(count=COORDINATORS))
+    field.start(image, templates={"coordinator": starter})
+    (port,) = ports(field.services()[COORDINATOR]).values()
+    program = COORDINATE.format(starter=f"{COORDINATOR}.{field.namespace}:{port}")
     far = template(image="none", program="")
     far["spec"] |= simulated_node
-    roles = dict.fromkeys(("coordinator", "collector", "learner"), far)
-    jobs = {f"led-{number:02}-coordinator": f"led-{number:02}" for number in range(COORDINATORS)}
-    bodies = [coordinated(job, namespace=field.namespace, templates=roles) for job in jobs.values()]
+    near = template(image=image, program=program)
+    templates = {"coordinator": near, "collector": far, "learner": far}
+    jobs = [f"led-{number:02}" for number in range(COORDINATORS)]
+    bodies = [coordinated(job, namespace=field.namespace, templates=templates) for job in jobs]
     kubectl.apply({"apiVersion": "v1", "kind": "List", "items": bodies})
-    left = run_in_pod(
-        kubectl,
-        COORDINATOR,
-        TRAIN_AT_ONCE.format(names=list(jobs)),
-        namespace=field.namespace,
-    )
-    expected = {pod: jobs[pod] for pod in jobs} | {
-        pod: jobs[coordinator] for coordinator, pods in left.items() for pod in pods
-    }
+
+    left: dict[str, list[str]] = {}
+
+    def told() -> bool:
+        for job in set(jobs) - set(left):
+            pod = f"{job}-coordinator"
+            said = kubectl("--namespace", field.namespace, "logs", pod)
+            assert said.startswith("["), (pod, said)
+            left[job] = json.loads(said)
+        return True
+
+    wait_until(told, 300, what="every coordinator to be done", every=1)
+    expected = {(job, f"{job}-coordinator") for job in jobs}
+    expected |= {(job, pod) for job, pods in left.items() for pod in pods}
     assert len(expected) == COORDINATORS * (1 + 3)
 
     def settled() -> bool:
         for kind in ("pods", "services"):
-            found = {
-                each["metadata"]["name"]: each["metadata"]["labels"][LABEL_DIJOB_NAME]
-                for each in kubectl.items(
-                    kind, f"--selector={LABEL_DIJOB_NAME}!=x", namespace=field.namespace
-                )
+            found = kubectl.items(
+                kind, f"--selector={LABEL_DIJOB_NAME}!=x", namespace=field.namespace
+            )
+            names = {
+                (metadata["labels"][LABEL_DIJOB_NAME], metadata["name"])
+                for each in found
+                for metadata in [each["metadata"]]
             }
-            assert found == expected
+            assert names == expected
         return True
 
     wait_until(settled, 120, what="every job to have its pods and Services", every=1)

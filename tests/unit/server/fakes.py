@@ -56,6 +56,8 @@ class FakeKube:
         self.users: dict[str, Object] = {}
         self.allowed: set[tuple[str, str, str]] = set()
         self.failure: ApiError | None = None
+        self.failures: list[ApiError] = []
+        """Of the next calls, one each."""
         self.before_patch: Callable[[], None] = lambda: None
         self._versions = itertools.count(1)
         self._lock = threading.Lock()
@@ -141,6 +143,8 @@ class FakeKube:
         assert timeout is not None, "every call has a time-out"
         assert timeout > 0
         self.calls[verb, resource.plural] += 1
+        if self.failures:
+            raise self.failures.pop(0)
         if self.failure is not None:
             raise self.failure
 

@@ -9,8 +9,8 @@ from typing import Final
 from di_server.problems import Busy
 
 REQUEST_SECONDS: Final = 10.0
-_CALL_SECONDS: Final = 5.0
-"""The longest single API call, so that one lost answer leaves time to say so."""
+COORDINATED_SECONDS: Final = 30.0
+"""For requests of coordinators, whose clients would rather wait than be refused."""
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
@@ -22,11 +22,18 @@ class Deadline:
 
     clock: Clock
     at: float
+    longest_call: float
+    """Seconds of a single API call: half of all, so that one lost answer leaves time to ask again
+    or to say so."""
 
     @classmethod
     def after(cls, clock: Clock, seconds: float = REQUEST_SECONDS) -> Deadline:
         """A deadline `seconds` from now."""
-        return cls(clock, clock() + seconds)
+        return cls(clock, clock() + seconds, seconds / 2)
+
+    def left(self) -> float:
+        """Seconds left, less than 0 when it has passed."""
+        return self.at - self.clock()
 
     def remaining(self) -> float:
         """Seconds left, more than 0.
@@ -34,7 +41,7 @@ class Deadline:
         Raises:
             Busy: none are left.
         """
-        seconds = self.at - self.clock()
+        seconds = self.left()
         if seconds <= 0:
             raise Busy("the request took too long, try again", retry_after=1)
         return seconds
@@ -45,4 +52,4 @@ class Deadline:
         Raises:
             Busy: no time is left for it.
         """
-        return min(self.remaining(), _CALL_SECONDS)
+        return min(self.remaining(), self.longest_call)

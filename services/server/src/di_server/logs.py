@@ -35,7 +35,7 @@ def gunicorn_settings(level: str) -> dict[str, Any]:
     """`logconfig_dict` that turns gunicorn's lines into ours; it writes no access log."""
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,
-        "foreign_pre_chain": list(_SHARED),
+        "foreign_pre_chain": [structlog.stdlib.ExtraAdder(), *_SHARED],
         "processors": [
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,

@@ -19,7 +19,7 @@ from di_api.kube.sync import SyncKubeClient
 from di_server import config, logs
 from di_server.app import create_app
 from di_server.config import Config, ConfigError
-from di_server.deadline import REQUEST_SECONDS, Clock
+from di_server.deadline import COORDINATED_SECONDS, Clock
 from di_server.handlers.coordination import CoordinationHandlers
 from di_server.handlers.jobs import JobHandlers
 from di_server.handlers.probes import Probes
@@ -29,6 +29,7 @@ from di_server.services.gate import Gate
 from di_server.services.jobs import JobService
 from di_server.services.limiter import Limiter
 from di_server.services.optimism import Optimism
+from di_server.services.patience import Patience
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Kube
 from di_server.storage.learners import LearnerStore
@@ -70,6 +71,7 @@ def build_app(
     pods = PodStore(kube=kube, namespace=namespace, mirror=sight.pods)
     gate = Gate(mode=settings.auth, reviews=ReviewStore(kube=kube), pods=pods, clock=clock)
     optimism = Optimism(rng=rng, sleep=sleep, on_conflict=metrics.conflicts.inc)
+    patience = Patience(rng=rng, sleep=sleep)
     limiter = Limiter(rate=settings.rate, burst=settings.burst, clock=clock)
     learners = LearnerStore(
         kube=kube, sight=sight, config=settings.aggregator_config, nodes=settings.watch_nodes
@@ -83,10 +85,16 @@ def build_app(
         ),
         coordination=CoordinationHandlers(
             service=Coordination(
-                jobs=jobs, pods=pods, learners=learners, optimism=optimism, rng=rng
+                jobs=jobs,
+                pods=pods,
+                learners=learners,
+                optimism=optimism,
+                patience=patience,
+                rng=rng,
             ),
             gate=gate,
             limiter=limiter,
+            patience=patience,
             clock=clock,
         ),
         probes=Probes(jobs=jobs, registry=metrics.registry, draining=draining, clock=clock),
@@ -116,7 +124,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
             "threads": self._settings.threads,
             "worker_connections": 1000,
             "keepalive": _KEEPALIVE_SECONDS,
-            "graceful_timeout": int(self.drain_seconds + READ_SECONDS + REQUEST_SECONDS) + 2,
+            "graceful_timeout": int(self.drain_seconds + READ_SECONDS + COORDINATED_SECONDS) + 2,
             "limit_request_line": 4094,
             "limit_request_fields": 40,
             "limit_request_field_size": 8190,
@@ -147,7 +155,9 @@ class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
         ).start()
         return build_app(
             settings=settings,
-            kube=SyncKubeClient(config=self._kube_config),
+            # One for each thread: nobody waits for a connection while others wait for an answer,
+            # least of all the probe of readiness.
+            kube=SyncKubeClient(config=self._kube_config, connections=settings.threads),
             sight=sight,
             draining=self.draining,
             clock=time.monotonic,

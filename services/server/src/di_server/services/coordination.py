@@ -7,6 +7,7 @@ from contextlib import suppress
 from random import Random
 
 from di_api.coordinated import DEFAULT_PORTS, Replica, Role, port_of
+from di_api.kube.errors import Unavailable
 from di_server.deadline import Deadline
 from di_server.decisions.addresses import controller_uid
 from di_server.decisions.coordinated import gpus, plans
@@ -17,6 +18,7 @@ from di_server.decisions.coordinated.requests import Demand, Requester
 from di_server.problems import NotAllowed
 from di_server.services.gate import Grant
 from di_server.services.optimism import REFUSALS, Optimism
+from di_server.services.patience import Patience
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
 from di_server.storage.learners import LearnerStore
@@ -41,12 +43,14 @@ class Coordination:
         pods: PodStore,
         learners: LearnerStore,
         optimism: Optimism,
+        patience: Patience,
         rng: Random,
     ) -> None:
         self._jobs = jobs
         self._pods = pods
         self._learners = learners
         self._optimism = optimism
+        self._patience = patience
         self._rng = rng
 
     def replicas(self, grant: Grant, asking: Requester, deadline: Deadline) -> Listing:
@@ -56,27 +60,31 @@ class Coordination:
             self._check(job, grant, asking, deadline)
             return self._whole(job, asking.pod, deadline)
 
-        known = self._jobs.known(grant.ref)
-        if known is not None:
-            with suppress(*REFUSALS):
-                return answer(known)
-        return answer(self._read(grant, deadline))
+        def attempt() -> Listing:
+            known = self._jobs.known(grant.ref)
+            if known is not None:
+                with suppress(*REFUSALS):
+                    return answer(known)
+            return answer(self._read(grant, deadline))
+
+        return self._patience.run(attempt, deadline)
 
     def all(self, namespace: str | None, grant: Grant | None, deadline: Deadline) -> list[Listing]:
         """What each coordinator has that has not ended; with a grant, only that job's."""
-        return [
-            self._whole(job, job.coordinator, deadline)
-            for job in self._jobs.all(namespace, deadline)
-            if job.has_coordinator and not job.has_ended
-            if grant is None or (grant.ref, grant.job_uid) == (job.ref, job.uid)
-        ]
+
+        def answer() -> list[Listing]:
+            return [
+                self._whole(job, job.coordinator, deadline)
+                for job in self._jobs.all(namespace, deadline)
+                if job.has_coordinator and not job.has_ended
+                if grant is None or (grant.ref, grant.job_uid) == (job.ref, job.uid)
+            ]
+
+        return self._patience.run(answer, deadline)
 
     def add(self, grant: Grant, asking: Requester, demand: Demand, deadline: Deadline) -> Listing:
         """Append replicas; the answer has the new ones."""
-        node_gpus = 0
-        if demand.learners.replicas and demand.learners.gpus > 1:
-            self._learners.require_aggregator(deadline)
-            node_gpus = gpus.usual(self._learners.node_gpus(deadline))
+        node_gpus = self._patience.run(lambda: self._node_gpus(demand, deadline), deadline)
 
         def decide(job: CoordinatedJob) -> Plan:
             return plans.add(job, demand, Names(job, self._rng), node_gpus=node_gpus)
@@ -108,14 +116,22 @@ class Coordination:
     ) -> Listing:
         """Plan and write once; the answer is for the eyes of the pod `told`."""
         first = [self._jobs.known(grant.ref)]
+        # Their patches got no answer. At most one of them has an effect, now or later: they all
+        # set a version, and so does the next one.
+        unsure: list[Plan] = []
 
         def write(job: CoordinatedJob) -> tuple[Listing, bool]:
             self._check(job, grant, asking, deadline)
-            plan = decide(job)
+            done = next((plan for plan in unsure if plans.is_done(job, plan)), None)
+            plan = done or decide(job)
             # All that may fail comes before the write.
             answer = self._listing(job, plan.touched, told, deadline)
-            if plan.touched:
-                self._jobs.patch_spec(grant.ref, plans.patch(job, plan), deadline)
+            if plan.touched and not done:
+                try:
+                    self._jobs.patch_spec(grant.ref, plans.patch(job, plan), deadline)
+                except Unavailable:
+                    unsure.append(plan)
+                    raise
             return answer, bool(plan.touched)
 
         def attempt() -> Listing:
@@ -130,7 +146,16 @@ class Coordination:
             answer, _ = write(self._read(grant, deadline))
             return answer
 
-        return self._optimism.run(grant.ref, attempt, deadline)
+        return self._patience.run(
+            lambda: self._optimism.run(grant.ref, attempt, deadline), deadline
+        )
+
+    def _node_gpus(self, demand: Demand, deadline: Deadline) -> int:
+        """GPUs of the usual node, where a learner is to be split by it; else 0."""
+        if not demand.learners.replicas or demand.learners.gpus <= 1:
+            return 0
+        self._learners.require_aggregator(deadline)
+        return gpus.usual(self._learners.node_gpus(deadline))
 
     def _read(self, grant: Grant, deadline: Deadline) -> CoordinatedJob:
         return CoordinatedJob(self._jobs.get(grant.ref, deadline))

@@ -120,6 +120,13 @@ def replace(job: CoordinatedJob, failed: Collection[str], names: Names) -> Plan:
     return Plan(tuple(replicas), tuple(made))
 
 
+def is_done(job: CoordinatedJob, plan: Plan) -> bool:
+    """Whether the job has what the plan makes, and no more what it takes away."""
+    there = {each.name for each in job.replicas}
+    wanted = {each.name for each in plan.replicas}
+    return all((each.name in there) == (each.name in wanted) for each in plan.touched)
+
+
 def patch(job: CoordinatedJob, plan: Plan) -> Sequence[dict[str, Any]]:
     """The JSON patch (RFC 6902) that writes the plan; it fails with a conflict unless the job
     is as it was read."""

@@ -1,0 +1,44 @@
+"""Outlasting an API server that is away or overloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final, TypeVar
+
+from di_api.kube.errors import Throttled, Unavailable
+from di_server.deadline import Deadline
+
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 2.0
+
+T = TypeVar("T")
+
+
+class Patience:
+    """For clients who wait as long as it takes, and give up for good at the first refusal.
+
+    DI-engine's are of that kind: they set no time-out, and the thread that meets a status of 400
+    or more ends, and with it the training.
+    """
+
+    def __init__(self, *, rng: Random, sleep: Callable[[float], None]) -> None:
+        self._rng = rng
+        self._sleep = sleep
+
+    def run(self, attempt: Callable[[], T], deadline: Deadline) -> T:
+        """Call `attempt` until the API server answers; it must bear being called again.
+
+        Raises:
+            Unavailable, Throttled: the deadline leaves no time for another attempt.
+        """
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return attempt()
+            except (Unavailable, Throttled) as error:
+                wait = max(error.retry_after or 0.0, self._rng.uniform(pause / 2, pause))
+                if deadline.left() <= wait:
+                    raise
+            self._sleep(wait)
+            pause = min(2 * pause, _LONGEST_PAUSE)
