@@ -3,9 +3,10 @@
     python -m tests.benchmarks.ceiling KUBECONFIG NAMESPACE JOB.json
 
 It shows how fast a job can go through this API server on this machine, whatever the operator is.
-It has the operator's client (16 connections), its number of workers, its limit of concurrent
-creates for one job and its budget of events; the bodies are known beforehand (`script.py`,
-rehearsed on the job in JOB.json). It keeps no cache, compares nothing, survives nothing.
+It has the operator's client with as many connections, its number of workers, its limits of
+concurrent creates for one job and its budget of events; the bodies are known beforehand
+(`script.py`, rehearsed on the job in JOB.json). It keeps no cache, compares nothing, survives
+nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import gc
 import json
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ from di_api.kube.resources import DIJOBS, PODS, Resource
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.clock import SystemClock
 from di_operator.events import EventRecorder
-from di_operator.executor import CONCURRENCY
+from di_operator.lanes import CONNECTIONS, spread
 from tests.benchmarks.follower import is_ready
 from tests.benchmarks.script import Create, Delete, Script, Step, rehearse
 from tests.benchmarks.stream import follow
@@ -137,33 +139,30 @@ class Ceiling:
 
     async def _take(self, life: Life, step: Step) -> None:
         for _, batch in groupby(step.objects, key=lambda one: (type(one), one.resource)):
-            todo = iter(list(batch))
-            await asyncio.gather(*(self._lane(life, todo) for _ in range(CONCURRENCY)))
+            await spread(batch, partial(self._write, life))
         if step.status is not None:
             await self._patch(life, step.status)
         for event in step.events:
             self._recorder.emit(life.job, event)
 
-    async def _lane(self, life: Life, todo: Iterator[Create | Delete]) -> None:
+    async def _write(self, life: Life, write: Create | Delete) -> bool:
         metadata = life.job["metadata"]
         name, uid = metadata["name"], metadata["uid"]
-        for write in todo:
-            if isinstance(write, Create):
-                body = life.script.fill(write.text, name=name, uid=uid)
-                made = (await self._client.create(write.resource, body, self._namespace))[
-                    "metadata"
-                ]
-                if write.resource != PODS:
-                    life.made[write.resource, made["name"]] = made
-            else:
-                made = life.made.pop((write.resource, write.name.replace(life.script.name, name)))
-                await self._client.delete(
-                    write.resource,
-                    made["name"],
-                    self._namespace,
-                    uid=made["uid"],
-                    resource_version=made["resourceVersion"],
-                )
+        if isinstance(write, Create):
+            body = life.script.fill(write.text, name=name, uid=uid)
+            made = (await self._client.create(write.resource, body, self._namespace))["metadata"]
+            if write.resource != PODS:
+                life.made[write.resource, made["name"]] = made
+        else:
+            made = life.made.pop((write.resource, write.name.replace(life.script.name, name)))
+            await self._client.delete(
+                write.resource,
+                made["name"],
+                self._namespace,
+                uid=made["uid"],
+                resource_version=made["resourceVersion"],
+            )
+        return True
 
     async def _patch(self, life: Life, text: str) -> None:
         metadata = life.job["metadata"]
@@ -197,7 +196,7 @@ def _shape(job: Object) -> Shape:
 
 
 async def _serve(kubeconfig: str, namespace: str, sample: Path) -> None:
-    async with KubeClient(config=load_config(kubeconfig)) as client:
+    async with KubeClient(config=load_config(kubeconfig), connections=CONNECTIONS) as client:
         recorder = EventRecorder(
             client=client, clock=SystemClock(), instance="ceiling", observer=_Unobserved()
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Protocol, assert_never
 
@@ -11,6 +10,7 @@ from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_operator.lanes import spread
 from di_operator.lifecycle.actions import (
     Action,
     CreateConfigMap,
@@ -29,10 +29,6 @@ from di_operator.lifecycle.faults import (
     QuotaExceeded,
     TemplateRefused,
 )
-
-# Half of the client's connections for one job leaves the other half to the others: a job of a
-# thousand pods must not make a job of four wait until it is done.
-CONCURRENCY = 16
 
 
 class Outdated(Exception):
@@ -98,22 +94,9 @@ class Executor:
         if len(batch) == 1:
             fault = await self._run_one(batch[0])
             return [fault] if fault is not None else []
-        todo, faults, errors = iter(batch), list[Fault](), list[Exception]()
-        lanes = (self._lane(todo, faults, errors) for _ in range(min(CONCURRENCY, len(batch))))
-        await asyncio.gather(*lanes)
-        if errors:
-            raise errors[0]
-        return faults
+        faults, errors = list[Fault](), list[Exception]()
 
-    async def _lane(
-        self, todo: Iterator[Action], faults: list[Fault], errors: list[Exception]
-    ) -> None:
-        """Take actions until none is left, or one went wrong in any lane.
-
-        A thousand pods under an exceeded quota cost eight refusals, not a thousand. What other
-        lanes have under way is awaited, not cancelled: a cancelled create may have happened.
-        """
-        for action in todo:
+        async def act(action: Action) -> bool:
             try:
                 fault = await self._run_one(action)
             except (ApiError, Outdated) as error:
@@ -121,8 +104,12 @@ class Executor:
             else:
                 if fault is not None:
                     faults.append(fault)
-            if faults or errors:
-                return
+            return not faults and not errors
+
+        await spread(batch, act)
+        if errors:
+            raise errors[0]
+        return faults
 
     async def _run_one(self, action: Action) -> Fault | None:
         kind = type(action).__name__

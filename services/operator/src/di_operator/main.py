@@ -32,8 +32,9 @@ from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.default_aggregator import DefaultAggregator
 from di_operator.election import Election, SoleReplica, Timing
 from di_operator.events import EventRecorder
-from di_operator.executor import CONCURRENCY, Executor
+from di_operator.executor import Executor
 from di_operator.health import serve_health
+from di_operator.lanes import CONNECTIONS
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.specs import SpecCache, SpecReader
 from di_operator.logs import configure_logs
@@ -52,9 +53,6 @@ log = structlog.get_logger(__name__)
 BACKOFF_INITIAL = 0.1
 BACKOFF_MAXIMUM = 15.0
 WATCH_LIMITS = WatchLimits(backoff_maximum=10.0)
-# Twice as many as one job may use; see executor.CONCURRENCY. A hundred Services and a hundred pods
-# take a bare client 0.8 s with eight at once and 0.5 s with sixteen; more gain little.
-CONNECTIONS = 2 * CONCURRENCY
 # Specs read lately; a job in a phase that changes is looked at again within milliseconds.
 REMEMBERED_SPECS = 10_000
 
