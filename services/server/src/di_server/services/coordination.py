@@ -17,7 +17,7 @@ from di_server.decisions.coordinated.plans import Names, Plan
 from di_server.decisions.coordinated.requests import Demand, Requester
 from di_server.problems import NotAllowed
 from di_server.services.gate import Grant
-from di_server.services.optimism import REFUSALS, Optimism
+from di_server.services.optimism import REFUSALS, Optimism, from_memory_first
 from di_server.services.patience import Patience
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
@@ -115,7 +115,6 @@ class Coordination:
         self, grant: Grant, asking: Requester, told: str, decide: Decide, deadline: Deadline
     ) -> Listing:
         """Plan and write once; the answer is for the eyes of the pod `told`."""
-        first = [self._jobs.known(grant.ref)]
         # Their patches got no answer. At most one of them has an effect, now or later: they all
         # set a version, and so does the next one.
         unsure: list[Plan] = []
@@ -132,20 +131,12 @@ class Coordination:
                 except Unavailable:
                     unsure.append(plan)
                     raise
+            # Without a write no version proves that the plan was made on the job as it is.
             return answer, bool(plan.touched)
 
-        def attempt() -> Listing:
-            # From memory the first time only: after a conflict it is known to be late.
-            known = first.pop() if first else None
-            if known is not None:
-                with suppress(*REFUSALS):
-                    answer, written = write(known)
-                    # Without a write no version proves that the plan was made on the job as it is.
-                    if written:
-                        return answer
-            answer, _ = write(self._read(grant, deadline))
-            return answer
-
+        attempt = from_memory_first(
+            self._jobs.known(grant.ref), lambda: self._read(grant, deadline), write
+        )
         return self._patience.run(
             lambda: self._optimism.run(grant.ref, attempt, deadline), deadline
         )

@@ -11,7 +11,7 @@ from di_server.decisions import profilings, scaling
 from di_server.decisions.addresses import addresses
 from di_server.decisions.ledger import Answer, RetryKey
 from di_server.services.gate import Grant
-from di_server.services.optimism import REFUSALS, Optimism
+from di_server.services.optimism import REFUSALS, Optimism, from_memory_first
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
 from di_server.storage.pods import PodStore
@@ -44,24 +44,21 @@ class JobService:
     ) -> Answer:
         """Change a replica count exactly once; the answer is the value it was set to."""
 
-        first = [self._jobs.known(grant.ref)]
-
-        def scaled(job: Mapping[str, Any]) -> Answer:
+        def act(job: Mapping[str, Any]) -> tuple[Answer, bool]:
             grant.check(job)
             match scaling.plan(job, change, key):
                 case scaling.Replay(answer):
-                    return answer
+                    return answer, True
                 case scaling.Write(operations, answer):
                     self._jobs.patch_spec(grant.ref, operations, deadline)
-                    return answer
+                    return answer, True
 
-        def attempt() -> Answer:
-            known = first.pop() if first else None
-            if known is not None:
-                with suppress(*REFUSALS):
-                    return scaled(known.raw)
-            return scaled(self._jobs.get(grant.ref, deadline))
-
+        known = self._jobs.known(grant.ref)
+        attempt = from_memory_first(
+            None if known is None else known.raw,
+            lambda: self._jobs.get(grant.ref, deadline),
+            act,
+        )
         return self._optimism.run(grant.ref, attempt, deadline)
 
     def report(self, grant: Grant, reported: Mapping[str, Any], deadline: Deadline) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from random import Random
 from typing import Final, TypeVar
 
@@ -21,7 +21,36 @@ _STRIPES: Final = 64
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.5
 
+J = TypeVar("J")
 T = TypeVar("T")
+
+
+def from_memory_first(
+    known: J | None, read: Callable[[], J], act: Callable[[J], tuple[T, bool]]
+) -> Callable[[], T]:
+    """An attempt for `Optimism.run` that acts on the job in memory, and only then reads it.
+
+    Args:
+        known: the job as it is in memory, where it may be late; None: it is not in sight.
+        read: the job as etcd has it.
+        act: decides and writes; returns its answer, and whether that is certain although the job
+            may have changed, as it is after a write under its version.
+
+    Nobody is refused from memory, and after a conflict it is known to be late.
+    """
+    first = [known]
+
+    def attempt() -> T:
+        job = first.pop() if first else None
+        if job is not None:
+            with suppress(*REFUSALS):
+                answer, certain = act(job)
+                if certain:
+                    return answer
+        answer, _ = act(read())
+        return answer
+
+    return attempt
 
 
 class Optimism:
