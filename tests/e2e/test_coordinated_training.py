@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from di_api.coordinated import Role, coordinator_name
 from di_api.names import LABEL_REPLICA_TYPE
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from examples.demo.curve import read_record
-from examples.demo.manifests import templates
+from tests.e2e.examples import SOLVED, job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
 from tests.waiting import wait_until
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "coordinated-cartpole"
-SOLVED = 475
+EXAMPLE = "coordinated-cartpole"
 TRAINING_SECONDS = 300
 """Half a minute on two idle cores."""
 
@@ -26,20 +23,13 @@ TRAINING_SECONDS = 300
 @pytest.fixture(scope="module")
 def image(cluster: Cluster | CurrentCluster) -> str:
     """The example's image, on every node."""
-    built = cluster.build_image(EXAMPLE, "di-coordinated-cartpole:dev")
-    cluster.load_image(built.reference)
-    return built.reference
+    return load_image(cluster, EXAMPLE)
 
 
 @pytest.fixture
 def manifest(image: str, namespace: str) -> dict[str, Any]:
     """The example's job with the image of this machine."""
-    found: dict[str, Any] = yaml.safe_load((EXAMPLE / "job.yaml").read_text())
-    found["metadata"]["namespace"] = namespace
-    for template in templates(found):
-        for container in template["spec"]["containers"]:
-            container["image"] = image
-    return found
+    return job_of(EXAMPLE, image=image, namespace=namespace)
 
 
 def test_the_example_trains_scales_itself_and_survives_a_loss(
@@ -57,11 +47,7 @@ def test_the_example_trains_scales_itself_and_survives_a_loss(
     selector = f"--selector={LABEL_REPLICA_TYPE}={Role.COLLECTOR}"
     victim = kubectl.items("pods", selector, namespace=namespace)[0]["metadata"]["name"]
     kubectl("--namespace", namespace, "delete", "pod", victim, "--wait=false")
-    wait_until(
-        lambda: kubectl.phase(name, namespace=namespace) in ("Succeeded", "Failed"),
-        TRAINING_SECONDS,
-        every=1,
-    )
+    wait_for_end(kubectl, name, namespace=namespace, seconds=TRAINING_SECONDS)
     status = kubectl.get("dijob", name, namespace=namespace)["status"]
     assert status["phase"] == "Succeeded", kubectl("--namespace", namespace, "logs", coordinator)
     # The operator made the one that was taken away again.

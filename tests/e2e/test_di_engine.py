@@ -16,6 +16,7 @@ from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.release import Release
 from di_cluster.simulated import NODE_LABEL, NODE_TAINT
+from tests.e2e.examples import load_image
 from tests.e2e.jobs import coordinated, template
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import run_in_pod
@@ -25,7 +26,6 @@ from tests.waiting import wait_until
 # The first test waits for the image: minutes, where it has never been built.
 pytestmark = pytest.mark.timeout(1800)
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "di-engine"
 GPUS = 2
 CONFIG = "aggregatorconfig/aggregator-config"
 
@@ -144,9 +144,7 @@ time.sleep(3600)
 @pytest.fixture(scope="module")
 def image(cluster: Cluster | CurrentCluster) -> str:
     """DI-engine's image, on every node."""
-    built = cluster.build_image(EXAMPLE, "di-di-engine:dev")
-    cluster.load_image(built.reference)
-    return built.reference
+    return load_image(cluster, "di-engine")
 
 
 @pytest.fixture

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
+from tests.e2e.examples import SOLVED, job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import events_of, pods_of
-from tests.waiting import wait_until
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "cartpole"
-SOLVED = 475
+EXAMPLE = "cartpole"
 TRAINING_SECONDS = 400
 """Two minutes on two idle cores."""
 
@@ -23,20 +20,13 @@ TRAINING_SECONDS = 400
 @pytest.fixture(scope="module")
 def image(cluster: Cluster | CurrentCluster) -> str:
     """The example's image, on every node."""
-    built = cluster.build_image(EXAMPLE, "di-cartpole:dev")
-    cluster.load_image(built.reference)
-    return built.reference
+    return load_image(cluster, EXAMPLE)
 
 
 @pytest.fixture
 def manifest(image: str, namespace: str) -> dict[str, Any]:
     """The example's job with the image of this machine."""
-    found: dict[str, Any] = yaml.safe_load((EXAMPLE / "job.yaml").read_text())
-    found["metadata"]["namespace"] = namespace
-    for task in found["spec"]["tasks"]:
-        for container in task["template"]["spec"]["containers"]:
-            container["image"] = image
-    return found
+    return job_of(EXAMPLE, image=image, namespace=namespace)
 
 
 def test_the_example_trains_scales_itself_and_succeeds(
@@ -44,11 +34,7 @@ def test_the_example_trains_scales_itself_and_succeeds(
 ) -> None:
     name = manifest["metadata"]["name"]
     kubectl.apply(manifest)
-    wait_until(
-        lambda: kubectl.phase(name, namespace=namespace) in ("Succeeded", "Failed"),
-        TRAINING_SECONDS,
-        every=1,
-    )
+    wait_for_end(kubectl, name, namespace=namespace, seconds=TRAINING_SECONDS)
     found = kubectl.get("dijob", name, namespace=namespace)
     status = found["status"]
     assert status["phase"] == "Succeeded", status

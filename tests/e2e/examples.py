@@ -1,0 +1,45 @@
+"""The examples as their users run them, with images of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from di_cluster.cluster import Cluster
+from di_cluster.current import CurrentCluster
+from examples.demo.manifests import templates
+from tests.e2e.kubectl import Kubectl
+from tests.waiting import wait_until
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SOLVED = 475
+"""Mean return from which on CartPole counts as solved."""
+
+
+def load_image(cluster: Cluster | CurrentCluster, example: str) -> str:
+    """Build an example's image and put it on every node; returns its name."""
+    built = cluster.build_image(EXAMPLES / example, f"di-{example}:dev")
+    cluster.load_image(built.reference)
+    return built.reference
+
+
+def job_of(example: str, *, image: str, namespace: str) -> dict[str, Any]:
+    """An example's job with that image."""
+    found: dict[str, Any] = yaml.safe_load((EXAMPLES / example / "job.yaml").read_text())
+    found["metadata"]["namespace"] = namespace
+    for template in templates(found):
+        for container in template["spec"]["containers"]:
+            container["image"] = image
+    return found
+
+
+def wait_for_end(kubectl: Kubectl, job: str, *, namespace: str, seconds: float) -> None:
+    """Wait until the job has finished, however it ended."""
+    wait_until(
+        lambda: kubectl.phase(job, namespace=namespace) in ("Succeeded", "Failed"),
+        seconds,
+        what=f"{job} to finish",
+        every=1,
+    )
