@@ -196,13 +196,18 @@ def _directly(kube: SyncKubeClient, jobs: Sequence[Object], count: int) -> list[
 async def _pods_there(
     contest: Session, kube: SyncKubeClient, load: _Load, grows: int
 ) -> list[float]:
-    """Seconds from each request for ASKED replicas to the sight of the last of their pods."""
+    """Seconds from each request for ASKED replicas to the sight of the last of their pods.
+
+    One at a time: what follows from a hundred pods (endpoints, bindings, statuses) is three times
+    as many writes again, and has ceased before the next request.
+    """
     found = []
     for number in range(grows):
         name, follower = f"growing-{number:06}", contest.follower
         seen = follower.seen(name)
         job = await asyncio.to_thread(new_coordinated_job, kube, contest.namespace, name)
         await follower.until(partial(_has_pods, seen, 1), DEADLINE, what="a coordinator")
+        await contest.settled()
         began = time.monotonic()
         await load.create(job, ASKED)
         await follower.until(partial(_has_pods, seen, 1 + ASKED), DEADLINE, what="its collectors")
