@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
 
 from di_api.kube.errors import Conflict, Throttled, Unavailable
-from di_server.deadline import COORDINATED_SECONDS
-from tests.unit.server.fakes import Object, Stand, coordinated, make_stand, replica, watch
+from di_server.deadline import COORDINATED_SECONDS, Deadline
+from di_server.services.patience import Patience
+from tests.unit.server.fakes import Clock, Object, Stand, coordinated, make_stand, replica, watch
 
 PATH = "/v1alpha1/replicas"
 AWAY = Unavailable(kind="DIJob", reason="Timeout")
@@ -144,3 +147,37 @@ def test_patience_has_an_end(stand: Stand) -> None:
     assert answer.status_code == 503
     assert int(answer.headers["Retry-After"]) >= 1
     assert COORDINATED_SECONDS - 3 < stand.clock.now - began <= COORDINATED_SECONDS
+
+
+def test_not_all_threads_wait() -> None:
+    """Who asks while another has the only place is told at once; later the place is free."""
+    clock = Clock()
+    refused: list[bool] = []
+
+    def fail_once() -> Callable[[], str]:
+        errors = [AWAY]
+
+        def attempt() -> str:
+            if errors:
+                raise errors.pop()
+            return "there"
+
+        return attempt
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        if not refused:
+            try:
+                refused.append(False)
+                ask()
+            except Unavailable:
+                refused[-1] = True
+
+    patience = Patience(places=1, rng=Random(1), sleep=sleep)
+
+    def ask() -> str:
+        return patience.run(fail_once(), Deadline.after(clock))
+
+    assert ask() == "there"
+    assert refused == [True]
+    assert ask() == "there"

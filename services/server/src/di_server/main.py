@@ -71,7 +71,8 @@ def build_app(
     pods = PodStore(kube=kube, namespace=namespace, mirror=sight.pods)
     gate = Gate(mode=settings.auth, reviews=ReviewStore(kube=kube), pods=pods, clock=clock)
     optimism = Optimism(rng=rng, sleep=sleep, on_conflict=metrics.conflicts.inc)
-    patience = Patience(rng=rng, sleep=sleep)
+    # A quarter of the threads is left to those who need not wait.
+    patience = Patience(places=max(1, settings.threads * 3 // 4), rng=rng, sleep=sleep)
     limiter = Limiter(rate=settings.rate, burst=settings.burst, clock=clock)
     learners = LearnerStore(
         kube=kube, sight=sight, config=settings.aggregator_config, nodes=settings.watch_nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from random import Random
 from typing import Final, TypeVar
@@ -20,9 +21,14 @@ class Patience:
 
     DI-engine's are of that kind: they set no time-out, and the thread that meets a status of 400
     or more ends, and with it the training.
+
+    Args:
+        places: how many may wait at once. Each holds a thread, and some must be left for those who
+            need no API server: lists from memory, and the probe of liveness.
     """
 
-    def __init__(self, *, rng: Random, sleep: Callable[[float], None]) -> None:
+    def __init__(self, *, places: int, rng: Random, sleep: Callable[[float], None]) -> None:
+        self._places = threading.Semaphore(places)
         self._rng = rng
         self._sleep = sleep
 
@@ -30,15 +36,21 @@ class Patience:
         """Call `attempt` until the API server answers; it must bear being called again.
 
         Raises:
-            Unavailable, Throttled: the deadline leaves no time for another attempt.
+            Unavailable, Throttled: the deadline leaves no time for another attempt, or all places
+                are taken.
         """
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                return attempt()
-            except (Unavailable, Throttled) as error:
-                wait = max(error.retry_after or 0.0, self._rng.uniform(pause / 2, pause))
-                if deadline.left() <= wait:
-                    raise
-            self._sleep(wait)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        pause, has_place = _FIRST_PAUSE, False
+        try:
+            while True:
+                try:
+                    return attempt()
+                except (Unavailable, Throttled) as error:
+                    wait = max(error.retry_after or 0.0, self._rng.uniform(pause / 2, pause))
+                    has_place = has_place or self._places.acquire(blocking=False)
+                    if not has_place or deadline.left() <= wait:
+                        raise
+                self._sleep(wait)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        finally:
+            if has_place:
+                self._places.release()
