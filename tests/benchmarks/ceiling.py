@@ -139,7 +139,7 @@ class Ceiling:
 
     async def _take(self, life: Life, step: Step) -> None:
         for _, batch in groupby(step.objects, key=lambda one: (type(one), one.resource)):
-            await spread(batch, partial(self._write, life))
+            await spread(list(batch), partial(self._write, life))
         if step.status is not None:
             await self._patch(life, step.status)
         for event in step.events:

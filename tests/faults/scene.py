@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from tests.faults.journal import Done
 from tests.faults.plan import Fault, Kill, Terminate
 from tests.faults.proxy import FaultProxy
 from tests.faults.workloads import JOB
+from tests.ports import free_port
 from tests.waiting import wait_until_async
 
 # Seconds; no workload takes a tenth of it, whatever goes wrong.
@@ -26,9 +26,6 @@ SYNC_PERIOD = 3.0
 # Seconds after which a kubelet would start a container again that ended on its own.
 _RESTART_PAUSE = 1.0
 _numbers = itertools.count(1)
-
-
-_numbers = itertools.count()
 
 
 class Replica:
@@ -43,7 +40,7 @@ class Replica:
         self._background: set[asyncio.Task[None]] = set()
         self._component: Component | None = None
         self.identity = identity
-        self.health = f"{_own_address()}:8080"
+        self.health = f"127.0.0.1:{free_port()}"
         self.proxy = FaultProxy(
             ground.config,
             component=f"{namespace}-{identity}",
@@ -230,13 +227,3 @@ async def scene(
             yield Scene(ground, namespace, started)
         finally:
             await asyncio.gather(*(replica.stop() for replica in started))
-
-
-def _own_address() -> str:
-    """A loopback address for one replica; its ports stay free.
-
-    A port of 127.0.0.1 that is free now may be an outgoing connection's a moment later: of the
-    thousands that plans make side by side, some day one is.
-    """
-    number = next(_numbers)
-    return f"127.{100 + os.getpid() % 100}.{number // 250 % 250}.{number % 250 + 1}"

@@ -44,9 +44,11 @@ def _change(stand: Stand, kind: str) -> tuple[Any, list[str], int]:
     return json.loads(answer.data)["data"]["collectors"], names, count
 
 
-def _tells_the_truth(told: list[str], names: list[str], kind: str) -> bool:
+def _takes_effect_once(stand: Stand, kind: str) -> None:
+    told, names, count = _change(stand, kind)
+    assert len(names) == count
     pods = {each.partition(".")[0] for each in told}
-    return pods == ({"c2"} if kind == "delete" else set(names) - {"c1", "c2"})
+    assert pods == ({"c2"} if kind == "delete" else set(names) - {"c1", "c2"})
 
 
 @pytest.mark.parametrize("kind", CHANGES)
@@ -58,9 +60,7 @@ def test_a_write_that_never_arrived_is_sent_again(stand: Stand, kind: str) -> No
             raise answers.pop()
 
     stand.kube.before_patch = before_patch
-    told, names, count = _change(stand, kind)
-    assert len(names) == count
-    assert _tells_the_truth(told, names, kind)
+    _takes_effect_once(stand, kind)
     assert stand.kube.calls["patch", "dijobs"] == 3
 
 
@@ -75,9 +75,7 @@ def test_a_write_whose_answer_was_lost_is_not_made_twice(
         raise AWAY
 
     monkeypatch.setattr(stand.kube, "patch", lose)
-    told, names, count = _change(stand, kind)
-    assert len(names) == count
-    assert _tells_the_truth(told, names, kind)
+    _takes_effect_once(stand, kind)
     assert stand.kube.calls["patch", "dijobs"] == 1
 
 
@@ -99,9 +97,7 @@ def test_a_write_that_arrives_late_is_not_made_twice(
         return patch(*args, **keywords)
 
     monkeypatch.setattr(stand.kube, "patch", delay)
-    told, names, count = _change(stand, kind)
-    assert len(names) == count
-    assert _tells_the_truth(told, names, kind)
+    _takes_effect_once(stand, kind)
     assert stand.kube.calls["patch", "dijobs"] == 2
 
 

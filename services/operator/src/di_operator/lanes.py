@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 CONCURRENCY: Final = 16
@@ -19,7 +19,7 @@ CONNECTIONS: Final = BURST + CONCURRENCY
 T = TypeVar("T")
 
 
-async def spread(items: Iterable[T], act: Callable[[T], Awaitable[bool]]) -> None:
+async def spread(items: Sequence[T], act: Callable[[T], Awaitable[bool]]) -> None:
     """Call `act` for each item in order, several at a time, until one call returns False.
 
     Begins with CONCURRENCY at once. When one of them has gone well, as many more begin as make
@@ -41,11 +41,11 @@ async def spread(items: Iterable[T], act: Callable[[T], Awaitable[bool]]) -> Non
                 going = False
             elif not hurry:
                 hurry = True
-                for _ in range(BURST - CONCURRENCY):
+                for _ in range(min(BURST, len(items)) - CONCURRENCY):
                     group.create_task(lane(lasting=False))
             if not lasting:
                 break
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(CONCURRENCY):
+        for _ in range(min(CONCURRENCY, len(items))):
             group.create_task(lane(lasting=True))
