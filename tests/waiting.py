@@ -8,16 +8,23 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, overload
 
+from di_cluster.errors import CommandFailed
+
 T = TypeVar("T")
+
+# What a predicate says of a state that has not come: it is not so, what it looks for is not there,
+# or the program that it asks cannot tell (a container that has not started has no logs).
+_NOT_YET = (AssertionError, LookupError, CommandFailed)
 
 
 def wait_until(
-    predicate: Callable[[], T], deadline: float = 10.0, *, what: str = "", every: float = 0.02
+    predicate: Callable[[], T], deadline: float = 30.0, *, what: str = "", every: float = 0.02
 ) -> T:
     """Ask `predicate` until its answer is true, and return that answer.
 
     Args:
-        predicate: raised exceptions are not caught; AssertionError means "not yet".
+        predicate: AssertionError, LookupError and CommandFailed mean "not yet"; other exceptions
+            are not caught.
         deadline: seconds from now.
         what: the state waited for, in words; default the predicate's name.
         every: seconds between two questions.
@@ -32,7 +39,7 @@ def wait_until(
             answer = found = predicate()
             if found:
                 return found
-        except AssertionError as error:
+        except _NOT_YET as error:
             answer = error
         if time.monotonic() >= end:
             raise AssertionError(_complaint(predicate, deadline, what, answer))
@@ -57,7 +64,7 @@ async def wait_until_async(
 
 async def wait_until_async(
     predicate: Callable[[], object],
-    deadline: float = 10.0,
+    deadline: float = 30.0,
     *,
     what: str = "",
     every: float = 0.02,
@@ -71,7 +78,7 @@ async def wait_until_async(
             answer = await asked if inspect.isawaitable(asked) else asked
             if answer:
                 return answer
-        except AssertionError as error:
+        except _NOT_YET as error:
             answer = error
         if time.monotonic() >= end:
             raise AssertionError(_complaint(predicate, deadline, what, answer))

@@ -48,6 +48,14 @@ class Kubectl:
         found: list[Object] = self.get(*arguments, namespace=namespace)["items"]
         return found
 
+    def logs(self, pod: str, *, namespace: str) -> str:
+        """What the pod has printed so far.
+
+        Raises:
+            CommandFailed: its container has not started.
+        """
+        return self("--namespace", namespace, "logs", pod)
+
     def phase(self, job: str, *, namespace: str) -> str:
         """The phase of a DIJob; empty before the operator has seen it."""
         return str(self.get("dijob", job, namespace=namespace).get("status", {}).get("phase", ""))

@@ -105,7 +105,8 @@ def run_in_pod(kubectl: Kubectl, pod: str, program: str, *, namespace: str) -> A
 
 def condition(job: Object, kind: str) -> Object:
     """A condition of the job's status."""
-    return next(c for c in job["status"]["conditions"] if c["type"] == kind)
+    conditions: dict[str, Object] = {c["type"]: c for c in job["status"]["conditions"]}
+    return conditions[kind]
 
 
 def events_of(kubectl: Kubectl, job: str, *, namespace: str) -> list[str]:
@@ -116,3 +117,15 @@ def events_of(kubectl: Kubectl, job: str, *, namespace: str) -> list[str]:
         namespace=namespace,
     )
     return [f"{event['reason']}: {event['message']}" for event in found]
+
+
+def wait_for_event(kubectl: Kubectl, job: str, text: str, *, namespace: str) -> list[str]:
+    """The events that have this text, once there is one: they are sent after what they tell."""
+
+    def told() -> list[str]:
+        events = events_of(kubectl, job, namespace=namespace)
+        found = [event for event in events if text in event]
+        assert found, events
+        return found
+
+    return wait_until(told, what=f"an event on {job}: {text}", every=0.3)

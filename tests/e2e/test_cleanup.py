@@ -14,6 +14,7 @@ from tests.e2e.pods import (
     events_of,
     pods_of,
     tell_to_exit,
+    wait_for_event,
     wait_for_phase,
     wait_for_pods,
 )
@@ -69,9 +70,11 @@ def test_pods_of_an_ended_job_go_by_its_policy(
     wait_until(lambda: remaining() == left, 60, what=f"only {left} are left", every=0.3)
     assert not any(pod.is_leaving for pod in pods_of(kubectl, "x", namespace=namespace).values())
     if "x-learner-0" in left:
-        assert "last words" in kubectl("--namespace", namespace, "logs", "x-learner-0")
-    deletions = [e for e in events_of(kubectl, "x", namespace=namespace) if "PodsDeleted" in e]
-    assert len(deletions) == (0 if policy == "None" else 1)
+        assert "last words" in kubectl.logs("x-learner-0", namespace=namespace)
+    if policy == "None":
+        assert not any("PodsDeleted" in e for e in events_of(kubectl, "x", namespace=namespace))
+    else:
+        assert len(wait_for_event(kubectl, "x", "PodsDeleted", namespace=namespace)) == 1
     # The status tells how it was at the end.
     status = kubectl.get("dijob", "x", namespace=namespace)["status"]
     assert status["taskStatus"] == {"learner": {"Failed": 1}, "collector": {"Running": 1}}
@@ -90,7 +93,7 @@ def test_a_finished_job_is_left_alone_and_its_spec_is_closed(
     )
     wait_for_phase(kubectl, "x", "Succeeded", namespace=namespace)
     wait_until(lambda: not services(kubectl, namespace), 60, every=0.3)
-    assert "last words" in kubectl("--namespace", namespace, "logs", "x-learner-0")
+    assert "last words" in kubectl.logs("x-learner-0", namespace=namespace)
     version = kubectl.get("dijob", "x", namespace=namespace)["metadata"]["resourceVersion"]
     with pytest.raises(CommandFailed, match="finished"):
         kubectl(

@@ -137,7 +137,7 @@ def test_replicas_come_and_go_as_the_coordinator_says_and_the_job_ends_with_it(
     wait_until(lambda: set(field.pods()) == {COORDINATOR}, 60, every=0.3)
     counts = field.job()["status"]["replicaStatus"]
     assert counts["Collector"] == {"active": 0, "succeeded": 1, "failed": 0}
-    assert "last words" in kubectl("--namespace", field.namespace, "logs", COORDINATOR)
+    assert "last words" in kubectl.logs(COORDINATOR, namespace=field.namespace)
 
 
 def test_a_job_whose_coordinator_fails_has_failed(

@@ -39,7 +39,7 @@ def test_the_example_trains_scales_itself_and_survives_a_loss(
     coordinator = coordinator_name(name)
 
     def record() -> dict[str, list[list[float]]]:
-        return read_record(kubectl("--namespace", namespace, "logs", coordinator))
+        return read_record(kubectl.logs(coordinator, namespace=namespace))
 
     kubectl.apply(manifest)
     wait_until(lambda: kubectl.phase(name, namespace=namespace) == "Running", 60, every=0.5)
@@ -49,7 +49,7 @@ def test_the_example_trains_scales_itself_and_survives_a_loss(
     kubectl("--namespace", namespace, "delete", "pod", victim, "--wait=false")
     wait_for_end(kubectl, name, namespace=namespace, seconds=TRAINING_SECONDS)
     status = kubectl.get("dijob", name, namespace=namespace)["status"]
-    assert status["phase"] == "Succeeded", kubectl("--namespace", namespace, "logs", coordinator)
+    assert status["phase"] == "Succeeded", kubectl.logs(coordinator, namespace=namespace)
     # The operator made the one that was taken away again.
     assert status["reschedules"] >= 1
 

@@ -255,7 +255,7 @@ def test_64_coordinators_at_once_each_have_what_they_asked_for(
     def told() -> bool:
         for job in set(jobs) - set(left):
             pod = f"{job}-coordinator"
-            said = kubectl("--namespace", field.namespace, "logs", pod)
+            said = kubectl.logs(pod, namespace=field.namespace)
             assert said.startswith("["), (pod, said)
             left[job] = json.loads(said)
         return True
@@ -296,7 +296,7 @@ def test_the_aggregator_connects_to_every_gpu_of_its_learners(
     assert len(learners) == GPUS
 
     def connected() -> bool:
-        said = kubectl("--namespace", field.namespace, "logs", aggregator)
+        said = kubectl.logs(aggregator, namespace=field.namespace)
         found = re.findall(r"Succeed to connect to learner\((\S+)\)", said)
         assert set(found) == set(learners), said[-2000:]
         return True

@@ -13,9 +13,9 @@ from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import (
     OBEY,
     condition,
-    events_of,
     pods_of,
     tell_to_exit,
+    wait_for_event,
     wait_for_phase,
     wait_for_pods,
 )
@@ -70,8 +70,7 @@ def test_a_failed_pod_is_replaced_and_counted_once(kubectl: Kubectl, running: st
     message = condition(found, "Restarting")["message"]
     assert "restart 1 of 3" in message
     assert "pod x-collector-0 failed first: exit code 7" in message
-    told = [event for event in events_of(kubectl, "x", namespace=running) if message in event]
-    assert len(told) == 1
+    assert len(wait_for_event(kubectl, "x", message, namespace=running)) == 1
 
 
 @pytest.mark.usefixtures("absence")

@@ -10,7 +10,7 @@ from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from tests.e2e.examples import SOLVED, job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
-from tests.e2e.pods import events_of, pods_of
+from tests.e2e.pods import pods_of, wait_for_event
 
 EXAMPLE = "cartpole"
 TRAINING_SECONDS = 400
@@ -49,9 +49,8 @@ def test_the_example_trains_scales_itself_and_succeeds(
     profilings = status["profilings"]
     assert [change for _, change in profilings["scaling"]] == [2, -2]
     assert status["reschedules"] == 2
-    told = "\n".join(events_of(kubectl, name, namespace=namespace))
-    assert "collector from 2 to 4" in told
-    assert "collector from 4 to 2" in told
+    for change in ("from 2 to 4", "from 4 to 2"):
+        wait_for_event(kubectl, name, f"collector {change}", namespace=namespace)
     collectors = next(task for task in found["spec"]["tasks"] if task["type"] == "collector")
     assert collectors["replicas"] == 2
 
@@ -63,5 +62,5 @@ def test_the_example_trains_scales_itself_and_succeeds(
     # What the pods said can be read afterwards.
     left = pods_of(kubectl, name, namespace=namespace)
     assert {pod.phase for pod in left.values()} == {"Succeeded"}
-    log = kubectl("--namespace", namespace, "logs", f"{name}-learner-0")
+    log = kubectl.logs(f"{name}-learner-0", namespace=namespace)
     assert "solved: mean return" in log
