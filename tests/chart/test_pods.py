@@ -10,6 +10,7 @@ import pytest
 
 from di_operator.config import load_config
 from di_server.config import from_environment
+from di_server.deadline import REQUEST_SECONDS
 from di_webhook.config import Config as WebhookConfig
 from tests.chart.chart import COMPONENTS, Chart, Object
 
@@ -65,6 +66,11 @@ def test_every_probe_goes_to_a_port_of_the_container(chart: Chart, component: st
     assert {probe["httpGet"]["port"] for probe in probes.values()} <= ports
     assert probes["liveness"]["httpGet"]["path"] == "/healthz"
     assert probes["readiness"]["httpGet"]["path"] == "/readyz"
+
+
+def test_the_server_may_take_the_time_of_a_busy_api_server_to_be_ready(chart: Chart) -> None:
+    (container,) = chart.render().pods()["di-server"]["spec"]["containers"]
+    assert container["readinessProbe"]["timeoutSeconds"] > REQUEST_SECONDS / 2
 
 
 def test_the_webhook_may_start_before_its_certificate_is_there(chart: Chart) -> None:

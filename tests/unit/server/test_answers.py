@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -167,6 +169,31 @@ def test_readiness_follows_the_api_server_and_the_drain(stand: Stand) -> None:
     assert stand.client.get("/readyz").status_code == 200
     stand.draining.set()
     assert stand.client.get("/readyz").status_code == 503
+
+
+def test_a_slow_api_server_makes_nobody_unready_and_holds_one_thread(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert stand.client.get("/readyz").status_code == 200
+    stand.clock.sleep(1)
+    asked, answers = threading.Event(), threading.Event()
+    timeouts: list[float | None] = []
+
+    def slow(*_: object, timeout: float | None, **__: object) -> tuple[list[Any], str]:
+        timeouts.append(timeout)
+        asked.set()
+        assert answers.wait(10)
+        return [], "1"
+
+    monkeypatch.setattr(stand.kube, "list", slow)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(stand.client.application.test_client().get, "/readyz")
+        assert asked.wait(10)
+        # Meanwhile others are told what was true before.
+        assert stand.client.get("/readyz").status_code == 200
+        answers.set()
+        assert first.result(10).status_code == 200
+    assert timeouts == [5.0]
 
 
 def test_metrics_count_answers_by_operation(stand: Stand) -> None:

@@ -21,6 +21,7 @@ from gunicorn.http.errors import (  # type: ignore[import-untyped]
 from gunicorn.http.unreader import SocketUnreader  # type: ignore[import-untyped]
 from gunicorn.workers import gthread  # type: ignore[import-untyped]
 
+from di_api.linger import linger
 from di_server.envelope import failure_body
 
 READ_SECONDS: Final = 5.0
@@ -78,10 +79,14 @@ class DrainingWorker(gthread.ThreadWorker):  # type: ignore[misc]  # an untyped 
         super().enqueue_req(conn)
 
     def handle(self, conn: Any) -> object:
-        """Let a connection that has said nothing yet wait in the poller, not in a thread."""
+        """Answer a request, or let a connection that has said nothing wait in the poller."""
         if not conn.initialized and not conn.wait_for_data(0):
             return gthread._DEFER
-        return super().handle(conn)
+        keep = super().handle(conn)
+        if not keep:
+            # Here, or the main loop would do it and keep all others waiting.
+            linger(conn.sock)
+        return keep
 
     def murder_pending(self) -> None:
         """Close what has said nothing for too long; at the end, at once."""

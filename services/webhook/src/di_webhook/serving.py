@@ -19,6 +19,7 @@ from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  #
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # has no types
 from typing_extensions import override
 
+from di_api.linger import linger, shut_down
 from di_webhook.certificate import ServingCertificate
 from di_webhook.config import Config
 from di_webhook.logs import gunicorn_log_config
@@ -34,9 +35,6 @@ REQUEST_DEADLINE: Final = 4.0
 KEEP_ALIVE: Final = 120
 # Time for reviews in flight at SIGTERM; each has 5 s.
 DRAIN: Final = 10
-_LINGER: Final = 1.0
-# Of a body that was refused by its length, most is still under way; throwing it away is cheap.
-_LINGER_BYTES: Final = 16 * 1024 * 1024
 
 
 class DeadlineWorker(gthread.ThreadWorker):  # type: ignore[misc]  # base has no types
@@ -55,7 +53,8 @@ class DeadlineWorker(gthread.ThreadWorker):  # type: ignore[misc]  # base has no
         with self._deadline(conn):
             keep = self._answer(conn)
         if not keep:
-            _linger(conn.sock)
+            # Here, or the main loop would do it and keep all others waiting.
+            linger(conn.sock)
         return keep
 
     def _answer(self, conn: gthread.TConn) -> object:
@@ -95,7 +94,7 @@ class DeadlineWorker(gthread.ThreadWorker):  # type: ignore[misc]  # base has no
             for conn, deadline in self._deadlines.items():
                 if now >= deadline:
                     # Wakes the thread that reads or writes; it sees the end of the stream.
-                    _shutdown(conn.sock, socket.SHUT_RDWR)
+                    shut_down(conn.sock, socket.SHUT_RDWR)
 
 
 class Gunicorn(BaseApplication):  # type: ignore[misc]  # base has no types
@@ -147,29 +146,3 @@ def _is_silent(conn: gthread.TConn) -> bool:
     """Whether the client has sent nothing after its part of the handshake."""
     conn.data_ready = False
     return not conn.sock.pending() and not conn.wait_for_data(0)
-
-
-def _linger(sock: socket.socket) -> None:
-    """End a connection so that the client still gets the answer, within a second.
-
-    Closing with unread bytes resets the connection, and the answer may be lost on the way.
-    """
-    _shutdown(sock, socket.SHUT_WR)
-    deadline = time.monotonic() + _LINGER
-    left = _LINGER_BYTES
-    with contextlib.suppress(OSError):
-        while left > 0 and (remaining := deadline - time.monotonic()) > 0:
-            sock.settimeout(remaining)
-            # The bytes below TLS: they are thrown away, so nothing needs to decrypt them.
-            received = socket.socket.recv(sock, 64 * 1024)
-            if not received:
-                break
-            left -= len(received)
-    # From here the main loop finds nothing to wait for.
-    _shutdown(sock, socket.SHUT_RDWR)
-
-
-def _shutdown(sock: socket.socket, how: int) -> None:
-    # Not the method of SSLSocket, which drops the TLS state another thread may be using.
-    with contextlib.suppress(OSError):
-        socket.socket.shutdown(sock, how)

@@ -14,7 +14,6 @@ from di_server.deadline import Clock, Deadline
 from di_server.envelope import failure, success
 from di_server.storage.jobs import JobStore
 
-_PROBE_SECONDS: Final = 2.0
 _FRESH_SECONDS: Final = 1.0
 _log = structlog.get_logger()
 
@@ -55,15 +54,23 @@ class Probes:
         return Response(generate_latest(self._registry), content_type=CONTENT_TYPE_LATEST)
 
     def _api_reachable(self) -> bool:
-        # Anybody may ask, so an answer is kept for a moment and one thread asks at a time.
-        with self._lock:
+        # Anybody may ask, so an answer is kept for a moment, and one thread asks at a time while
+        # others repeat the answer before: no more than one waits for a slow API server.
+        if not self._lock.acquire(blocking=False):
+            return self._reachable
+        try:
             now = self._clock()
             if self._asked_at is None or now - self._asked_at >= _FRESH_SECONDS:
                 try:
-                    self._jobs.probe(Deadline.after(self._clock, _PROBE_SECONDS))
+                    # As much patience as a request has. With less a slow API server would take
+                    # every replica out of the Service at once, and refused connections are worse
+                    # for a training program than waiting.
+                    self._jobs.probe(Deadline.after(self._clock))
                     self._reachable = True
                 except ApiError as error:
                     _log.warning("API server unreachable", error=str(error))
                     self._reachable = False
                 self._asked_at = self._clock()
             return self._reachable
+        finally:
+            self._lock.release()

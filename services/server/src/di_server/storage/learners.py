@@ -40,10 +40,7 @@ class LearnerStore:
         ref = self._config
         if ref is None:
             return None
-        found = self._sight.configs.get(ref.namespace, ref.name)
-        if found is None and not self._sight.configs.complete:
-            found = self._read(ref, deadline)
-        return _template(found)
+        return _template(self._find(ref, deadline))
 
     def require_aggregator(self, deadline: Deadline) -> None:
         """See to it that aggregators can be made.
@@ -57,14 +54,16 @@ class LearnerStore:
                 "a learner with more than one GPU needs an aggregator, and di-server is "
                 "installed without an AggregatorConfig"
             )
-        # One that was made a moment ago may not be in sight yet.
-        if self._sight.configs.get(ref.namespace, ref.name) is None and not self._read(
-            ref, deadline
-        ):
+        if self._find(ref, deadline) is None:
             raise NoAggregatorConfig(
                 "a learner with more than one GPU needs an aggregator: "
                 f"there is no AggregatorConfig {ref.namespace}/{ref.name}"
             )
+
+    def _find(self, ref: ConfigRef, deadline: Deadline) -> Object | None:
+        found = self._sight.configs.get(ref.namespace, ref.name)
+        # One that was made a moment ago may not be in sight yet.
+        return found if found is not None else self._read(ref, deadline)
 
     def node_gpus(self, deadline: Deadline) -> list[int]:
         """Allocatable GPUs of each node; nothing if nodes may not be read."""
