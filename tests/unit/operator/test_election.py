@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from datetime import timedelta
 from random import Random
 
@@ -107,6 +108,33 @@ def test_a_released_lease_is_taken_within_a_retry() -> None:
         released = now()
         await waiting
         assert now() - released <= 1.2 + 0.1
+
+    virtual_time.run(scenario())
+
+
+def test_a_lease_is_given_back_although_a_cancelled_renewal_arrived() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        leader = candidate(api, "one")
+        await leader.acquire()
+        # The renewal's answer never came: the leader knows an older version.
+        api.put(LEASES, "di-system", copy.deepcopy(api.objects[LEASE]))
+        await leader.release()
+        assert api.objects[LEASE]["spec"]["holderIdentity"] == ""
+
+    virtual_time.run(scenario())
+
+
+def test_a_lease_that_somebody_took_is_not_given_back() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        leader = candidate(api, "one")
+        await leader.acquire()
+        lease = copy.deepcopy(api.objects[LEASE])
+        lease["spec"]["holderIdentity"] = "thief"
+        api.put(LEASES, "di-system", lease)
+        await leader.release()
+        assert api.objects[LEASE]["spec"]["holderIdentity"] == "thief"
 
     virtual_time.run(scenario())
 

@@ -112,19 +112,23 @@ class Election:
         self._renewed_at = None
         if lease is None or not held:
             return
-        spec = {
-            **lease["spec"],
-            "holderIdentity": "",
-            "leaseDurationSeconds": 1,
-            "renewTime": self._micro_time(),
-        }
         try:
-            # The resourceVersion in the body makes this a no-op if somebody took it meanwhile.
-            await self._write(lease, spec)
+            try:
+                await self._give_back(lease)
+            except Conflict:
+                # A renewal that was cancelled on its way may have arrived all the same.
+                if (found := await self._read()) is None or not self._is_ours(found):
+                    return
+                await self._give_back(found)
         except ApiError as error:
             log.warning("lease not released", lease=self._name, error=str(error))
         else:
             log.info("lease released", lease=self._name)
+
+    async def _give_back(self, lease: dict[str, Any]) -> None:
+        free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._micro_time()}
+        # The resourceVersion in the body makes this a conflict if it was written meanwhile.
+        await self._write(lease, {**lease["spec"], **free})
 
     async def _try(self) -> bool:
         """Take or renew the Lease; False if another holds it or the API server did not answer."""
@@ -200,9 +204,10 @@ class Election:
         return float(spec.get("leaseDurationSeconds") or self._timing.lease_duration)
 
     def _held_by_another(self) -> bool:
-        if self._lease is None:
-            return False
-        return (self._lease.get("spec") or {}).get("holderIdentity") != self._identity
+        return self._lease is not None and not self._is_ours(self._lease)
+
+    def _is_ours(self, lease: dict[str, Any]) -> bool:
+        return bool((lease.get("spec") or {}).get("holderIdentity") == self._identity)
 
     async def _write(self, lease: dict[str, Any], spec: dict[str, Any]) -> None:
         self._lease = await self._client.replace(
