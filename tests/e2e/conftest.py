@@ -25,12 +25,20 @@ from tests.e2e.kubectl import Kubectl
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "out" / "e2e"
 NAMESPACE = "di-system"
-# These end the release that all other tests use.
-LAST = "test_uninstall.py"
+HERE = Path(__file__).parent
+# The first looks at the services as they were installed, the last ends the release.
+ORDER = {"test_install.py": 1, "test_uninstall.py": 3}
+FIXTURES_SECONDS = 1800
+"""The first test waits for a cluster, all images and the chart: minutes, on a slow machine."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name == LAST)
+    # These are the items of all folders: those of others stay where they are, before ours.
+    ours = [item for item in items if item.path.parent == HERE]
+    others = [item for item in items if item.path.parent != HERE]
+    items[:] = others + sorted(ours, key=lambda item: ORDER.get(item.path.name, 2))
+    for item in ours:
+        item.add_marker(pytest.mark.timeout(FIXTURES_SECONDS))
 
 
 @pytest.fixture(scope="session")

@@ -16,9 +16,12 @@ from tests.e2e.kubectl import Kubectl, Object
 from tests.waiting import wait_until
 
 OBEY = """
-import pathlib, sys, time
+import os, pathlib, sys, time
 order = pathlib.Path("/tmp/order")
 while not (order.exists() and order.read_text().endswith("\\n")):
+    time.sleep(0.05)
+# The shell that gave the order would be killed with process 1.
+while any(name.isdigit() and name != "1" for name in os.listdir("/proc")):
     time.sleep(0.05)
 print("last words", flush=True)
 sys.exit(int(order.read_text()))
@@ -99,7 +102,8 @@ def tell_to_exit(kubectl: Kubectl, pod: str, code: int, *, namespace: str) -> No
 
 def run_in_pod(kubectl: Kubectl, pod: str, program: str, *, namespace: str) -> Any:
     """Run a Python program beside the one of the pod; returns the JSON of its last line."""
-    said = kubectl("--namespace", namespace, "exec", pod, "--", "python3", "-c", program)
+    command = ("exec", pod, "--", "python3", "-c", program)
+    said = kubectl("--namespace", namespace, *command, seconds=120)
     return json.loads(said.splitlines()[-1])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from di_api.names import LABEL_DIJOB_NAME, LABEL_REPLICA_TYPE
@@ -54,12 +54,12 @@ request = urllib.request.Request(
     base + {path!r}, method={method!r}, data=None if body is None else body.encode()
 )
 try:
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=40) as answer:
         print(json.dumps([answer.status, json.load(answer)]))
 except urllib.error.HTTPError as error:
     print(json.dumps([error.code, json.load(error)]))
 """
-"""Sends one request to di-server."""
+"""Sends one request to di-server, which may take 30 s for it."""
 
 
 class Field:
@@ -119,6 +119,20 @@ class Field:
         status, answer = run_in_pod(self._kubectl, COORDINATOR, program, namespace=self.namespace)
         assert (status, answer["success"], answer["code"]) == (200, True, 0), answer
         return answer["data"]
+
+    def wait_for_collectors(self, accepts: Callable[[list[str]], bool]) -> list[str]:
+        """The collectors that di-server lists, once it lists such.
+
+        Each of its replicas hears of the writes of the others a moment later.
+        """
+
+        def listed() -> tuple[list[str]]:
+            found: list[str] = self.ask("GET")["collectors"]
+            assert accepts(found), found
+            return (found,)
+
+        (found,) = wait_until(listed, what="di-server to list the collectors", every=0.3)
+        return found
 
     def visit(self, addresses: list[str]) -> list[str]:
         """Who answers the coordinator at these addresses."""

@@ -49,9 +49,10 @@ def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
 
     wanted = {"replicas": 2, "cpus": "0.2", "memory": "48Mi", "gpu": 1}
     made = field.ask("POST", collectors=wanted, learners={"replicas": 1, "gpus": "0"})
-    assert field.ask("GET") == made
+    # The replica of di-server that did not do it hears of it.
+    wait_until(lambda: field.ask("GET") == made, every=0.3)
     # Both ports and both versions are the same server.
-    assert field.ask("GET", version="v1alpha2", port=8081) == made
+    wait_until(lambda: field.ask("GET", version="v1alpha2", port=8081) == made, every=0.3)
     addresses = [*made["collectors"], *made["learners"]]
     for role, port, found in (
         ("collector", 22270, made["collectors"]),
@@ -128,7 +129,7 @@ def test_replicas_come_and_go_as_the_coordinator_says_and_the_job_ends_with_it(
     assert field.job()["status"]["phase"] == "Running"
 
     assert len(field.ask("DELETE", collectors={"replicas": 1})["collectors"]) == 1
-    (left,) = field.ask("GET")["collectors"]
+    (left,) = field.wait_for_collectors(lambda found: len(found) == 1)
     field.wait_for(COORDINATOR, pod_of(left))
 
     tell_to_exit(kubectl, COORDINATOR, 0, namespace=field.namespace)

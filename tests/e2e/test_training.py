@@ -11,6 +11,7 @@ from di_cluster.current import CurrentCluster
 from tests.e2e.examples import SOLVED, job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import pods_of, wait_for_event
+from tests.waiting import wait_until
 
 EXAMPLE = "cartpole"
 TRAINING_SECONDS = 400
@@ -60,7 +61,12 @@ def test_the_example_trains_scales_itself_and_succeeds(
     assert returns[-1] >= SOLVED
 
     # What the pods said can be read afterwards.
-    left = pods_of(kubectl, name, namespace=namespace)
-    assert {pod.phase for pod in left.values()} == {"Succeeded"}
+    def ended() -> bool:
+        # Collectors that were given back have some seconds to end.
+        left = pods_of(kubectl, name, namespace=namespace)
+        assert {pod.phase for pod in left.values()} == {"Succeeded"}, left
+        return True
+
+    wait_until(ended, 60, what="every pod to have ended", every=0.5)
     log = kubectl.logs(f"{name}-learner-0", namespace=namespace)
     assert "solved: mean return" in log

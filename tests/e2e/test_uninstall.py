@@ -68,7 +68,7 @@ def test_the_crd_and_running_jobs_outlive_the_release_which_adopts_them_again(
 
     release.install(images)
     wait_until(
-        lambda: kubectl.phase("meanwhile", namespace=namespace) == "Succeeded", 60, every=0.5
+        lambda: kubectl.phase("meanwhile", namespace=namespace) == "Succeeded", 150, every=0.5
     )
     assert kubectl.phase(running_job, namespace=namespace) == "Running"
     assert pods() == before

@@ -146,11 +146,23 @@ class FakeKubelet:
         elif _phase(pod) not in ("Pending", "Running"):
             return
         elif not pod["spec"].get("nodeName"):
-            if uid not in self._lives:
+            if uid not in self._lives and self._may_run(pod):
                 self._begin(uid, self._bind(pod))
         elif self._is_ours(pod) and uid not in self._bound:
             self._bound.add(uid)
             self._begin(uid, self._live(pod))
+
+    def _may_run(self, pod: Object) -> bool:
+        """Whether the node has all kinds of what the pod asks for and is not ruled out by name."""
+        selector = pod["spec"].get("nodeSelector") or {}
+        if selector.get("kubernetes.io/hostname", self.node) != self.node:
+            return False
+        asked = {
+            kind
+            for container in pod["spec"]["containers"]
+            for kind in (container.get("resources") or {}).get("requests") or {}
+        }
+        return asked <= {"cpu", "memory", "ephemeral-storage", *self._extended}
 
     def _is_ours(self, pod: Object) -> bool:
         return bool(pod["spec"].get("nodeName") == self.node)

@@ -63,7 +63,11 @@ class Ground:
 @asynccontextmanager
 async def prepared(config: KubeConfig, folder: Path) -> AsyncIterator[Ground]:
     """Stand on an API server that serves the CRD; leaves nothing running."""
-    async with KubeClient(config=config) as client, FakeKubelet(client) as kubelet:
+    async with (
+        KubeClient(config=config) as client,
+        KubeClient(config=config, connections=1) as heart,
+        FakeKubelet(client, heart=heart) as kubelet,
+    ):
         jobs = WatchCache(client, DIJOBS, clock=time.monotonic, rng=random.Random())
         ground = Ground(config=config, folder=folder, client=client, kubelet=kubelet, jobs=jobs)
         kubelet.cache.subscribe(_recorder(ground))

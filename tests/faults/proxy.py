@@ -83,6 +83,8 @@ class FaultProxy:
         self._runner: web.AppRunner | None = None
         self.journal = Journal()
         self.url = ""
+        self.under_way = 0
+        """Requests that the API server has not answered yet, watches not counted."""
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(limit=0, ssl=self._beyond.ssl_context())
@@ -201,6 +203,7 @@ class FaultProxy:
 
     async def _forward(self, request: web.Request, asked: Request, body: bytes) -> web.Response:
         assert self._session is not None
+        self.under_way += 1
         try:
             async with self._session.request(
                 request.method,
@@ -216,6 +219,8 @@ class FaultProxy:
                 }
         except aiohttp.ClientError as error:
             return web.Response(status=HTTPStatus.BAD_GATEWAY, text=str(error))
+        finally:
+            self.under_way -= 1
         self.journal.requests.append(Done(request=asked, code=code, at=self._clock()))
         return web.Response(status=code, body=raw, headers=headers)
 

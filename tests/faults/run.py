@@ -106,7 +106,8 @@ async def _settle(play: Scene, expected: Callable[[Footprint], bool], started: f
             if done.request.is_write and done.request.what != "leases"
         ]
         quiet = time.monotonic() - max(writes, default=started)
-        if quiet >= QUIET and all(replica.is_settled for replica in play.replicas):
+        busy = any(replica.proxy.under_way for replica in play.replicas)
+        if not busy and quiet >= QUIET and all(replica.is_settled for replica in play.replicas):
             footprint = await _read(play)
             if expected(footprint) or time.monotonic() >= end:
                 return footprint

@@ -88,6 +88,13 @@ class Replica:
         """Do not start it again, however it ends."""
         self._retired = True
 
+    async def bring_back(self) -> None:
+        """Start it again once it has ended after `retire`."""
+        await self.component.ended()
+        self._retired = False
+        self.component.start()
+        self.proxy.revive()
+
     async def stop(self) -> None:
         """Stop it for good, as SIGTERM does.
 

@@ -24,19 +24,20 @@ class History:
 
     def __init__(self) -> None:
         self._start = "0"
-        self._events: list[tuple[str, Object]] = []
+        self._events: dict[str, tuple[str, Object]] = {}
+        """Kind and object by version, in their order."""
 
     def add(self, kind: str, body: Object) -> None:
         """Remember an event; a bookmark tells where the collection began."""
         if kind == "BOOKMARK":
             if not self._events:
                 self._start = body["metadata"]["resourceVersion"]
-        elif kind != "ERROR" and body["metadata"]["resourceVersion"] not in self._versions():
-            self._events.append((kind, body))
+        elif kind != "ERROR":
+            self._events.setdefault(body["metadata"]["resourceVersion"], (kind, body))
 
     def state(self, back: int) -> tuple[list[Object], str]:
         """Objects and version as they were ``back`` changes ago."""
-        events = self._events[: max(0, len(self._events) - back)]
+        events = list(self._events.values())[: max(0, len(self._events) - back)]
         objects: dict[str, Object] = {}
         for kind, body in events:
             name = body["metadata"]["name"]
@@ -45,9 +46,6 @@ class History:
                 objects[name] = body
         version = events[-1][1]["metadata"]["resourceVersion"] if events else self._start
         return list(objects.values()), version
-
-    def _versions(self) -> set[str]:
-        return {body["metadata"]["resourceVersion"] for _, body in self._events}
 
 
 class Stream:

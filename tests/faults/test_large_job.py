@@ -28,6 +28,6 @@ def test_16_a_job_of_1000_replicas_lets_others_through_and_leaves_no_orphan(
         assert len(stage.created()) == large + 2
         assert set(stage.created().values()) == {1}
         await stage.delete()
-        await stage.until("nothing of it to be left", lambda: len(stage.pods()) == 2, 120)
+        await stage.until("nothing of it to be left", lambda: len(stage.pods()) == 2, 200)
 
     play(fault_server, fault_folder, story)

@@ -245,5 +245,5 @@ def _answers(server: ServerProcess, path: str) -> bool:
     assert server.process.poll() is None, server.log.read_text()
     try:
         return requests.get(f"{server.url}/{path}", timeout=5).status_code == 200
-    except requests.ConnectionError:
+    except (requests.ConnectionError, requests.Timeout):
         return False

@@ -154,7 +154,7 @@ class Field:
                 on_serving=serving.set_result,
             )
         )
-        await asyncio.wait([running, serving], timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([running, serving], timeout=30, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             running.result()
         replica = Operator(task=running, stop=stop, port=serving.result())
@@ -210,7 +210,7 @@ class Field:
         )
         return items
 
-    async def phase(self, name: str, *wanted: str, deadline: float = 15) -> Object:
+    async def phase(self, name: str, *wanted: str, deadline: float = 60) -> Object:
         """Wait until the job is in one of the phases; returns its status."""
 
         async def is_there() -> bool:
@@ -227,7 +227,7 @@ class Field:
         return status
 
     async def until(
-        self, predicate: Callable[[], Awaitable[bool]], what: str, deadline: float = 15
+        self, predicate: Callable[[], Awaitable[bool]], what: str, deadline: float = 60
     ) -> None:
         await wait_until_async(predicate, deadline, what=what)
 

@@ -43,6 +43,13 @@ async def nodes(field: Field, **room: int) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         for name, count in room.items():
             await stack.enter_async_context(node(field, name, count))
+
+        async def are_open() -> bool:
+            found = [await field.client.get(NODES, f"{field.namespace}-{name}") for name in room]
+            return not any(each["spec"].get("taints") for each in found)
+
+        # A node is born tainted as not ready, until the node controller has seen that it is.
+        await field.until(are_open, "the taints of new nodes to go")
         yield
 
 
@@ -89,6 +96,7 @@ def test_two_jobs_share_a_third_waits_and_a_node_goes(
             await field.until(runs_on(field, "b", n2=3), "b to have the other")
             status = await field.status("a")
             assert status["allocation"] == [f"{namespace}-n1"] * 4
+            await field.phase("a", "Running")
             assert field.phases["a"][-2:] == ["Starting", "Running"]
 
             # Two of its four could run, but it needs three.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -169,10 +170,19 @@ def test_a_refused_object_is_invalid_with_the_servers_words(call: Calls, namespa
 def test_an_exceeded_quota_is_told_from_other_refusals(call: Calls, namespace: str) -> None:
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}}
     call("create", QUOTAS, quota, namespace)
-    wait_until(lambda: "used" in call("get", QUOTAS, "q", namespace).get("status", {}))
-    with pytest.raises(Forbidden) as caught:
-        call("create", PODS, pod("a"), namespace)
-    assert caught.value.is_quota
+    numbers = itertools.count()
+
+    def refused() -> Forbidden | None:
+        # Admission learns by a watch of its own that the quota counts.
+        try:
+            call("create", PODS, pod(f"a{next(numbers)}"), namespace)
+        except Forbidden as error:
+            return error
+        return None
+
+    error = wait_until(refused, what="the quota to hold")
+    assert error is not None
+    assert error.is_quota
 
 
 @pytest.mark.parametrize("flavour", ["async", "sync"])
@@ -298,10 +308,12 @@ def test_a_watch_tells_what_happened_since(kube_config: KubeConfig, namespace: s
         await client.delete(CONFIGMAPS, "a", namespace)
         seen = []
         async for kind, obj in client.watch(
-            CONFIGMAPS, namespace, resource_version=version, timeout_seconds=1
+            CONFIGMAPS, namespace, resource_version=version, timeout_seconds=20
         ):
             if obj["metadata"].get("name") == "a":
                 seen.append(kind)
+                if kind == "DELETED":
+                    break
         assert seen == ["ADDED", "MODIFIED", "DELETED"]
 
     on_async(kube_config, body)
@@ -338,7 +350,7 @@ def test_many_writes_at_once_share_the_connections(kube_config: KubeConfig, name
         items, _ = await client.list(CONFIGMAPS, namespace, limit=50)
         assert sum(item["metadata"]["name"].startswith(prefix) for item in items) == 200
         assert client.requests["POST", "configmaps", 201] == 200
-        assert client.requests["GET", "configmaps", 200] >= 5
+        assert client.requests["GET", "configmaps", 200] >= 4
 
     on_async(kube_config, body)
 

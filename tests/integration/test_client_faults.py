@@ -168,10 +168,10 @@ def test_a_client_works_on_after_every_fault(served: Served) -> None:
     config = served.server.config
     good = refuse(422, "Invalid")
     served.server.other_script = [hang, refuse(500, "InternalError"), raw(b"{"), good]
-    with SyncKubeClient(config=config, timeout=0.3, connections=1) as client:
-        for _ in range(3):
+    with SyncKubeClient(config=config, timeout=10, connections=1) as client:
+        for seconds in (0.3, None, None):  # only the first of them hangs
             with pytest.raises(Unavailable):
-                client.get(CONFIGMAPS, "a", "ns")
+                client.get(CONFIGMAPS, "a", "ns", timeout=seconds)
         with pytest.raises(Invalid):
             client.get(CONFIGMAPS, "a", "ns")
 
@@ -183,13 +183,13 @@ def test_waiting_for_a_connection_is_not_the_requests_own_time() -> None:
 
     async def main() -> None:
         async with MisbehavingServer() as server:
-            server.other_script = [slow] * 20
-            async with KubeClient(config=server.config, connections=2, timeout=0.6) as client:
-                # 20 requests over 2 connections take a second in all.
+            server.other_script = [slow] * 30
+            async with KubeClient(config=server.config, connections=1, timeout=2) as client:
+                # 30 requests over one connection take three seconds in all.
                 made = await asyncio.gather(
-                    *(client.create(CONFIGMAPS, {"metadata": {}}, "ns") for _ in range(20))
+                    *(client.create(CONFIGMAPS, {"metadata": {}}, "ns") for _ in range(30))
                 )
-                assert len(made) == 20
+                assert len(made) == 30
 
     asyncio.run(main())
 

@@ -94,8 +94,7 @@ def test_a_deleted_pod_stays_while_it_stops_and_then_goes(
             return False
 
         await wait_until_async(is_running, 10)
-        await client.delete(PODS, "slow", namespace)
-        leaving = await client.get(PODS, "slow", namespace)
+        leaving = await client.delete(PODS, "slow", namespace)
         assert leaving["metadata"]["deletionGracePeriodSeconds"] == 30
         await wait_until_async(is_gone, 10)
 

@@ -368,10 +368,15 @@ def test_five_hundred_jobs_are_listed_at_once(field: Field) -> None:
         async def listed() -> Any:
             # With a resource version of 0 the API server answers from its cache; without one it
             # reads, and converts, what is stored.
-            found, _ = await client.list(old, field.namespace, label_selector="many=yes")
+            try:
+                found, _ = await client.list(
+                    old, field.namespace, label_selector="many=yes", timeout=60
+                )
+            except ApiError:
+                return None
             return found if len(found) == len(bodies) else None
 
-        return await wait_until_async(listed, 30, what="all jobs to be listed")
+        return await wait_until_async(listed, 120, what="all jobs to be listed")
 
     jobs = field.call(fill_and_list)
     assert {job["metadata"]["name"] for job in jobs} == {b["metadata"]["name"] for b in bodies}

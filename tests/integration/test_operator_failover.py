@@ -62,7 +62,8 @@ async def holder(field: Field) -> str | None:
 def test_an_operator_killed_between_two_pods_goes_on_where_it_was(
     api_server: ApiServer, kube_config: KubeConfig, namespace: str
 ) -> None:
-    replicas = 80
+    # More than it makes at once, so that some are still to be made.
+    replicas = 300
 
     async def body(field: Field) -> None:
         first = await start(api_server.kubeconfig, namespace, "one")
@@ -84,7 +85,7 @@ def test_an_operator_killed_between_two_pods_goes_on_where_it_was(
         # The same identity, as a container that is restarted in its pod: the lease is its own.
         second = await start(api_server.kubeconfig, namespace, "one")
         try:
-            status = await field.phase("a", "Running", deadline=60)
+            status = await field.phase("a", "Running", deadline=120)
         finally:
             log = await end(second, signal.SIGTERM)
         assert "Traceback" not in log
@@ -108,7 +109,7 @@ def test_a_standby_takes_over_from_a_leader_that_died(
             leader.kill()
             await leader.wait()
             await field.submit(job("b", task(replicas=2)))
-            await field.phase("b", "Running", deadline=30)
+            await field.phase("b", "Running", deadline=60)
             assert await holder(field) == "two"
             assert set(field.created.values()) == {1}
         finally:
@@ -136,7 +137,7 @@ def test_a_leader_told_to_stop_hands_over_within_a_retry(
                 assert await holder(field) in ("", "two")
                 # Far less than a lease's duration would be seen here if it had to run out.
                 await field.submit(job("b", task()))
-                await field.phase("b", "Running", deadline=5)
+                await field.phase("b", "Running", deadline=10)
                 assert await holder(field) == "two"
 
     on_field(kube_config, namespace, body)
@@ -215,11 +216,16 @@ def test_health_says_whether_the_caches_are_filled_and_metrics_count(
             await field.until(is_ready, "the replica to be ready")
             await field.submit(job("a", task(run_for="0")))
             await field.phase("a", "Succeeded")
-            async with session.get(f"{base}/metrics") as answer:
-                text = await answer.text()
-            assert 'di_jobs{phase="Succeeded"} 1.0' in text
-            assert 'di_operator_actions_total{action="CreatePod",result="ok"} 1.0' in text
-            assert "di_operator_leading 1.0" in text
+
+            async def is_counted() -> bool:
+                async with session.get(f"{base}/metrics") as answer:
+                    text = await answer.text()
+                assert 'di_jobs{phase="Succeeded"} 1.0' in text
+                assert 'di_operator_actions_total{action="CreatePod",result="ok"} 1.0' in text
+                assert "di_operator_leading 1.0" in text
+                return True
+
+            await field.until(is_counted, "the job to be counted")
 
     on_field(kube_config, namespace, body)
 

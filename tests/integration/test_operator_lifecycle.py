@@ -60,14 +60,23 @@ def test_a_failing_pod_is_restarted_and_counted_once(
                 return (status["restarts"], status["phase"]) == (1, "Running")
 
             await field.until(is_restarted, "the job to run again")
-            assert "Restarting" in field.phases["a"]
+
+            async def was_seen() -> bool:
+                return "Restarting" in field.phases["a"]
+
+            await field.until(was_seen, "the watch to tell the restart")
             pods = await field.pods("a")
             assert pods["a-work-1"]["metadata"]["uid"] != before
             assert field.created == {"a-work-0": 1, "a-work-1": 2}
-            restarting = [e for e in await field.events("a") if e["reason"] == "JobRestarting"]
-            assert len(restarting) == 1
-            assert "a-work-1" in restarting[0]["message"]
-            assert "OOMKilled" in restarting[0]["message"]
+
+            async def is_told() -> bool:
+                reasons = [event["reason"] for event in await field.events("a")]
+                return "JobRestarting" in reasons
+
+            await field.until(is_told, "the event")
+            (told,) = [e for e in await field.events("a") if e["reason"] == "JobRestarting"]
+            assert "a-work-1" in told["message"]
+            assert "OOMKilled" in told["message"]
 
     on_field(kube_config, namespace, body)
 
@@ -234,11 +243,15 @@ def test_a_finished_job_is_deleted_when_its_time_to_live_is_over(
                 return False
 
             await field.until(is_gone, "the job to go")
-            assert field.phases["a"][-1] == "Succeeded"
+
+            async def was_seen() -> bool:
+                return field.phases["a"][-1:] == ["Succeeded"]
+
+            await field.until(was_seen, "the watch to tell the end")
 
             async def no_pod_is_left() -> bool:
                 return not await field.pods("a")
 
-            await field.until(no_pod_is_left, "the pods to follow their owner", 30)
+            await field.until(no_pod_is_left, "the pods to follow their owner", 90)
 
     on_field(kube_config, namespace, body)

@@ -149,10 +149,11 @@ def test_the_operator_keeps_what_others_write_into_the_status(
 ) -> None:
     async def body(field: Field) -> None:
         async with field.operator():
-            await field.submit(job("a", task(run_for="1")))
+            await field.submit(job("a", task()))
             await field.phase("a", "Running")
             profilings = {"status": {"profilings": {"episodes": 12}}}
             await field.client.patch(DIJOBS, "a", profilings, namespace, subresource="status")
+            await field.kubelet.finish(namespace, "a-work-0")
             status = await field.phase("a", "Succeeded")
             assert status["profilings"] == {"episodes": 12}
 

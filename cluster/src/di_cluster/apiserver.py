@@ -29,7 +29,7 @@ class ApiServer:
     Deliberately not the product's own client: the cluster must come up whatever state that is in.
     """
 
-    def __init__(self, kubeconfig: Path, *, seconds: float = 5) -> None:
+    def __init__(self, kubeconfig: Path, *, seconds: float = 15) -> None:
         self._kubeconfig = kubeconfig
         self._seconds = seconds
         self._context: ssl.SSLContext | None = None

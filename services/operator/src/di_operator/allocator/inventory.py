@@ -22,7 +22,7 @@ _NOT_READY = Taint(key="node.kubernetes.io/not-ready")
 def read_nodes(
     nodes: Iterable[Object], pods: Iterable[Object], *, ours: Callable[[Object], bool]
 ) -> dict[str, NodeInfo]:
-    """Return the nodes by name, with what the pods of others leave free.
+    """Return the nodes, sorted by name, with what the pods of others leave free.
 
     `ours` says which pods the allocator places itself; their room is its own to give. A pod that
     has ended takes no room; one that is being deleted still does. Raises ValueError for a
@@ -36,7 +36,7 @@ def read_nodes(
             taken.setdefault(node, []).append(pod_request(pod["spec"]))
     return {
         node["metadata"]["name"]: _node(node, total(taken.get(node["metadata"]["name"], ())))
-        for node in nodes
+        for node in sorted(nodes, key=lambda node: str(node["metadata"]["name"]))
     }
 
 
