@@ -182,7 +182,11 @@ def test_network_policies_open_only_the_ports_in_use(chart: Chart) -> None:
         name: [port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]]
         for name, policy in policies.items()
     }
-    assert opened == {"di-webhook": [8443, 8080], "di-operator": [8080], "di-server": [8080, 8081]}
+    assert opened == {
+        "di-webhook": [8443, 8080],
+        "di-operator": [8080],
+        "di-server": [8080, 8081, 8082],
+    }
     assert all(p["spec"]["policyTypes"] == ["Ingress", "Egress"] for p in policies.values())
     assert policies["di-webhook"]["spec"]["egress"] == []
 

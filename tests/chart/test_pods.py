@@ -145,6 +145,7 @@ def test_the_server_understands_its_settings(chart: Chart) -> None:
         )
     )
     assert config.binds == ("0.0.0.0:8080", "0.0.0.0:8081")
+    assert config.health_bind == "0.0.0.0:8082"
     assert config.auth.value == "required"
     assert config.watch_namespace == "team"
 

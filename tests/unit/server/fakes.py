@@ -294,6 +294,7 @@ def make_stand(
     kube, clock, draining, sight = FakeKube(), Clock(), threading.Event(), Sight()
     settings = Config(
         binds=("127.0.0.1:0",),
+        health_bind=None,
         watch_namespace=namespace,
         auth=auth,
         kubeconfig=None,

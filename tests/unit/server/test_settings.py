@@ -20,6 +20,7 @@ def test_every_variable_is_read() -> None:
     config = from_environment(
         {
             "DI_SERVER_BINDS": "127.0.0.1:1, 127.0.0.1:2",
+            "DI_SERVER_HEALTH_BIND": "127.0.0.1:3",
             "DI_SERVER_WATCH_NAMESPACE": "rl",
             "DI_SERVER_AUTH": "required",
             "DI_SERVER_THREADS": "8",
@@ -31,6 +32,7 @@ def test_every_variable_is_read() -> None:
         }
     )
     assert config.binds == ("127.0.0.1:1", "127.0.0.1:2")
+    assert config.health_bind == "127.0.0.1:3"
     assert (config.watch_namespace, config.auth) == ("rl", AuthMode.REQUIRED)
     assert (config.threads, config.rate, config.burst) == (8, 5.5, 6)
     assert (config.drain_seconds, config.kubeconfig) == (0, "/config")
@@ -39,6 +41,13 @@ def test_every_variable_is_read() -> None:
 
 def test_all_mistakes_are_named_at_once() -> None:
     with pytest.raises(ConfigError) as raised:
-        from_environment({"DI_SERVER_AUTH": "maybe", "DI_SERVER_THREADS": "0"})
+        from_environment(
+            {
+                "DI_SERVER_AUTH": "maybe",
+                "DI_SERVER_THREADS": "0",
+                "DI_SERVER_HEALTH_BIND": "8082",
+            }
+        )
     assert "DI_SERVER_AUTH" in str(raised.value)
     assert "DI_SERVER_THREADS" in str(raised.value)
+    assert "DI_SERVER_HEALTH_BIND" in str(raised.value)

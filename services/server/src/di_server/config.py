@@ -25,6 +25,8 @@ class Config:
 
     binds: tuple[str, ...]
     """`host:port` each; the same application on all."""
+    health_bind: str | None
+    """One more, for probes: it has threads of its own, whatever the other requests wait for."""
     watch_namespace: str | None
     """The only namespace served; None means all."""
     auth: AuthMode
@@ -79,6 +81,7 @@ class _Variables(Schema):
         unknown = EXCLUDE
 
     binds = fields.String(load_default="0.0.0.0:8080,0.0.0.0:8081")
+    health_bind = fields.String(load_default=None, validate=validate.Regexp(r".+:\d{1,5}$"))
     watch_namespace = fields.String(load_default=None)
     auth = fields.Enum(AuthMode, by_value=True, load_default=AuthMode.OPTIONAL)
     kubeconfig = fields.String(load_default=None)

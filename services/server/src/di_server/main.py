@@ -36,7 +36,7 @@ from di_server.storage.learners import LearnerStore
 from di_server.storage.pods import PodStore
 from di_server.storage.reviews import ReviewStore
 from di_server.storage.sight import Sight, Watcher
-from di_server.worker import READ_SECONDS, DrainingWorker
+from di_server.worker import PROBE_THREADS, READ_SECONDS, DrainingWorker
 
 _KEEPALIVE_SECONDS: Final = 75
 
@@ -112,12 +112,13 @@ class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
         self._kube_config = kube_config
         self.draining = threading.Event()
         self.drain_seconds = settings.drain_seconds
+        self.health_port = _port(settings.health_bind) if settings.health_bind else None
         super().__init__()
 
     def load_config(self) -> None:
         """Settings of gunicorn; called by its constructor."""
         values: dict[str, Any] = {
-            "bind": list(self._settings.binds),
+            "bind": [*self._settings.binds, *filter(None, [self._settings.health_bind])],
             "worker_class": DrainingWorker,
             # One process, so that limits and locks of a job are in one place; the work is
             # waiting for the API server, which threads do well.
@@ -158,13 +159,19 @@ class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
             settings=settings,
             # One for each thread: nobody waits for a connection while others wait for an answer,
             # least of all the probe of readiness.
-            kube=SyncKubeClient(config=self._kube_config, connections=settings.threads),
+            kube=SyncKubeClient(
+                config=self._kube_config, connections=settings.threads + PROBE_THREADS
+            ),
             sight=sight,
             draining=self.draining,
             clock=time.monotonic,
             sleep=time.sleep,
             rng=Random(),
         )
+
+
+def _port(bind: str) -> int:
+    return int(bind.rpartition(":")[2])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import errno
 import socket
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import Any, Final
 
@@ -27,6 +29,8 @@ from di_server.envelope import failure_body
 READ_SECONDS: Final = 5.0
 """From the first byte of a request to its last: a client slower than this holds a thread for
 nothing. One time-out a read would not do, a byte a second passes each of them."""
+PROBE_THREADS: Final = 4
+"""One may wait for the API server; the others see slow clients off."""
 
 
 class ReadTimedOutError(TimeoutError):
@@ -67,8 +71,35 @@ class DeadlineReader(SocketUnreader):  # type: ignore[misc]  # an untyped base
         return data
 
 
+class Pools:
+    """The worker's threads: those for requests, and a few for what comes to the health port.
+
+    When the API server hangs, all threads for requests may wait for it; a kubelet whose probes
+    waited behind them would restart the process, and with it end what they wait for.
+    """
+
+    def __init__(self, *, threads: int, health_port: int | None) -> None:
+        self._health_port = health_port
+        self._requests = ThreadPoolExecutor(threads)
+        self._probes = ThreadPoolExecutor(PROBE_THREADS)
+
+    def submit(self, handle: Callable[[Any], object], conn: Any) -> Future[object]:
+        """Answer a connection of gunicorn's in a thread of the port it came to."""
+        is_probe = conn.server[1] == self._health_port
+        return (self._probes if is_probe else self._requests).submit(handle, conn)
+
+    def shutdown(self, wait: bool = True) -> None:
+        """Take no more."""
+        for pool in (self._requests, self._probes):
+            pool.shutdown(wait)
+
+
 class DrainingWorker(gthread.ThreadWorker):  # type: ignore[misc]  # an untyped base
     """Serves until some time after SIGTERM, and refuses in the envelope."""
+
+    def get_thread_pool(self) -> Pools:
+        """The threads that answer."""
+        return Pools(threads=self.cfg.threads, health_port=self.app.health_port)
 
     def enqueue_req(self, conn: Any) -> None:
         """Give a connection a reader with a deadline before a thread reads from it."""
