@@ -31,10 +31,10 @@ BASELINE = Baseline(
 )
 
 
-def found(**changes: Any) -> list[str]:
+def found(*, ends: str | None = None, **changes: Any) -> list[str]:
     values = {name: getattr(CLEAN, name) for name in ("state", "creates", "pods", "events")}
     footprint = Footprint(**{**values, **changes})
-    return list(differences(footprint, BASELINE, Plan(workload="success")))
+    return list(differences(footprint, BASELINE, Plan(workload="success", ends=ends)))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,17 @@ def test_what_a_fault_may_leave(changes: dict[str, Any]) -> None:
 )
 def test_what_a_fault_may_not_leave(changes: dict[str, Any]) -> None:
     assert found(**changes)
+
+
+def test_a_job_that_had_to_fail_leaves_nothing_running_and_makes_no_pod_again() -> None:
+    failed: dict[str, Any] = {
+        "state": {"dijobs/a.status.phase": "Failed"},
+        "ends": "InvalidTemplate",
+    }
+    assert found(**failed) == []
+    assert found(**failed, pods={}) == []
+    assert found(ends="InvalidTemplate")
+    assert found(**failed, pods={"a-work-0": 2}) == ["pods of a-work-0: 2, clean 1 at most"]
 
 
 def test_only_paths_that_are_the_same_in_all_clean_runs_are_compared() -> None:
