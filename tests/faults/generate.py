@@ -29,6 +29,7 @@ from tests.faults.plan import (
     Truncate,
 )
 from tests.faults.trace import Trace
+from tests.faults.workloads import ASKED_FOR
 
 ERRORS = (401, 403, 404, 409, 410, 422, 429, 500, 503, 504)
 RETRY_AFTER = 1
@@ -39,6 +40,8 @@ HELD = 1.0
 _BACK = (1, 3, 1000)
 # What refusing a create as forbidden leads to: the job waits, says so, and tries again.
 _FORBIDDEN = frozenset({"CreateForbidden", "JobPending", "PodsCreated"})
+# And refusing what a coordinator has asked for as invalid: it is told and tried again.
+_REFUSED = frozenset({"InvalidTemplate"})
 
 
 def generate(traces: Mapping[str, Trace]) -> tuple[Plan, ...]:
@@ -69,9 +72,11 @@ def _for(workload: str, trace: Trace) -> Iterator[Plan]:
     for notice in trace.notices:
         cancelled = any(later.name == notice.name for later in _after(trace, notice))
         yield _watch(workload, "unobserved" if cancelled else "lost", notice, Drop())
+    begun = False
     for request in trace.requests:
+        begun = begun or (request.verb, request.what) == ("patch", "dijobs/status")
         for code in ERRORS:
-            yield _refusal(workload, request, code)
+            yield _refusal(workload, request, code, joins=begun and request.name in ASKED_FOR)
     for write in trace.writes:
         for action in (Lose(True), Lose(False), Truncate(), Slow(HELD)):
             yield _plan(workload, "broken", write, action)
@@ -95,15 +100,22 @@ def _stale(workload: str, trace: Trace) -> Iterator[Plan]:
                 yield _plan(workload, "stale", write, Kill(answered=True, rewind=rewind))
 
 
-def _refusal(workload: str, request: Request, code: int) -> Plan:
+def _refusal(workload: str, request: Request, code: int, *, joins: bool) -> Plan:
+    """Refuse a request; ``joins``: it is for a collector of a job whose coordinator is there."""
     fault = Fault(at=request, do=Refuse(code, RETRY_AFTER if code in (429, 503) else None))
     creates = request.verb == "create" and request.what in ("pods", "services", "configmaps")
+    invalid = creates and code == 422
+    tolerates: frozenset[str] = frozenset()
+    if creates and code == 403:
+        tolerates = _FORBIDDEN
+    elif invalid and joins:
+        tolerates = _REFUSED
     return Plan(
         workload=workload,
         rule="refused",
         faults=(fault,),
-        ends="InvalidTemplate" if creates and code == 422 else None,
-        tolerates=_FORBIDDEN if creates and code == 403 else frozenset(),
+        ends="InvalidTemplate" if invalid and not joins else None,
+        tolerates=tolerates,
     )
 
 

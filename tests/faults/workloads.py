@@ -131,6 +131,8 @@ async def hand_over(stage: Stage) -> None:
 
 
 COORDINATOR, FIRST, SECOND = f"{JOB}-coordinator", f"{JOB}-collector-1", f"{JOB}-collector-2"
+ASKED_FOR = frozenset({FIRST, SECOND})
+"""Collectors: once the coordinator is there they change no phase of their job."""
 
 
 def _serve(stage: Stage, *names: str) -> Callable[[], bool]:

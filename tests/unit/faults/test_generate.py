@@ -50,6 +50,21 @@ def test_every_request_meets_every_error() -> None:
     assert errors == dict.fromkeys(wanted, len(ERRORS))
 
 
+def test_an_invalid_object_ends_its_job_unless_the_coordinator_is_there_already() -> None:
+    invalid = {
+        (plan.workload, str(fault.at)): plan.ends
+        for plan in PLANS
+        for fault in plan.faults
+        if fault.do == Refuse(422) and str(fault.at).startswith("create-pods")
+    }
+    assert invalid["success", "create-pods-a-work-0#1"] == "InvalidTemplate"
+    assert invalid["ask", "create-pods-a-coordinator#1"] == "InvalidTemplate"
+    assert invalid["ask", "create-pods-a-collector-1#1"] is None
+    # They are made together there.
+    assert invalid["replace", "create-pods-a-collector-1#1"] == "InvalidTemplate"
+    assert invalid["replace", "create-pods-a-collector-1#2"] is None
+
+
 def test_the_sample_has_every_rule_in_every_workload_and_is_always_the_same() -> None:
     chosen = sample(PLANS, 90)
     assert chosen == sample(PLANS, 90)
