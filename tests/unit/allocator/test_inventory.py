@@ -58,6 +58,10 @@ def test_free_is_allocatable_less_what_pods_of_others_request() -> None:
     assert node.free["pods"] == 108_000
 
 
+def test_equal_nodes_are_in_the_same_order_whatever_changed_last() -> None:
+    assert list(read([raw_node(name) for name in "bca"], [])) == ["a", "b", "c"]
+
+
 def test_a_node_that_is_over_committed_has_nothing_free_and_no_debt() -> None:
     node = read([raw_node()], [raw_pod("n", container(cpu="9"))])["n"]
 

@@ -218,8 +218,9 @@ def test_only_who_needs_an_aggregator_hears_that_there_is_none(config: ConfigRef
 
 def test_an_aggregator_config_made_a_moment_ago_is_found(stand: Stand) -> None:
     stand.sight.configs.filled()
-    stand.kube.put(AGGREGATOR_CONFIGS, _config())
-    _data(_send(stand, learners={"replicas": 1, "gpus": 2}))
+    stand.kube.put(AGGREGATOR_CONFIGS, _config(3000))
+    (aggregator,) = _data(_send(stand, learners={"replicas": 1, "gpus": 2}))["learners"]
+    assert aggregator.endswith(":3000")
 
 
 @pytest.mark.parametrize("watched", [False, True])
