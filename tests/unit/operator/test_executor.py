@@ -148,6 +148,14 @@ def test_a_pod_that_is_there_already_is_the_one_that_was_wanted() -> None:
     assert bench.results["CreatePod", "ok"] == 1
 
 
+def test_a_pod_of_our_own_that_has_ended_is_not_the_one_that_was_wanted() -> None:
+    bench = Bench()
+    bench.api.put(PODS, "ns", pod() | {"status": {"phase": "Failed"}})
+    with pytest.raises(Outdated):
+        bench.run(CreatePod(body=pod()))
+    assert bench.writes.observed == [("Pod", "a-work-0")]
+
+
 def test_a_pod_of_our_own_that_is_leaving_has_to_go_first() -> None:
     bench = Bench()
     bench.api.put(PODS, "ns", pod(deletionTimestamp="2026-01-01T00:00:00Z"))

@@ -172,6 +172,9 @@ class Executor:
         ours = _controller_uid(found) == _controller_uid(wanted)
         if ours and "deletionTimestamp" not in found["metadata"]:
             self._writes.observe(resource, found)
+            if (found.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+                # Not the one to be made: a delete of it did not happen, whatever was answered.
+                raise Outdated(f"{resource.kind} {metadata['name']} has ended already")
             return None
         if ours or _is_of_earlier_job(found, wanted):
             self._writes.observe(resource, found)
