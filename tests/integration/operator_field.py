@@ -216,15 +216,16 @@ class Field:
         async def is_there() -> bool:
             return (await self.status(name)).get("phase") in wanted
 
-        def was_seen() -> bool:
-            return not set(wanted).isdisjoint(self.phases[name])
-
         what = f"{name} to be {' or '.join(wanted)}"
         await wait_until_async(is_there, deadline, what=what)
         status = await self.status(name)
-        # The watch that keeps the history may be a moment behind the read.
-        await wait_until_async(was_seen, what=f"the watch to tell {what}")
+        await self.seen(name, *wanted)
         return status
+
+    async def seen(self, name: str, *wanted: str) -> None:
+        """Wait until the history has one of the phases: its watch may be behind what was read."""
+        what = f"the watch to tell that {name} was {' or '.join(wanted)}"
+        await wait_until_async(lambda: not set(wanted).isdisjoint(self.phases[name]), what=what)
 
     async def until(
         self, predicate: Callable[[], Awaitable[bool]], what: str, deadline: float = 60
@@ -234,8 +235,8 @@ class Field:
 
 def condition(status: Object, kind: str) -> Object:
     """The condition of that type."""
-    found: Object = next(one for one in status["conditions"] if one["type"] == kind)
-    return found
+    conditions: dict[str, Object] = {one["type"]: one for one in status["conditions"]}
+    return conditions[kind]
 
 
 def on_field(

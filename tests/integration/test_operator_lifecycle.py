@@ -60,11 +60,7 @@ def test_a_failing_pod_is_restarted_and_counted_once(
                 return (status["restarts"], status["phase"]) == (1, "Running")
 
             await field.until(is_restarted, "the job to run again")
-
-            async def was_seen() -> bool:
-                return "Restarting" in field.phases["a"]
-
-            await field.until(was_seen, "the watch to tell the restart")
+            await field.seen("a", "Restarting")
             pods = await field.pods("a")
             assert pods["a-work-1"]["metadata"]["uid"] != before
             assert field.created == {"a-work-0": 1, "a-work-1": 2}
@@ -243,11 +239,8 @@ def test_a_finished_job_is_deleted_when_its_time_to_live_is_over(
                 return False
 
             await field.until(is_gone, "the job to go")
-
-            async def was_seen() -> bool:
-                return field.phases["a"][-1:] == ["Succeeded"]
-
-            await field.until(was_seen, "the watch to tell the end")
+            await field.seen("a", "Succeeded")
+            assert field.phases["a"][-1] == "Succeeded"
 
             async def no_pod_is_left() -> bool:
                 return not await field.pods("a")

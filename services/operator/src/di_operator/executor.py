@@ -29,6 +29,7 @@ from di_operator.lifecycle.faults import (
     QuotaExceeded,
     TemplateRefused,
 )
+from di_operator.lifecycle.pods import is_finished
 
 
 class Outdated(Exception):
@@ -172,7 +173,7 @@ class Executor:
         ours = _controller_uid(found) == _controller_uid(wanted)
         if ours and "deletionTimestamp" not in found["metadata"]:
             self._writes.observe(resource, found)
-            if (found.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+            if is_finished(found):
                 # Not the one to be made: a delete of it did not happen, whatever was answered.
                 raise Outdated(f"{resource.kind} {metadata['name']} has ended already")
             return None

@@ -30,6 +30,7 @@ from di_operator.clock import Clock
 from di_operator.controller import JobKey
 from di_operator.lifecycle.conditions import REASON_UNSCHEDULABLE, REASON_WAITING
 from di_operator.lifecycle.placement import Grant
+from di_operator.lifecycle.pods import is_finished
 from di_operator.lifecycle.specs import SpecReader
 
 log = structlog.get_logger(__name__)
@@ -276,11 +277,10 @@ class Scheduler:
 
     def _on_pod(self, kind: str, pod: Object) -> None:
         # A pod that goes makes room, a kubelet that refuses one has less than was thought.
-        phase = (pod.get("status") or {}).get("phase")
         refused = str((pod.get("status") or {}).get("reason") or "").startswith("OutOf")
         if refused:
             self._everything = True
-        if self._asking and (kind == "DELETED" or phase in ("Succeeded", "Failed")):
+        if self._asking and (kind == "DELETED" or is_finished(pod)):
             self._changed.set()
 
     def _note(self, uid: str, now: object, *, is_arrival: bool = False) -> None:

@@ -12,6 +12,7 @@ from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo, Taint, read_constraints
 from di_operator.allocator.profilings import Profilings
 from di_operator.allocator.resources import PODS, UNIT, Resources, largest, read_resources, total
+from di_operator.lifecycle.pods import is_finished
 
 Object = Mapping[str, Any]
 
@@ -31,8 +32,7 @@ def read_nodes(
     taken: dict[str, list[Resources]] = {}
     for pod in pods:
         node = pod["spec"].get("nodeName")
-        ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if node and not ended and not ours(pod):
+        if node and not is_finished(pod) and not ours(pod):
             taken.setdefault(node, []).append(pod_request(pod["spec"]))
     return {
         node["metadata"]["name"]: _node(node, total(taken.get(node["metadata"]["name"], ())))

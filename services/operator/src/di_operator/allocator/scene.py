@@ -24,6 +24,7 @@ from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.profilings import InvalidProfilings, Profilings, load_profilings
 from di_operator.allocator.room import Room
 from di_operator.builders.replica import main_container, with_amounts
+from di_operator.lifecycle.pods import is_finished
 from di_operator.lifecycle.status import Status
 
 Object = Mapping[str, Any]
@@ -95,7 +96,7 @@ def read_scene(
     """
     by_job: dict[str, list[Object]] = {}
     for pod in pods:
-        if _takes_room(pod):
+        if not is_finished(pod):
             by_job.setdefault(_job_key(pod), []).append(pod)
     # Of thousands of jobs that have ended nothing is to be known, and reading a spec takes time.
     specs = {
@@ -219,10 +220,6 @@ def _report(job: Object) -> Profilings | None:
         return load_profilings(raw) if raw else None
     except InvalidProfilings:
         return None
-
-
-def _takes_room(pod: Object) -> bool:
-    return (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
 
 
 def _with_request(pod: Object, spec: JobSpec) -> Object:

@@ -17,8 +17,14 @@ _DISRUPTION_REASONS = frozenset({"UnexpectedAdmissionError", "NodeLost", "Evicte
 _OUT_OF = "OutOf"
 # Set by the control plane's taint manager when the pod's node has been unreachable for too long.
 _NODE_GONE = "DeletionByTaintManager"
+_FINISHED = ("Succeeded", "Failed")
 _MAX_REASON = 1024
 _NUMBER = re.compile("[0-9]{1,5}")
+
+
+def is_finished(raw: Mapping[str, Any]) -> bool:
+    """Whether the containers of a pod, as the API server returns it, have ended for good."""
+    return (raw.get("status") or {}).get("phase") in _FINISHED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +78,7 @@ class Pod:
     @property
     def is_finished(self) -> bool:
         """Whether its containers have ended for good."""
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in _FINISHED
 
     @property
     def has_ended(self) -> bool:
