@@ -9,7 +9,8 @@ import pytest
 from di_api.coordinated import Role
 from di_api.kube.store import owner_uids
 from di_api.names import ANNOTATION_IDEMPOTENCY
-from di_server.decisions.addresses import addresses, controller_uid
+from di_api.ownership import controller_uid
+from di_server.decisions.addresses import addresses
 from di_server.decisions.coordinated.job import CoordinatedJob
 from di_server.decisions.ledger import RetryKey
 from di_server.decisions.scaling import Change, plan

@@ -9,7 +9,7 @@ from typing import Any, Protocol, assert_never
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
-from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
 from di_operator.lanes import spread
 from di_operator.lifecycle.actions import (
     Action,
@@ -170,14 +170,16 @@ class Executor:
             found = await self._client.get(resource, metadata["name"], metadata["namespace"])
         except NotFound as error:
             raise Outdated(f"{error.target} is gone again") from error
-        ours = _controller_uid(found) == _controller_uid(wanted)
+        job = controlling_job(wanted)
+        assert job is not None, "whatever is created here belongs to a job"
+        ours = is_controlled_by(found, job["uid"])
         if ours and "deletionTimestamp" not in found["metadata"]:
             self._writes.observe(resource, found)
             if is_finished(found):
                 # Not the one to be made: a delete of it did not happen, whatever was answered.
                 raise Outdated(f"{resource.kind} {metadata['name']} has ended already")
             return None
-        if ours or _is_of_earlier_job(found, wanted):
+        if ours or is_of_earlier_job(found, name=job["name"], uid=job["uid"]):
             self._writes.observe(resource, found)
             raise Outdated(f"{resource.kind} {metadata['name']} has to go first")
         return NameTaken(kind=resource.kind, found=found)
@@ -236,20 +238,3 @@ class Executor:
         # Read before the object is given away: the cache drops what it does not need.
         self._writes.observe(resource, found)
         return found
-
-
-def _controller_uid(body: Mapping[str, Any]) -> str | None:
-    for reference in body["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            return str(reference["uid"])
-    return None
-
-
-def _is_of_earlier_job(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Tell whether `found` was made by the operator for an earlier job of the same name."""
-    labels = found["metadata"].get("labels") or {}
-    return (
-        _controller_uid(found) is not None
-        and labels.get(LABEL_OPERATOR) == OPERATOR_NAME
-        and labels.get(LABEL_JOB) == wanted["metadata"]["labels"][LABEL_JOB]
-    )

@@ -10,7 +10,8 @@ from typing import Any
 from di_api.coordinated import Coordinated, Replica, Role, Template, coordinator_name
 from di_api.field_error import FieldError, InvalidSpec
 from di_api.model import JobSpec, Task, TaskType
-from di_api.names import GROUP, KIND, pod_name
+from di_api.names import pod_name
+from di_api.ownership import is_controlled_by, is_of_earlier_job
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.specs import SpecReader, read_spec
@@ -165,11 +166,11 @@ class Snapshot:
 
     def is_predecessor(self, found: Object) -> bool:
         """Whether an object was made for an earlier job of the same name."""
-        return _is_predecessor(self.job["metadata"], _controller(found))
+        return is_of_earlier_job(found, name=self.name, uid=self.uid)
 
     def is_own(self, found: Object) -> bool:
         """Whether an object is controlled by this very job."""
-        return _controller(found).get("uid") == self.uid
+        return is_controlled_by(found, self.uid)
 
 
 def _read(
@@ -253,28 +254,11 @@ def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
 
 
 def _by_owner(metadata: Object, objects: Iterable[Object]) -> tuple[list[Object], list[Object]]:
+    name, uid = metadata["name"], metadata["uid"]
     own, old = [], []
     for found in objects:
-        owner = _controller(found)
-        if owner.get("uid") == metadata["uid"]:
+        if is_controlled_by(found, uid):
             own.append(found)
-        elif _is_predecessor(metadata, owner):
+        elif is_of_earlier_job(found, name=name, uid=uid):
             old.append(found)
     return own, old
-
-
-def _controller(found: Object) -> Object:
-    for owner in found["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            reference: Object = owner
-            return reference
-    return {}
-
-
-def _is_predecessor(metadata: Object, owner: Object) -> bool:
-    return (
-        owner.get("kind") == KIND
-        and owner.get("name") == metadata["name"]
-        and owner.get("uid") != metadata["uid"]
-        and str(owner.get("apiVersion", "")).partition("/")[0] == GROUP
-    )

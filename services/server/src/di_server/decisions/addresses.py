@@ -6,14 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from di_api.defaults import with_defaults
-from di_api.names import (
-    ANNOTATION_RANK,
-    DI_CONTAINER,
-    DI_PORT,
-    DI_PORT_NAME,
-    GROUP,
-    KIND,
-)
+from di_api.names import ANNOTATION_RANK, DI_CONTAINER, DI_PORT, DI_PORT_NAME
+from di_api.ownership import is_controlled_by
 
 MAX_RANKS: Final = 65_536
 """No job is nearly as large; a rank edited by hand must not make the answer endless."""
@@ -28,7 +22,7 @@ def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list
     found = {
         rank: _address(pod)
         for pod in pods
-        if controller_uid(pod) == job["metadata"]["uid"]
+        if is_controlled_by(pod, job["metadata"]["uid"])
         if _listens(pod)
         if (rank := _rank(pod)) is not None
     }
@@ -36,26 +30,6 @@ def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list
     replicas = sum(task["replicas"] for task in tasks)
     length = max(min(replicas, MAX_RANKS), max(found, default=-1) + 1)
     return [found.get(rank, "") for rank in range(length)]
-
-
-def controller(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The reference to the job that controls the pod.
-
-    Names are used again, so only its UID tells whose the pod is.
-    """
-    for owner in pod["metadata"].get("ownerReferences") or ():
-        # Another API group may have a kind of the same name.
-        ours = owner["kind"] == KIND and owner["apiVersion"].partition("/")[0] == GROUP
-        if ours and owner.get("controller"):
-            found: Mapping[str, Any] = owner
-            return found
-    return None
-
-
-def controller_uid(pod: Mapping[str, Any]) -> str | None:
-    """UID of the job that controls the pod."""
-    owner = controller(pod)
-    return owner["uid"] if owner else None
 
 
 def has_ended(pod: Mapping[str, Any]) -> bool:

@@ -8,8 +8,8 @@ from random import Random
 
 from di_api.coordinated import DEFAULT_PORTS, Replica, Role, port_of
 from di_api.kube.errors import Unavailable
+from di_api.ownership import is_controlled_by
 from di_server.deadline import Deadline
-from di_server.decisions.addresses import controller_uid
 from di_server.decisions.coordinated import gpus, plans
 from di_server.decisions.coordinated.job import CoordinatedJob
 from di_server.decisions.coordinated.listing import Listing, listing
@@ -191,4 +191,4 @@ class Coordination:
 
 def _is_of(pod: Object | None, job: CoordinatedJob) -> bool:
     """Whether the pod is the job's, or there is none (any more) to say otherwise."""
-    return pod is None or controller_uid(pod) == job.uid
+    return pod is None or is_controlled_by(pod, job.uid)

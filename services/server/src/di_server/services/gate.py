@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from di_api.ownership import controlling_job
 from di_server.deadline import Clock, Deadline
-from di_server.decisions.addresses import controller, has_ended
+from di_server.decisions.addresses import has_ended
 from di_server.decisions.job_id import JobRef
 from di_server.problems import NotAllowed, Unidentified
 from di_server.storage.pods import PodStore
@@ -181,7 +182,7 @@ def _owners(pods: Iterable[Mapping[str, Any]], ip: str) -> list[Grant]:
 
 def _owner(pod: Mapping[str, Any]) -> Grant | None:
     """The job that controls a pod."""
-    owner = controller(pod)
+    owner = controlling_job(pod)
     if owner is None:
         return None
     return Grant(JobRef(pod["metadata"]["namespace"], owner["name"]), owner["uid"])

@@ -1,0 +1,45 @@
+"""Whose an object is: the one rule for every service.
+
+Names are used again and labels are written by anybody, so neither tells whose a pod is. Only the
+controller reference does, by the UID in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from di_api.field_error import items, mapping
+from di_api.names import GROUP, KIND
+
+
+def controlling_job(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The reference to the DIJob that controls an object, None if no DIJob does.
+
+    Takes objects of any shape: whatever cannot be read controls nothing.
+    """
+    for raw in items(mapping(found.get("metadata")).get("ownerReferences")):
+        owner = mapping(raw)
+        # Another API group may have a kind of the same name.
+        group = str(owner.get("apiVersion") or "").partition("/")[0]
+        if owner.get("controller") is True and owner.get("kind") == KIND and group == GROUP:
+            return owner
+    return None
+
+
+def controller_uid(found: Mapping[str, Any]) -> str | None:
+    """UID of the DIJob that controls an object."""
+    owner = controlling_job(found)
+    uid = owner.get("uid") if owner else None
+    return uid if isinstance(uid, str) else None
+
+
+def is_controlled_by(found: Mapping[str, Any], uid: str) -> bool:
+    """Whether the DIJob of that UID controls an object."""
+    return controller_uid(found) == uid
+
+
+def is_of_earlier_job(found: Mapping[str, Any], *, name: str, uid: str) -> bool:
+    """Whether an object of the job's namespace was made for an earlier job of the same name."""
+    owner = controlling_job(found)
+    return owner is not None and owner.get("name") == name and owner.get("uid") != uid
