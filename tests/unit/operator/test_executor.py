@@ -10,7 +10,7 @@ import pytest
 
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, Unavailable
 from di_api.kube.resources import DIJOBS, PODS, SERVICES, Resource
-from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.controller import NotLeading
 from di_operator.executor import Executor, Outdated
 from di_operator.lanes import CONCURRENCY
@@ -76,7 +76,8 @@ class Bench:
 
 
 def pod(name: str = "a-work-0", owner: str = "job-1", **metadata: Any) -> Object:
-    reference = {"kind": "DIJob", "name": "a", "uid": owner, "controller": True}
+    kind = {"apiVersion": API_VERSION, "kind": KIND}
+    reference = {**kind, "name": "a", "uid": owner, "controller": True}
     return {
         "metadata": {
             "name": name,
