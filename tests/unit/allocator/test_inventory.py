@@ -36,7 +36,11 @@ def raw_pod(node: str | None, *containers: Object, phase: str = "Running", **mor
 
 
 def read(nodes: list[Object], pods: list[Object]) -> dict[str, NodeInfo]:
-    return read_nodes(nodes, pods, ours=lambda pod: "ours" in pod["metadata"]["labels"])
+    found, unreadable = read_nodes(
+        nodes, pods, ours=lambda pod: "ours" in pod["metadata"]["labels"]
+    )
+    assert unreadable == {}
+    return found
 
 
 def test_free_is_allocatable_less_what_pods_of_others_request() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from di_api.names import API_VERSION, KIND
+from di_api.schema import load_spec as load
 from di_operator.allocator.job import WAIT, NodeList
-from di_operator.allocator.scene import Scene, leave_room, read_scene, reduced
+from di_operator.allocator.scene import Ref, Scene, leave_room, read_scene, reduced
 from di_operator.lifecycle.specs import read_spec
 
 Object = dict[str, Any]
@@ -50,10 +52,12 @@ def job(name: str, *tasks: Object, phase: str = "Running", **fields: Any) -> Obj
 def pod(
     owner: str, kind: str, node: str, *, ending: bool = False, phase: str = "Running"
 ) -> Object:
+    reference = {"apiVersion": API_VERSION, "kind": KIND, "name": owner, "uid": f"uid-{owner}"}
     metadata: Object = {
-        "name": f"{owner}-{kind}-x",
+        "name": f"{owner}-{kind}-0",
         "namespace": "rl",
-        "labels": {"diengine/job": owner, "diengine/task-name": kind},
+        "labels": {"diengine/job": owner},
+        "ownerReferences": [{**reference, "controller": True}],
     }
     if ending:
         metadata["deletionTimestamp"] = "2026-01-01T12:00:30Z"
@@ -75,14 +79,18 @@ def scene(
     others: list[Object] | None = None,
     granted: dict[str, NodeList] | None = None,
     departed: list[Object] | None = None,
+    rejected: dict[str, str] | None = None,
+    nodes: list[Object] | None = None,
+    read_spec: Any = read_spec,
 ) -> Scene:
     return read_scene(
         jobs=jobs,
         departed=departed or [],
         pods=pods or [],
         others=others or [],
-        nodes=[node("a", 4), node("b", 4)],
+        nodes=[node("a", 4), node("b", 4), *(nodes or [])],
         granted=granted or {},
+        rejected=rejected,
         read_spec=read_spec,
         now=NOW,
     )
@@ -163,8 +171,70 @@ def test_a_gang_is_looked_after_until_its_pods_are_bound() -> None:
     assert free(bound.nodes)["a"] == 2
 
 
-def test_a_job_that_cannot_be_read_is_left_out() -> None:
-    assert scene(job("x", task("learner", 0)), job("y", task("learner"))).jobs.keys() == {"rl/y"}
+def test_a_job_of_an_invalid_spec_is_in_no_scene() -> None:
+    found = scene(job("x", task("learner", 0)), job("y", task("learner")))
+    assert found.jobs.keys() == {"rl/y"}
+    assert found.unreadable == {}
+
+
+def test_a_job_that_cannot_be_read_is_named_and_all_others_are_there() -> None:
+    def reading(body: Any) -> Any:
+        if body["metadata"]["name"] == "bad":
+            raise ZeroDivisionError("no such thing")
+        return read_spec(body)
+
+    jobs = [job(name, task("learner")) for name in ("bad", "good")]
+    pods = [pod("bad", "learner", "a"), pod("good", "learner", "b")]
+    found = scene(*jobs, pods=pods, read_spec=reading)
+    assert found.jobs.keys() == {"rl/good"}
+    assert found.present["rl/good"].total() == 1
+    assert found.unreadable == {Ref("DIJob", "rl", "bad", "uid-bad"): "no such thing"}
+
+
+@pytest.mark.parametrize("amount", ["10GB", "", "1.5.2", "Mi"])
+def test_an_amount_that_is_none_leaves_out_its_job_alone(amount: str) -> None:
+    bad = job("bad", task("learner"))
+    container = bad["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+    container["resources"] = {"requests": {"memory": amount}}
+    found = scene(bad, job("good", task("learner")), read_spec=lambda body: load(body["spec"]))
+    assert found.jobs.keys() == {"rl/good"}
+    assert [ref.name for ref in found.unreadable] == ["bad"]
+
+
+def test_a_job_set_aside_keeps_its_room_and_says_why() -> None:
+    running = job("x", task("learner", 2), status={"placement": {"learner": ["a", "a"]}})
+    pods = [pod("x", "learner", "a")] * 2
+    found = scene(running, pods=pods, rejected={"uid-x": "the policy fails on it"})
+    assert found.jobs == {}
+    assert free(found.nodes) == {"a": 2, "b": 4}
+    assert list(found.unreadable.values()) == ["the policy fails on it"]
+
+
+def test_a_pod_that_only_carries_the_labels_of_a_job_is_none_of_its_pods() -> None:
+    running = job("x", task("learner"), status={"placement": {"learner": ["a"]}})
+    stranger = pod("x", "learner", "b")
+    del stranger["metadata"]["ownerReferences"]
+    stranger["spec"]["containers"] = [{"resources": {"requests": {SLOT: "3"}}}]
+    found = scene(running, pods=[pod("x", "learner", "a"), stranger])
+    assert found.present["rl/x"].total() == 1
+    assert free(found.nodes) == {"a": 4, "b": 1}
+
+
+def test_a_node_that_cannot_be_read_takes_no_pods_and_is_named() -> None:
+    bad = node("c", 4)
+    bad["status"]["allocatable"][SLOT] = "many"
+    found = scene(job("x", task("learner")), nodes=[bad])
+    assert found.nodes.keys() == found.now.keys() == {"a", "b"}
+    assert [ref.name for ref in found.unreadable] == ["c"]
+
+
+def test_a_pod_of_others_that_cannot_be_read_counts_as_a_pod() -> None:
+    bad = other("a")
+    bad["spec"]["containers"][0]["resources"]["requests"][SLOT] = "many"
+    found = scene(others=[bad, other("b")])
+    assert free(found.nodes) == {"a": 4, "b": 3}
+    assert found.nodes["a"].free["pods"] == 98_000
+    assert [ref.kind for ref in found.unreadable] == ["Pod"]
 
 
 def test_specs_of_jobs_that_have_ended_are_not_read() -> None:

@@ -16,6 +16,7 @@ from di_operator.events import EventRecorder
 from di_operator.metrics import Metrics
 from di_operator.queue import Backoff, KeyQueue
 from di_operator.runtime import CATCH_UP_PAUSE, DRAIN_SECONDS, Runtime
+from di_operator.supervision import Supervisor
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi
 from tests.unit.operator.virtual_time import VirtualClock
@@ -51,6 +52,7 @@ class Leadership:
         self.diary = diary
         self.granted = asyncio.Event()
         self.taken = asyncio.Event()
+        self.defects = 0
 
     def holds(self) -> bool:
         return self.granted.is_set()
@@ -60,6 +62,9 @@ class Leadership:
         self.diary.append("lead")
 
     async def keep(self) -> None:
+        if self.defects:
+            self.defects -= 1
+            raise ZeroDivisionError("a mistake of ours")
         await self.taken.wait()
         raise NotLeading("taken")
 
@@ -85,6 +90,8 @@ class World:
 class Bench:
     def __init__(self, reconcile: Callable[[JobKey], Awaitable[float | None]]) -> None:
         self.diary: list[str] = []
+        self.duty_fails = 0
+        self.metrics = Metrics()
         self.cache = Cache()
         self.leadership = Leadership(self.diary)
         self.stop = asyncio.Event()
@@ -113,7 +120,8 @@ class Bench:
                 instance="one",
                 observer=Metrics(),
             ),
-            duties=(self._duty,),
+            duties={"duty": self._duty},
+            supervisor=Supervisor(clock=clock, rng=Random(1), observer=self.metrics),
             sync_period=60,
             clock=clock,
             **parts,
@@ -122,9 +130,19 @@ class Bench:
     async def _duty(self) -> None:
         self.diary.append("duty")
         try:
+            if self.duty_fails:
+                self.duty_fails -= 1
+                raise ValueError("not a quantity: 10GB")
             await asyncio.Event().wait()
         finally:
             self.diary.append("duty ends")
+
+    def failures(self) -> float:
+        """Failures of the duty as the metrics have them."""
+        labels = {"duty": "duty"}
+        return (
+            self.metrics.registry.get_sample_value("di_operator_duty_failures_total", labels) or 0.0
+        )
 
 
 async def nothing(_: JobKey) -> float | None:
@@ -269,5 +287,43 @@ def test_a_lost_lease_ends_everything_at_once() -> None:
         with pytest.raises(NotLeading):
             await asyncio.wait_for(running, 1)
         assert finished == []
+
+    virtual_time.run(scenario())
+
+
+def test_a_part_that_fails_is_started_again_and_the_others_go_on() -> None:
+    async def scenario() -> None:
+        times: list[float] = []
+
+        async def reconcile(_: JobKey) -> float | None:
+            times.append(asyncio.get_running_loop().time())
+            return None
+
+        bench = Bench(reconcile)
+        bench.duty_fails = 3
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(100)
+        assert bench.diary == ["lead", *["duty", "duty ends"] * 3, "duty"]
+        assert times == pytest.approx([1, 61])
+        assert bench.failures() == 3
+        bench.stop.set()
+        await running
+        assert bench.diary[-2:] == ["duty ends", "release"]
+
+    virtual_time.run(scenario())
+
+
+def test_a_renewal_that_fails_otherwise_than_by_a_lost_lease_is_tried_again() -> None:
+    async def scenario() -> None:
+        bench = Bench(nothing)
+        bench.leadership.defects = 2
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(100)
+        assert not running.done()
+        bench.leadership.taken.set()
+        with pytest.raises(NotLeading):
+            await running
 
     virtual_time.run(scenario())

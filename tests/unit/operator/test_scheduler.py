@@ -135,3 +135,39 @@ def test_where_nobody_asks_for_nodes_nothing_is_read() -> None:
             await asyncio.gather(running, return_exceptions=True)
 
     asyncio.run(body())
+
+
+class Picky(Counting):
+    """Fails on a job called bad, gives each other one node a."""
+
+    def optimize(
+        self,
+        jobs: Mapping[str, JobInfo],
+        nodes: Mapping[str, NodeInfo],
+        previous: Mapping[str, NodeList],
+    ) -> dict[str, NodeList]:
+        if "rl/bad" in jobs:
+            raise OverflowError("cannot bear it")
+        super().optimize(jobs, nodes, previous)
+        return {key: NodeList.of({"learner": ("a",)}) for key in jobs}
+
+
+def test_a_job_that_the_policy_fails_on_waits_alone_and_is_told_why() -> None:
+    async def body() -> None:
+        policy = Picky()
+        bodies = [job(name, task("learner"), phase="Pending") for name in ("bad", "x", "y")]
+        parts = scheduler(policy, Cache(*bodies), Cache(), Cache(node_called("a")))
+        running = asyncio.create_task(parts.run())
+        try:
+            await wait_until_async(
+                lambda: parts.grant(bodies[1]).placement is not None, 10, what="a grant"
+            )
+            bad = parts.grant(bodies[0])
+            assert (bad.placement, bad.reason) == (None, "NotAllocatable")
+            assert "OverflowError: cannot bear it" in bad.message
+            assert parts.grant(bodies[2]).placement == {"learner": ("a",)}
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(body())

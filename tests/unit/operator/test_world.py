@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
-from di_api.names import LABEL_JOB
+from di_api.names import API_VERSION, KIND, LABEL_JOB
 from di_operator.controller import JobKey
 from di_operator.world import SETTLE_MAX, World, index_job, trim, trim_pod
 
@@ -130,6 +130,9 @@ def test_the_poll_wakes_every_job() -> None:
     assert [key.name for key, _ in bench.woken] == ["a", "b", "c"]
 
 
+OWNER = {"apiVersion": API_VERSION, "kind": KIND, "name": "a", "uid": "u", "controller": True}
+
+
 def test_a_trimmed_pod_keeps_what_decisions_read() -> None:
     ended = {"exitCode": 3, "reason": "Error", "finishedAt": "2026-01-01T00:00:00Z"}
     ready = {"type": "Ready", "status": "False", "reason": "PodFailed"}
@@ -145,8 +148,9 @@ def test_a_trimmed_pod_keeps_what_decisions_read() -> None:
             {"name": "side", "ready": True, "state": {"running": {}}},
         ],
     }
+    kept = {**pod()["metadata"], "ownerReferences": [OWNER], "resourceVersion": "7"}
     body = {
-        "metadata": {**pod()["metadata"], "managedFields": [{}], "resourceVersion": "7"},
+        "metadata": {**kept, "managedFields": [{}]},
         "spec": {
             "nodeName": "n1",
             "containers": [{"name": "main", "image": "i", "env": [{"name": "DI_NODES"}]}],
@@ -155,13 +159,26 @@ def test_a_trimmed_pod_keeps_what_decisions_read() -> None:
         "status": status,
     }
     assert trim_pod(body) == {
-        "metadata": {**pod()["metadata"], "resourceVersion": "7", "annotations": {}},
+        "metadata": {**kept, "annotations": {}},
         "spec": {"nodeName": "n1", "containers": [{}]},
         "status": {
             "phase": "Failed",
             "conditions": [ready],
             "containerStatuses": [{"state": {"terminated": ended}}],
         },
+    }
+
+
+def test_of_a_pod_that_only_carries_our_labels_its_room_is_kept() -> None:
+    requests = {"requests": {"cpu": "1"}}
+    body = {
+        "metadata": pod()["metadata"],
+        "spec": {"nodeName": "n1", "containers": [{"name": "main", "resources": requests}]},
+    }
+    assert trim_pod(body)["spec"] == {
+        "nodeName": "n1",
+        "containers": [{"resources": requests}],
+        "initContainers": [],
     }
 
 

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from di_api.kube.cache import UNREADABLE
 from di_api.kube.config import KubeConfig
 from di_server.storage.mirror import Mirror
 from di_server.storage.sight import Sight, Watcher
@@ -115,3 +116,38 @@ def test_what_a_watch_has_shown_is_forgotten_when_it_breaks(
     ).watch()
     assert not sight.jobs.complete
     assert "watching failed" in capsys.readouterr().out
+
+
+def _picky() -> Kept:
+    """A mirror of whose objects one has a value that neither view nor index can bear."""
+
+    def view(obj: Object) -> Object:
+        return obj if obj["value"] != "unbearable" else {}["missing"]
+
+    mirror = Kept(trim=dict, view=view, indexes={"value": lambda obj: [obj["value"]]})
+    mirror.follow("ADDED", _object(10))
+    mirror.filled()
+    return mirror
+
+
+def test_an_object_that_cannot_be_read_is_left_out_alone() -> None:
+    mirror = _picky()
+    mirror.follow("ADDED", _object(11, "b", "unbearable"))
+    assert [each["metadata"]["name"] for each in mirror.values()] == ["a"]
+    assert (mirror.get("rl", "b"), mirror.unreadable) == (None, 1)
+
+
+def test_an_object_that_turns_unreadable_is_not_shown_as_it_was() -> None:
+    mirror = _picky()
+    mirror.follow("MODIFIED", _object(11, value="unbearable"))
+    assert (mirror.get("rl", "a"), mirror.find("value", "x"), mirror.unreadable) == (None, [], 1)
+    mirror.follow("MODIFIED", _object(12))
+    assert (_version(mirror), mirror.unreadable) == ("12", 0)
+
+
+def test_what_the_watch_could_not_read_is_left_out() -> None:
+    mirror = _picky()
+    mirror.follow("MODIFIED", {**_object(11), UNREADABLE: "AttributeError"})
+    assert (mirror.get("rl", "a"), mirror.unreadable) == (None, 1)
+    mirror.follow("DELETED", _object(12))
+    assert mirror.unreadable == 0

@@ -159,6 +159,11 @@ def pod_name(job: str, task: str, index: int) -> str:
     return f"{job}-{task}-{index}"
 
 
+def task_of_pod(job: str, pod: str) -> str:
+    """The task a pod of that name belongs to, the inverse of `pod_name`."""
+    return pod.removeprefix(f"{job}-").rpartition("-")[0]
+
+
 def pod_fqdn(pod: str, job: str, namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:
     """Full DNS name of a pod; `domain` is the cluster's service domain."""
     return f"{pod}.{service_name(job)}.{namespace}.{domain}"

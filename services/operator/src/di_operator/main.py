@@ -9,7 +9,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -44,6 +44,7 @@ from di_operator.reconciler import Reconciler
 from di_operator.runtime import Runtime
 from di_operator.scheduler import Scheduler
 from di_operator.status import StatusWriter
+from di_operator.supervision import Duty, Supervisor
 from di_operator.world import INDEX_JOB, World, index_job, trim, trim_node, trim_other_pod, trim_pod
 
 log = structlog.get_logger(__name__)
@@ -143,10 +144,11 @@ async def operate(
             ),
             recorder=recorder,
             leadership=leadership,
-            duties=[
-                *_duties(config, client, clock),
-                *([scheduler.run] if scheduler is not None else []),
-            ],
+            duties={
+                **_duties(config, client, clock),
+                **(scheduler.duties if scheduler is not None else {}),
+            },
+            supervisor=Supervisor(clock=clock, rng=rng, observer=metrics),
             sync_period=config.sync_period,
             clock=clock,
         )
@@ -236,17 +238,15 @@ def _scheduler(
     )
 
 
-def _duties(
-    config: Config, client: KubeClient, clock: Clock
-) -> Sequence[Callable[[], Awaitable[None]]]:
-    duties: list[Callable[[], Awaitable[None]]] = []
+def _duties(config: Config, client: KubeClient, clock: Clock) -> Mapping[str, Duty]:
+    duties: dict[str, Duty] = {}
     if config.aggregator_template:
         namespace, name = config.aggregator_config
         template = config.aggregator_template
         default = DefaultAggregator(
             client, namespace=namespace, name=name, template=template, clock=clock
         )
-        duties.append(default.run)
+        duties["aggregator config"] = default.run
     if config.webhook_secret is not None and config.webhook_configuration is not None:
         settings = CertificateSettings(
             namespace=config.namespace,
@@ -255,7 +255,8 @@ def _duties(
             configuration=config.webhook_configuration,
             service_domain=config.service_domain,
         )
-        duties.append(CertificateManager(client, settings=settings, clock=clock).run)
+        manager = CertificateManager(client, settings=settings, clock=clock)
+        duties["certificates"] = manager.run
     return duties
 
 

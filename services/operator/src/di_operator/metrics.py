@@ -63,7 +63,18 @@ class Metrics:
             ["reason"],
             registry=self.registry,
         )
-
+        self._duty_failures = Counter(
+            "di_operator_duty_failures",
+            "Failures of a part of the operator that was then started again, by part.",
+            ["duty"],
+            registry=self.registry,
+        )
+        self._unreadable = Gauge(
+            "di_operator_unreadable",
+            "Objects that the allocator cannot read and leaves out, by kind.",
+            ["kind"],
+            registry=self.registry,
+        )
         self._policy_calls = Histogram(
             "di_operator_policy_duration_seconds",
             "Time of one call of the allocation policy, by call and result.",
@@ -75,6 +86,14 @@ class Metrics:
     def allocated(self, call: str, result: str, seconds: float) -> None:
         """Count one call of the policy (`allocate`, `optimize`) and its duration in seconds."""
         self._policy_calls.labels(call, result).observe(seconds)
+
+    def unreadable(self, kind: str, number: int) -> None:
+        """Set how many objects of a kind the allocator leaves out at present."""
+        self._unreadable.labels(kind).set(number)
+
+    def duty_failed(self, duty: str) -> None:
+        """Count one failure of a part of the operator, by its name."""
+        self._duty_failures.labels(duty).inc()
 
     def reconciled(self, result: str, seconds: float) -> None:
         """Count one reconcile and its duration in seconds."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -16,6 +17,7 @@ from di_operator.clock import Clock
 from di_operator.controller import Controller, JobKey
 from di_operator.events import EventRecorder
 from di_operator.queue import KeyQueue
+from di_operator.supervision import Duty, Supervisor
 from di_operator.world import World
 
 log = structlog.get_logger(__name__)
@@ -61,11 +63,12 @@ class Runtime:
         controller: Controller,
         recorder: EventRecorder,
         leadership: Leadership,
-        duties: Sequence[Callable[[], Awaitable[None]]],
+        duties: Mapping[str, Duty],
+        supervisor: Supervisor,
         sync_period: float,
         clock: Clock,
     ) -> None:
-        """`duties` are further tasks that only the leader runs, for as long as it leads."""
+        """`duties` are further parts that only the leader runs, for as long as it leads."""
         self._caches = caches
         self._world = world
         self._queue = queue
@@ -73,6 +76,7 @@ class Runtime:
         self._recorder = recorder
         self._leadership = leadership
         self._duties = duties
+        self._supervisor = supervisor
         self._sync_period = sync_period
         self._clock = clock
 
@@ -96,7 +100,7 @@ class Runtime:
         """
         stopping = asyncio.create_task(stop.wait(), name="stop")
         watches = [
-            asyncio.create_task(cache.run(), name=f"watch {resource.plural}")
+            self._start(f"watch {resource.plural}", cache.run)
             for resource, cache in self._caches.items()
         ]
         background: list[asyncio.Future[Any]] = [stopping, *watches]
@@ -119,10 +123,12 @@ class Runtime:
     async def _lead(
         self, stopping: asyncio.Task[bool], watches: Sequence[asyncio.Task[None]]
     ) -> None:
-        events = asyncio.create_task(self._recorder.run(), name="events")
-        keep = asyncio.create_task(self._leadership.keep(), name="lease")
-        work = asyncio.create_task(self._work(stopping), name="controller")
-        duties = [asyncio.ensure_future(duty()) for duty in (self._poll, *self._duties)]
+        events = self._start("events", self._recorder.run)
+        keep = self._start("lease", self._leadership.keep)
+        work = self._start("controller", partial(self._work, stopping))
+        duties = [
+            self._start(name, duty) for name, duty in {"poll": self._poll, **self._duties}.items()
+        ]
         tasks: list[asyncio.Future[Any]] = [work, events, keep, *duties]
         try:
             await _first([stopping, *watches, *tasks])
@@ -136,6 +142,9 @@ class Runtime:
         finally:
             await _cancel(tasks)
             await self._leadership.release()
+
+    def _start(self, name: str, duty: Duty) -> asyncio.Task[None]:
+        return asyncio.create_task(self._supervisor.keep(name, duty), name=name)
 
     async def _work(self, stopping: asyncio.Task[bool]) -> None:
         """Decide nothing before everything has been read anew under our own lease.

@@ -19,19 +19,33 @@ import structlog
 
 from di_api.field_error import InvalidSpec
 from di_api.kube.cache import WatchCache
-from di_api.kube.resources import DIJOBS, PODS, Resource
+from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
+from di_api.names import KIND
 from di_operator.allocator.admit import in_order
+from di_operator.allocator.culprits import find_culprits
 from di_operator.allocator.job import WAIT, NodeList
 from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policy import Policy
-from di_operator.allocator.scene import Scene, asks_for_nodes, leave_room, read_scene, reduced
+from di_operator.allocator.scene import (
+    Ref,
+    Scene,
+    asks_for_nodes,
+    leave_room,
+    read_scene,
+    reduced,
+)
 from di_operator.allocator.shortage import find_shortage
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
-from di_operator.lifecycle.conditions import REASON_UNSCHEDULABLE, REASON_WAITING
+from di_operator.lifecycle.conditions import (
+    REASON_NOT_ALLOCATABLE,
+    REASON_UNSCHEDULABLE,
+    REASON_WAITING,
+)
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.pods import is_finished
 from di_operator.lifecycle.specs import SpecReader
+from di_operator.supervision import Duty
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +61,10 @@ class Observer(Protocol):
 
     def allocated(self, call: str, result: str, seconds: float) -> None:
         """Count one call of the policy (`allocate`, `optimize`), its result and duration."""
+        ...
+
+    def unreadable(self, kind: str, number: int) -> None:
+        """Set how many objects of a kind are left out at present."""
         ...
 
 
@@ -66,8 +84,8 @@ class Scheduler:
         clock: Clock,
         observer: Observer,
     ) -> None:
-        """`caches` hold DIJobs and their pods; `nodes` and `others`, all other pods of the
-        cluster, are run from here.
+        """`caches` hold DIJobs and their pods, `nodes` and `others` the nodes and all other pods
+        of the cluster.
 
         `period` is the time in seconds between two reconsiderations of all jobs.
         """
@@ -87,6 +105,11 @@ class Scheduler:
         self._granted: dict[str, NodeList] = {}
         self._grants: dict[str, Grant] = {}
         self._seen: dict[str, object] = {}
+        # What the last look could not read, and why; jobs also by UID.
+        self._unreadable: Mapping[Ref, str] = {}
+        self._blamed: Mapping[str, str] = {}
+        # By UID: jobs that the policy failed on, in which version, and why.
+        self._rejected: dict[str, tuple[object, str]] = {}
         # UIDs of the jobs that may want something. Without any, all pods of the cluster come and
         # go without being looked at.
         self._asking: set[str] = set()
@@ -99,9 +122,12 @@ class Scheduler:
 
     def grant(self, job: Object) -> Grant:
         """Return the allocator's present word on a job."""
-        known = self._grants.get(job["metadata"]["uid"])
+        uid = job["metadata"]["uid"]
+        known = self._grants.get(uid)
         if known is not None:
             return known
+        if (why := self._blamed.get(uid)) is not None:
+            return Grant(reason=REASON_NOT_ALLOCATABLE, message=f"cannot be allocated: {why}")
         try:
             spec = self._read_spec(job)
         except InvalidSpec:
@@ -110,14 +136,22 @@ class Scheduler:
             return Grant(reason=REASON_WAITING, message="waiting for the allocator")
         return Grant()
 
+    @property
+    def duties(self) -> Mapping[str, Duty]:
+        """What has to be kept running for the allocator to work, by name."""
+        return {
+            "watch nodes": self._nodes.run,
+            "watch other pods": self._others.run,
+            "allocator": self.run,
+        }
+
     async def run(self) -> None:
-        """Work until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for cache in (self._nodes, self._others):
-                group.create_task(cache.run())
-            for cache in (self._nodes, self._others, *self._caches.values()):
-                await cache.synced.wait()
-            await self._schedule()
+        """Allocate until cancelled; the watches of `duties` must run beside it."""
+        for cache in (self._nodes, self._others, *self._caches.values()):
+            await cache.synced.wait()
+        # A round that ended in an error may have missed what it was woken for.
+        self._everything = True
+        await self._schedule()
 
     async def _schedule(self) -> None:
         reconsidered = -self._period
@@ -135,7 +169,7 @@ class Scheduler:
             if everything:
                 self._everything = False
                 reconsidered = self._clock.monotonic()
-                await self._reconsider(scene)
+                scene = await self._reconsider(scene)
             else:
                 await self._admit(scene)
             self._publish(scene, explain=everything)
@@ -162,16 +196,25 @@ class Scheduler:
                 del known[uid]
 
     def _read(self) -> Scene:
+        jobs = self._caches[DIJOBS].items()
+        versions = {job["metadata"]["uid"]: _version(job) for job in jobs} if self._rejected else {}
+        self._rejected = {
+            uid: (version, why)
+            for uid, (version, why) in self._rejected.items()
+            if versions.get(uid) == version
+        }
         scene = read_scene(
-            jobs=self._caches[DIJOBS].items(),
+            jobs=jobs,
             departed=self._departed.values(),
             pods=self._caches[PODS].items(),
             others=self._others.items(),
             nodes=self._nodes.items(),
             granted=self._granted,
+            rejected={uid: why for uid, (_, why) in self._rejected.items()},
             read_spec=self._read_spec,
             now=self._clock.now(),
         )
+        self._name_unreadable(scene.unreadable)
         # Who is not looked after any more has nothing left to be told: a gang that is bound, a job
         # that ended or was suspended.
         for uid in self._grants.keys() - scene.uids.values():
@@ -179,11 +222,49 @@ class Scheduler:
                 known.pop(uid, None)
         return scene
 
-    async def _reconsider(self, scene: Scene) -> None:
-        ask = partial(self._policy.optimize, scene.jobs, scene.nodes, scene.held)
-        answer = await self._ask("optimize", ask)
-        if answer is not None:
+    def _name_unreadable(self, unreadable: Mapping[Ref, str]) -> None:
+        """Say once of each object that it is left out, and why; jobs are told to look."""
+        for ref, why in unreadable.items():
+            if self._unreadable.get(ref) != why:
+                log.warning("an object cannot be read", **ref._asdict(), reason=why)
+        changed = {
+            JobKey(ref.namespace, ref.name)
+            for ref in {*unreadable, *self._unreadable}
+            if ref.kind == KIND and unreadable.get(ref) != self._unreadable.get(ref)
+        }
+        for kind in (KIND, PODS.kind, NODES.kind):
+            self._observer.unreadable(kind, sum(ref.kind == kind for ref in unreadable))
+        self._unreadable = unreadable
+        self._blamed = {ref.uid: why for ref, why in unreadable.items() if ref.uid}
+        for key in changed:
+            self._wake(key, 0.0)
+
+    async def _reconsider(self, scene: Scene) -> Scene:
+        """Decide about all jobs anew; returns the scene without those the policy failed on."""
+        answer = await self._optimize(scene)
+        if answer is None and await self._set_culprits_aside(scene):
+            scene = self._read()
+            answer = await self._optimize(scene)
+        if answer is None:
+            await self._admit(scene)
+        else:
             self._decide(scene, answer)
+        return scene
+
+    async def _optimize(self, scene: Scene) -> Any:
+        ask = partial(self._policy.optimize, scene.jobs, scene.nodes, scene.held)
+        return await self._ask("optimize", ask)
+
+    async def _set_culprits_aside(self, scene: Scene) -> bool:
+        """Leave out the jobs that the policy fails on, until they change; False if none is."""
+        culprits = await asyncio.to_thread(
+            find_culprits, self._policy, scene.jobs, scene.nodes, scene.held
+        )
+        by_uid = {scene.uids[key]: why for key, why in culprits.items()}
+        for job in self._caches[DIJOBS].items():
+            if (why := by_uid.get(job["metadata"]["uid"])) is not None:
+                self._rejected[job["metadata"]["uid"]] = _version(job), why
+        return bool(culprits)
 
     async def _admit(self, scene: Scene) -> None:
         """Place the jobs that have come since; those that already wait are not asked for again."""
@@ -270,7 +351,8 @@ class Scheduler:
 
     def _on_node(self, kind: str, node: Object) -> None:
         status, spec = node.get("status") or {}, node.get("spec") or {}
-        ready = [c.get("status") for c in status.get("conditions") or () if c["type"] == "Ready"]
+        conditions = status.get("conditions") or ()
+        ready = [c.get("status") for c in conditions if c.get("type") == "Ready"]
         labels = node["metadata"].get("labels")
         now = [status.get("allocatable"), spec.get("taints"), spec.get("unschedulable"), ready]
         self._note(node["metadata"]["uid"], None if kind == "DELETED" else [*now, labels])
@@ -293,3 +375,8 @@ class Scheduler:
             self._seen[uid] = now
         self._everything |= not is_arrival
         self._changed.set()
+
+
+def _version(job: Object) -> object:
+    """What of a job a policy's answer may depend on: its spec and its reports."""
+    return job["metadata"].get("generation"), (job.get("status") or {}).get("profilings")

@@ -24,6 +24,7 @@ from di_api.names import (
     LABEL_OPERATOR,
     LABEL_TASK_NAME,
 )
+from di_api.ownership import controlling_job
 from di_operator.controller import JobKey
 
 INDEX_JOB = "job"
@@ -61,13 +62,18 @@ def trim_pod(body: dict[str, Any]) -> dict[str, Any]:
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     kept["labels"] = {key: intern(labels[key]) for key in _POD_LABELS if key in labels}
     kept["annotations"] = {key: annotations[key] for key in _POD_NOTES if key in annotations}
+    if controlling_job(body) is None:
+        # Somebody else's that carries our labels: it takes room as all others do.
+        placed = _room_of(spec)
+    else:
+        # How many containers there are tells whether all of them have ended.
+        placed = {
+            "nodeName": spec.get("nodeName"),
+            "containers": [{}] * len(spec.get("containers") or ()),
+        }
     return {
         "metadata": kept,
-        "spec": {
-            "nodeName": spec.get("nodeName"),
-            # How many containers there are tells whether all of them have ended.
-            "containers": [{}] * len(spec.get("containers") or ()),
-        },
+        "spec": placed,
         "status": {
             **{key: status[key] for key in ("phase", "reason", "message") if key in status},
             "conditions": [
@@ -90,17 +96,21 @@ def _ended(statuses: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def trim_other_pod(body: dict[str, Any]) -> dict[str, Any]:
     """Keep of a pod that is not ours what the allocator reads: where it takes how much room."""
-    spec = body.get("spec") or {}
     metadata = body["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion")
     return {
         "metadata": {key: metadata[key] for key in kept if key in metadata},
-        "spec": {
-            **{key: spec[key] for key in ("nodeName", "overhead", "resources") if key in spec},
-            "containers": [_requests_of(one) for one in spec.get("containers") or ()],
-            "initContainers": [_requests_of(one) for one in spec.get("initContainers") or ()],
-        },
+        "spec": _room_of(body.get("spec") or {}),
         "status": {"phase": (body.get("status") or {}).get("phase")},
+    }
+
+
+def _room_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a pod's spec: where it takes how much room."""
+    return {
+        **{key: spec[key] for key in ("nodeName", "overhead", "resources") if key in spec},
+        "containers": [_requests_of(one) for one in spec.get("containers") or ()],
+        "initContainers": [_requests_of(one) for one in spec.get("initContainers") or ()],
     }
 
 

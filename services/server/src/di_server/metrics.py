@@ -36,6 +36,12 @@ class Metrics:
             ["resource"],
             registry=self.registry,
         )
+        self._unreadable = Gauge(
+            "di_server_unreadable_objects",
+            "Objects left out of memory because they could not be read, by resource.",
+            ["resource"],
+            registry=self.registry,
+        )
         self.conflicts = Counter(
             "di_server_conflicts",
             "Writes repeated because the job had changed since it was read.",
@@ -47,3 +53,4 @@ class Metrics:
         self._watched.labels(resource).set_function(
             lambda: len(mirror) if mirror.complete else math.nan
         )
+        self._unreadable.labels(resource).set_function(lambda: mirror.unreadable)

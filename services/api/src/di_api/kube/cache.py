@@ -7,6 +7,10 @@ collection taken again; what vanished meanwhile is then reported as deleted.
 
 Subscribers learn of changes but must not rely on seeing each one: events that cancel each other
 while the watch is away are never delivered.
+
+Each object is read in isolation. One that `trim` or an index cannot bear is kept by its metadata
+alone and marked (`UNREADABLE`), one that a subscriber cannot bear is no news to that subscriber;
+the log names it, and all others go on.
 """
 
 from __future__ import annotations
@@ -28,6 +32,12 @@ from di_api.kube.wire import Object, Objects
 log = logging.getLogger(__name__)
 
 ADDED, MODIFIED, DELETED, BOOKMARK = "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
+UNREADABLE = "unreadable"
+"""Field of an object that could not be read, and of no other: what went wrong."""
+_SKELETON = (
+    *("name", "namespace", "uid", "resourceVersion", "generation", "ownerReferences", "labels"),
+    *("annotations", "creationTimestamp", "deletionTimestamp"),
+)
 _INITIAL_END = "k8s.io/initial-events-end"
 _BY_OWNER = "owner-uid"
 
@@ -69,6 +79,7 @@ class CacheStats:
         repairs: differences `relist` found: what the watch had lost, or had not brought yet.
         streams: watch streams opened; the first one is no reconnect.
         errors: attempts that failed.
+        unreadable: objects that `trim`, an index or a subscriber could not bear.
     """
 
     events: int = 0
@@ -78,6 +89,7 @@ class CacheStats:
     repairs: int = 0
     streams: int = 0
     errors: int = 0
+    unreadable: int = 0
 
     @property
     def reconnects(self) -> int:
@@ -93,7 +105,8 @@ class WatchCache:
         client: an open client.
         resource, namespace, label_selector: what to keep; None means all.
         trim: makes the object that is kept from the one received; it may change its argument,
-            and must leave metadata.{name,namespace,uid,resourceVersion,ownerReferences}.
+            and must leave metadata.{name,namespace,uid,resourceVersion,ownerReferences}. What it
+            raises concerns that object alone.
         indexes: further indexes, by name (see `by_index`).
         clock: monotonic seconds.
         rng: for jitter.
@@ -121,14 +134,15 @@ class WatchCache:
         self._resource = resource
         self._namespace = namespace
         self._label_selector = label_selector
-        self._trim: Trim = trim or (lambda obj: obj)
+        self._wanted_trim: Trim = trim or (lambda obj: obj)
         self._clock = clock
         self._rng = rng
         self._limits = limits or WatchLimits()
         self._backoff = Backoff(
             minimum=self._limits.backoff_minimum, maximum=self._limits.backoff_maximum, rng=rng
         )
-        self._store = Store(indexes={_BY_OWNER: owner_uids, **(indexes or {})})
+        indexes = {_BY_OWNER: owner_uids, **(indexes or {})}
+        self._store = Store(indexes={name: self._total(index) for name, index in indexes.items()})
         self._subscribers: list[Subscriber] = []
         self._version = ""
         self._streams_lists = True
@@ -169,7 +183,7 @@ class WatchCache:
     def subscribe(self, callback: Subscriber) -> None:
         """Have `callback(type, object)` called on every ADDED, MODIFIED and DELETED, in order.
 
-        It must be quick and not raise; enqueueing a key is what it is for.
+        It must be quick; enqueueing a key is what it is for. What it raises is logged.
         """
         self._subscribers.append(callback)
 
@@ -194,7 +208,7 @@ class WatchCache:
         return True
 
     async def run(self) -> None:
-        """Keep the cache up to date until cancelled; no API error ends it."""
+        """Keep the cache up to date until cancelled; no error ends it."""
         while True:
             wait: float | None = None
             try:
@@ -209,6 +223,11 @@ class WatchCache:
                     extra={"plural": self._resource.plural, "reason": error.reason}
                     | {"code": error.code, "detail": error.message},
                 )
+            except Exception:
+                # A mistake of ours. Where the stream stopped it would only be made again.
+                self._version = ""
+                self.stats.errors += 1
+                log.exception("watch failed", extra={"plural": self._resource.plural})
             if self._away_since is None:
                 self._away_since = self._clock()
             await asyncio.sleep(self._backoff.delay(at_least=wait))
@@ -387,7 +406,43 @@ class WatchCache:
 
     def _tell(self, kind: str, obj: Object) -> None:
         for subscriber in self._subscribers:
-            subscriber(kind, obj)
+            try:
+                subscriber(kind, obj)
+            except Exception:
+                self._blame(obj, "an object is no news to a subscriber that failed")
+
+    def _trim(self, obj: Object) -> Object:
+        """What is kept of an object; of one that cannot be read its metadata and the reason."""
+        try:
+            return self._wanted_trim(obj)
+        except Exception as error:
+            self._blame(obj, "an object cannot be read")
+            metadata = obj["metadata"]
+            return {
+                "metadata": {key: metadata[key] for key in _SKELETON if key in metadata},
+                UNREADABLE: f"{type(error).__name__}: {error}",
+            }
+
+    def _total(self, index: Index) -> Index:
+        """The index, which finds an object under nothing where it cannot read it."""
+
+        def values(obj: Object) -> Iterable[str]:
+            try:
+                return list(index(obj))
+            except Exception:
+                self._blame(obj, "an object cannot be indexed")
+                return ()
+
+        return values
+
+    def _blame(self, obj: Object, what: str) -> None:
+        """Name the object at fault; call it while the error is handled."""
+        self.stats.unreadable += 1
+        namespace, name = key_of(obj)
+        log.exception(
+            what,
+            extra={"plural": self._resource.plural, "namespace": namespace, "object": name},
+        )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from di_api.model import JobSpec, Priority, Task
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
@@ -20,24 +20,41 @@ _CORDONED = Taint(key="node.kubernetes.io/unschedulable")
 _NOT_READY = Taint(key="node.kubernetes.io/not-ready")
 
 
+Named: TypeAlias = tuple[str, str, str]
+"""Kind, namespace (empty for a node) and name of an object."""
+
+
 def read_nodes(
     nodes: Iterable[Object], pods: Iterable[Object], *, ours: Callable[[Object], bool]
-) -> dict[str, NodeInfo]:
+) -> tuple[dict[str, NodeInfo], dict[Named, str]]:
     """Return the nodes, sorted by name, with what the pods of others leave free.
 
     `ours` says which pods the allocator places itself; their room is its own to give. A pod that
-    has ended takes no room; one that is being deleted still does. Raises ValueError for a
-    quantity that is none, which the API server would not have let in.
+    has ended takes no room; one that is being deleted still does.
+
+    The second value names the nodes and pods that cannot be read, and why: such a node is left
+    out, such a pod counts as one pod without requests.
     """
+    unreadable: dict[Named, str] = {}
     taken: dict[str, list[Resources]] = {}
     for pod in pods:
-        node = pod["spec"].get("nodeName")
-        if node and not is_finished(pod) and not ours(pod):
-            taken.setdefault(node, []).append(pod_request(pod["spec"]))
-    return {
-        node["metadata"]["name"]: _node(node, total(taken.get(node["metadata"]["name"], ())))
-        for node in sorted(nodes, key=lambda node: str(node["metadata"]["name"]))
-    }
+        node = (pod.get("spec") or {}).get("nodeName")
+        if not node or is_finished(pod) or ours(pod):
+            continue
+        request: Resources = {PODS: UNIT}
+        try:
+            request = pod_request(pod["spec"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            unreadable[_named("Pod", pod)] = str(error) or type(error).__name__
+        taken.setdefault(node, []).append(request)
+    found: dict[str, NodeInfo] = {}
+    for node in sorted(nodes, key=lambda node: str(node["metadata"]["name"])):
+        name = node["metadata"]["name"]
+        try:
+            found[name] = _node(node, total(taken.get(name, ())))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            unreadable[_named("Node", node)] = str(error) or type(error).__name__
+    return found, unreadable
 
 
 def read_task(task: Task) -> TaskInfo:
@@ -89,6 +106,11 @@ def read_job(
         explored=report.explored() if report else 0,
         remaining=report.remaining(now) if report else None,
     )
+
+
+def _named(kind: str, found: Object) -> Named:
+    metadata = found["metadata"]
+    return kind, metadata.get("namespace", ""), metadata["name"]
 
 
 def _not_above(task: TaskInfo, count: int) -> TaskInfo:

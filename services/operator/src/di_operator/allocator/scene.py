@@ -3,21 +3,25 @@
 The allocator looks after jobs that are preemptible, and after gangs until the cluster's scheduler
 has bound them. All other pods, ours and those of others, take room that is not its own to give.
 Pods on their way out take room too, but nobody has to reckon with them for long.
+
+Every job, node and pod is read in isolation: one that cannot be read is named in the scene, and
+all others are in it. A job that cannot be read keeps what it has.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from di_api.coordinated import Coordinated, Role
 from di_api.field_error import InvalidSpec
 from di_api.model import CleanPodPolicy, JobSpec, Phase
-from di_api.names import LABEL_JOB, LABEL_TASK_NAME
+from di_api.names import KIND, task_of_pod
+from di_api.ownership import controller_uid
 from di_operator.allocator.inventory import read_job, read_nodes
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
@@ -29,6 +33,15 @@ from di_operator.lifecycle.status import Status
 
 Object = Mapping[str, Any]
 ReadSpec = Callable[[Object], JobSpec]
+
+
+class Ref(NamedTuple):
+    """An object by kind, namespace and name; `uid` where it is a job."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +58,8 @@ class Scene:
     """Free is what the jobs here can have: all but the room of everybody else."""
     now: Mapping[str, NodeInfo]
     """Free is what nobody takes at this moment."""
+    unreadable: Mapping[Ref, str]
+    """Why an object is not in the scene, or of a pod: why its room is not reckoned with."""
 
     def fits_now(self, key: str, wants: NodeList, others: Iterable[str]) -> bool:
         """Whether a job's missing replicas have room beside all pods there are.
@@ -79,61 +94,109 @@ def read_scene(
     others: Iterable[Object],
     nodes: Iterable[Object],
     granted: Mapping[str, NodeList],
+    rejected: Mapping[str, str] | None = None,
     read_spec: ReadSpec,
     now: datetime,
 ) -> Scene:
-    """Read all objects. What cannot be read belongs to no scene: it is the lifecycle's to tell.
+    """Read all objects. Whose spec is invalid is in no scene: it is the lifecycle's to tell.
 
     Args:
         jobs: DIJobs of any kind.
         departed: DIJobs that do not exist any more, whose pods may.
-        pods: pods of DIJobs; of their specs only `nodeName` is looked at.
+        pods: pods labelled as those of DIJobs; of the specs of those that are, only `nodeName` is
+            looked at.
         others: all other pods.
         nodes: the cluster's nodes.
         granted: by UID, what jobs were given in this life of the operator.
+        rejected: by UID, why a job is to be taken for one that cannot be read.
         read_spec: from a job to its spec; may raise InvalidSpec.
         now: the time, aware.
     """
-    by_job: dict[str, list[Object]] = {}
+    reading = _Reading(granted=granted, rejected=rejected or {}, read_spec=read_spec, now=now)
+    by_owner: dict[str | None, list[Object]] = {}
     for pod in pods:
         if not is_finished(pod):
-            by_job.setdefault(_job_key(pod), []).append(pod)
-    # Of thousands of jobs that have ended nothing is to be known, and reading a spec takes time.
-    specs = {
-        key: (job, spec)
-        for job in jobs
-        if ((key := _key(job)) in by_job or asks_for_nodes(job)) and (spec := _spec(job, read_spec))
-    }
-    infos: dict[str, JobInfo] = {}
-    held: dict[str, NodeList] = {}
-    present: dict[str, Counter[tuple[str, str]]] = {}
-    fixed: list[Object] = []
-    passing: list[Object] = []
-    for key, (job, spec) in specs.items():
-        own = [_with_request(pod, spec) for pod in by_job.get(key, ())]
-        staying = [pod for pod in own if "deletionTimestamp" not in pod["metadata"]]
-        if _is_ours(job, spec, own):
-            held[key] = _held(job, spec, granted)
-            infos[key] = _info(job, spec, held[key], now)
-            present[key] = Counter(map(_place_of, staying))
-            passing += own
-        elif _gives_way(job, spec):
-            passing += own
-        else:
-            fixed += staying
-            passing += [pod for pod in own if "deletionTimestamp" in pod["metadata"]]
+            by_owner.setdefault(controller_uid(pod), []).append(pod)
+    for job in jobs:
+        own = by_owner.get(job["metadata"]["uid"], ())
+        # Of thousands of jobs that have ended nothing is to be known, and reading a spec takes
+        # time.
+        if own or asks_for_nodes(job):
+            reading.read(job, own)
     for job in departed:
-        if (key := _key(job)) not in specs and (spec := _spec(job, read_spec)):
-            passing += [_with_request(pod, spec) for pod in by_job.get(key, ())]
-    everybody = [*others, *fixed]
+        reading.read_departed(job, by_owner.get(job["metadata"]["uid"], ()))
+    # A label makes no pod a job's.
+    everybody = [*others, *by_owner.get(None, ()), *reading.fixed]
+    free, without = read_nodes(nodes, everybody, ours=_nobody)
+    now_free, _ = read_nodes(nodes, [*everybody, *reading.passing], ours=_nobody)
     return Scene(
-        jobs=infos,
-        uids={key: specs[key][0]["metadata"]["uid"] for key in infos},
-        held=held,
-        present=present,
-        nodes=read_nodes(nodes, everybody, ours=_nobody),
-        now=read_nodes(nodes, [*everybody, *passing], ours=_nobody),
+        jobs=reading.infos,
+        uids=reading.uids,
+        held=reading.held,
+        present=reading.present,
+        nodes=free,
+        now=now_free,
+        unreadable=reading.unreadable | {Ref(*named): why for named, why in without.items()},
     )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """Jobs read so far, and the pods that take room beside theirs."""
+
+    granted: Mapping[str, NodeList]
+    rejected: Mapping[str, str]
+    read_spec: ReadSpec
+    now: datetime
+    infos: dict[str, JobInfo] = field(default_factory=dict)
+    uids: dict[str, str] = field(default_factory=dict)
+    held: dict[str, NodeList] = field(default_factory=dict)
+    present: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
+    fixed: list[Object] = field(default_factory=list)
+    passing: list[Object] = field(default_factory=list)
+    unreadable: dict[Ref, str] = field(default_factory=dict)
+
+    def read(self, job: Object, pods: Iterable[Object]) -> None:
+        """Add a job, or say why it is left out."""
+        key, uid = _key(job), job["metadata"]["uid"]
+        try:
+            if (spec := _spec(job, self.read_spec)) is None:
+                return
+            own = [_with_request(pod, job, spec) for pod in pods]
+            staying = [pod for pod in own if "deletionTimestamp" not in pod["metadata"]]
+            if not _is_ours(job, spec, own) or uid in self.rejected:
+                self._reckon_with(job, spec, own, staying)
+                if uid in self.rejected:
+                    self.unreadable[_ref(job)] = self.rejected[uid]
+                return
+            held = _held(job, spec, self.granted)
+            info = _info(job, spec, held, self.now)
+            present = Counter(_place_of(pod, job) for pod in staying)
+        except Exception as error:
+            # Whatever it is, it is one job; the next policy or field must not make it all of them.
+            self.unreadable[_ref(job)] = str(error) or type(error).__name__
+            self.fixed += pods
+            return
+        self.infos[key], self.uids[key], self.held[key] = info, uid, held
+        self.present[key] = present
+        self.passing += own
+
+    def read_departed(self, job: Object, pods: Iterable[Object]) -> None:
+        """Add the pods of a job that does not exist any more."""
+        try:
+            if (spec := _spec(job, self.read_spec)) is not None:
+                self.passing += [_with_request(pod, job, spec) for pod in pods]
+        except Exception as error:
+            self.unreadable[_ref(job)] = str(error) or type(error).__name__
+
+    def _reckon_with(
+        self, job: Object, spec: JobSpec, own: list[Object], staying: list[Object]
+    ) -> None:
+        if _gives_way(job, spec):
+            self.passing += own
+            return
+        self.fixed += staying
+        self.passing += [pod for pod in own if "deletionTimestamp" in pod["metadata"]]
 
 
 def asks_for_nodes(job: Object) -> bool:
@@ -222,12 +285,12 @@ def _report(job: Object) -> Profilings | None:
         return None
 
 
-def _with_request(pod: Object, spec: JobSpec) -> Object:
+def _with_request(pod: Object, job: Object, spec: JobSpec) -> Object:
     """A pod with its task's template: the cache keeps no more of pods than decisions need."""
     node = (pod.get("spec") or {}).get("nodeName")
     if spec.coordinated is not None:
         return {**pod, "spec": {**_replica_spec(pod, spec.coordinated), "nodeName": node}}
-    name = (pod["metadata"].get("labels") or {}).get(LABEL_TASK_NAME)
+    name = _task_of(pod, job)
     template = next((task.template for task in spec.tasks if task.name == name), {})
     return {**pod, "spec": {**(template.get("spec") or {}), "nodeName": node}}
 
@@ -244,16 +307,22 @@ def _replica_spec(pod: Object, coordinated: Coordinated) -> dict[str, Any]:
     return {"containers": containers}
 
 
-def _place_of(pod: Object) -> tuple[str, str]:
-    return pod["metadata"]["labels"][LABEL_TASK_NAME], pod["spec"].get("nodeName") or ""
+def _place_of(pod: Object, job: Object) -> tuple[str, str]:
+    return _task_of(pod, job), pod["spec"].get("nodeName") or ""
+
+
+def _task_of(pod: Object, job: Object) -> str:
+    # By the name, which nobody can change; the label is anybody's.
+    return task_of_pod(job["metadata"]["name"], pod["metadata"]["name"])
+
+
+def _ref(job: Object) -> Ref:
+    metadata = job["metadata"]
+    return Ref(KIND, metadata["namespace"], metadata["name"], metadata["uid"])
 
 
 def _key(job: Object) -> str:
     return f"{job['metadata']['namespace']}/{job['metadata']['name']}"
-
-
-def _job_key(pod: Object) -> str:
-    return f"{pod['metadata']['namespace']}/{(pod['metadata'].get('labels') or {}).get(LABEL_JOB)}"
 
 
 def _nobody(_: Object) -> bool:

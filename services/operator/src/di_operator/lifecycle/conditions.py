@@ -25,6 +25,7 @@ REASON_NAME_CONFLICT = "PodNameConflict"
 REASON_DEADLINE = "DeadlineExceeded"
 REASON_WAITING = "WaitingForNodes"
 REASON_UNSCHEDULABLE = "Unschedulable"
+REASON_NOT_ALLOCATABLE = "NotAllocatable"
 
 # The API server's own limit for metav1.Condition messages is 32768; a status is read by people.
 MAX_MESSAGE = 1024

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 
+import structlog
+
 from di_api.coordinated import DEFAULT_PORTS, Replica, Role, port_of
 from di_api.kube.errors import Unavailable
 from di_api.ownership import is_controlled_by
@@ -23,6 +25,8 @@ from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
 from di_server.storage.learners import LearnerStore
 from di_server.storage.pods import PodStore
+
+_log = structlog.get_logger()
 
 Decide = Callable[[CoordinatedJob], Plan]
 
@@ -73,12 +77,10 @@ class Coordination:
         """What each coordinator has that has not ended; with a grant, only that job's."""
 
         def answer() -> list[Listing]:
-            return [
-                self._whole(job, job.coordinator, deadline)
-                for job in self._jobs.all(namespace, deadline)
-                if job.has_coordinator and not job.has_ended
-                if grant is None or (grant.ref, grant.job_uid) == (job.ref, job.uid)
-            ]
+            jobs = self._jobs.all(namespace, deadline)
+            if grant is not None:
+                jobs = [job for job in jobs if (grant.ref, grant.job_uid) == (job.ref, job.uid)]
+            return [found for job in jobs if (found := self._running(job, deadline)) is not None]
 
         return self._patience.run(answer, deadline)
 
@@ -167,6 +169,17 @@ class Coordination:
             return
         if not _is_of(self._pods.find(where, name, deadline), job):
             raise NotAllowed(f"pod {name} does not belong to this job {job.ref.id}")
+
+    def _running(self, job: CoordinatedJob, deadline: Deadline) -> Listing | None:
+        """What a coordinator that has not ended has; a job that cannot be read has nothing."""
+        try:
+            if not job.has_coordinator or job.has_ended:
+                return None
+            job.replicas  # noqa: B018 - read here, where it concerns this job alone
+        except (AttributeError, KeyError, TypeError, ValueError):
+            _log.exception("a job cannot be read", job=job.ref.id)
+            return None
+        return self._whole(job, job.coordinator, deadline)
 
     def _whole(self, job: CoordinatedJob, pod: str, deadline: Deadline) -> Listing:
         port = self._aggregator_port(bool(job.aggregators), deadline)

@@ -6,9 +6,13 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-from di_api.kube.cache import DELETED
+import structlog
+
+from di_api.kube.cache import DELETED, UNREADABLE
 from di_api.kube.store import Key, key_of, version_of
 from di_server.storage.kube import Object
+
+_log = structlog.get_logger()
 
 V = TypeVar("V")
 Index = Callable[[Object], Iterable[Hashable]]
@@ -21,6 +25,8 @@ class Mirror(Generic[V]):
     The watch's thread writes through `follow` and `filled`; threads of requests read, and give
     back what they have learnt through `absorb`. Of two versions of an object the newer one
     stands, whoever brought it, so a thread that wrote an object never sees it as it was before.
+    An object that cannot be read is not in the mirror, and the others are: requests about it read
+    it from the API server.
 
     Args:
         trim: as the watch trims its objects.
@@ -42,6 +48,7 @@ class Mirror(Generic[V]):
         self._lock = threading.Lock()
         self._kept: dict[Key, tuple[Object, V]] = {}
         self._found: dict[str, dict[Hashable, dict[Key, V]]] = {name: {} for name in indexes}
+        self._unreadable: set[Key] = set()
         self._watched = 0
         self._complete = False
 
@@ -53,6 +60,11 @@ class Mirror(Generic[V]):
     def __len__(self) -> int:
         return len(self._kept)
 
+    @property
+    def unreadable(self) -> int:
+        """How many objects are left out because they could not be read."""
+        return len(self._unreadable)
+
     def filled(self) -> None:
         """The watch has brought everything there was when it began."""
         self._complete = True
@@ -63,6 +75,7 @@ class Mirror(Generic[V]):
             self._complete = False
             for key in list(self._kept):
                 self._forget(key)
+            self._unreadable.clear()
 
     def get(self, namespace: str, name: str) -> V | None:
         """One object; None before the mirror is complete, too."""
@@ -90,35 +103,47 @@ class Mirror(Generic[V]):
             if kind == DELETED:
                 self._drop(obj)
             else:
-                self._put(obj)
+                self._put(obj, _as_it_is)
 
     def absorb(self, obj: Object) -> None:
         """Take in an object that was read or written directly."""
         with self._lock:
             # What the watch has passed may have been deleted since.
             if version_of(obj) > self._watched:
-                self._put(self._trim(obj))
+                self._put(obj, self._trim)
 
-    def _put(self, obj: Object) -> None:
+    def _put(self, obj: Object, trim: Callable[[Object], Object]) -> None:
         key = key_of(obj)
         kept = self._kept.get(key)
         if kept and version_of(obj) <= version_of(kept[0]):
             return
         self._forget(key)
-        view = self._view(obj)
-        self._kept[key] = obj, view
-        for name, index in self._indexes.items():
-            for value in index(obj):
+        if UNREADABLE in obj:
+            self._unreadable.add(key)
+            return
+        try:
+            trimmed = trim(obj)
+            view = self._view(trimmed)
+            found = {name: list(index(trimmed)) for name, index in self._indexes.items()}
+        except Exception:
+            self._unreadable.add(key)
+            _log.exception("an object cannot be read", namespace=key[0], object=key[1])
+            return
+        self._kept[key] = trimmed, view
+        for name, values in found.items():
+            for value in values:
                 self._found[name].setdefault(value, {})[key] = view
 
     def _drop(self, obj: Object) -> None:
         kept = self._kept.get(key_of(obj))
+        self._unreadable.discard(key_of(obj))
         # What has gone has no later version, whatever was absorbed: a watch that lists anew tells
         # of its end in the last version that itself had seen. Another object may have its name.
         if kept and kept[0]["metadata"]["uid"] == obj["metadata"]["uid"]:
             self._forget(key_of(obj))
 
     def _forget(self, key: Key) -> None:
+        self._unreadable.discard(key)
         kept = self._kept.pop(key, None)
         if kept is None:
             return
@@ -128,3 +153,7 @@ class Mirror(Generic[V]):
                 del bucket[key]
                 if not bucket:
                     del self._found[name][value]
+
+
+def _as_it_is(obj: Object) -> Object:
+    return obj

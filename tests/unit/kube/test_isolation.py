@@ -1,0 +1,143 @@
+"""One object that cannot be read is one object: the watch goes on, and all others are there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import suppress
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from di_api.kube.cache import UNREADABLE, WatchCache, WatchLimits
+from di_api.kube.client import KubeClient
+from di_api.kube.resources import PODS
+from di_api.kube.wire import Object
+from tests.waiting import wait_until_async
+
+BAD = "bad"
+
+
+def body(name: str, version: int) -> Object:
+    metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": str(version)}
+    return {"metadata": metadata, "spec": {"ports": ["x"]}}
+
+
+def choose_trim(obj: Object) -> Object:
+    if obj["metadata"]["name"] == BAD:
+        raise AttributeError("'str' object has no attribute 'get'")
+    return obj
+
+
+class Stream:
+    """A server that shows some objects and then one change after the other."""
+
+    def __init__(self, *names: str) -> None:
+        self.streams = 0
+        self.names = names
+        self.events: asyncio.Queue[tuple[str, Object]] = asyncio.Queue()
+
+    async def watch(self, *_: Any, **__: Any) -> AsyncGenerator[tuple[str, Object], None]:
+        self.streams += 1
+        for version, name in enumerate(self.names, 1):
+            yield "ADDED", body(name, version)
+        end = {"k8s.io/initial-events-end": "true"}
+        yield "BOOKMARK", {"metadata": {"resourceVersion": "9", "annotations": end}}
+        while True:
+            yield await self.events.get()
+
+
+async def followed(cache: WatchCache, stream: Stream, *events: tuple[str, Object]) -> None:
+    """Fill the cache and let it take the events, the last of which must arrive."""
+    running = asyncio.create_task(cache.run())
+    for event in events:
+        stream.events.put_nowait(event)
+    last = events[-1][1]["metadata"]["resourceVersion"]
+    try:
+        await wait_until_async(lambda: cache.resource_version == last, 10, what="the last event")
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def cache_of(stream: Stream, **parts: Any) -> WatchCache:
+    return WatchCache(
+        cast("KubeClient", stream),
+        PODS,
+        clock=asyncio.get_running_loop().time,
+        rng=Random(1),
+        limits=WatchLimits(backoff_minimum=0.001, backoff_maximum=0.001),
+        **parts,
+    )
+
+
+def test_an_object_that_cannot_be_trimmed_is_kept_by_its_metadata_and_marked() -> None:
+    async def scenario() -> None:
+        stream = Stream("a", BAD, "b")
+        cache = cache_of(stream, trim=choose_trim)
+        await followed(cache, stream, ("MODIFIED", body(BAD, 10)), ("ADDED", body("c", 11)))
+        assert stream.streams == 1
+        assert sorted(each["metadata"]["name"] for each in cache.items()) == ["a", "b", BAD, "c"]
+        bad = cache.get("ns", BAD)
+        assert bad is not None
+        assert bad == {
+            "metadata": body(BAD, 10)["metadata"],
+            UNREADABLE: "AttributeError: 'str' object has no attribute 'get'",
+        }
+        assert cache.stats.unreadable == 2
+
+    asyncio.run(scenario())
+
+
+def test_an_object_that_cannot_be_indexed_is_found_under_nothing() -> None:
+    def index(obj: Object) -> Iterable[str]:
+        choose_trim(obj)
+        yield "x"
+
+    async def scenario() -> None:
+        stream = Stream("a", BAD)
+        cache = cache_of(stream, indexes={"all": index})
+        await followed(cache, stream, ("DELETED", body(BAD, 10)))
+        assert [each["metadata"]["name"] for each in cache.by_index("all", "x")] == ["a"]
+        assert [each["metadata"]["name"] for each in cache.items()] == ["a"]
+
+    asyncio.run(scenario())
+
+
+def test_a_subscriber_that_fails_neither_stops_the_watch_nor_the_next_subscriber(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heard: list[str] = []
+
+    async def scenario() -> None:
+        stream = Stream("a", BAD)
+        cache = cache_of(stream)
+        cache.subscribe(lambda _, obj: choose_trim(obj) and None)
+        cache.subscribe(lambda _, obj: heard.append(obj["metadata"]["name"]))
+        await followed(cache, stream, ("ADDED", body("b", 10)))
+        assert stream.streams == 1
+
+    asyncio.run(scenario())
+    assert heard == ["a", BAD, "b"]
+    assert [record.object for record in caplog.records if hasattr(record, "object")] == [BAD]
+
+
+def test_a_mistake_in_the_watch_itself_is_outlived() -> None:
+    class Broken(Stream):
+        async def watch(self, *_: Any, **__: Any) -> AsyncGenerator[tuple[str, Object], None]:
+            if self.streams == 0:
+                self.streams += 1
+                raise ZeroDivisionError("a mistake of ours")
+            async for event in super().watch():
+                yield event
+
+    async def scenario() -> None:
+        stream = Broken("a")
+        cache = cache_of(stream)
+        await followed(cache, stream, ("ADDED", body("b", 10)))
+        assert len(cache) == 2
+        assert cache.stats.errors == 1
+
+    asyncio.run(scenario())
