@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, cast
 
 import pytest
+from typing_extensions import override
 
 from di_api.kube.cache import UNREADABLE, WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
@@ -28,6 +29,10 @@ def choose_trim(obj: Object) -> Object:
     if obj["metadata"]["name"] == BAD:
         raise AttributeError("'str' object has no attribute 'get'")
     return obj
+
+
+def fail_on_bad(_: str, obj: Object) -> None:
+    choose_trim(obj)
 
 
 class Stream:
@@ -114,7 +119,7 @@ def test_a_subscriber_that_fails_neither_stops_the_watch_nor_the_next_subscriber
     async def scenario() -> None:
         stream = Stream("a", BAD)
         cache = cache_of(stream)
-        cache.subscribe(lambda _, obj: choose_trim(obj) and None)
+        cache.subscribe(fail_on_bad)
         cache.subscribe(lambda _, obj: heard.append(obj["metadata"]["name"]))
         await followed(cache, stream, ("ADDED", body("b", 10)))
         assert stream.streams == 1
@@ -126,6 +131,7 @@ def test_a_subscriber_that_fails_neither_stops_the_watch_nor_the_next_subscriber
 
 def test_a_mistake_in_the_watch_itself_is_outlived() -> None:
     class Broken(Stream):
+        @override
         async def watch(self, *_: Any, **__: Any) -> AsyncGenerator[tuple[str, Object], None]:
             if self.streams == 0:
                 self.streams += 1

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from typing_extensions import override
+
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, PODS
 from di_operator.allocator.job import JobInfo, NodeList
@@ -140,6 +142,7 @@ def test_where_nobody_asks_for_nodes_nothing_is_read() -> None:
 class Picky(Counting):
     """Fails on a job called bad, gives each other one node a."""
 
+    @override
     def optimize(
         self,
         jobs: Mapping[str, JobInfo],

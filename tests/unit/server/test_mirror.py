@@ -122,7 +122,9 @@ def _picky() -> Kept:
     """A mirror of whose objects one has a value that neither view nor index can bear."""
 
     def view(obj: Object) -> Object:
-        return obj if obj["value"] != "unbearable" else {}["missing"]
+        if obj["value"] == "unbearable":
+            raise KeyError("missing")
+        return obj
 
     mirror = Kept(trim=dict, view=view, indexes={"value": lambda obj: [obj["value"]]})
     mirror.follow("ADDED", _object(10))
