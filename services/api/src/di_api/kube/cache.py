@@ -408,19 +408,19 @@ class WatchCache:
         for subscriber in self._subscribers:
             try:
                 subscriber(kind, obj)
-            except Exception:
-                self._blame(obj, "an object is no news to a subscriber that failed")
+            except Exception as error:
+                self._blame(obj, "an object is no news to a subscriber that failed", error)
 
     def _trim(self, obj: Object) -> Object:
         """What is kept of an object; of one that cannot be read its metadata and the reason."""
         try:
             return self._wanted_trim(obj)
         except Exception as error:
-            self._blame(obj, "an object cannot be read")
+            self._blame(obj, "an object cannot be read", error)
             metadata = obj["metadata"]
             return {
                 "metadata": {key: metadata[key] for key in _SKELETON if key in metadata},
-                UNREADABLE: f"{type(error).__name__}: {error}",
+                UNREADABLE: describe(error),
             }
 
     def _total(self, index: Index) -> Index:
@@ -429,19 +429,21 @@ class WatchCache:
         def values(obj: Object) -> Iterable[str]:
             try:
                 return list(index(obj))
-            except Exception:
-                self._blame(obj, "an object cannot be indexed")
+            except Exception as error:
+                self._blame(obj, "an object cannot be indexed", error)
                 return ()
 
         return values
 
-    def _blame(self, obj: Object, what: str) -> None:
-        """Name the object at fault; call it while the error is handled."""
+    def _blame(self, obj: Object, what: str, error: Exception) -> None:
+        """Name the object at fault. Anybody may write one, so it is worth a line and no more."""
         self.stats.unreadable += 1
         namespace, name = key_of(obj)
-        log.exception(
+        log.warning(
             what,
-            extra={"plural": self._resource.plural, "namespace": namespace, "object": name},
+            extra={"plural": self._resource.plural, "namespace": namespace, "object": name}
+            | {"detail": describe(error)},
+            exc_info=log.isEnabledFor(logging.DEBUG),
         )
 
 
@@ -460,3 +462,8 @@ class _Filling:
         else:
             self.objects[key_of(obj)] = trim(obj)
         return False
+
+
+def describe(error: Exception) -> str:
+    """An error that an object caused, in one line: `KeyError: 'name'`."""
+    return f"{type(error).__name__}: {error}"

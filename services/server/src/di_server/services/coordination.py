@@ -176,8 +176,8 @@ class Coordination:
             if not job.has_coordinator or job.has_ended:
                 return None
             job.replicas  # noqa: B018 - read here, where it concerns this job alone
-        except (AttributeError, KeyError, TypeError, ValueError):
-            _log.exception("a job cannot be read", job=job.ref.id)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            _log.warning("a job cannot be read", job=job.ref.id, detail=str(error))
             return None
         return self._whole(job, job.coordinator, deadline)
 

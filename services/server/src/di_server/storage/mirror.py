@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from di_api.kube.cache import DELETED, UNREADABLE
+from di_api.kube.cache import DELETED, UNREADABLE, describe
 from di_api.kube.store import Key, key_of, version_of
 from di_server.storage.kube import Object
 
@@ -125,9 +125,10 @@ class Mirror(Generic[V]):
             trimmed = trim(obj)
             view = self._view(trimmed)
             found = {name: list(index(trimmed)) for name, index in self._indexes.items()}
-        except Exception:
+        except Exception as error:
             self._unreadable.add(key)
-            _log.exception("an object cannot be read", namespace=key[0], object=key[1])
+            detail = describe(error)
+            _log.warning("an object cannot be read", namespace=key[0], object=key[1], detail=detail)
             return
         self._kept[key] = trimmed, view
         for name, values in found.items():
