@@ -1,0 +1,173 @@
+"""Two hundred objects that cannot be read beside fifty good jobs, which notice nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import requests
+import yaml
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import NotFound
+from di_api.kube.resources import DIJOBS, NODES
+from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
+from tests.integration.di_server import ServerProcess, running_server
+from tests.integration.operator_field import (
+    Field,
+    coordinated_job,
+    job,
+    on_field,
+    replica,
+    task,
+)
+from tests.integration.poison import loosened, poisonous_jobs, strangers
+
+Object = dict[str, Any]
+GOOD, BAD, STRANGERS = 50, 160, 40
+
+
+@pytest.fixture
+def server(
+    api_server: ApiServer, crd: str, namespace: str, tmp_path: Path
+) -> Iterator[ServerProcess]:
+    """A di-server of this namespace; at its end no log of it may have a traceback."""
+    with running_server(tmp_path, api_server.kubeconfig, watch_namespace=namespace) as server:
+        yield server
+
+
+async def run_good_jobs(field: Field, name: str) -> float:
+    """Run fifty jobs to their end; returns the seconds that took."""
+    names = [f"{name}-{number}" for number in range(GOOD)]
+    began = time.monotonic()
+    for number, each in enumerate(names):
+        preemptible = number % 5 == 0
+        body = job(each, task(replicas=2, run_for="0.2"), preemptible=preemptible)
+        await field.submit(body)
+    for each in names:
+        await field.phase(each, "Succeeded", deadline=120)
+    took = time.monotonic() - began
+    for each in names:
+        status = await field.status(each)
+        assert (status["restarts"], status["reschedules"]) == (0, 0), each
+        assert field.created[f"{each}-work-0"] == 1
+    return took
+
+
+async def store_poison(field: Field, config: KubeConfig, victim: str) -> None:
+    """Store it all under a definition that lets everything pass, then put the real one back."""
+    definition = yaml.safe_load(CRD_FILE.read_text())
+    await install_crd(config, loosened(definition))
+    try:
+        for body in poisonous_jobs(BAD):
+            status = body.pop("status", None)
+            made = await field.client.create(DIJOBS, body, field.namespace)
+            if status is not None:
+                name = made["metadata"]["name"]
+                patch = {"status": status}
+                await field.client.patch(DIJOBS, name, patch, field.namespace, subresource="status")
+    finally:
+        await install_crd(config, definition)
+    for resource, body in strangers(victim, STRANGERS, field.kubelet.node):
+        where = field.namespace if resource != NODES else None
+        await field.client.create(resource, body, where)
+
+
+async def clear_nodes(field: Field, victim: str) -> None:
+    for resource, body in strangers(victim, STRANGERS, field.kubelet.node):
+        if resource == NODES:
+            try:
+                await field.client.delete(NODES, body["metadata"]["name"])
+            except NotFound:
+                continue
+
+
+async def metric(port: int, name: str) -> float:
+    """A sample of the operator's metrics; the sum of those of one name."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/metrics") as answer,
+    ):
+        lines = (await answer.text()).splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+
+def test_good_jobs_run_beside_two_hundred_objects_that_cannot_be_read(
+    kube_config: KubeConfig,
+    namespace: str,
+    server: ServerProcess,
+    record_property: Any,
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator(policy="goodput", scheduling_period=1.0) as operator:
+            clean = await run_good_jobs(field, "clean")
+            await field.submit(job("victim", task(replicas=2), preemptible=True))
+            await field.phase("victim", "Running")
+            await field.submit(coordinated_job("led", replica("led-collector-bcdfg")))
+            await field.phase("led", "Running")
+            pods = set(await field.pods("victim"))
+            try:
+                await store_poison(field, kube_config, "victim")
+                poisoned = await run_good_jobs(field, "poisoned")
+            finally:
+                await clear_nodes(field, "victim")
+            record_property("clean_seconds", round(clean, 2))
+            record_property("poisoned_seconds", round(poisoned, 2))
+
+            assert not operator.task.done()
+            assert await metric(operator.port, "di_operator_duty_failures_total") == 0
+            assert await metric(operator.port, "di_operator_unreadable{") > 0
+            status = await field.status("victim")
+            assert (status["phase"], status["restarts"], status["reschedules"]) == (
+                "Running",
+                0,
+                0,
+            )
+            assert pods <= set(await field.pods("victim"))
+            await every_bad_job_says_what_is_wrong(field)
+            await asyncio.to_thread(the_server_answers_from_memory, field.namespace, server)
+
+    on_field(kube_config, namespace, body)
+
+
+async def every_bad_job_says_what_is_wrong(field: Field) -> None:
+    """Each is told in its own conditions; none is without a word."""
+
+    async def all_are_told() -> bool:
+        jobs, _ = await field.client.list(DIJOBS, field.namespace)
+        bad = [each for each in jobs if each["metadata"]["name"].startswith("bad-")]
+        told = Counter(isinstance(_message(each), str) for each in bad)
+        assert told == {True: BAD}, [
+            each["metadata"]["name"] for each in bad if not isinstance(_message(each), str)
+        ]
+        return True
+
+    await field.until(all_are_told, "every bad job to say what is wrong")
+
+
+def _message(body: Object) -> object:
+    conditions = (body.get("status") or {}).get("conditions")
+    if not isinstance(conditions, list):
+        return None
+    return next((each.get("message") for each in conditions if each["status"] == "True"), None)
+
+
+def the_server_answers_from_memory(namespace: str, server: ServerProcess) -> None:
+    """Everything there is has been seen, and each good job can be asked about."""
+    listed = requests.get(
+        f"{server.url}/v1alpha1/replicas", params={"namespace": namespace}, timeout=10
+    )
+    assert listed.status_code == 200, listed.text
+    assert "led-coordinator" in [each["coordinator"] for each in listed.json()["data"]]
+    asked = requests.get(f"{server.url}/v2alpha1/{namespace}.victim/replicas", timeout=10)
+    assert (asked.status_code, len(asked.json()["data"])) == (200, 2)
+    metrics = requests.get(f"{server.url}/metrics", timeout=10).text
+    watched = [line for line in metrics.splitlines() if line.startswith("di_server_watched_obj")]
+    assert watched
+    assert not any(line.endswith("NaN") for line in watched if "dijobs" in line or "pods" in line)
