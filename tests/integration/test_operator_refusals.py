@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from di_api.kube.config import KubeConfig
@@ -80,6 +82,47 @@ def test_an_invalid_spec_that_met_no_webhook_ends_the_job(
             assert "spec.tasks" in failed["message"]
             assert field.created == {}
             assert not await field.service_exists("a")
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_running_job_whose_spec_would_not_be_admitted_goes_on(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        def told(status: dict[str, Any]) -> str | None:
+            conditions = {one["type"]: one["status"] for one in status.get("conditions", ())}
+            return conditions.get("SpecInvalid")
+
+        async def is_told(wanted: str) -> None:
+            async def is_there() -> bool:
+                return told(await field.status("a")) == wanted
+
+            await field.until(is_there, f"SpecInvalid to be {wanted}")
+
+        x, y = task("x", depends_on=("y",)), task("y")
+        async with field.operator():
+            await field.submit(job("a", x, y))
+            await field.phase("a", "Running")
+            uids = {name: p["metadata"]["uid"] for name, p in (await field.pods("a")).items()}
+            await field.patch("a", {"tasks": [x, {**y, "dependsOn": ["x"]}]})
+            await is_told("True")
+        # Another replica, or the next version: it has seen nothing of the job, nor says its status.
+        wiped = {"status": dict.fromkeys(await field.status("a"))}
+        await field.client.patch(DIJOBS, "a", wiped, namespace, subresource="status")
+        async with field.operator("two"):
+            await is_told("True")
+            status = await field.phase("a", "Running")
+            assert "wait for each other" in condition(status, "SpecInvalid")["message"]
+            pods = await field.pods("a")
+            assert {name: pod["metadata"]["uid"] for name, pod in pods.items()} == uids
+            await field.patch("a", {"tasks": [x, y]})
+            await is_told("False")
+            await field.kubelet.finish(namespace, "a-x-0")
+            await field.kubelet.finish(namespace, "a-y-0")
+            await field.phase("a", "Succeeded")
+        assert "Failed" not in field.phases["a"]
+        assert field.created == {"a-x-0": 1, "a-y-0": 1}
 
     on_field(kube_config, namespace, body)
 

@@ -171,10 +171,16 @@ def test_a_gang_is_looked_after_until_its_pods_are_bound() -> None:
     assert free(bound.nodes)["a"] == 2
 
 
-def test_a_job_of_an_invalid_spec_is_in_no_scene() -> None:
-    found = scene(job("x", task("learner", 0)), job("y", task("learner")))
+def test_a_new_job_of_an_invalid_spec_is_in_no_scene_and_one_that_runs_is() -> None:
+    new, old = (job(x, task("learner", 0), phase=p) for x, p in (("x", ""), ("y", "Running")))
+    found = scene(new, old)
     assert found.jobs.keys() == {"rl/y"}
     assert found.unreadable == {}
+
+
+def test_a_job_whose_spec_means_nothing_here_is_in_no_scene() -> None:
+    unreadable = job("x", task("learner", replicas="two"))  # type: ignore[arg-type]  # text
+    assert scene(unreadable, job("y", task("learner"))).jobs.keys() == {"rl/y"}
 
 
 def test_a_job_that_cannot_be_read_is_named_and_all_others_are_there() -> None:

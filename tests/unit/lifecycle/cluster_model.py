@@ -84,7 +84,7 @@ class ClusterModel:
         self.refuse_pods: Fault | None = None
         self.deleted_job = False
         self.most_live = 0
-        self.read_spec = SpecCache(size=8)
+        self.examine = SpecCache(size=8).examine
         self.grant: Grant | None = None
         self.aggregator: Object | None = None
 
@@ -127,7 +127,7 @@ class ClusterModel:
             by_kind["Pod"] if pods is None else pods,
             by_kind["Service"],
             by_kind["ConfigMap"],
-            read=self.read_spec,
+            read=self.examine,
             grant=self.grant,
             aggregator=self.aggregator,
         )

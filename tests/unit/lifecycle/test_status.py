@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.specs import SpecCache, read_spec
+from di_operator.lifecycle.specs import Reading, SpecCache, examine
 from di_operator.lifecycle.status import Status, merge_patch
 from di_operator.lifecycle.timestamps import parse_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
@@ -149,11 +151,11 @@ def test_counters_that_are_none_count_as_zero() -> None:
 def test_a_spec_is_read_once_a_generation() -> None:
     reads: list[int] = []
 
-    def reader(body: dict) -> object:  # type: ignore[type-arg]
+    def reader(body: Mapping[str, Any]) -> Reading:
         reads.append(body["metadata"]["generation"])
-        return read_spec(body)
+        return examine(body)
 
-    cache = SpecCache(size=2, reader=reader)  # type: ignore[arg-type]
+    cache = SpecCache(size=2, examine=reader)
     body = job()
     assert cache(body) is cache(body)
     body["metadata"]["generation"] = 2

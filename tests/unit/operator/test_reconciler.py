@@ -13,7 +13,7 @@ from di_api.names import API_VERSION, KIND, LABEL_JOB
 from di_operator.controller import JobKey
 from di_operator.executor import Executor
 from di_operator.lifecycle.decision import JobEvent, Settings
-from di_operator.lifecycle.specs import read_spec
+from di_operator.lifecycle.specs import examine
 from di_operator.metrics import Metrics
 from di_operator.reconciler import ATTEMPTS, Reconciler
 from di_operator.status import StatusWriter
@@ -102,7 +102,7 @@ class Bench:
             status=StatusWriter(**parts),
             grant=None,
             emit=lambda job, event: self.events.append(event),
-            read_spec=read_spec,
+            examine=examine,
             aggregator_config=("di-system", "aggregator-config"),
             settings=Settings(
                 service_domain="svc.cluster.local",

@@ -118,7 +118,7 @@ async def operate(
                 client=client, writes=world, check_lease=leadership.check, observer=metrics
             ),
             emit=recorder.emit,
-            read_spec=read_spec,
+            examine=read_spec.examine,
             grant=scheduler.grant if scheduler is not None else None,
             aggregator_config=config.aggregator_config,
             settings=Settings(

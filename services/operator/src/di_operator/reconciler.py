@@ -23,7 +23,7 @@ from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.faults import gravest, on_error
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.specs import SpecReader
+from di_operator.lifecycle.specs import Examine
 from di_operator.status import StatusWriter
 
 log = structlog.get_logger(__name__)
@@ -73,7 +73,7 @@ class Reconciler:
         executor: Executor,
         status: StatusWriter,
         emit: Callable[[Mapping[str, Any], JobEvent], None],
-        read_spec: SpecReader,
+        examine: Examine,
         grant: Callable[[Mapping[str, Any]], Grant] | None,
         aggregator_config: tuple[str, str],
         settings: Settings,
@@ -91,7 +91,7 @@ class Reconciler:
         self._executor = executor
         self._status = status
         self._emit = emit
-        self._read_spec = read_spec
+        self._examine = examine
         self._grant = grant
         self._aggregator_config = aggregator_config
         self._settings = settings
@@ -161,7 +161,7 @@ class Reconciler:
             self._world.pods(key),
             self._world.services(key),
             self._world.configmaps(key),
-            read=self._read_spec,
+            read=self._examine,
             grant=self._grant(job) if self._grant is not None else None,
             aggregator=aggregator,
         )

@@ -1,6 +1,7 @@
-"""The conditions of a job: one for each phase it reached, exactly one of them True.
+"""The conditions of a job: one for each phase it reached, exactly one of them True, and others.
 
-A condition that turned False keeps the reason and message it had, so the list is the job's
+Beside those of phases stand Suspended and what is wrong with the job (see ``problems.py``). A
+condition that turned False keeps the reason and message it had, so the list is the job's
 history. All are well-formed in the sense of the API conventions (type, status, reason, message,
 times), because tools such as kstatus take a malformed condition for a job that is never ready.
 """
@@ -8,6 +9,7 @@ times), because tools such as kstatus take a malformed condition for a job that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -69,20 +71,37 @@ def is_true(conditions: Iterable[Condition], kind: str) -> bool:
     return condition is not None and condition["status"] == "True"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """What a condition beside those of phases is to say; it appears once it is True."""
+
+    type: str
+    value: bool
+    reason: str
+    message: str
+
+    def is_news(self, conditions: Iterable[Condition]) -> bool:
+        """Whether it is not what the conditions say; of the message they may be behind."""
+        if not self.value:
+            return is_true(conditions, self.type)
+        found = find(conditions, self.type)
+        return found is None or (found["status"], found["reason"]) != ("True", self.reason)
+
+
 def advance(
     old: Iterable[Condition],
     *,
     phase: Phase,
     reason: str,
     message: str,
-    suspended: bool,
+    asides: Iterable[Aside],
     generation: int,
     now: datetime,
 ) -> list[dict[str, Any]]:
-    """Return the conditions of a job that is in ``phase`` now.
+    """Return the conditions of a job that is in ``phase`` now, those of phases first.
 
     A job that was never seen waiting passed Pending all the same and gets that condition as
-    False. ``Suspended`` appears once the job has been suspended.
+    False. Conditions of a type that is neither a phase nor among ``asides`` stay as they are.
     """
     written = {condition["type"]: dict(condition) for condition in old}
 
@@ -109,8 +128,8 @@ def advance(
         if kind in _PHASES and kind != phase.value and condition["status"] != "False":
             put(kind, False, condition["reason"], condition["message"])
     put(phase.value, True, reason, message)
-    if suspended:
-        put(SUSPENDED, True, REASON_SUSPENDED, "suspend is set in the spec")
-    elif is_true(written.values(), SUSPENDED):
-        put(SUSPENDED, False, REASON_RESUMED, "suspend is no longer set in the spec")
-    return list(written.values())
+    for aside in asides:
+        if aside.value or is_true(written.values(), aside.type):
+            put(aside.type, aside.value, aside.reason, aside.message)
+    # kubectl's column Reason shows the first that is True.
+    return sorted(written.values(), key=lambda condition: condition["type"] not in _PHASES)

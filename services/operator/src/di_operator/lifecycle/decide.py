@@ -20,6 +20,7 @@ from di_operator.lifecycle.converge import Plan, plan
 from di_operator.lifecycle.coordinated import judge_coordinator, lacks_aggregator, plan_replicas
 from di_operator.lifecycle.deadline import judge_deadline, time_left
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
+from di_operator.lifecycle.frozen import judge_frozen
 from di_operator.lifecycle.restart import judge_failures
 from di_operator.lifecycle.scale import judge_change, settling
 from di_operator.lifecycle.snapshot import Snapshot
@@ -52,8 +53,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
 
 def _judge(snapshot: Snapshot, now: datetime) -> Verdict | None:
     if snapshot.spec is None:
-        message = "; ".join(str(error) for error in snapshot.errors)
-        return Verdict(phase=Phase.FAILED, reason=conditions.REASON_INVALID_SPEC, message=message)
+        return judge_frozen(snapshot, now) if snapshot.is_frozen else _refused(snapshot)
     # Before anything is started, counted or waited for: both are the user's last word.
     if verdict := judge_deadline(snapshot, now) or judge_suspension(snapshot):
         return verdict
@@ -71,6 +71,11 @@ def _judge(snapshot: Snapshot, now: datetime) -> Verdict | None:
             from_absence=change.from_absence,
         )
     return failure or change or judge_completion(snapshot)
+
+
+def _refused(snapshot: Snapshot) -> Verdict:
+    message = "; ".join(str(error) for error in snapshot.errors)
+    return Verdict(phase=Phase.FAILED, reason=conditions.REASON_INVALID_SPEC, message=message)
 
 
 def _converge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict:

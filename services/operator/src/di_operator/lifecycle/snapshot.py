@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from di_api.coordinated import Coordinated, Replica, Role, Template, coordinator_name
-from di_api.field_error import FieldError, InvalidSpec
+from di_api.field_error import FieldError
 from di_api.model import JobSpec, Task, TaskType
 from di_api.names import pod_name
 from di_api.ownership import is_controlled_by, is_of_earlier_job
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Pod
-from di_operator.lifecycle.specs import SpecReader, read_spec
+from di_operator.lifecycle.specs import Examine, examine
 from di_operator.lifecycle.status import Status
 
 Object = Mapping[str, Any]
@@ -52,8 +52,11 @@ class Snapshot:
     generation: int
     status: Status
     spec: JobSpec | None
-    """None if it is invalid (see ``errors``) or not needed any more."""
+    """None if it may not be acted by (see ``errors``) or is not needed any more."""
     errors: tuple[FieldError, ...]
+    """What is wrong with the spec; of a job that has been started it may be known all the same."""
+    has_started: bool
+    """Whether the job ever had pods that ran, or has pods now."""
     grant: Grant | None
     """What the allocator says about the job, None without an allocator."""
     placement: Placement | None
@@ -87,24 +90,26 @@ class Snapshot:
         services: Iterable[Object] = (),
         configmaps: Iterable[Object] = (),
         *,
-        read: SpecReader = read_spec,
+        read: Examine = examine,
         grant: Grant | None = None,
         aggregator: Template | None = None,
     ) -> Snapshot:
         """Sort the objects of the job's namespace that carry the label ``diengine/job=<name>``.
 
         Objects of others may be among them: ownership is judged by the controller reference, so
-        the caller may pass too many, never too few. ``read`` is the place for a
-        :class:`~di_operator.lifecycle.specs.SpecCache`, ``aggregator`` the template of the
+        the caller may pass too many, never too few. ``read`` is the place for
+        :meth:`~di_operator.lifecycle.specs.SpecCache.examine`, ``aggregator`` the template of the
         AggregatorConfig where one was read. Never raises for what a user can write.
         """
         metadata = job["metadata"]
         status = Status.read(job.get("status"))
-        spec, errors = _read(job, status, read)
+        own, predecessors = _by_owner(metadata, pods)
+        # A status that was wiped does not know of the pods that run.
+        has_started = status.has_started or bool(own)
+        spec, errors = _read(job, status, read, has_started=has_started)
         placement = _placement(spec, status, grant)
         tasks = _tasks(spec, aggregator) if spec else ()
         slots = tuple(_slots(metadata["name"], spec, tasks, placement)) if spec else ()
-        own, predecessors = _by_owner(metadata, pods)
         own_services, old_services = _by_owner(metadata, services)
         own_configmaps, old_configmaps = _by_owner(metadata, configmaps)
 
@@ -127,6 +132,7 @@ class Snapshot:
             status=status,
             spec=spec,
             errors=errors,
+            has_started=has_started,
             grant=grant,
             placement=placement,
             tasks=tasks,
@@ -148,6 +154,11 @@ class Snapshot:
             old_services=tuple(old_services),
             old_configmaps=tuple(old_configmaps),
         )
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the spec of a job that runs cannot be read, so that nobody knows what to do."""
+        return self.spec is None and self.has_started and bool(self.errors)
 
     @property
     def is_coordinated(self) -> bool:
@@ -174,14 +185,13 @@ class Snapshot:
 
 
 def _read(
-    job: Object, status: Status, read: SpecReader
+    job: Object, status: Status, read: Examine, *, has_started: bool
 ) -> tuple[JobSpec | None, tuple[FieldError, ...]]:
     if status.phase is not None and status.phase.is_finished:
         return None, ()  # clean-up needs no slots, and the spec may be what ended the job
-    try:
-        return read(job), ()
-    except InvalidSpec as invalid:
-        return None, tuple(invalid.errors)
+    reading = read(job)
+    may_act = has_started or not reading.errors
+    return reading.spec if may_act else None, reading.errors
 
 
 def _placement(spec: JobSpec | None, status: Status, grant: Grant | None) -> Placement | None:

@@ -1,53 +1,101 @@
-"""Reading a job's spec, and remembering what was read."""
+"""Reading a job's spec, and remembering what was read.
+
+A spec is judged by the rules of admission before its job's first start only. Afterwards these
+rules may have changed, by an upgrade or a rollback, and the pods that run are worth more than a
+rule: the job goes on by whatever can be read of its spec, and its conditions say what is wrong.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from di_api.field_error import InvalidSpec
+from di_api.field_error import FieldError, InvalidSpec
+from di_api.lenient import load_leniently
 from di_api.model import JobSpec
 from di_api.schema import load_spec
 from di_api.validation import validate_job
+from di_operator.lifecycle.status import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a spec says, and what the rules of this version have against it."""
+
+    spec: JobSpec | None
+    """None if it cannot even be read leniently."""
+    errors: tuple[FieldError, ...] = ()
+    """Of an unreadable spec at least one."""
+
+
+Examine: TypeAlias = Callable[[Mapping[str, Any]], Reading]
+"""From a whole job to the reading of its spec; never raises for what a user can write."""
 
 SpecReader: TypeAlias = Callable[[Mapping[str, Any]], JobSpec]
-"""From a whole job to its spec; raises InvalidSpec."""
+"""From a whole job to the spec it goes by; raises InvalidSpec."""
+
+
+def examine(job: Mapping[str, Any]) -> Reading:
+    """Read the spec of a job and check it by the rules of admission.
+
+    The webhook may have been off when the job was created, so nothing is taken for granted.
+    """
+    errors = tuple(validate_job(job))
+    raw = job.get("spec")
+    if not errors and isinstance(raw, Mapping):
+        return Reading(spec=load_spec(raw))
+    try:
+        return Reading(spec=load_leniently(raw), errors=errors)
+    except InvalidSpec as unreadable:
+        known = {error.path for error in errors}
+        new = (error for error in unreadable.errors if error.path not in known)
+        return Reading(spec=None, errors=(*errors, *new))
 
 
 def read_spec(job: Mapping[str, Any]) -> JobSpec:
-    """Read and check the spec of a job by the rules of admission.
+    """Return the spec that a job goes by: of one that has been started, all that can be read.
 
-    The webhook may have been off when the job was created, so nothing is taken for granted.
-    Raises InvalidSpec with all that is wrong.
+    Raises InvalidSpec for a job that may not be started, and for a spec that cannot be read.
     """
-    errors = validate_job(job)
-    if errors:
-        raise InvalidSpec(tuple(errors))
-    return load_spec(job["spec"])
+    return _to_go_by(job, examine(job))
 
 
 class SpecCache:
     """A SpecReader that remembers the specs read last, by UID and generation.
 
-    The generation changes with every change of the spec, so an entry is never wrong; checking a
-    spec anew in each reconcile would cost more than all other decisions about the job.
+    The generation changes with every change of the spec, so what is remembered of one is right;
+    checking a spec anew in each reconcile would cost more than all other decisions about the job.
+    Whether the job has been started is not part of it and looked at each time.
     """
 
-    def __init__(self, *, size: int, reader: SpecReader = read_spec) -> None:
+    def __init__(self, *, size: int, examine: Examine = examine) -> None:
         self._size = size
-        self._reader = reader
-        self._specs: OrderedDict[tuple[str, int], JobSpec] = OrderedDict()
+        self._examine = examine
+        self._readings: OrderedDict[tuple[str, int], Reading] = OrderedDict()
 
     def __call__(self, job: Mapping[str, Any]) -> JobSpec:
-        """Return the spec of the job. Raises InvalidSpec."""
+        """Return the spec that the job goes by, see `read_spec`. Raises InvalidSpec."""
+        return _to_go_by(job, self.examine(job))
+
+    def examine(self, job: Mapping[str, Any]) -> Reading:
+        """Return the reading of the job's spec, whether or not the job has been started."""
         metadata = job["metadata"]
         key = (metadata["uid"], metadata["generation"])
-        spec = self._specs.get(key)
-        if spec is None:
-            spec = self._specs[key] = self._reader(job)
-            if len(self._specs) > self._size:
-                self._specs.popitem(last=False)
+        reading = self._readings.get(key)
+        if reading is None:
+            reading = self._readings[key] = self._examine(job)
+            if len(self._readings) > self._size:
+                self._readings.popitem(last=False)
         else:
-            self._specs.move_to_end(key)
-        return spec
+            self._readings.move_to_end(key)
+        return reading
+
+
+def _to_go_by(job: Mapping[str, Any], reading: Reading) -> JobSpec:
+    if reading.spec is None:
+        raise InvalidSpec(reading.errors)
+    if reading.errors and not Status.read(job.get("status")).has_started:
+        raise InvalidSpec(reading.errors)
+    return reading.spec

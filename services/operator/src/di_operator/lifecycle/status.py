@@ -74,6 +74,20 @@ class Status:
         )
 
     @property
+    def has_started(self) -> bool:
+        """Whether the job has been past Pending, or a pod of it has run, by what is written here.
+
+        False for a status that was wiped, whatever runs.
+        """
+        written = {condition["type"] for condition in self.conditions}
+        return (
+            self.phase not in (None, Phase.PENDING)
+            or any(phase.value in written for phase in Phase if phase is not Phase.PENDING)
+            or self.restarts + self.reschedules > 0
+            or _ran(self.raw.get("taskStatus"))
+        )
+
+    @property
     def counted(self) -> frozenset[str]:
         """UIDs of the pods whose end is counted already."""
         return frozenset(loss["uid"] for loss in self.losses)
@@ -141,6 +155,13 @@ def _losses(failures: object) -> tuple[Mapping[str, Any], ...]:
     return tuple(
         loss for loss in failures if isinstance(loss, Mapping) and isinstance(loss.get("uid"), str)
     )
+
+
+def _ran(task_status: object) -> bool:
+    """Whether a pod is counted in any phase but the one that replicas without a pod have too."""
+    tasks = task_status.values() if isinstance(task_status, Mapping) else ()
+    counts = [count for task in tasks if isinstance(task, Mapping) for count in task.items()]
+    return any(phase != Phase.PENDING.value and _count(count) for phase, count in counts)
 
 
 def _count(value: object) -> int:

@@ -12,14 +12,15 @@ from di_api.model import Phase
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.backoff import until_retry
-from di_operator.lifecycle.conditions import phase_reason
+from di_operator.lifecycle.conditions import Aside, phase_reason
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.phases import check_transition
 from di_operator.lifecycle.pods import Pod, loss_record
+from di_operator.lifecycle.problems import announcements, asides_of, problems_of
 from di_operator.lifecycle.ranks import allocation_by_rank
 from di_operator.lifecycle.replica_status import replica_status
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.status import OWNED_FIELDS
+from di_operator.lifecycle.status import OWNED_FIELDS, Status
 from di_operator.lifecycle.timestamps import format_time
 
 COUNTS_PERIOD = 10.0
@@ -34,6 +35,11 @@ MAX_LOSSES = 1024
 
 MAX_GONE = 64
 """Counted pods remembered after they are gone, for a snapshot that still shows them."""
+
+_FROM_SPEC = (
+    *("replicas", "readyReplicas", "taskStatus", "replicaStatus"),
+    *("placement", "allocation", "placementTime", "replicaSeconds"),
+)
 
 # Phases that somebody may have to act on.
 _WARNINGS = frozenset({Phase.FAILED, Phase.RESTARTING})
@@ -69,7 +75,9 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     """
     before = snapshot.status
     check_transition(before.phase, verdict.phase)
-    status = _status(snapshot, verdict, now)
+    problems = problems_of(snapshot)
+    asides = (_suspension(snapshot), *asides_of(problems))
+    status = _status(snapshot, verdict, asides, now)
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
     news = JobEvent(
         type="Warning" if _is_warning(verdict) else "Normal",
@@ -85,13 +93,14 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
         )
     # The time of the last write is also that of the last refusal: counts must not move it.
     wait = max(_until_counts(snapshot, now), until_retry(snapshot, now))
-    if wait > 0 and not _is_urgent(snapshot, verdict):
+    if wait > 0 and not _is_urgent(snapshot, verdict, asides):
         return Decision(
             actions=verdict.actions,
             events=verdict.events,
             requeue_after=earliest(verdict.requeue_after, wait),
         )
     _stamp(status, now)
+    warnings = announcements(before.conditions, problems)
     announced = (
         changed_phase
         or news.reason != before.reason
@@ -102,7 +111,7 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     return Decision(
         actions=verdict.actions,
         status=status,
-        events=(*verdict.events, news) if announced else verdict.events,
+        events=(*verdict.events, *((news,) if announced else ()), *warnings),
         requeue_after=verdict.requeue_after,
         from_absence=verdict.from_absence,
     )
@@ -138,10 +147,27 @@ def _is_warning(verdict: Verdict) -> bool:
     )
 
 
-def _status(snapshot: Snapshot, verdict: Verdict, now: datetime) -> dict[str, Any]:
+def _is_suspended(snapshot: Snapshot) -> bool:
+    if snapshot.is_frozen:
+        return conditions.is_true(snapshot.status.conditions, conditions.SUSPENDED)
+    return snapshot.spec is not None and snapshot.spec.suspend
+
+
+def _suspension(snapshot: Snapshot) -> Aside:
+    suspended = _is_suspended(snapshot)
+    return Aside(
+        type=conditions.SUSPENDED,
+        value=suspended,
+        reason=conditions.REASON_SUSPENDED if suspended else conditions.REASON_RESUMED,
+        message=f"suspend is {'set' if suspended else 'no longer set'} in the spec",
+    )
+
+
+def _status(
+    snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside], now: datetime
+) -> dict[str, Any]:
     before = snapshot.status
     finished = verdict.phase.is_finished
-    suspended = snapshot.spec is not None and snapshot.spec.suspend
     status: dict[str, Any] = {
         "phase": verdict.phase.value,
         "conditions": conditions.advance(
@@ -149,16 +175,16 @@ def _status(snapshot: Snapshot, verdict: Verdict, now: datetime) -> dict[str, An
             phase=verdict.phase,
             reason=_reason(snapshot, verdict),
             message=_message(snapshot, verdict),
-            suspended=suspended,
+            asides=asides,
             generation=snapshot.generation,
             now=now,
         ),
-        "replicas": len(snapshot.slots),
-        "readyReplicas": 0 if finished else len(snapshot.ready),
         "restarts": before.restarts + verdict.restarts,
         "reschedules": before.reschedules + verdict.reschedules,
-        "taskStatus": _task_status(snapshot),
+        **(_kept(before) if snapshot.is_frozen else _counts(snapshot)),
     }
+    if finished:
+        status["readyReplicas"] = 0
     if snapshot.is_coordinated:
         status["replicaStatus"] = replica_status(snapshot, verdict.phase)
     if snapshot.placement is not None:
@@ -169,12 +195,25 @@ def _status(snapshot: Snapshot, verdict: Verdict, now: datetime) -> dict[str, An
         status["replicaSeconds"] = int(before.attained(now) if is_new else before.replica_seconds)
     if losses := _losses(snapshot, verdict, now):
         status["failures"] = losses
-    if not suspended:
+    if not _is_suspended(snapshot):
         # As in batch/v1 Job: the clock of activeDeadlineSeconds starts anew after a suspension.
         status["startTime"] = format_time(before.started or now)
     if finished:
         status["completionTimestamp"] = format_time(before.completed or now)
     return status
+
+
+def _counts(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "replicas": len(snapshot.slots),
+        "readyReplicas": len(snapshot.ready),
+        "taskStatus": _task_status(snapshot),
+    }
+
+
+def _kept(before: Status) -> dict[str, Any]:
+    """What only the spec could tell anew."""
+    return {key: before.raw[key] for key in _FROM_SPEC if key in before.raw}
 
 
 def _task_status(snapshot: Snapshot) -> dict[str, dict[str, int]]:
@@ -196,14 +235,15 @@ def _losses(snapshot: Snapshot, verdict: Verdict, now: datetime) -> list[Mapping
     known = snapshot.status.counted
     added = [loss_record(pod, now) for pod in verdict.counted if pod.uid not in known]
     losses = [*snapshot.status.losses, *added]
-    present = {pod.uid for pod in snapshot.held.values()}
+    pods = (*snapshot.held.values(), *snapshot.surplus, *snapshot.leaving)
+    present = {pod.uid for pod in pods}
     gone = [loss["uid"] for loss in losses if loss["uid"] not in present]
     room = min(MAX_GONE, max(0, MAX_LOSSES - (len(losses) - len(gone))))
     forgotten = set(gone[: max(0, len(gone) - room)])
     return [loss for loss in losses if loss["uid"] not in forgotten][:MAX_LOSSES]
 
 
-def _is_urgent(snapshot: Snapshot, verdict: Verdict) -> bool:
+def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) -> bool:
     """Whether the status tells more than new counts."""
     before = snapshot.status
     return (
@@ -212,9 +252,8 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict) -> bool:
         or _reason(snapshot, verdict) != before.reason
         or bool(verdict.restarts or verdict.reschedules)
         or any(pod.uid not in before.counted for pod in verdict.counted)
-        or snapshot.spec is None
-        or snapshot.spec.suspend != conditions.is_true(before.conditions, conditions.SUSPENDED)
-        or desired(snapshot) != before.desired
+        or any(aside.is_news(before.conditions) for aside in asides)
+        or (snapshot.spec is not None and desired(snapshot) != before.desired)
     )
 
 
