@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from di_api.kube.errors import Throttled
+from di_api.kube.errors import Throttled, Unavailable
 from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.queue import Backoff, KeyQueue
 from tests.unit.operator import virtual_time
@@ -25,9 +25,15 @@ def controller(
     reconcile: Callable[[JobKey], Awaitable[float | None]],
     queue: KeyQueue[JobKey],
     results: Results,
+    reported: list[tuple[JobKey, Exception]] | None = None,
 ) -> Controller:
+    async def report(key: JobKey, error: Exception) -> None:
+        if reported is not None:
+            reported.append((key, error))
+
     return Controller(
         reconcile=reconcile,
+        report=report,
         queue=queue,
         backoff=Backoff(initial=1, maximum=60, rng=Random(1)),
         workers=4,
@@ -180,5 +186,24 @@ def test_closing_the_queue_lets_a_reconcile_under_way_end() -> None:
         queue.add(KEY)
         await controller(reconcile, queue, Results()).run()
         assert finished == [KEY]
+
+    virtual_time.run(scenario())
+
+
+def test_a_defect_is_reported_with_its_job_and_a_refusal_is_not() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[JobKey]()
+        errors = [ZeroDivisionError("ours"), Unavailable(kind="Pod", code=503)]
+        reported: list[tuple[JobKey, Exception]] = []
+
+        async def reconcile(_: JobKey) -> float | None:
+            if errors:
+                raise errors.pop(0)
+            queue.close()
+            return None
+
+        queue.add(KEY)
+        await controller(reconcile, queue, Results(), reported).run()
+        assert [(key, type(error)) for key, error in reported] == [(KEY, ZeroDivisionError)]
 
     virtual_time.run(scenario())

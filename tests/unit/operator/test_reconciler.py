@@ -88,6 +88,12 @@ class Bench:
         return stored
 
     def reconcile(self) -> float | None:
+        return virtual_time.run(self.reconciler().reconcile(KEY))
+
+    def report(self, error: Exception) -> None:
+        virtual_time.run(self.reconciler().report(KEY, error))
+
+    def reconciler(self) -> Reconciler:
         clock = VirtualClock()
         parts: dict[str, Any] = {
             "client": self.api,
@@ -95,7 +101,7 @@ class Bench:
             "check_lease": lambda: None,
             "observer": Metrics(),
         }
-        reconciler = Reconciler(
+        return Reconciler(
             client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
             world=self.known,
             executor=Executor(**parts),
@@ -112,7 +118,6 @@ class Bench:
             clock=clock,
             rng=Random(1),
         )
-        return virtual_time.run(reconciler.reconcile(KEY))
 
     @property
     def status(self) -> Object:
@@ -288,3 +293,29 @@ def test_a_pod_of_an_earlier_job_makes_room_first() -> None:
         if kind == "Pod"
     }
     assert owners == {bench.api.objects["DIJob", "ns", "a"]["metadata"]["uid"]}
+
+
+def test_a_defect_is_told_in_the_conditions_and_taken_back_once_the_job_can_be_acted_on() -> None:
+    bench = Bench()
+    bench.submit()
+    for _ in range(2):
+        bench.report(ZeroDivisionError("no such thing"))
+    assert bench.api.calls["patch", "DIJob"] == 1
+    (told,) = bench.status["conditions"]
+    assert (told["type"], told["status"], told["reason"]) == (
+        "ReconcileFailed",
+        "True",
+        "ZeroDivisionError",
+    )
+    assert "no such thing" in told["message"]
+    assert [event.reason for event in bench.events] == ["ReconcileFailed"] * 2
+    bench.reconcile()
+    after = {each["type"]: each["status"] for each in bench.status["conditions"]}
+    assert after["ReconcileFailed"] == "False"
+    assert after["Starting"] == "True"
+
+
+def test_a_defect_in_a_job_that_is_gone_is_nobodys() -> None:
+    bench = Bench()
+    bench.report(ZeroDivisionError("no such thing"))
+    assert (bench.events, bench.api.calls) == ([], {})

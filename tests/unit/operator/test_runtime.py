@@ -108,6 +108,7 @@ class Bench:
             queue=queue,
             controller=Controller(
                 reconcile=reconcile,
+                report=ignore,
                 queue=queue,
                 backoff=Backoff(initial=1, maximum=60, rng=Random(1)),
                 workers=2,
@@ -143,6 +144,10 @@ class Bench:
         return (
             self.metrics.registry.get_sample_value("di_operator_duty_failures_total", labels) or 0.0
         )
+
+
+async def ignore(_key: JobKey, _error: Exception) -> None:
+    return None
 
 
 async def nothing(_: JobKey) -> float | None:

@@ -38,13 +38,15 @@ class Controller:
 
     `reconcile` returns the delay in seconds after which it wants to look again, or None. When it
     raises, the key comes back after its back-off, or after the server's Retry-After if that is
-    longer. A defect in one job's reconcile never stops the others.
+    longer. A defect in one job's reconcile never stops the others; `report` tells of it where the
+    job's author looks.
     """
 
     def __init__(
         self,
         *,
         reconcile: Callable[[JobKey], Awaitable[float | None]],
+        report: Callable[[JobKey, Exception], Awaitable[None]],
         queue: KeyQueue[JobKey],
         backoff: Backoff[JobKey],
         workers: int,
@@ -52,6 +54,7 @@ class Controller:
         observer: Observer,
     ) -> None:
         self._reconcile = reconcile
+        self._report = report
         self._queue = queue
         self._backoff = backoff
         self._workers = workers
@@ -99,7 +102,7 @@ class Controller:
                 retry_in=round(delay, 3),
             )
             self._queue.add_after(key, delay)
-        except Exception:
+        except Exception as error:
             result = "error"
             delay = self._backoff.next(key)
             log.exception(
@@ -108,6 +111,7 @@ class Controller:
                 name=key.name,
                 retry_in=round(delay, 3),
             )
+            await self._report(key, error)
             self._queue.add_after(key, delay)
         else:
             result = "ok"

@@ -136,6 +136,7 @@ async def operate(
             queue=queue,
             controller=Controller(
                 reconcile=reconciler.reconcile,
+                report=reconciler.report,
                 queue=queue,
                 backoff=Backoff(initial=BACKOFF_INITIAL, maximum=BACKOFF_MAXIMUM, rng=rng),
                 workers=config.workers,

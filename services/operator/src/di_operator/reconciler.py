@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import structlog
 
 from di_api.kube.client import KubeClient
-from di_api.kube.errors import Conflict, NotFound
+from di_api.kube.errors import ApiError, Conflict, NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from di_api.names import LABEL_JOB
 from di_operator.clock import Clock
@@ -17,13 +17,16 @@ from di_operator.controller import JobKey
 from di_operator.executor import Executor, Outdated
 from di_operator.executor import Writes as ExecutorWrites
 from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, CreateService
+from di_operator.lifecycle.conditions import with_aside
 from di_operator.lifecycle.coordinated import lacks_aggregator
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.faults import gravest, on_error
 from di_operator.lifecycle.placement import Grant
+from di_operator.lifecycle.problems import defect
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import Examine
+from di_operator.lifecycle.status import Status
 from di_operator.status import StatusWriter
 
 log = structlog.get_logger(__name__)
@@ -127,6 +130,27 @@ class Reconciler:
                     raise
             await self._clock.sleep(self._rng.uniform(0.0, RETRY_PAUSE))
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def report(self, key: JobKey, error: Exception) -> None:
+        """Tell of a reconcile that failed by a mistake of ours: an event and a condition.
+
+        Raises:
+            NotLeading: the lease was lost.
+        """
+        job = self._world.job(key)
+        if job is None:
+            return
+        aside = defect(error)
+        self._emit(job, JobEvent(type="Warning", reason=aside.type, message=aside.message))
+        status = Status.read(job.get("status"))
+        if status.is_finished or not aside.is_news(status.conditions):
+            return
+        generation = job["metadata"].get("generation") or 0
+        told = with_aside(status.conditions, aside, generation=generation, now=self._clock.now())
+        try:
+            await self._status.write(job, {**status.raw, "conditions": told})
+        except ApiError as refusal:
+            log.warning("defect not told", **key._asdict(), error=str(refusal))
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
         snapshot = self._look(job, key)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from di_api.model import Phase
@@ -104,24 +105,7 @@ def advance(
     False. Conditions of a type that is neither a phase nor among ``asides`` stay as they are.
     """
     written = {condition["type"]: dict(condition) for condition in old}
-
-    def put(kind: str, value: bool, why: str, text: str) -> None:
-        before = written.get(kind, {})
-        after = {
-            "type": kind,
-            "status": str(value),
-            "reason": why,
-            "message": text[:MAX_MESSAGE],
-            "lastUpdateTime": before.get("lastUpdateTime"),
-            "lastTransitionTime": before.get("lastTransitionTime"),
-            "observedGeneration": generation,
-        }
-        if before.get("status") != after["status"] or not after["lastTransitionTime"]:
-            after["lastTransitionTime"] = format_time(now)
-        if after != before:
-            after["lastUpdateTime"] = format_time(now)
-        written[kind] = after
-
+    put = partial(_put, written, generation=generation, now=now)
     if Phase.PENDING.value not in written and phase is not Phase.PENDING:
         put(Phase.PENDING.value, False, phase_reason(Phase.PENDING), "job accepted")
     for kind, condition in list(written.items()):
@@ -131,5 +115,53 @@ def advance(
     for aside in asides:
         if aside.value or is_true(written.values(), aside.type):
             put(aside.type, aside.value, aside.reason, aside.message)
+    return _in_order(written)
+
+
+def with_aside(
+    old: Iterable[Condition], aside: Aside, *, generation: int, now: datetime
+) -> list[dict[str, Any]]:
+    """Return the conditions with another one beside those of phases, which stay as they are."""
+    written = {condition["type"]: dict(condition) for condition in old}
+    _put(
+        written,
+        aside.type,
+        aside.value,
+        aside.reason,
+        aside.message,
+        generation=generation,
+        now=now,
+    )
+    return _in_order(written)
+
+
+def _put(
+    written: dict[str, dict[str, Any]],
+    kind: str,
+    value: bool,
+    reason: str,
+    message: str,
+    *,
+    generation: int,
+    now: datetime,
+) -> None:
+    before = written.get(kind, {})
+    after = {
+        "type": kind,
+        "status": str(value),
+        "reason": reason,
+        "message": message[:MAX_MESSAGE],
+        "lastUpdateTime": before.get("lastUpdateTime"),
+        "lastTransitionTime": before.get("lastTransitionTime"),
+        "observedGeneration": generation,
+    }
+    if before.get("status") != after["status"] or not after["lastTransitionTime"]:
+        after["lastTransitionTime"] = format_time(now)
+    if after != before:
+        after["lastUpdateTime"] = format_time(now)
+    written[kind] = after
+
+
+def _in_order(written: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     # kubectl's column Reason shows the first that is True.
     return sorted(written.values(), key=lambda condition: condition["type"] not in _PHASES)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from di_operator.lifecycle.conditions import Aside, Condition
+from di_operator.lifecycle.conditions import REASON_NOT_ALLOCATABLE, Aside, Condition
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.snapshot import Snapshot
 
@@ -18,8 +18,13 @@ SPEC_INVALID: Final = "SpecInvalid"
 REASON_REFUSED: Final = "RulesBroken"
 REASON_UNREADABLE: Final = "Unreadable"
 
+NOT_ALLOCATABLE: Final = "NotAllocatable"
+RECONCILE_FAILED: Final = "ReconcileFailed"
+
 SOLVED: Final[Mapping[str, tuple[str, str]]] = {
     SPEC_INVALID: ("SpecValid", "nothing is wrong with the spec any more"),
+    NOT_ALLOCATABLE: ("Allocatable", "the allocator can read the job"),
+    RECONCILE_FAILED: ("ReconcileSucceeded", "the operator can act on the job"),
 }
 """By condition type: reason and message once the problem is gone. Every type has a line here."""
 
@@ -38,7 +43,18 @@ class Problem:
 
 def problems_of(snapshot: Snapshot) -> tuple[Problem, ...]:
     """Return what is wrong with a job that has not ended; at most one problem of a type."""
-    return tuple(_spec_problems(snapshot))
+    return (*_spec_problems(snapshot), *_allocation_problems(snapshot))
+
+
+def defect(error: Exception) -> Aside:
+    """Return the condition of a job that the operator failed on by a mistake of its own.
+
+    It turns False with the next decision about the job, as those of problems do.
+    """
+    what = f"{type(error).__name__}: {error}"
+    message = f"the operator cannot act on this job and tries again ({what}); other jobs go on"
+    reason = type(error).__name__
+    return Aside(type=RECONCILE_FAILED, value=True, reason=reason, message=message)
 
 
 def asides_of(problems: Iterable[Problem]) -> tuple[Aside, ...]:
@@ -70,3 +86,9 @@ def _spec_problems(snapshot: Snapshot) -> Iterator[Problem]:
     before = _FROZEN if snapshot.is_frozen else _GOES_ON
     errors = "; ".join(str(error) for error in snapshot.errors)
     yield Problem(type=SPEC_INVALID, reason=reason, message=before + errors)
+
+
+def _allocation_problems(snapshot: Snapshot) -> Iterator[Problem]:
+    grant = snapshot.grant
+    if grant is not None and grant.reason == REASON_NOT_ALLOCATABLE:
+        yield Problem(type=NOT_ALLOCATABLE, reason=REASON_UNREADABLE, message=grant.message)

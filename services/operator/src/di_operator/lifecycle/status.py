@@ -74,6 +74,11 @@ class Status:
         )
 
     @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended."""
+        return self.phase is not None and self.phase.is_finished
+
+    @property
     def has_started(self) -> bool:
         """Whether the job has been past Pending, or a pod of it has run, by what is written here.
 
