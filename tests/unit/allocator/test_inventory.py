@@ -269,3 +269,13 @@ def test_amounts_are_exact_and_rounded_up_below_a_thousandth() -> None:
     }
     assert in_units(1500) == "1.5"
     assert in_units(2_000_000) == "2000"
+
+
+def test_amounts_out_of_range_are_the_nearest_within() -> None:
+    most = (2**63 - 1) * 1000
+
+    assert read_resources({"cpu": "1e99", "memory": "9" * 200, "x": "-1", "y": None}) == {
+        "cpu": most,
+        "memory": most,
+        "x": 0,
+    }

@@ -1,7 +1,11 @@
 """Kubernetes quantities: `500m`, `1.5Gi`, `2`, `1e3`.
 
-The grammar is that of the API server. Values are decimals in the base unit (cores, bytes,
-pieces) with 28 significant digits, so that sums of them do not drift.
+The grammar is that of the API server for the quantities of a pod, but for two bounds: LONGEST
+characters, and two digits of an exponent (one of ten digits keeps an API server busy for
+minutes). It is otherwise as lenient, spaces around and missing digits included: the CRD has it as
+a pattern, and a job that runs by what the API server took must not become one that cannot be
+scaled. Values are decimals in the base unit (cores, bytes, pieces) with 28 significant digits, so
+that sums of them do not drift.
 """
 
 from __future__ import annotations
@@ -23,14 +27,26 @@ _DECIMAL: Final = {
     "P": Decimal(10**15),
     "E": Decimal(10**18),
 }
+LONGEST: Final = 64
+"""Characters. Longer ones are no sizes of anything; the bound keeps arithmetic on input cheap."""
+LARGEST: Final = Decimal(2**63 - 1)
+_SMALLEST: Final = Decimal("1e-9")
+
+# Any part may be missing, but not all of them: "m", "." and "+" are zero.
+_NUMBER: Final = "([+0-9][0-9]*[.]?|[.])[0-9]*"
+_SUFFIX: Final = "([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})"
+AMOUNT_PATTERN: Final = f"^ *(({_NUMBER})?{_SUFFIX}|{_NUMBER}) *$"
+"""The texts of at most LONGEST characters that are quantities without a minus, whatever their
+value. For JSON schemas and regular expressions of Go; Python's `$` would let a newline pass."""
+
+# What the API server serves in pods and nodes: of any length and sign, with any exponent.
 _QUANTITY: Final = re.compile(
-    r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))"
-    r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?\d{1,2}))?",
-    re.ASCII,
+    r" *(?=[^ ])(?P<sign>[+-]?)(?P<whole>[0-9]*)([.](?P<fraction>[0-9]*))?"
+    r"((?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,19}))? *"
 )
-# Longer ones are no sizes of anything; the bound keeps arithmetic on input cheap.
-_LONGEST: Final = 64
-_LARGEST: Final = Decimal(2**63 - 1)
+_LONGEST_EXPONENT: Final = 2
+# Powers of ten from which on a number is just too large, or too small, to be told from others.
+_FAR: Final = 40
 
 
 class QuantityRangeError(ValueError):
@@ -44,23 +60,65 @@ def parse_quantity(value: str | int | float) -> Decimal:
         QuantityRangeError: it is larger than the API server can hold.
         ValueError: it is not a quantity.
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"not a quantity: {type(value).__name__}")
-    if isinstance(value, int) and abs(value) > _LARGEST:
-        raise QuantityRangeError("quantity out of range")
-    text = str(value)
-    found = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
-    if found is None:
-        raise ValueError(f"not a quantity: {text[:_LONGEST]}")
-    number = Decimal(found["number"])
-    if found["exponent"]:
-        number = number.scaleb(int(found["exponent"]))
-    else:
-        suffix = found["suffix"] or ""
-        number *= _BINARY.get(suffix) or _DECIMAL[suffix]
-    if abs(number) > _LARGEST:
+    text = _text(value)
+    found = _QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
+    if found is None or len((found["exponent"] or "").lstrip("+-")) > _LONGEST_EXPONENT:
+        raise ValueError(f"not a quantity: {text[:LONGEST]}")
+    number = _number(found)
+    if abs(number) > LARGEST:
         raise QuantityRangeError(f"quantity out of range: {text}")
     return number
+
+
+def read_quantity(value: str | int | float) -> Decimal:
+    """The value of a quantity that the API server has taken, cut to the range of 0 to 2^63 - 1.
+
+    Raises:
+        ValueError: it is not a quantity.
+    """
+    try:
+        text = _text(value)
+    except QuantityRangeError:
+        return LARGEST
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        raise ValueError(f"not a quantity: {text[:LONGEST]}")
+    return max(Decimal(0), min(_number(found), LARGEST))
+
+
+def fault_of_amount(value: object) -> str | None:
+    """What is wrong with the amount of a resource in a manifest, None if nothing is."""
+    try:
+        parse_quantity(value)  # type: ignore[arg-type]  # any type: others are refused
+    except QuantityRangeError:
+        return f"must be at most {LARGEST}"
+    except ValueError:
+        return "must be a quantity, such as 2, 500m or 1.5Gi"
+    return "must not be negative" if str(value).lstrip(" ").startswith("-") else None
+
+
+def _text(value: str | int | float) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"not a quantity: {type(value).__name__}")
+    # Python refuses to print integers of thousands of digits.
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise QuantityRangeError("quantity out of range")
+    return str(value)
+
+
+def _number(found: re.Match[str]) -> Decimal:
+    """The value; infinite if it is far out of range."""
+    number = Decimal(f"{found['sign']}{found['whole']}.{found['fraction'] or 0}")
+    if not number:
+        return Decimal(0)
+    suffix = found["suffix"] or ""
+    scale = _BINARY.get(suffix) or _DECIMAL[suffix]
+    # The API server keeps 32 bits of an exponent.
+    exponent = (int(found["exponent"] or 0) + 2**31) % 2**32 - 2**31
+    places = number.adjusted() + exponent
+    if abs(places) > _FAR:
+        return (Decimal("Infinity") if places > 0 else _SMALLEST).copy_sign(number)
+    return number.scaleb(exponent) * scale
 
 
 def format_quantity(value: Decimal) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, Final, TypeAlias
 
-from di_api.quantity import parse_quantity
+from di_api.quantity import read_quantity
 
 Resources: TypeAlias = Mapping[str, int]
 
@@ -20,11 +20,13 @@ PODS: Final = "pods"
 def read_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
     """Return the amounts of a manifest's `requests`, `limits` or `allocatable`.
 
-    Finer than a thousandth is rounded up, as the API server does. Raises ValueError.
+    Finer than a thousandth is rounded up, as the API server does; what is out of its range is
+    taken for the nearest amount within. Raises ValueError for what is no quantity.
     """
     return {
-        name: int((parse_quantity(value) * UNIT).to_integral_value(ROUND_CEILING))
+        name: int((read_quantity(value) * UNIT).to_integral_value(ROUND_CEILING))
         for name, value in (quantities or {}).items()
+        if value is not None
     }
 
 
