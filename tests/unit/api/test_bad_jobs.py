@@ -87,6 +87,38 @@ BAD_SPECS = {
         job(task(template="busybox")),
         'spec.tasks[0].template: "busybox": must be an object',
     ),
+    "a container's request above its limit": (
+        with_template(
+            {
+                "containers": [
+                    {
+                        "name": "a",
+                        "resources": {"requests": {"cpu": "1.5"}, "limits": {"cpu": "1"}},
+                    }
+                ]
+            }
+        ),
+        'spec.tasks[0].template.spec.containers[0].resources.requests.cpu: "1.5": must be at most '
+        "the limit, 1",
+    ),
+    "an init container's request above its limit": (
+        with_template(
+            {
+                "initContainers": [
+                    {
+                        "name": "a",
+                        "resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "1G"}},
+                    }
+                ]
+            }
+        ),
+        'spec.tasks[0].template.spec.initContainers[0].resources.requests.memory: "1Gi": must be '
+        "at most the limit, 1G",
+    ),
+    "a pod's request above its limit": (
+        with_template({"resources": {"requests": {"cpu": 2}, "limits": {"cpu": 1}}}),
+        "spec.tasks[0].template.spec.resources.requests.cpu: 2: must be at most the limit, 1",
+    ),
     "no replicas": (job(task(replicas=0)), "spec.tasks[0].replicas: 0: must be 1 or more"),
     "negative replicas": (job(task(replicas=-1)), "spec.tasks[0].replicas: -1: must be 1 or more"),
     "replicas as text": (

@@ -111,7 +111,8 @@ BAD = {
                 "replicas": [{"name": "a", "role": "learner", "resources": {"cpu": "much"}}]
             }
         ),
-        "spec.coordinated.replicas[0].resources: an object: cpu must be a quantity",
+        "spec.coordinated.replicas[0].resources: an object: cpu must be a quantity, "
+        "such as 2, 500m or 1.5Gi",
     ),
     "a ddp learner on its own": (
         coordinated_job(coordinated={"replicas": [{"name": "a", "role": "ddp-learner"}]}),

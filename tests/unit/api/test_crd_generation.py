@@ -10,7 +10,12 @@ import pytest
 import yaml
 
 from di_api.crd.__main__ import main
-from di_api.crd.core_schema import UnsupportedSchema, core_schema, pod_template_schema
+from di_api.crd.core_schema import (
+    UnsupportedSchema,
+    core_schema,
+    pod_template_schema,
+    quantity_schema,
+)
 from di_api.crd.document import MissingMarker, markers, place
 
 REF = "#/components/schemas/io.k8s.api.core.v1."
@@ -68,7 +73,7 @@ def test_the_pod_template() -> None:
         "type": "object",
         "required": ["name"],
         "properties": {
-            "cpu": {"x-kubernetes-int-or-string": True},
+            "cpu": quantity_schema(),
             "name": {"type": "string"},
         },
     }

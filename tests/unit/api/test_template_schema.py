@@ -11,9 +11,10 @@ import pytest
 import yaml
 from hypothesis import given
 
+from di_api.crd.core_schema import quantity_schema
 from di_api.template_schema import template_errors
 from di_api.validation import validate_job
-from tests.unit.api.jobs import template
+from tests.unit.api.jobs import template, with_template
 from tests.unit.api.test_any_json import JSON
 from tests.unit.api.test_coordinated import coordinated_job
 
@@ -102,6 +103,29 @@ BAD = {
         container(resources={"limits": {"cpu": 0.5}}),
         "t.spec.containers[0].resources.limits.cpu: 0.5: must be a whole number or a string",
     ),
+    "bytes": (
+        container(resources={"requests": {"memory": "10GB"}}),
+        't.spec.containers[0].resources.requests.memory: "10GB": must be a quantity, such as 2, '
+        "500m or 1.5Gi",
+    ),
+    "an empty quantity": (
+        container(resources={"limits": {"nvidia.com/gpu": ""}}),
+        't.spec.containers[0].resources.limits["nvidia.com/gpu"]: "": must be a quantity, such as '
+        "2, 500m or 1.5Gi",
+    ),
+    "a quantity above all": (
+        {"spec": {**container()["spec"], "overhead": {"memory": "9223372036854775808"}}},
+        't.spec.overhead.memory: "9223372036854775808": must be at most 9223372036854775807',
+    ),
+    "a negative quantity": (
+        {
+            "spec": {
+                **container()["spec"],
+                "volumes": [{"name": "a", "emptyDir": {"sizeLimit": -1}}],
+            }
+        },
+        "t.spec.volumes[0].emptyDir.sizeLimit: -1: must not be negative",
+    ),
     "another value than there are": (
         container(imagePullPolicy="Sometimes"),
         't.spec.containers[0].imagePullPolicy: "Sometimes": must be one of Always, IfNotPresent, '
@@ -142,6 +166,14 @@ def test_every_role_is_judged_and_nothing_is_said_twice() -> None:
         assert {f"{spec}.containers[0].name", f"{spec}.restartPolicy"} <= set(paths)
 
 
+def test_templates_of_tasks_are_judged_as_well() -> None:
+    wrong = with_template({"overhead": {"cpu": "1e20"}, "containers": [{"name": "a", "imagee": 1}]})
+    assert [str(error) for error in validate_job(wrong)] == [
+        "spec.tasks[0].template.spec.containers[0].imagee: 1: unknown field; did you mean image?",
+        'spec.tasks[0].template.spec.overhead.cpu: "1e20": must be at most 9223372036854775807',
+    ]
+
+
 def test_volumes_of_a_coordinated_job_are_judged_too() -> None:
     job = coordinated_job(volumes=[{"name": "a", "emptyDirr": {}}, {"hostPath": {}}])
     assert [error.path for error in validate_job(job)] == [
@@ -167,9 +199,37 @@ def test_a_template_wrong_in_every_word_is_judged_in_bounded_time() -> None:
     assert time.process_time() - started < 10
 
 
+CRD = yaml.safe_load((ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml").read_text())
+SPEC = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+STRICT = json.loads((ROOT / "services/api/src/di_api/data/pod_template.json").read_text())
+
+
 def test_it_is_the_schema_of_the_tasks() -> None:
-    crd = yaml.safe_load((ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml").read_text())
-    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    schema = spec["properties"]["tasks"]["items"]["properties"]["template"]
-    data = ROOT / "services/api/src/di_api/data/pod_template.json"
-    assert json.loads(data.read_text()) == {k: v for k, v in schema.items() if k != "description"}
+    schema = SPEC["tasks"]["items"]["properties"]["template"]
+    assert {k: v for k, v in schema.items() if k != "description"} == STRICT
+
+
+@pytest.mark.parametrize("role", ["coordinator", "collector", "learner"])
+def test_the_definition_has_of_loose_templates_what_the_services_read(role: str) -> None:
+    loose = SPEC["coordinated"]["properties"][role]["properties"]["template"]
+    spec = loose["properties"]["spec"]
+    containers = spec["properties"]["containers"]
+    container = containers["items"]
+    strict = STRICT["properties"]["spec"]["properties"]["containers"]["items"]["properties"]
+    assert (loose["required"], spec["required"]) == (["spec"], ["containers"])
+    assert (containers["minItems"], container["required"]) == (1, ["name"])
+    for schema in (loose, spec, container, container["properties"]["ports"]["items"]):
+        assert schema["x-kubernetes-preserve-unknown-fields"] is True
+    limits = container["properties"]["resources"]["properties"]["limits"]
+    assert limits == strict["resources"]["properties"]["limits"] | {"nullable": True}
+    # A default would become part of the user's template.
+    assert "default" in strict["ports"]["items"]["properties"]["containerPort"]
+    assert container["properties"]["ports"]["items"]["properties"]["containerPort"] == {
+        "type": "integer",
+        "format": "int32",
+    }
+
+
+def test_amounts_of_replicas_are_quantities_as_in_a_template() -> None:
+    resources = SPEC["coordinated"]["properties"]["replicas"]["items"]["properties"]["resources"]
+    assert resources["additionalProperties"] == quantity_schema()

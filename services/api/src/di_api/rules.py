@@ -13,6 +13,7 @@ from typing import Any
 from di_api.coordinated import Role
 from di_api.field_error import ABSENT, FieldError, child, items, mapping
 from di_api.model import TaskType
+from di_api.quantity import fault_of_amount, read_quantity
 
 
 def broken_rules(spec: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -205,6 +206,10 @@ def _template(path: str, template: object, job_volumes: set[str]) -> Iterator[Fi
             name = container.get("name")
             yield FieldError(f"{where}.name", ABSENT if name is None else name, "is required")
     yield from _repeated(_names_of(containers), f"{path}.spec.containers", "another container")
+    yield from _above_limits(f"{path}.spec", spec)
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(items(spec.get(field))):
+            yield from _above_limits(f"{path}.spec.{field}[{index}]", mapping(container))
     own_volumes = _names_of(spec.get("volumes"))
     for index, volume in own_volumes.items():
         if volume in job_volumes:
@@ -213,6 +218,19 @@ def _template(path: str, template: object, job_volumes: set[str]) -> Iterator[Fi
                 volume,
                 "is the name of a volume in spec.volumes already",
             )
+
+
+def _above_limits(path: str, owner: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Requests that are above the limit of the same resource, of a container or of the pod."""
+    resources = mapping(owner.get("resources"))
+    limits = mapping(resources.get("limits"))
+    for name, asked in mapping(resources.get("requests")).items():
+        limit = limits.get(name)
+        if asked is None or limit is None or fault_of_amount(asked) or fault_of_amount(limit):
+            continue
+        if read_quantity(asked) > read_quantity(limit):
+            where = child(f"{path}.resources.requests", name)
+            yield FieldError(where, asked, f"must be at most the limit, {limit}")
 
 
 def _names_of(values: object) -> dict[int, str]:

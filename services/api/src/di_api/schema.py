@@ -19,7 +19,7 @@ from di_api.defaults import with_defaults
 from di_api.field_error import ABSENT, FieldError, InvalidSpec, child, mapping, unknown_field
 from di_api.model import CleanPodPolicy, JobSpec, Priority, Scheduling, Task, TaskType
 from di_api.names import MAX_LABEL
-from di_api.quantity import parse_quantity
+from di_api.quantity import fault_of_amount
 from di_api.rules import broken_rules
 
 __all__ = ["FieldError", "InvalidSpec", "load_spec", "shape_errors"]
@@ -166,10 +166,8 @@ def _quantities(value: object) -> None:
     if not isinstance(value, Mapping):
         raise ValidationError("must be an object of quantities")
     for name, amount in value.items():
-        try:
-            parse_quantity(amount)
-        except ValueError:
-            raise ValidationError(f"{name} must be a quantity") from None
+        if fault := fault_of_amount(amount):
+            raise ValidationError(f"{name[:MAX_GROUP]} {fault}")
 
 
 def _field(data_key: str, check: Check, *, required: bool = False) -> fields.Raw:

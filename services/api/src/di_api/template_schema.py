@@ -1,8 +1,9 @@
-"""Pod templates field by field, for those that the API server takes as they come.
+"""Pod templates field by field, for whatever the API server lets pass.
 
 The CRD has the full schema of a pod template only once, in the tasks; the templates of a
 coordinated job would not fit beside it. They are checked here by the same schema, which
-`python -m di_api.crd` takes from the API server's own OpenAPI document.
+`python -m di_api.crd` takes from the API server's own OpenAPI document. Templates of tasks are
+checked again: the CRD may be an older one, and how large a quantity is no schema can say.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from importlib import resources
 from typing import Any, Final
 
 from di_api.field_error import ABSENT, FieldError, child, unknown_field
+from di_api.quantity import AMOUNT_PATTERN, fault_of_amount
 
 Schema = Mapping[str, Any]
 
@@ -67,6 +69,9 @@ def _errors(path: str, value: object, schema: Schema) -> Iterator[FieldError]:
             yield from _errors(child(path, index), item, schema["items"])
     elif "enum" in schema and value not in schema["enum"]:
         yield FieldError(path, value, f"must be one of {', '.join(schema['enum'])}")
+    elif schema.get("pattern") == AMOUNT_PATTERN:
+        if fault := fault_of_amount(value):
+            yield FieldError(path, value, fault)
     elif isinstance(value, int) and not _fits(value, bits := _BITS.get(schema.get("format"))):
         yield FieldError(path, value, f"must be a number of {bits} bits")
 

@@ -58,7 +58,7 @@ def validate_job(job: Mapping[str, Any]) -> list[FieldError]:
         *reserved_keys(metadata.get("name"), spec),
     ]
     known = {error.path for error in errors}
-    return errors + [error for error in _unseen_by_the_api_server(spec) if error.path not in known]
+    return errors + [error for error in _core_objects(spec) if error.path not in known]
 
 
 def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldError]:
@@ -80,17 +80,22 @@ def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Fiel
     return [*_fixed_fields(before, after), *validate_job(new)]
 
 
-def _unseen_by_the_api_server(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """What the CRD lets pass in a coordinated job: templates, and volumes by an older version."""
-    if not isinstance(spec.get("coordinated"), Mapping):
-        return
+def _core_objects(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """What is wrong in the volumes and the templates, which are Kubernetes' own types."""
     if isinstance(spec.get("volumes"), list):
         yield from islice(volumes_errors("spec.volumes", spec["volumes"]), _MOST_IN_ONE)
-    for role in ("coordinator", "collector", "learner"):
-        template = mapping(spec["coordinated"].get(role)).get("template")
+    for path, template in _templates(spec):
         if isinstance(template, Mapping):
-            errors = template_errors(f"spec.coordinated.{role}.template", template)
-            yield from islice(errors, _MOST_IN_ONE)
+            yield from islice(template_errors(path, template), _MOST_IN_ONE)
+
+
+def _templates(spec: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    for index, task in enumerate(items(spec.get("tasks"))):
+        yield f"spec.tasks[{index}].template", mapping(task).get("template")
+    coordinated = mapping(spec.get("coordinated"))
+    for role in ("coordinator", "collector", "learner"):
+        path = f"spec.coordinated.{role}.template"
+        yield path, mapping(coordinated.get(role)).get("template")
 
 
 def _is_finished(job: Mapping[str, Any]) -> bool:

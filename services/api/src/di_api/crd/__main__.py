@@ -14,7 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from di_api.crd.core_schema import core_schema, pod_template_schema
+from di_api.crd.core_schema import (
+    core_schema,
+    loose_template_schema,
+    pod_template_schema,
+    quantity_schema,
+)
 from di_api.crd.document import markers, place
 
 
@@ -62,6 +67,10 @@ def _json(document: Mapping[str, Any]) -> str:
 def _schema(document: Mapping[str, Any], kind: str) -> dict[str, Any]:
     if kind == "PodTemplateSpec":
         return pod_template_schema(document)
+    if kind == "LoosePodTemplateSpec":
+        return loose_template_schema(document)
+    if kind == "Quantity":
+        return quantity_schema()
     return core_schema(document, kind)
 
 

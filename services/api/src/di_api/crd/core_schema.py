@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from di_api.quantity import AMOUNT_PATTERN, LONGEST
+
 Schema = dict[str, Any]
 
 _CORE: Final = "io.k8s.api.core.v1."
@@ -23,12 +25,8 @@ _KEPT: Final = (
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
 )
-_INT_OR_STRING: Final = frozenset(
-    {
-        "io.k8s.apimachinery.pkg.api.resource.Quantity",
-        "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
-    }
-)
+_QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _STRING_MAP: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
 _TEMPLATE_METADATA: Final[Schema] = {
@@ -37,6 +35,28 @@ _TEMPLATE_METADATA: Final[Schema] = {
 }
 """All of an object's metadata that makes sense in a template of objects."""
 _REFERENCE: Final = "#/components/schemas/"
+
+_WHOLE: Final[Mapping[str, Any]] = {}
+_EVERY_CONTAINER: Final = {
+    "env": {"name": _WHOLE},
+    "name": _WHOLE,
+    "volumeMounts": {"mountPath": _WHOLE},
+}
+_READ: Final = {
+    "metadata": {"annotations": _WHOLE, "labels": _WHOLE},
+    "spec": {
+        "containers": {
+            **_EVERY_CONTAINER,
+            "ports": {"containerPort": _WHOLE, "name": _WHOLE},
+            "resources": {"limits": _WHOLE, "requests": _WHOLE},
+        },
+        "initContainers": _EVERY_CONTAINER,
+        "restartPolicy": _WHOLE,
+        "volumes": {"name": _WHOLE},
+    },
+}
+"""What the services read themselves of the templates of a coordinated job; _WHOLE is a field with
+all below it."""
 
 
 class UnsupportedSchema(ValueError):
@@ -57,6 +77,24 @@ def pod_template_schema(document: Mapping[str, Any]) -> Schema:
     return schema
 
 
+def loose_template_schema(document: Mapping[str, Any]) -> Schema:
+    """The schema of a pod template of which only what our services read themselves is checked.
+
+    All other fields are kept as they are; see `pod_template_schema`.
+    """
+    return _projected(pod_template_schema(document), _READ)
+
+
+def quantity_schema() -> Schema:
+    """The schema of an amount of a resource; how large it may be at most it cannot say."""
+    return {
+        "x-kubernetes-int-or-string": True,
+        "minimum": 0,
+        "maxLength": LONGEST,
+        "pattern": AMOUNT_PATTERN,
+    }
+
+
 def core_schema(document: Mapping[str, Any], kind: str) -> Schema:
     """The structural schema of the core/v1 type `kind`; see `pod_template_schema`."""
     return _Derivation(document).named(_CORE + kind, ())
@@ -68,7 +106,9 @@ class _Derivation:
 
     def named(self, name: str, above: tuple[str, ...]) -> Schema:
         """The schema called `name`; `above` are the names that led to it."""
-        if name in _INT_OR_STRING:
+        if name == _QUANTITY:
+            return quantity_schema()
+        if name == _INT_OR_STRING:
             return {"x-kubernetes-int-or-string": True}
         if name == _OBJECT_META:
             return _TEMPLATE_METADATA
@@ -101,6 +141,26 @@ class _Derivation:
         if isinstance(schema.get("additionalProperties"), Mapping):
             result["additionalProperties"] = self._structural(schema["additionalProperties"], above)
         return result
+
+
+def _projected(schema: Schema, fields: Mapping[str, Any]) -> Schema:
+    if not fields:
+        # A default would be written into the template.
+        return {key: value for key, value in schema.items() if key != "default"}
+    if schema["type"] == "array":
+        least = {"minItems": schema["minItems"]} if "minItems" in schema else {}
+        return {"type": "array", **least, "items": _projected(schema["items"], fields)}
+    required = [field for field in schema.get("required", ()) if field in fields]
+    result: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    if required:
+        result["required"] = required
+    result["properties"] = {
+        # Programs in Go, and people in YAML, write null for what is not there.
+        field: _projected(schema["properties"][field], below)
+        | ({} if field in required else {"nullable": True})
+        for field, below in fields.items()
+    }
+    return result
 
 
 def _reference(reference: str) -> str:
