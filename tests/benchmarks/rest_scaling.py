@@ -59,7 +59,13 @@ async def measure(field: Field, *, rounds: int, scalings: int) -> RestResult:
     with (
         tempfile.TemporaryDirectory() as folder,
         SyncKubeClient(config=config) as kube,
-        running_server(Path(folder), field.kubeconfig, rate="100000", burst="100000") as server,
+        running_server(
+            Path(folder),
+            field.kubeconfig,
+            rate="100000",
+            burst="100000",
+            default_max_replicas="4096",
+        ) as server,
     ):
         found, rates = await asyncio.to_thread(_alternate, server, kube, namespace, rounds)
         async with session(field, OPERATOR, replicas=4) as contest:

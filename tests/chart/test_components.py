@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
+from di_api.size import MAX_PODS
+from di_server.decisions.scaling import DEFAULT_MAX_REPLICAS
 from tests.chart.chart import CHART, COMPONENTS, Chart
 
-OWN_KEYS = {"webhook": set(), "operator": {"syncPeriodSeconds", "allocator"}, "server": {"auth"}}
+OWN_KEYS = {
+    "webhook": set(),
+    "operator": {"syncPeriodSeconds", "allocator"},
+    "server": {"auth", "scaling"},
+}
 
 
 def shared_block(values: dict[str, Any], component: str) -> dict[str, Any]:
@@ -34,6 +40,14 @@ def test_every_component_has_the_same_schema(component: str) -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
     properties = {name: block["properties"] for name, block in schema.items() if name in COMPONENTS}
     assert shared_block(properties, component) == shared_block(properties, "webhook")
+
+
+def test_the_default_bound_of_scaling_is_that_of_the_server() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
+    bound = schema["server"]["properties"]["scaling"]["properties"]["defaultMaxReplicas"]
+    assert values["server"]["scaling"] == {"defaultMaxReplicas": DEFAULT_MAX_REPLICAS}
+    assert bound["maximum"] == MAX_PODS
 
 
 @pytest.mark.parametrize("component", COMPONENTS)

@@ -183,6 +183,8 @@ def test_a_change_out_of_bounds_changes_nothing(
     for method, change, status, said in (
         ("DELETE", {"task": "collector", "replicas": 1}, 422, "collector"),
         ("POST", {"task": "collector", "replicas": 0}, 422, "replicas"),
+        ("POST", {"task": "collector", "replicas": 32}, 422, "set maxReplicas"),
+        ("POST", {"task": "collector", "replicas": 100_000}, 422, "4096"),
         ("POST", {"task": "teacher", "replicas": 1}, 422, "no such task"),
     ):
         code, message = rest(kubectl, namespace, method, change)

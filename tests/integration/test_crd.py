@@ -169,7 +169,18 @@ BAD = {
         lambda s: first(s).update(replicas="two"),
         'spec.tasks[0].replicas in body must be of type integer: "string"',
     ),
-    "replicas past 32 bits": (lambda s: first(s).update(replicas=2**31), "spec.tasks[0].replicas"),
+    "more replicas than a job may have pods": (
+        lambda s: first(s).update(replicas=100_000),
+        "spec.tasks[0].replicas in body should be less than or equal to 4096",
+    ),
+    "a bound of scaling above what a job may have": (
+        lambda s: first(s).update(maxReplicas=4097),
+        "spec.tasks[0].maxReplicas in body should be less than or equal to 4096",
+    ),
+    "tasks that may reach too many pods together": (
+        lambda s: first(s).update(maxReplicas=4093),
+        "spec.tasks: Invalid value: a job may have 4096 pods",
+    ),
     "a second learner": (
         lambda s: s["tasks"].append(first(s) | {"name": "another"}),
         "spec.tasks: Invalid value: a job has at most one task of type learner",

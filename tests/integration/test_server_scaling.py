@@ -70,6 +70,8 @@ def test_both_ports_and_every_form_of_the_path_scale(
         ({"replicas": 0}, {}, {}, 422),
         ({"replicas": -1}, {}, {}, 422),
         ({"replicas": 2**31}, {}, {}, 422),
+        ({"replicas": 100_000}, {}, {}, 422),
+        ({"replicas": 31}, {}, {}, 422),
         ({"replicas": 1}, {"tasks": [{}, {"maxReplicas": 2}]}, {}, 422),
         ({"replicas": 1}, {}, {"phase": "Succeeded"}, 409),
         ({"replicas": 1}, {"suspend": True}, {}, 409),
@@ -104,7 +106,7 @@ def test_an_unknown_job_is_404(server: ServerProcess, namespace: str) -> None:
 def test_64_concurrent_requests_over_three_servers_lose_nothing(
     api_server: ApiServer, kube: SyncKubeClient, namespace: str, tmp_path: Path
 ) -> None:
-    job = new_job(kube, namespace, tasks=[{}, {"replicas": 100}])
+    job = new_job(kube, namespace, tasks=[{}, {"replicas": 100, "maxReplicas": 200}])
     with running_servers(3, tmp_path, api_server.kubeconfig) as servers:
 
         def scale(number: int) -> tuple[int, int]:

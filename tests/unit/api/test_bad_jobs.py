@@ -133,9 +133,18 @@ BAD_SPECS = {
         job(task(replicas=True)),
         "spec.tasks[0].replicas: true: must be a whole number, 1 or more",
     ),
-    "replicas past 32 bits": (
-        job(task(replicas=2**31)),
-        "spec.tasks[0].replicas: 2147483648: must be 2147483647 or less",
+    "more replicas than a job may have pods": (
+        job(task(replicas=100_000)),
+        "spec.tasks[0].replicas: 100000: must be 4096 or less",
+    ),
+    "a bound of scaling above what a job may have": (
+        job(task(maxReplicas=2**31)),
+        "spec.tasks[0].maxReplicas: 2147483648: must be 4096 or less",
+    ),
+    "tasks that may reach too many pods together": (
+        job(task(maxReplicas=4000), task("collector", replicas=97)),
+        "spec.tasks: a list of 2: may reach 4097 pods, of each task the larger of replicas and "
+        "maxReplicas counted, and a job may have 4096; lower some, or make it several jobs",
     ),
     "min above max": (
         job(task(minReplicas=3, maxReplicas=2)),
@@ -284,6 +293,13 @@ BAD_OUTSIDE_SPEC = {
         f'metadata.name: "{"n" * 61}": 61 characters are too many, its pod <name>-a-0 may have 63; '
         f'the longest name that fits has 59, such as "{"n" * 59}"',
     ),
+    "names too long for the node lists of so many pods": (
+        job(task(maxReplicas=4096), name="n" * 50),
+        "spec.tasks: a list of 1: may reach 4096 pods, whose DNS names take 1368064 bytes of the "
+        "1048576 that node lists may have: with names as long as these there is room for 3139 "
+        "pods; lower replicas or maxReplicas, or shorten the name of the job, of its tasks or of "
+        "its namespace",
+    ),
     "a generated name that will not fit": (
         {"metadata": {"generateName": "n" * 49 + "-"}, "spec": job()["spec"]},
         f'metadata.generateName: "{"n" * 49}-": 50 characters are too many, its pod '
@@ -358,6 +374,8 @@ GOOD_JOBS = {
     "null for fields that may be absent": job(
         task(minReplicas=None, dependsOn=None, name=None), group=None, volumes=None
     ),
+    "as many pods as a job may have": job(task(maxReplicas=4000), task("collector", replicas=96)),
+    "names that fit the node lists of so many pods": job(task(replicas=4096), name="n" * 16),
     "the longest job name that fits": job(name="n" * 53),
     "the longest task name that fits": job(task("none", name="t" * 59), name="x"),
     "a generated name that fits": {

@@ -82,9 +82,9 @@ REFUSED = {
     ),
     "replicas whose pods would have too long names": (
         ["spec", "tasks", 0, "replicas"],
-        10**6,
-        f'metadata.name: "{"n" * 50}": 50 characters are too many, its pod <name>-learner-999999 '
-        f'may have 63; the longest name that fits has 48, such as "{"n" * 48}"',
+        4096,
+        f'metadata.name: "{"n" * 51}": 51 characters are too many, its pod <name>-learner-4095 '
+        f'may have 63; the longest name that fits has 50, such as "{"n" * 50}"',
     ),
 }
 
@@ -93,7 +93,7 @@ REFUSED = {
 def test_may_not_change_while_the_job_lives(
     path: list[str | int], value: Any, message: str
 ) -> None:
-    old = job(name="n" * 50) | {"status": {"phase": "Running"}}
+    old = job(name="n" * 51) | {"status": {"phase": "Running"}}
     assert message in [str(error) for error in validate_update(old, changed(old, path, value))]
 
 

@@ -12,6 +12,7 @@ import yaml
 from di_api import conversion, names
 from di_api.defaults import with_defaults
 from di_api.model import CleanPodPolicy, Phase, Priority, TaskType
+from di_api.size import MAX_PODS
 from di_api.validation import validate_job
 from tests.unit.api.jobs import job, of_spec, task
 
@@ -97,7 +98,8 @@ NUMBERS = [(SPEC, name, None) for name, field in SPEC.items() if field["type"] =
 @pytest.mark.parametrize(("fields", "name", "index"), NUMBERS, ids=[n[1] for n in NUMBERS])
 def test_the_limits_of_a_number(fields: dict[str, Any], name: str, index: int | None) -> None:
     lowest = fields[name]["minimum"]
-    highest = 2 ** (63 if fields[name]["format"] == "int64" else 31) - 1
+    largest = 2 ** (63 if fields[name]["format"] == "int64" else 31) - 1
+    highest = fields[name].get("maximum", largest)
     path = f"spec.{name}" if index is None else f"spec.tasks[{index}].{name}"
     for value, is_allowed in (
         (lowest - 1, False),
@@ -108,6 +110,15 @@ def test_the_limits_of_a_number(fields: dict[str, Any], name: str, index: int | 
         bad = job(**{name: value}) if index is None else job(task(**{name: value}))
         shape = [e for e in validate_job(bad) if e.message.endswith((" more", " less"))]
         assert [e.path for e in shape] == ([] if is_allowed else [path])
+
+
+def test_the_pods_of_a_job() -> None:
+    assert [TASK[name]["maximum"] for name in ("replicas", "minReplicas", "maxReplicas")] == [
+        MAX_PODS
+    ] * 3
+    (rule,) = [each for each in SPEC["tasks"]["x-kubernetes-validations"] if "sum" in each["rule"]]
+    assert rule["rule"].endswith(f"<= {MAX_PODS}")
+    assert f"a job may have {MAX_PODS} pods" in rule["message"]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from di_api.names import (
 )
 from di_server.config import Config
 from di_server.decisions.profilings import merge
+from di_server.decisions.scaling import DEFAULT_MAX_REPLICAS
 from di_server.main import build_app
 from di_server.services.gate import AuthMode
 from di_server.storage.learners import ConfigRef
@@ -301,6 +302,7 @@ def make_stand(
         threads=1,
         rate=rate,
         burst=burst,
+        default_max_replicas=DEFAULT_MAX_REPLICAS,
         drain_seconds=0,
         aggregator_config=config,
         watch_nodes=nodes,

@@ -53,7 +53,7 @@ def test_repeats_are_bounded_and_paused(stand: Stand) -> None:
 def test_answers_of_many_threads_are_the_values_they_set() -> None:
     stand = make_stand(burst=1000)
     stand.add(make_job())
-    stand.job()["spec"]["tasks"][1]["replicas"] = 100
+    stand.job()["spec"]["tasks"][1] |= {"replicas": 100, "maxReplicas": 200}
     application = stand.client.application
     answers: list[tuple[int, int]] = []
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from di_api.size import MAX_PODS
 from di_server.decisions.ledger import Answer
-from di_server.decisions.scaling import MAX_REPLICAS, Change, Write, change, plan
+from di_server.decisions.scaling import DEFAULT_MAX_REPLICAS, Change, Write, change, plan
 from di_server.problems import NotNow, OutOfBounds, Problem
 from tests.unit.server.fakes import job, task
 
@@ -60,6 +61,24 @@ def test_only_the_count_changes_and_only_under_the_version_read() -> None:
             id="down to minReplicas",
         ),
         pytest.param(
+            [task("collector", 1)],
+            Change(DEFAULT_MAX_REPLICAS - 1),
+            Answer("collector", DEFAULT_MAX_REPLICAS),
+            id="without maxReplicas up to the default",
+        ),
+        pytest.param(
+            [task("collector", 200)],
+            Change(-1),
+            Answer("collector", 199),
+            id="down from more than the default",
+        ),
+        pytest.param(
+            [task("collector", 1, maxReplicas=MAX_PODS)],
+            Change(MAX_PODS - 1),
+            Answer("collector", MAX_PODS),
+            id="up to the most pods of a job",
+        ),
+        pytest.param(
             [task("none", 1, name="actor"), task("collector", 1, name="gather")],
             Change(1),
             Answer("gather", 2),
@@ -77,7 +96,31 @@ def test_the_task_meant_gets_the_count(
     ("raw", "asked", "refusal", "bound"),
     [
         (job(), Change(-2), OutOfBounds, "at least 1 replicas, has 2"),
-        (job(), Change(MAX_REPLICAS), OutOfBounds, "at most 2147483647 replicas, has 2"),
+        (
+            job(),
+            Change(31),
+            OutOfBounds,
+            "task collector has no maxReplicas and is scaled here to at most 32 replicas, has 2; "
+            "set maxReplicas of the task to allow more",
+        ),
+        (
+            job(tasks=[task(replicas=200)]),
+            Change(1),
+            OutOfBounds,
+            "at most 32 replicas, has 200; set maxReplicas",
+        ),
+        (
+            job(tasks=[task("learner", maxReplicas=4090), task("collector", 6)]),
+            Change(1),
+            OutOfBounds,
+            "with 7 replicas of task collector the job may reach 4097 pods",
+        ),
+        (
+            job(name="j" * 45, tasks=[task("learner", maxReplicas=3440), task("collector", 2)]),
+            Change(9),
+            OutOfBounds,
+            "with 11 replicas of task collector the job may reach 3451 pods, whose DNS names take",
+        ),
         (
             job(tasks=[task(replicas=2, minReplicas=2)]),
             Change(-1),
@@ -88,7 +131,7 @@ def test_the_task_meant_gets_the_count(
             job(tasks=[task(replicas=2, maxReplicas=2)]),
             Change(1),
             OutOfBounds,
-            r"at most 2 replicas \(maxReplicas\), has 2",
+            r"at most 2 replicas \(maxReplicas\), has 2; raise maxReplicas",
         ),
         (job(name="j" * 51), Change(9), OutOfBounds, "pod names over 63 characters"),
         (job(), Change(1, "actor"), OutOfBounds, "the tasks of this job are learner, collector"),
@@ -124,9 +167,9 @@ def test_a_job_without_status_is_scaled() -> None:
     assert plan(raw, Change(1), None).answer == Answer("collector", 3)
 
 
-@pytest.mark.parametrize("count", [0, -1, 2**31, -(2**62)])
+@pytest.mark.parametrize("count", [0, -1, MAX_PODS + 1, -(2**62)])
 def test_a_count_that_is_none_is_refused(count: int) -> None:
-    with pytest.raises(OutOfBounds, match="between 1 and 2147483647"):
+    with pytest.raises(OutOfBounds, match="between 1 and 4096, the most pods of a job"):
         change(count, None, sign=1)
 
 

@@ -14,6 +14,7 @@ def test_defaults_are_those_of_the_chart() -> None:
     assert config.watch_namespace is None
     assert config.auth is AuthMode.OPTIONAL
     assert (config.rate, config.burst) == (20, 40)
+    assert config.default_max_replicas == 32
 
 
 def test_every_variable_is_read() -> None:
@@ -26,6 +27,7 @@ def test_every_variable_is_read() -> None:
             "DI_SERVER_THREADS": "8",
             "DI_SERVER_RATE": "5.5",
             "DI_SERVER_BURST": "6",
+            "DI_SERVER_DEFAULT_MAX_REPLICAS": "7",
             "DI_SERVER_DRAIN_SECONDS": "0",
             "DI_SERVER_LOG_LEVEL": "warning",
             "KUBECONFIG": "/config",
@@ -35,6 +37,7 @@ def test_every_variable_is_read() -> None:
     assert config.health_bind == "127.0.0.1:3"
     assert (config.watch_namespace, config.auth) == ("rl", AuthMode.REQUIRED)
     assert (config.threads, config.rate, config.burst) == (8, 5.5, 6)
+    assert config.default_max_replicas == 7
     assert (config.drain_seconds, config.kubeconfig) == (0, "/config")
     assert config.log_level == "warning"
 
@@ -45,9 +48,11 @@ def test_all_mistakes_are_named_at_once() -> None:
             {
                 "DI_SERVER_AUTH": "maybe",
                 "DI_SERVER_THREADS": "0",
+                "DI_SERVER_DEFAULT_MAX_REPLICAS": "4097",
                 "DI_SERVER_HEALTH_BIND": "8082",
             }
         )
     assert "DI_SERVER_AUTH" in str(raised.value)
     assert "DI_SERVER_THREADS" in str(raised.value)
+    assert "DI_SERVER_DEFAULT_MAX_REPLICAS" in str(raised.value)
     assert "DI_SERVER_HEALTH_BIND" in str(raised.value)

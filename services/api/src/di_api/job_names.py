@@ -9,10 +9,17 @@ from typing import Any, Final
 from di_api import coordinated, names
 from di_api.coordinated import Role
 from di_api.field_error import ABSENT, FieldError, items, mapping
-from di_api.schema import MAX_INT32, is_dns_label
+from di_api.schema import is_dns_label
+from di_api.size import reach
 
 GENERATED_SUFFIX: Final = 5
 """Characters the API server adds to metadata.generateName."""
+MAX_NODE_LISTS: Final = 1_048_576
+"""Bytes of all node lists together: as many as the values of a ConfigMap may have."""
+DOMAIN_RESERVE: Final = 40
+"""Characters that count for the cluster's service domain, which only the operator knows."""
+_LISTS: Final = 2
+"""That a pod's name is in: that of all ranks and that of its task."""
 
 _CHARACTERS: Final = (
     "must be lower-case letters, digits and dashes, with a letter or digit at both ends: "
@@ -32,6 +39,11 @@ class _Largest:
     def suffix(self) -> str:
         return names.pod_name("", self.task, self.replicas - 1)
 
+    def entry(self, job: str, namespace: str) -> int:
+        """Characters of its DNS name in a list, the comma counted."""
+        pod = names.pod_name(job, self.task, self.replicas - 1)
+        return len(names.pod_fqdn(pod, job, namespace, "x" * DOMAIN_RESERVE)) + 1
+
 
 def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """Errors in the name of a job, or of a task that leaves no room for one.
@@ -39,9 +51,7 @@ def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterato
     `spec` is raw, defaults applied. A job with only metadata.generateName is judged by the name
     it will get: mutating admission comes before the name is made.
     """
-    field, added = "name", 0
-    if not metadata.get("name") and metadata.get("generateName"):
-        field, added = "generateName", GENERATED_SUFFIX
+    field, added = _origin(metadata)
     path, name = f"metadata.{field}", metadata.get(field)
     if not isinstance(name, str) or not name:
         yield FieldError(path, ABSENT if name is None else name, "must be a name, a string")
@@ -71,6 +81,39 @@ def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterato
         yield FieldError(path, name, _CHARACTERS)
 
 
+def node_list_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Whether the DNS names of all pods that a job may reach are too long for its node lists.
+
+    The lists are in one ConfigMap, which no pod of a large job starts without. `spec` is raw,
+    defaults applied.
+    """
+    field, added = _origin(metadata)
+    name, namespace = metadata.get(field), metadata.get("namespace")
+    if not isinstance(name, str):
+        return  # reported by `name_errors`
+    job = name + "x" * added
+    where = namespace if isinstance(namespace, str) else "x" * names.MAX_LABEL
+    tasks = list(_largest_pods(spec))
+    pods = sum(each.replicas for each in tasks)
+    size = sum(_LISTS * each.replicas * each.entry(job, where) for each in tasks)
+    if size > MAX_NODE_LISTS:
+        yield FieldError(
+            "spec.tasks",
+            spec["tasks"],
+            f"may reach {pods} pods, whose DNS names take {size} bytes of the {MAX_NODE_LISTS} "
+            f"that node lists may have: with names as long as these there is room for "
+            f"{pods * MAX_NODE_LISTS // size} pods; lower replicas or maxReplicas, or shorten the "
+            "name of the job, of its tasks or of its namespace",
+        )
+
+
+def _origin(metadata: Mapping[str, Any]) -> tuple[str, int]:
+    """The field a job's name is made from, and how many characters are added to it."""
+    if not metadata.get("name") and metadata.get("generateName"):
+        return "generateName", GENERATED_SUFFIX
+    return "name", 0
+
+
 def _coordinated_name(path: str, name: str, added: int) -> Iterator[FieldError]:
     longest = coordinated.LONGEST_JOB_NAME - added
     if len(name) > longest:
@@ -95,11 +138,7 @@ def _largest_pods(spec: Mapping[str, Any]) -> Iterator[_Largest]:
         name = task.get("name")
         if not is_dns_label(name):
             continue  # reported by the schema
-        counts = [task.get("replicas"), task.get("maxReplicas")]
-        whole = [count for count in counts if isinstance(count, int) and 0 < count <= MAX_INT32]
-        yield _Largest(
-            path=f"spec.tasks[{index}].name", task=str(name), replicas=max(whole, default=1)
-        )
+        yield _Largest(path=f"spec.tasks[{index}].name", task=str(name), replicas=reach(task))
 
 
 def _tasks_without_room(length: int, tasks: list[_Largest]) -> Iterator[FieldError]:

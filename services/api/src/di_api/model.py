@@ -65,7 +65,7 @@ class Task:
     min_replicas: int | None = None
     """Lower bound of scaling; None: `replicas` for the allocator, 1 for REST."""
     max_replicas: int | None = None
-    """Upper bound of scaling; None: `replicas` for the allocator, no bound for REST."""
+    """Upper bound of scaling; None: `replicas` for the allocator, di-server's default for REST."""
     depends_on: tuple[str, ...] = ()
     """Names of the tasks whose pods must all be ready or succeeded before this one's start."""
     template: Mapping[str, Any]

@@ -14,6 +14,7 @@ from di_api.coordinated import Role
 from di_api.field_error import ABSENT, FieldError, child, items, mapping
 from di_api.model import TaskType
 from di_api.quantity import fault_of_amount, read_quantity
+from di_api.size import total_errors
 
 
 def broken_rules(spec: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -24,6 +25,7 @@ def broken_rules(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     tasks = [(f"spec.tasks[{index}]", mapping(task)) for index, task in enumerate(_tasks(spec))]
     yield from _repeated_types(tasks)
     yield from _repeated_names(tasks)
+    yield from total_errors(spec)
     known = {name for _, task in tasks if isinstance(name := task.get("name"), str)}
     for path, task in tasks:
         yield from _bounds(path, task)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from di_api.defaults import with_defaults
 from di_api.difference import first_difference
 from di_api.field_error import ABSENT, FieldError, InvalidSpec, child, items, mapping
-from di_api.job_names import name_errors
+from di_api.job_names import name_errors, node_list_errors
 from di_api.model import Phase
 from di_api.reserved import reserved_keys
 from di_api.rules import broken_rules
@@ -55,6 +55,7 @@ def validate_job(job: Mapping[str, Any]) -> list[FieldError]:
         *too_long,
         *shape_errors(spec),
         *broken_rules(spec),
+        *node_list_errors(metadata, spec),
         *reserved_keys(metadata.get("name"), spec),
     ]
     known = {error.path for error in errors}

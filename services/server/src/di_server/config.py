@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, post_load, validate
 
+from di_api.size import MAX_PODS
+from di_server.decisions.scaling import DEFAULT_MAX_REPLICAS
 from di_server.logs import LEVELS
 from di_server.services.gate import AuthMode
 from di_server.storage.learners import ConfigRef
@@ -37,6 +39,8 @@ class Config:
     """Requests a second one job may send, for long."""
     burst: int
     """Requests one job may send at once."""
+    default_max_replicas: int
+    """Most replicas that a task without maxReplicas is scaled to."""
     aggregator_config: ConfigRef | None
     """Whose template aggregators are made from; None: learners are on one GPU each."""
     watch_nodes: bool
@@ -88,6 +92,9 @@ class _Variables(Schema):
     threads = fields.Integer(load_default=32, validate=validate.Range(1, 1024))
     rate = fields.Float(load_default=20.0, validate=validate.Range(0.1, 1e6))
     burst = fields.Integer(load_default=40, validate=validate.Range(1, 1_000_000))
+    default_max_replicas = fields.Integer(
+        load_default=DEFAULT_MAX_REPLICAS, validate=validate.Range(1, MAX_PODS)
+    )
     aggregator_config = fields.Function(deserialize=_config_ref, load_default=None)
     watch_nodes = fields.Boolean(load_default=True)
     log_level = fields.String(load_default="info", validate=validate.OneOf(LEVELS))

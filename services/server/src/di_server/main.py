@@ -79,7 +79,12 @@ def build_app(
     )
     return create_app(
         jobs=JobHandlers(
-            service=JobService(jobs=jobs, pods=pods, optimism=optimism),
+            service=JobService(
+                jobs=jobs,
+                pods=pods,
+                optimism=optimism,
+                default_max_replicas=settings.default_max_replicas,
+            ),
             gate=gate,
             limiter=limiter,
             clock=clock,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.names import VERSION
+from di_api.size import MAX_PODS
 
 PREFIX: Final = f"/{VERSION}"
 Shape = Mapping[str, Any]
@@ -40,7 +41,7 @@ _SCALING_BODY: Final[Shape] = {
     "type": "object",
     "required": ["replicas"],
     "properties": {
-        "replicas": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+        "replicas": {"type": "integer", "minimum": 1, "maximum": MAX_PODS},
         "task": {
             "type": ["string", "null"],
             "description": "Default: the collector task, or the only task of the job.",

@@ -8,13 +8,16 @@ from typing import Any, Final
 
 from di_api.coordinated import is_coordinated
 from di_api.defaults import with_defaults
+from di_api.job_names import node_list_errors
 from di_api.model import Phase, TaskType
 from di_api.names import ANNOTATION_IDEMPOTENCY, COORDINATED_VERSIONS, MAX_LABEL, longest_job_name
+from di_api.size import MAX_PODS, total_errors
 from di_server.decisions.ledger import Answer, Entry, Ledger, RetryKey
 from di_server.problems import NotNow, OutOfBounds
 
-MAX_REPLICAS: Final = 2**31 - 1
-"""The CRD's type of a replica count is int32."""
+DEFAULT_MAX_REPLICAS: Final = 32
+"""Bound of a task without maxReplicas, unless the installation has another. The pods of a job may
+scale it without anybody's permission, so it must not be one that takes the cluster."""
 _ANNOTATION_POINTER: Final = "/metadata/annotations/" + ANNOTATION_IDEMPOTENCY.replace("/", "~1")
 
 
@@ -32,8 +35,8 @@ def change(replicas: int, task: str | None, *, sign: int) -> Change:
     Raises:
         OutOfBounds: `replicas` is no count.
     """
-    if not 1 <= replicas <= MAX_REPLICAS:
-        raise OutOfBounds(f"replicas must be between 1 and {MAX_REPLICAS}")
+    if not 1 <= replicas <= MAX_PODS:
+        raise OutOfBounds(f"replicas must be between 1 and {MAX_PODS}, the most pods of a job")
     return Change(sign * replicas, task)
 
 
@@ -52,11 +55,18 @@ class Write:
     answer: Answer
 
 
-def plan(job: Mapping[str, Any], asked: Change, key: RetryKey | None) -> Replay | Write:
+def plan(
+    job: Mapping[str, Any],
+    asked: Change,
+    key: RetryKey | None,
+    *,
+    default_max_replicas: int = DEFAULT_MAX_REPLICAS,
+) -> Replay | Write:
     """Decide what a scaling request writes.
 
     A key is looked up before anything else: a retry must get its first answer also when the job
-    has finished, or reached a bound, since.
+    has finished, or reached a bound, since. `default_max_replicas` bounds a task without
+    maxReplicas; one that has more already may shrink.
 
     Raises:
         NotNow: the job is finished, suspended or being deleted, or the key was used otherwise.
@@ -79,8 +89,15 @@ def plan(job: Mapping[str, Any], asked: Change, key: RetryKey | None) -> Replay 
         raise NotNow("the job is suspended, resume it first")
     tasks = spec.get("tasks") or []
     index = _pick(tasks, asked.task)
-    replicas = _bounded(metadata["name"], tasks[index], asked.delta)
-    answer = Answer(tasks[index]["name"], replicas)
+    task = tasks[index]
+    replicas = task["replicas"] + asked.delta
+    if asked.delta < 0:
+        _check_least(task, replicas)
+    else:
+        _check_most(task, replicas, default_max_replicas)
+        grown = [*tasks[:index], {**task, "replicas": replicas}, *tasks[index + 1 :]]
+        _check_job(metadata, {**spec, "tasks": grown}, task["name"], replicas)
+    answer = Answer(task["name"], replicas)
     operations = [
         # Setting the version that was read, rather than testing it: a failed test is a 422
         # that reads like a bad request, a wrong version is a 409.
@@ -126,19 +143,36 @@ def _pick(tasks: Sequence[Mapping[str, Any]], asked: str | None) -> int:
     return 0
 
 
-def _bounded(job: str, task: Mapping[str, Any], delta: int) -> int:
-    name, now = task["name"], task["replicas"]
-    low, high = task.get("minReplicas"), task.get("maxReplicas")
+def _check_least(task: Mapping[str, Any], asked: int) -> None:
+    low = task.get("minReplicas")
     least = 1 if low is None else max(low, 1)
-    most = MAX_REPLICAS if high is None else high
-    asked: int = now + delta
-    if not least <= asked <= most:
-        bound = "minReplicas" if asked < least and low is not None else "maxReplicas"
-        source = f" ({bound})" if (low if asked < least else high) is not None else ""
-        limit = f"at least {least}" if asked < least else f"at most {most}"
-        raise OutOfBounds(f"task {name} must have {limit} replicas{source}, has {now}")
-    if len(job) > longest_job_name([(name, asked)]):
+    if asked < least:
+        source = "" if low is None else " (minReplicas)"
         raise OutOfBounds(
-            f"task {name} with {asked} replicas has pod names over {MAX_LABEL} characters"
+            f"task {task['name']} must have at least {least} replicas{source}, "
+            f"has {task['replicas']}"
         )
-    return asked
+
+
+def _check_most(task: Mapping[str, Any], asked: int, default: int) -> None:
+    name, now, high = task["name"], task["replicas"], task.get("maxReplicas")
+    if high is None and asked > default:
+        raise OutOfBounds(
+            f"task {name} has no maxReplicas and is scaled here to at most {default} replicas, "
+            f"has {now}; set maxReplicas of the task to allow more"
+        )
+    if high is not None and asked > high:
+        raise OutOfBounds(
+            f"task {name} must have at most {high} replicas (maxReplicas), has {now}; "
+            "raise maxReplicas of the task to allow more"
+        )
+
+
+def _check_job(metadata: Mapping[str, Any], spec: Mapping[str, Any], task: str, asked: int) -> None:
+    """The bounds of the whole job, by the rules of admission, so that the refusal names them."""
+    if len(metadata["name"]) > longest_job_name([(task, asked)]):
+        raise OutOfBounds(
+            f"task {task} with {asked} replicas has pod names over {MAX_LABEL} characters"
+        )
+    for error in (*total_errors(spec), *node_list_errors(metadata, spec)):
+        raise OutOfBounds(f"with {asked} replicas of task {task} the job {error.message}")

@@ -24,10 +24,14 @@ class JobService:
     refused, or have changed since.
     """
 
-    def __init__(self, *, jobs: JobStore, pods: PodStore, optimism: Optimism) -> None:
+    def __init__(
+        self, *, jobs: JobStore, pods: PodStore, optimism: Optimism, default_max_replicas: int
+    ) -> None:
+        """`default_max_replicas` bounds the scaling of a task without maxReplicas."""
         self._jobs = jobs
         self._pods = pods
         self._optimism = optimism
+        self._default_max_replicas = default_max_replicas
 
     def replicas(self, grant: Grant, deadline: Deadline) -> list[str]:
         """`ip:port` by rank."""
@@ -46,7 +50,8 @@ class JobService:
 
         def act(job: Mapping[str, Any]) -> tuple[Answer, bool]:
             grant.check(job)
-            match scaling.plan(job, change, key):
+            found = scaling.plan(job, change, key, default_max_replicas=self._default_max_replicas)
+            match found:
                 case scaling.Replay(answer):
                     return answer, True
                 case scaling.Write(operations, answer):
