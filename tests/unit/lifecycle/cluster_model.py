@@ -74,6 +74,7 @@ class ClusterModel:
 
     def __init__(self, body: Object) -> None:
         self.job = body
+        self.settings = SETTINGS
         self.objects: dict[tuple[str, str], Object] = {}
         self.now = START
         self.version = 1
@@ -134,12 +135,12 @@ class ClusterModel:
 
     def decide(self) -> Decision:
         """What the operator would do now."""
-        return decide(self.snapshot(), self.now, SETTINGS)
+        return decide(self.snapshot(), self.now, self.settings)
 
     def reconcile(self, *, crash_after: int | None = None) -> Decision:
         """Decide, act, write the status, emit; dies after ``crash_after`` writes."""
         snapshot = self.snapshot()
-        decision = decide(snapshot, self.now, SETTINGS)
+        decision = decide(snapshot, self.now, self.settings)
         left = [crash_after]
         faults = self._run(decision.actions, left)
         if faults:

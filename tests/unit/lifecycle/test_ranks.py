@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, ReplaceConfigMap
+from di_operator.lifecycle.faults import NodeListsRefused, on_error
 from di_operator.lifecycle.ranks import assign_ranks
-from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
+from tests.unit.lifecycle.cluster_model import ClusterModel, Object, job, running, task
 
 
 def fqdn(pod: str) -> str:
@@ -148,3 +151,57 @@ def test_the_file_goes_with_the_service_when_the_job_ends() -> None:
 
     assert cluster.phase == "Succeeded"
     assert ("ConfigMap", "di-x") not in cluster.objects
+
+
+def long_names(*tasks: Object) -> ClusterModel:
+    """A job in a cluster whose names fill the lists with some 125 pods, for which there is room."""
+    cluster = ClusterModel(job(*tasks))
+    cluster.settings = replace(cluster.settings, service_domain="d" * 4000)
+    return cluster
+
+
+def test_a_running_job_whose_lists_would_grow_too_long_runs_on_and_says_so() -> None:
+    cluster = long_names(task("collector", 110))
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    before, lists = cluster.pods, cluster.objects["ConfigMap", "di-x"]["data"]
+    cluster.scale("collector", 140)
+    cluster.settle()
+
+    assert cluster.phase == "Rescheduling"
+    assert cluster.condition("Rescheduling")["reason"] == "NodeListsTooLong"
+    assert cluster.pods == before
+    assert cluster.objects["ConfigMap", "di-x"]["data"] == lists
+    (warning,) = [event for event in cluster.events if event.type == "Warning"]
+    assert warning.reason == "NodeListsTooLong"
+    assert "of 140 pods take 1126778 bytes of the 1048576" in warning.message
+    assert "lower the replicas" in warning.message
+
+    cluster.scale("collector", 111)
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert cluster.phase == "Running"
+    assert cluster.pods.keys() - before.keys() == {"x-collector-110"}
+    assert cluster.status["restarts"] == 0
+
+
+def test_a_new_job_whose_lists_are_too_long_waits_without_pods() -> None:
+    cluster = long_names(task("collector", 140))
+    cluster.settle()
+
+    assert cluster.phase == "Pending"
+    assert cluster.condition("Pending")["reason"] == "NodeListsTooLong"
+    assert not cluster.pods
+
+
+def test_lists_that_the_api_server_refuses_end_no_job() -> None:
+    cluster = running(task("collector", 110))
+    fault = NodeListsRefused(message="data: Too long")
+    decision = on_error(cluster.snapshot(), fault, cluster.now)
+
+    assert decision.status is not None
+    assert decision.status["phase"] == "Running"
+    (event,) = decision.events
+    assert (event.type, event.reason) == ("Warning", "NodeListsTooLong")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from di_operator.builders.pod import PodRecipe
+from di_operator.lifecycle.actions import CreatePod
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 
@@ -84,3 +86,11 @@ def test_sixty_four_pods_leave_fewer_than_ten_other_writes_and_events() -> None:
 
     others = [write for write in cluster.writes if "Pod" not in write]
     assert len(others) + len(cluster.events) <= 10
+
+
+def test_a_decision_about_a_large_job_holds_no_body_of_a_pod() -> None:
+    cluster = ClusterModel(job(task("collector", 4096)))
+    creates = [one for one in cluster.decide().actions if isinstance(one, CreatePod)]
+
+    frames = {id(one.recipe.frame) for one in creates if isinstance(one.recipe, PodRecipe)}
+    assert (len(creates), len(frames)) == (4096, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,19 +14,22 @@ from di_api.kube.resources import DIJOBS, PODS, SERVICES, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.controller import NotLeading
 from di_operator.executor import Executor, Outdated
-from di_operator.lanes import CONCURRENCY
+from di_operator.lanes import CONCURRENCY, CONNECTIONS
 from di_operator.lifecycle.actions import (
     Action,
+    CreateConfigMap,
     CreatePod,
     CreateService,
     DeleteJob,
     DeletePod,
     DeleteService,
+    ReplaceConfigMap,
 )
 from di_operator.lifecycle.faults import (
     CreateForbidden,
     Fault,
     NameTaken,
+    NodeListsRefused,
     QuotaExceeded,
     TemplateRefused,
 )
@@ -89,6 +93,20 @@ def pod(name: str = "a-work-0", owner: str = "job-1", **metadata: Any) -> Object
     }
 
 
+@dataclass(frozen=True)
+class Ready:
+    """A recipe that has its body already."""
+
+    body: Object
+
+    def build(self) -> Object:
+        return self.body
+
+
+def create(body: Object) -> CreatePod:
+    return CreatePod(recipe=Ready(body))
+
+
 def delete(body: Object, **changes: str) -> DeletePod:
     metadata = body["metadata"]
     values = {
@@ -118,7 +136,7 @@ def test_the_service_stands_before_the_first_pod() -> None:
     bench.api.before = note
     service = {"metadata": {"name": "di-a", "namespace": "ns"}}
     faults = bench.run(
-        CreateService(body=service), *(CreatePod(body=pod(f"p{n}")) for n in range(4))
+        CreateService(recipe=Ready(service)), *(create(pod(f"p{n}")) for n in range(4))
     )
     assert faults == []
     assert order == ["Service"] + ["Pod"] * 4
@@ -126,9 +144,31 @@ def test_the_service_stands_before_the_first_pod() -> None:
     assert bench.lease_checks == 2
 
 
+def test_a_body_is_built_when_it_is_sent() -> None:
+    bench = Bench()
+    built: list[str] = []
+    sent: list[str] = []
+
+    @dataclass(frozen=True)
+    class Noted:
+        name: str
+
+        def build(self) -> Object:
+            built.append(self.name)
+            return pod(self.name)
+
+    def note(verb: str, kind: str, name: str) -> None:
+        sent.append(name)
+        assert len(built) - len(sent) < CONNECTIONS
+
+    bench.api.before = note
+    assert bench.run(*(CreatePod(recipe=Noted(f"p{n}")) for n in range(1000))) == []
+    assert sorted(built) == sorted(sent) == sorted(f"p{n}" for n in range(1000))
+
+
 def test_pods_are_created_together() -> None:
     bench = Bench()
-    assert bench.run(*(CreatePod(body=pod(f"p{n}")) for n in range(100))) == []
+    assert bench.run(*(create(pod(f"p{n}")) for n in range(100))) == []
     assert bench.api.calls["create", "Pod"] == 100
     assert bench.api.most_under_way > CONCURRENCY
 
@@ -137,14 +177,14 @@ def test_nothing_is_written_without_the_lease() -> None:
     bench = Bench()
     bench.leading = False
     with pytest.raises(NotLeading):
-        bench.run(CreatePod(body=pod()))
+        bench.run(create(pod()))
     assert not bench.api.calls
 
 
 def test_a_pod_that_is_there_already_is_the_one_that_was_wanted() -> None:
     bench = Bench()
     bench.api.put(PODS, "ns", pod())
-    assert bench.run(CreatePod(body=pod())) == []
+    assert bench.run(create(pod())) == []
     assert bench.writes.observed == [("Pod", "a-work-0")]
     assert bench.results["CreatePod", "ok"] == 1
 
@@ -153,7 +193,7 @@ def test_a_pod_of_our_own_that_has_ended_is_not_the_one_that_was_wanted() -> Non
     bench = Bench()
     bench.api.put(PODS, "ns", pod() | {"status": {"phase": "Failed"}})
     with pytest.raises(Outdated):
-        bench.run(CreatePod(body=pod()))
+        bench.run(create(pod()))
     assert bench.writes.observed == [("Pod", "a-work-0")]
 
 
@@ -161,7 +201,7 @@ def test_a_pod_of_our_own_that_is_leaving_has_to_go_first() -> None:
     bench = Bench()
     bench.api.put(PODS, "ns", pod(deletionTimestamp="2026-01-01T00:00:00Z"))
     with pytest.raises(Outdated):
-        bench.run(CreatePod(body=pod()))
+        bench.run(create(pod()))
     assert bench.writes.observed == [("Pod", "a-work-0")]
 
 
@@ -169,14 +209,14 @@ def test_a_pod_of_an_earlier_job_of_the_name_has_to_go_first() -> None:
     bench = Bench()
     bench.api.put(PODS, "ns", pod(owner="job-0"))
     with pytest.raises(Outdated):
-        bench.run(CreatePod(body=pod()))
+        bench.run(create(pod()))
     assert bench.api.objects["Pod", "ns", "a-work-0"]["metadata"]["ownerReferences"]
 
 
 def test_a_pod_of_somebody_else_is_reported_and_left() -> None:
     bench = Bench()
     foreign = bench.api.put(PODS, "ns", {"metadata": {"name": "a-work-0"}})
-    (fault,) = bench.run(CreatePod(body=pod()))
+    (fault,) = bench.run(create(pod()))
     assert fault == NameTaken(kind="Pod", found=foreign)
     assert bench.writes.observed == []
 
@@ -185,7 +225,7 @@ def test_a_name_that_is_free_again_at_the_second_look_is_decided_anew() -> None:
     bench = Bench()
     bench.api.before = refuse(AlreadyExists)
     with pytest.raises(Outdated):
-        bench.run(CreatePod(body=pod()))
+        bench.run(create(pod()))
 
 
 @pytest.mark.parametrize(
@@ -199,14 +239,22 @@ def test_a_name_that_is_free_again_at_the_second_look_is_decided_anew() -> None:
 def test_a_refusal_becomes_what_it_means(error: type[ApiError], message: str, fault: Fault) -> None:
     bench = Bench()
     bench.api.before = refuse(error, message)
-    assert bench.run(CreatePod(body=pod())) == [fault]
+    assert bench.run(create(pod())) == [fault]
     assert bench.results["CreatePod", "refused"] == 1
+
+
+def test_node_lists_refused_as_invalid_are_no_fault_of_the_template() -> None:
+    bench = Bench()
+    bench.api.before = lambda verb, kind, name: Invalid(kind=kind, name=name, message="too long")
+    fault = NodeListsRefused(message="too long")
+    assert bench.run(CreateConfigMap(body=pod())) == [fault]
+    assert bench.run(ReplaceConfigMap(body=pod())) == [fault]
 
 
 def test_a_thousand_refused_pods_cost_a_handful_of_requests() -> None:
     bench = Bench()
     bench.api.before = refuse(Forbidden, "exceeded quota: q")
-    faults = bench.run(*(CreatePod(body=pod(f"p{n}")) for n in range(1000)))
+    faults = bench.run(*(create(pod(f"p{n}")) for n in range(1000)))
     assert 1 <= len(faults) <= CONCURRENCY
     assert bench.api.calls["create", "Pod"] <= CONCURRENCY
 
@@ -218,7 +266,7 @@ def test_pods_under_way_when_another_is_refused_are_remembered() -> None:
         return Invalid(kind=kind, name=name) if name == "p0" else None
 
     bench.api.before = refuse_one
-    bench.run(*(CreatePod(body=pod(f"p{n}")) for n in range(4)))
+    bench.run(*(create(pod(f"p{n}")) for n in range(4)))
     assert len(bench.writes.observed) == sum(kind == "Pod" for kind, _, _ in bench.api.objects) == 3
 
 
@@ -226,7 +274,7 @@ def test_a_server_that_is_away_is_no_fault_of_the_job() -> None:
     bench = Bench()
     bench.api.before = refuse(Unavailable)
     with pytest.raises(Unavailable):
-        bench.run(*(CreatePod(body=pod(f"p{n}")) for n in range(20)))
+        bench.run(*(create(pod(f"p{n}")) for n in range(20)))
     assert bench.api.under_way == 0
     assert bench.results["CreatePod", "error"] == bench.api.calls["create", "Pod"] <= CONCURRENCY
 
@@ -286,4 +334,4 @@ def test_a_conflict_that_is_no_name_clash_is_retried_by_the_queue() -> None:
     bench = Bench()
     bench.api.before = refuse(Conflict, "Operation cannot be fulfilled on resourcequotas")
     with pytest.raises(Conflict):
-        bench.run(CreatePod(body=pod()))
+        bench.run(create(pod()))

@@ -26,6 +26,7 @@ from di_operator.lifecycle.faults import (
     CreateForbidden,
     Fault,
     NameTaken,
+    NodeListsRefused,
     QuotaExceeded,
     TemplateRefused,
 )
@@ -152,7 +153,7 @@ class Executor:
         except AlreadyExists:
             return await self._exists(resource, body)
         except Invalid as error:
-            return TemplateRefused(message=error.message)
+            return _invalid(resource, error)
         except Forbidden as error:
             if error.is_quota:
                 return QuotaExceeded(message=error.message)
@@ -196,7 +197,7 @@ class Executor:
             await self._look(resource, metadata["namespace"], metadata["name"])
             raise Outdated(str(error)) from error
         except Invalid as error:
-            return TemplateRefused(message=error.message)
+            return _invalid(resource, error)
         self._writes.observe(resource, replaced)
         return None
 
@@ -238,3 +239,9 @@ class Executor:
         # Read before the object is given away: the cache drops what it does not need.
         self._writes.observe(resource, found)
         return found
+
+
+def _invalid(resource: Resource, error: Invalid) -> Fault:
+    if resource == CONFIGMAPS:
+        return NodeListsRefused(message=error.message)
+    return TemplateRefused(message=error.message)

@@ -34,6 +34,11 @@ class NodeLists:
             },
         }
 
+    @property
+    def size(self) -> int:
+        """Bytes of those files together."""
+        return sum(map(len, self.files().values()))
+
     def files(self) -> dict[str, str]:
         """Contents of those files by name."""
         return {

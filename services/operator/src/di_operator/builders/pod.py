@@ -30,6 +30,23 @@ class PodFrame:
     token_audience: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRecipe:
+    """The pod of one replica, still to be built."""
+
+    frame: PodFrame
+    task: Task
+    index: int
+    rank: int
+    node: str = ""
+
+    def build(self) -> dict[str, Any]:
+        """The pod's body."""
+        return pod_body(
+            self.frame, task=self.task, index=self.index, rank=self.rank, node=self.node
+        )
+
+
 def pod_body(
     frame: PodFrame, *, task: Task, index: int, rank: int, node: str = ""
 ) -> dict[str, Any]:

@@ -67,6 +67,30 @@ class Member:
         return ports
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaPodRecipe:
+    """The pod of a coordinator or of a replica, still to be built."""
+
+    frame: ReplicaFrame
+    member: Member
+
+    def build(self) -> dict[str, Any]:
+        """The pod's body."""
+        return replica_pod(self.frame, self.member)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaServiceRecipe:
+    """The Service of such a pod, still to be built."""
+
+    job: Object
+    member: Member
+
+    def build(self) -> dict[str, Any]:
+        """The Service's body."""
+        return replica_service(self.job, self.member)
+
+
 def replica_pod(frame: ReplicaFrame, member: Member) -> dict[str, Any]:
     """Return the pod of a coordinator or of a replica.
 

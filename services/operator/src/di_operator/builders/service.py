@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from di_api import names
 from di_operator.builders.metadata import job_labels, object_metadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRecipe:
+    """The Service of a job, still to be built."""
+
+    job: Mapping[str, Any]
+
+    def build(self) -> dict[str, Any]:
+        """The Service's body."""
+        return service_body(self.job)
 
 
 def service_body(job: Mapping[str, Any]) -> dict[str, Any]:

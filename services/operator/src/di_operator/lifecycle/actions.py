@@ -8,22 +8,38 @@ What counts as success is part of the meaning of each action:
 - a create that meets an object controlled by the same job (same owner UID) has succeeded;
 - a delete that meets nothing, or an object of another UID, has succeeded;
 - a delete that meets a newer resourceVersion is decided again from a newer snapshot.
+
+Objects of which a job has thousands are held as recipes, of a few references each: a body is built
+when it is sent, or the bodies of one large job would fill the memory before the first is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 Body: TypeAlias = Mapping[str, Any]
 
 
+class Recipe(Protocol):
+    """What a body is built from; equal recipes build equal bodies."""
+
+    def build(self) -> dict[str, Any]:
+        """The body, anew with each call."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateService:
-    """Create the job's headless Service."""
+    """Create the headless Service of a job, or of one pod of a coordinated job."""
 
-    body: Body
+    recipe: Recipe
+
+    @property
+    def body(self) -> Body:
+        """The body, built now."""
+        return self.recipe.build()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +60,12 @@ class ReplaceConfigMap:
 class CreatePod:
     """Create one replica."""
 
-    body: Body
+    recipe: Recipe
+
+    @property
+    def body(self) -> Body:
+        """The body, built now."""
+        return self.recipe.build()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

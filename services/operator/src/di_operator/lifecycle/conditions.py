@@ -29,6 +29,7 @@ REASON_DEADLINE = "DeadlineExceeded"
 REASON_WAITING = "WaitingForNodes"
 REASON_UNSCHEDULABLE = "Unschedulable"
 REASON_NOT_ALLOCATABLE = "NotAllocatable"
+REASON_NODE_LISTS = "NodeListsTooLong"
 
 # The API server's own limit for metav1.Condition messages is 32768; a status is read by people.
 MAX_MESSAGE = 1024

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from di_api.job_names import MAX_NODE_LISTS
 from di_api.names import NODES_FILE_THRESHOLD
 from di_operator.builders.configmap import configmap_body
 from di_operator.builders.nodes import NodeLists
-from di_operator.builders.pod import PodFrame, pod_body
-from di_operator.builders.service import service_body
+from di_operator.builders.pod import PodFrame, PodRecipe
+from di_operator.builders.service import ServiceRecipe
 from di_operator.lifecycle.actions import (
     Action,
     CreateConfigMap,
@@ -48,6 +49,8 @@ class Plan:
     """Pods of this job among the removals."""
     waiting: str | None
     """Why some replica will have no pod after the creations; None if all will have one."""
+    obstacle: str | None = None
+    """Why no pod can be made until the spec is changed; None if nothing is in the way."""
     requeue_after: float | None
 
 
@@ -72,12 +75,14 @@ def plan(snapshot: Snapshot, now: datetime, settings: Settings, *, may_create: b
         *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
     ]
     slots, waiting = _fillable(snapshot) if may_create else ([], None)
+    creations, obstacle = _creations(snapshot, slots, settings) if may_create else ([], None)
     return Plan(
         removals=tuple(removals),
-        creations=tuple(_creations(snapshot, slots, settings)) if may_create else (),
-        created=len(slots),
+        creations=tuple(creations),
+        created=0 if obstacle else len(slots),
         removed=len(own) + len(overdue),
         waiting=waiting,
+        obstacle=obstacle,
         requeue_after=patience,
     )
 
@@ -109,18 +114,27 @@ def _fillable(snapshot: Snapshot) -> tuple[list[Slot], str | None]:
     return slots, f"{reasons[0]} (and {count_of(others, 'more reason')})" if others else reasons[0]
 
 
-def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Iterator[Action]:
+def _creations(
+    snapshot: Snapshot, slots: list[Slot], settings: Settings
+) -> tuple[list[Action], str | None]:
+    """Return what is to be created, and why no pods are among it although they are missing."""
     if snapshot.spec is None or snapshot.old_services or snapshot.old_configmaps:
-        return
+        return [], None
+    actions: list[Action] = []
     if snapshot.service is None:
-        yield CreateService(body=service_body(snapshot.job))
+        actions.append(CreateService(recipe=ServiceRecipe(job=snapshot.job)))
     if not slots:
-        return
+        return actions, None
     ranks = assign_ranks(snapshot)
     nodes = node_lists(snapshot, ranks, settings.service_domain)
-    replicas = len(snapshot.slots)
-    by_file = replicas > NODES_FILE_THRESHOLD
-    yield from _lists(snapshot, nodes, by_file=by_file)
+    by_file = len(snapshot.slots) > NODES_FILE_THRESHOLD
+    if (by_file or snapshot.configmap is not None) and (size := nodes.size) > MAX_NODE_LISTS:
+        # Pods that exist keep the lists they have; new ones could not start without theirs.
+        return actions, (
+            f"the DNS names of {count_of(len(snapshot.slots), 'pod')} take {size} bytes of the "
+            f"{MAX_NODE_LISTS} that node lists may have; lower the replicas of the job's tasks"
+        )
+    actions.extend(_lists(snapshot, nodes, by_file=by_file))
     frame = PodFrame(
         job=snapshot.job,
         replicas=Counter(slot.task.name for slot in snapshot.slots),
@@ -132,8 +146,9 @@ def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Ite
     )
     for slot in slots:
         rank = ranks[slot.name]
-        body = pod_body(frame, task=slot.task, index=slot.index, rank=rank, node=slot.node)
-        yield CreatePod(body=body)
+        recipe = PodRecipe(frame=frame, task=slot.task, index=slot.index, rank=rank, node=slot.node)
+        actions.append(CreatePod(recipe=recipe))
+    return actions, None
 
 
 def _lists(snapshot: Snapshot, nodes: NodeLists, *, by_file: bool) -> Iterator[Action]:

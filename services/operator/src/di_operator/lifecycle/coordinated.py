@@ -13,7 +13,12 @@ from typing import Final
 
 from di_api.coordinated import Coordinated
 from di_api.model import Phase
-from di_operator.builders.replica import Member, ReplicaFrame, replica_pod, replica_service
+from di_operator.builders.replica import (
+    Member,
+    ReplicaFrame,
+    ReplicaPodRecipe,
+    ReplicaServiceRecipe,
+)
 from di_operator.lifecycle.actions import Action, CreatePod, CreateService
 from di_operator.lifecycle.converge import Plan, lost_nodes
 from di_operator.lifecycle.decision import JobEvent, Settings
@@ -203,7 +208,8 @@ def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Ite
         # Also for a pod whose Service somebody deleted.
         wanted = slot.name in due or (slot.name in snapshot.held and slot.task.template)
         if wanted and slot.name not in taken:
-            yield CreateService(body=replica_service(snapshot.job, _member(spec.coordinated, slot)))
+            member = _member(spec.coordinated, slot)
+            yield CreateService(recipe=ReplicaServiceRecipe(job=snapshot.job, member=member))
     frame = ReplicaFrame(
         job=snapshot.job,
         volumes=spec.volumes,
@@ -212,7 +218,8 @@ def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Ite
         token_audience=settings.token_audience,
     )
     for slot in slots:
-        yield CreatePod(body=replica_pod(frame, _member(spec.coordinated, slot)))
+        member = _member(spec.coordinated, slot)
+        yield CreatePod(recipe=ReplicaPodRecipe(frame=frame, member=member))
 
 
 def _member(coordinated: Coordinated, slot: Slot) -> Member:

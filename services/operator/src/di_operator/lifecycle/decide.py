@@ -96,6 +96,15 @@ def _converge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict:
             requeue_after=earliest(pause, steps.requeue_after),
         )
     actions = (*steps.removals, *steps.creations)
+    if steps.obstacle is not None:
+        return Verdict(
+            phase=phase or Phase.PENDING,
+            reason=conditions.REASON_NODE_LISTS,
+            message=steps.obstacle,
+            actions=actions,
+            events=_deleted(steps),
+            requeue_after=steps.requeue_after,
+        )
     if phase in (Phase.STARTING, Phase.RUNNING):
         return Verdict(
             phase=phase,

@@ -3,7 +3,7 @@
 The executor knows errors of the wire; it hands over what they mean, so that phase, reason and
 message of a refused job are decided here, beside all others:
 
-- 422 on a create: :class:`TemplateRefused`
+- 422 on a create: :class:`TemplateRefused`, of the node lists :class:`NodeListsRefused`
 - 403 on a create: :class:`QuotaExceeded` when a quota says so, else :class:`CreateForbidden`
 - AlreadyExists with another owner: :class:`NameTaken` with the object that was found
 
@@ -45,6 +45,16 @@ class TemplateRefused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeListsRefused:
+    """The API server refused the ConfigMap as invalid (422); ``message`` is its own text.
+
+    It says nothing about the pods that exist, so it never ends a job.
+    """
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaExceeded:
     """A ResourceQuota refused an object (403); ``message`` is the API server's text."""
 
@@ -69,9 +79,9 @@ class NameTaken:
     found: Mapping[str, Any]
 
 
-Fault: TypeAlias = TemplateRefused | QuotaExceeded | CreateForbidden | NameTaken
+Fault: TypeAlias = TemplateRefused | NodeListsRefused | QuotaExceeded | CreateForbidden | NameTaken
 
-_GRAVITY = (TemplateRefused, NameTaken, QuotaExceeded, CreateForbidden)
+_GRAVITY = (TemplateRefused, NameTaken, NodeListsRefused, QuotaExceeded, CreateForbidden)
 
 
 def gravest(faults: Iterable[Fault]) -> Fault:
@@ -96,6 +106,14 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
                 phase=Phase.FAILED,
                 reason=conditions.REASON_INVALID_TEMPLATE,
                 message=fault.message,
+            )
+            return conclude(snapshot, verdict, now)
+        case NodeListsRefused():
+            verdict = Verdict(
+                phase=snapshot.status.phase or Phase.PENDING,
+                reason=conditions.REASON_NODE_LISTS,
+                message=fault.message,
+                requeue_after=_NEXT_ATTEMPT,
             )
             return conclude(snapshot, verdict, now)
         case QuotaExceeded():
@@ -123,6 +141,8 @@ def _later(fault: Fault) -> Decision:
             reason = conditions.REASON_FORBIDDEN
         case TemplateRefused(message=message):
             reason = conditions.REASON_INVALID_TEMPLATE
+        case NodeListsRefused(message=message):
+            reason = conditions.REASON_NODE_LISTS
     event = JobEvent(type="Warning", reason=reason, message=message)
     return Decision(events=(event,), requeue_after=_NEXT_ATTEMPT)
 

@@ -144,6 +144,7 @@ def _is_warning(verdict: Verdict) -> bool:
     return verdict.phase in _WARNINGS or verdict.reason in (
         conditions.REASON_QUOTA,
         conditions.REASON_FORBIDDEN,
+        conditions.REASON_NODE_LISTS,
     )
 
 
