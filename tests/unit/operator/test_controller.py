@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from random import Random
 
 import pytest
 
 from di_api.kube.errors import Throttled, Unavailable
-from di_operator.controller import Controller, JobKey, NotLeading
+from di_operator.controller import Controller, JobKey, NotLeading, Outdated
 from di_operator.queue import Backoff, KeyQueue
 from tests.unit.operator import virtual_time
 
@@ -123,6 +124,28 @@ def test_a_server_that_asks_to_wait_is_obeyed() -> None:
         await controller(reconcile, queue, results).run()
         assert times == pytest.approx([0, 17])
         assert results == ["retry", "ok"]
+
+    virtual_time.run(scenario())
+
+
+def test_a_job_whose_objects_keep_changing_waits_longer_each_time() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[JobKey]()
+        times: list[float] = []
+
+        async def reconcile(_: JobKey) -> float | None:
+            times.append(asyncio.get_running_loop().time())
+            if len(times) == 5:
+                queue.close()
+            raise Outdated("has to go first")
+
+        queue.add(KEY)
+        results = Results()
+        await controller(reconcile, queue, results).run()
+        assert results == ["retry"] * 5
+        pauses = [later - earlier for earlier, later in pairwise(times)]
+        assert pauses == sorted(pauses)
+        assert pauses[-1] >= 4
 
     virtual_time.run(scenario())
 

@@ -12,8 +12,8 @@ import pytest
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, Unavailable
 from di_api.kube.resources import DIJOBS, PODS, SERVICES, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
-from di_operator.controller import NotLeading
-from di_operator.executor import Executor, Outdated
+from di_operator.controller import NotLeading, Outdated
+from di_operator.executor import Executor
 from di_operator.lanes import CONCURRENCY, CONNECTIONS
 from di_operator.lifecycle.actions import (
     Action,

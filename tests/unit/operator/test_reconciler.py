@@ -10,7 +10,7 @@ import pytest
 from di_api.kube.errors import ApiError, Conflict, Forbidden, Unavailable
 from di_api.kube.resources import DIJOBS, PODS, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB
-from di_operator.controller import JobKey
+from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.lifecycle.decision import JobEvent, Settings
 from di_operator.lifecycle.specs import examine
@@ -237,6 +237,21 @@ def test_a_writer_who_always_wins_does_not_hold_a_worker() -> None:
     assert bench.api.calls["patch", "DIJob"] == ATTEMPTS
     assert bench.api.calls["create", "Pod"] == 2
     assert bench.events == []
+
+
+def test_a_name_that_never_gets_free_does_not_hold_a_worker() -> None:
+    bench = Bench()
+    job = bench.submit()
+    ending = {"uid": "u", "deletionTimestamp": "2026-01-01T12:00:00Z"}
+    owner = {"apiVersion": API_VERSION, "kind": KIND, "controller": True}
+    named = {key: job["metadata"][key] for key in ("name", "uid")}
+    pod = {"metadata": {"name": "a-work-1", "ownerReferences": [owner | named], **ending}}
+    bench.api.put(PODS, "ns", pod)
+    # The watch and the reads are behind: nothing of it is taken in.
+    bench.known.observe = lambda resource, body: None  # type: ignore[method-assign]
+    with pytest.raises(Outdated, match="a-work-1"):
+        bench.reconcile()
+    assert bench.api.calls["create", "Service"] == ATTEMPTS
 
 
 def test_no_status_and_no_event_tell_of_actions_that_failed() -> None:

@@ -25,6 +25,10 @@ class NotLeading(Exception):
     """The lease is not ours any more: nothing may be written."""
 
 
+class Outdated(Exception):
+    """The world is not what the decision was made from: decide again."""
+
+
 class Observer(Protocol):
     """What the controller tells the metrics."""
 
@@ -91,9 +95,10 @@ class Controller:
             requeue_after = await self._reconcile(key)
         except NotLeading:
             raise
-        except ApiError as error:
+        except (ApiError, Outdated) as error:
             result = "retry"
-            delay = max(self._backoff.next(key), error.retry_after or 0.0)
+            wait = error.retry_after if isinstance(error, ApiError) else None
+            delay = max(self._backoff.next(key), wait or 0.0)
             log.warning(
                 "reconcile postponed",
                 namespace=key.namespace,

@@ -10,6 +10,7 @@ from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_operator.controller import Outdated
 from di_operator.lanes import spread
 from di_operator.lifecycle.actions import (
     Action,
@@ -31,10 +32,6 @@ from di_operator.lifecycle.faults import (
     TemplateRefused,
 )
 from di_operator.lifecycle.pods import is_finished
-
-
-class Outdated(Exception):
-    """The world is not what the decision was made from: decide again."""
 
 
 class Writes(Protocol):

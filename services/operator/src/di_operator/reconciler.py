@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any, Protocol
 
-import structlog
-
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Conflict, NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from di_api.names import LABEL_JOB
 from di_operator.clock import Clock
-from di_operator.controller import JobKey
-from di_operator.executor import Executor, Outdated
+from di_operator.controller import JobKey, Outdated
+from di_operator.executor import Executor
 from di_operator.executor import Writes as ExecutorWrites
 from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, CreateService
 from di_operator.lifecycle.conditions import with_aside
@@ -28,8 +26,6 @@ from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import Examine
 from di_operator.lifecycle.status import Status
 from di_operator.status import StatusWriter
-
-log = structlog.get_logger(__name__)
 
 # How often a decision is made anew within one reconcile when the world moved under it. Another
 # writer who touches the job all the time must not hold a worker: the key then takes its back-off.
@@ -106,6 +102,7 @@ class Reconciler:
 
         Raises:
             NotLeading: the lease was lost.
+            Outdated: what belongs to the job kept changing; try again later.
             ApiError: the API server is away, or the job kept changing; try again later.
         """
         for attempt in range(1, ATTEMPTS + 1):
@@ -119,10 +116,9 @@ class Reconciler:
                     raise
                 self._world.forget(job["metadata"]["uid"])
                 return None
-            except Outdated as error:
+            except Outdated:
                 if attempt == ATTEMPTS:
-                    log.info("world keeps changing", **key._asdict(), error=str(error))
-                    return self._rng.uniform(RETRY_PAUSE, 10 * RETRY_PAUSE)
+                    raise
             except Conflict:
                 # Our read is behind, and the watch may be slow: read this one job now.
                 await self._refresh(key, job["metadata"]["uid"])
