@@ -14,9 +14,9 @@ JOBS_OF_THE_OPERATOR = {
     DIJOBS: "delete get list watch",
     "dijobs/status.diengine.opendilab.org": "patch",
     "dijobs/finalizers.diengine.opendilab.org": "update",
-    "pods": "create delete get list watch",
-    "services": "create delete get list watch",
-    "configmaps": "create delete get list update watch",
+    "pods": "create delete get list patch watch",
+    "services": "create delete get list patch watch",
+    "configmaps": "create delete get list patch update watch",
     "events": "create get patch",
 }
 JOBS_OF_THE_SERVER = {

@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 
 from di_api.kube.config import KubeConfig
-from di_api.kube.resources import CONFIGMAPS, PODS
-from di_api.names import LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, OPERATOR_NAME
+from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
+from di_api.names import (
+    ANNOTATION_RANK,
+    LABEL_JOB,
+    LABEL_OPERATOR,
+    LABEL_TASK_NAME,
+    OPERATOR_NAME,
+)
 from tests.integration.operator_field import Field, condition, job, on_field, task
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -45,5 +51,72 @@ def test_a_pod_of_others_that_wears_our_labels_is_not_touched(
             found = await field.client.get(PODS, "a-collector-0", namespace)
             assert found["metadata"]["uid"] == foreign["metadata"]["uid"]
             assert "deletionTimestamp" not in found["metadata"]
+
+    on_field(kube_config, namespace, body)
+
+
+def edited(labels: Object | None = None, annotations: Object | None = None) -> Object:
+    """A patch of an object's metadata; None takes a key away."""
+    return {"metadata": {"labels": labels or {}, "annotations": annotations or {}}}
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        edited({LABEL_JOB: None}),
+        edited({LABEL_OPERATOR: None}),
+        edited({LABEL_JOB: None, LABEL_OPERATOR: None}),
+        edited({LABEL_JOB: "b", LABEL_TASK_NAME: "other"}, {ANNOTATION_RANK: "7"}),
+    ],
+    ids=["job", "operator", "both", "changed"],
+)
+def test_what_was_taken_off_a_running_pod_is_put_back(
+    kube_config: KubeConfig, namespace: str, patch: Object
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(job("a", task(replicas=2)))
+            await field.phase("a", "Running")
+            before = (await field.pods("a"))["a-work-1"]["metadata"]
+            await field.client.patch(PODS, "a-work-1", patch, namespace)
+
+            async def is_marked() -> bool:
+                now = (await field.client.get(PODS, "a-work-1", namespace))["metadata"]
+                return all(now[key] == before[key] for key in ("uid", "labels", "annotations"))
+
+            await field.until(is_marked, "the marks to be put back")
+            await field.kubelet.finish(namespace, "a-work-0")
+            await field.kubelet.finish(namespace, "a-work-1")
+            status = await field.phase("a", "Succeeded")
+            assert (status["restarts"], status["reschedules"]) == (0, 0)
+            assert field.phases["a"] == ["Starting", "Running", "Succeeded"]
+            assert field.created == {"a-work-0": 1, "a-work-1": 1}
+            (told,) = [e for e in await field.events("a") if e["reason"] == "MetadataRestored"]
+            assert "a-work-1" in told["message"]
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_service_without_the_label_of_the_operator_gets_it_back(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(job("a", task()))
+            await field.phase("a", "Running")
+            await field.client.patch(SERVICES, "di-a", edited({LABEL_OPERATOR: None}), namespace)
+
+            async def is_marked() -> bool:
+                service = await field.client.get(SERVICES, "di-a", namespace)
+                return bool(service["metadata"]["labels"].get(LABEL_OPERATOR) == OPERATOR_NAME)
+
+            await field.until(is_marked, "the label to be put back")
+            await field.kubelet.finish(namespace, "a-work-0")
+            await field.phase("a", "Succeeded")
+
+            async def service_is_gone() -> bool:
+                return not await field.service_exists("a")
+
+            await field.until(service_is_gone, "the Service to go")
 
     on_field(kube_config, namespace, body)

@@ -17,6 +17,7 @@ from di_operator.lifecycle.actions import (
     DeleteJob,
     DeletePod,
     DeleteService,
+    Reclaim,
     ReplaceConfigMap,
 )
 from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
@@ -60,6 +61,7 @@ def job(*tasks: Object, name: str = "x", uid: str = "uid-x", **spec: Any) -> Obj
             "uid": uid,
             "generation": 1,
             "resourceVersion": "1",
+            "creationTimestamp": format_time(START),
         },
         "spec": {"tasks": list(tasks) or [task("learner"), task("collector", 3)], **spec},
     }
@@ -206,6 +208,15 @@ class ClusterModel:
                 self.objects[key] = copy.deepcopy(dict(body))
                 self.objects[key]["metadata"]["uid"] = kept
                 self._touch(self.objects[key])
+            case Reclaim(kind=kind, name=name):
+                self.writes.append(f"reclaim {kind} {name}")
+                metadata = self.objects[kind, name]["metadata"]
+                metadata["labels"] = {**metadata.get("labels", {}), **action.labels}
+                metadata["annotations"] = {**metadata.get("annotations", {}), **action.annotations}
+                if action.owners:
+                    assert metadata["resourceVersion"] == action.resource_version
+                    metadata["ownerReferences"] = copy.deepcopy(list(action.owners))
+                self._touch(self.objects[kind, name])
             case DeletePod(name=name, uid=uid, grace_period_seconds=grace):
                 if (found := self.objects.get(("Pod", name))) and found["metadata"]["uid"] == uid:
                     assert found["metadata"]["resourceVersion"] == action.resource_version
@@ -241,6 +252,7 @@ class ClusterModel:
         stored = copy.deepcopy(dict(body))
         self.uids += 1
         stored["metadata"]["uid"] = f"uid-{self.uids}"
+        stored["metadata"].setdefault("creationTimestamp", format_time(self.now))
         if stored["kind"] == "Pod":
             stored.setdefault("status", {"phase": "Pending"})
         self.objects[stored["kind"], stored["metadata"]["name"]] = stored

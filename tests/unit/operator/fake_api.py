@@ -85,7 +85,7 @@ class FakeApi:
         old = self._found(resource, name, namespace)
         wanted = patch.get("metadata", {})
         self._check(resource, old, wanted.get("uid"), wanted.get("resourceVersion"))
-        merged = _merge(old, {k: v for k, v in patch.items() if k != "metadata"})
+        merged = _merge(old, patch)
         return self.put(resource, namespace, merged)
 
     async def replace(

@@ -23,6 +23,7 @@ from di_operator.lifecycle.actions import (
     DeleteJob,
     DeletePod,
     DeleteService,
+    Reclaim,
     ReplaceConfigMap,
 )
 from di_operator.lifecycle.faults import (
@@ -219,6 +220,71 @@ def test_a_pod_of_somebody_else_is_reported_and_left() -> None:
     (fault,) = bench.run(create(pod()))
     assert fault == NameTaken(kind="Pod", found=foreign)
     assert bench.writes.observed == []
+
+
+def test_a_pod_of_our_own_that_no_watch_shows_is_not_taken_for_made() -> None:
+    bench = Bench()
+    bench.api.put(PODS, "ns", pod(labels={LABEL_JOB: "a"}))
+    (fault,) = bench.run(CreatePod(body=pod()))
+    assert isinstance(fault, NameTaken)
+    assert bench.writes.observed == []
+
+
+def reclaimed(body: Object, **changes: Any) -> Reclaim:
+    metadata = body["metadata"]
+    values: Object = {
+        "kind": "Pod",
+        "namespace": "ns",
+        **{key: metadata[key] for key in ("name", "uid")},
+        "resource_version": metadata["resourceVersion"],
+        "labels": LABELS,
+        "annotations": {"x": "1"},
+    }
+    return Reclaim(**{**values, **changes})
+
+
+def test_what_was_taken_off_an_object_is_put_back() -> None:
+    bench = Bench()
+    stored = bench.api.put(PODS, "ns", pod(labels={"theirs": "1"}))
+    assert bench.run(reclaimed(stored)) == []
+    now = bench.api.objects["Pod", "ns", "a-work-0"]["metadata"]
+    assert now["labels"] == {"theirs": "1", **LABELS}
+    assert now["annotations"] == {"x": "1"}
+    assert now["ownerReferences"] == stored["metadata"]["ownerReferences"]
+    assert bench.writes.observed == [("Pod", "a-work-0")]
+
+
+def test_labels_are_put_back_on_what_changed_since_and_owners_are_not() -> None:
+    bench = Bench()
+    stored = bench.api.put(PODS, "ns", pod(labels={}))
+    assert bench.run(reclaimed(stored, resource_version="0")) == []
+    with pytest.raises(Outdated):
+        bench.run(reclaimed(stored, resource_version="0", owners=({"uid": "job-1"},)))
+    with pytest.raises(Outdated):
+        bench.run(reclaimed(stored, uid="another"))
+
+
+def test_an_object_that_is_gone_gets_nothing_back() -> None:
+    bench = Bench()
+    stored = bench.api.put(PODS, "ns", pod())
+    bench.api.objects.clear()
+    assert bench.run(reclaimed(stored)) == []
+    assert bench.writes.forgotten == [stored["metadata"]["uid"]]
+
+
+def test_marks_that_the_cluster_takes_off_again_are_no_success() -> None:
+    bench = Bench()
+    stored = bench.api.put(PODS, "ns", pod(labels={}))
+    merged = bench.api.patch
+
+    async def strip(*given: Any, **options: Any) -> Object:
+        answer = await merged(*given, **options)
+        answer["metadata"]["labels"] = {}
+        return answer
+
+    bench.api.patch = strip  # type: ignore[method-assign]
+    with pytest.raises(Outdated, match="does not keep"):
+        bench.run(reclaimed(stored))
 
 
 def test_a_name_that_is_free_again_at_the_second_look_is_decided_anew() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from di_api.kube.errors import ApiError, Conflict, Forbidden, Unavailable
 from di_api.kube.resources import DIJOBS, PODS, Resource
-from di_api.names import API_VERSION, KIND, LABEL_JOB
+from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.lifecycle.decision import JobEvent, Settings
@@ -245,7 +245,9 @@ def test_a_name_that_never_gets_free_does_not_hold_a_worker() -> None:
     ending = {"uid": "u", "deletionTimestamp": "2026-01-01T12:00:00Z"}
     owner = {"apiVersion": API_VERSION, "kind": KIND, "controller": True}
     named = {key: job["metadata"][key] for key in ("name", "uid")}
-    pod = {"metadata": {"name": "a-work-1", "ownerReferences": [owner | named], **ending}}
+    labels = {LABEL_JOB: "a", LABEL_OPERATOR: OPERATOR_NAME}
+    metadata = {"name": "a-work-1", "labels": labels, "ownerReferences": [owner | named]}
+    pod = {"metadata": metadata | ending}
     bench.api.put(PODS, "ns", pod)
     # The watch and the reads are behind: nothing of it is taken in.
     bench.known.observe = lambda resource, body: None  # type: ignore[method-assign]

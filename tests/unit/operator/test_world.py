@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
-from di_api.names import API_VERSION, KIND, LABEL_JOB
+from di_api.names import ANNOTATION_RANK, API_VERSION, ENV_RANK, KIND, LABEL_JOB
 from di_operator.controller import JobKey
 from di_operator.world import SETTLE_MAX, World, index_job, trim, trim_pod
 
@@ -73,6 +73,22 @@ def test_an_event_of_a_pod_wakes_the_job_its_label_names() -> None:
     bench.caches[SERVICES].deliver("DELETED", pod("di-a"))
     bench.caches[DIJOBS].deliver("ADDED", pod("b", None))
     assert bench.woken == [(KEY, 0.0), (KEY, 0.0), (JobKey("ns", "b"), 0.0)]
+
+
+def controlled(name: str, job: str, label: str | None) -> Object:
+    body = pod(name, label)
+    kind = {"apiVersion": API_VERSION, "kind": KIND, "controller": True}
+    body["metadata"]["ownerReferences"] = [{**kind, "name": job, "uid": "j"}]
+    return body
+
+
+@pytest.mark.parametrize("label", ["a", "b", None])
+def test_a_pod_is_found_under_the_job_that_controls_it(label: str | None) -> None:
+    bench = Bench()
+    body = controlled("a-work-0", "a", label)
+    bench.caches[PODS].deliver("MODIFIED", body)
+    assert list(bench.world.pods(KEY)) == [body]
+    assert {key.name for key, _ in bench.woken} == {"a", label or "a"}
 
 
 def test_an_object_that_names_no_job_wakes_nobody() -> None:
@@ -180,6 +196,19 @@ def test_of_a_pod_that_only_carries_our_labels_its_room_is_kept() -> None:
         "containers": [{"resources": requests}],
         "initContainers": [],
     }
+
+
+@pytest.mark.parametrize(("note", "kept"), [("3", {}), ("7", {"env": [{"name": ENV_RANK}]})])
+def test_the_rank_a_pod_was_told_is_kept_where_its_annotation_says_another(
+    note: str, kept: Object
+) -> None:
+    body = controlled("a-work-0", "a", "a")
+    body["metadata"]["annotations"] = {ANNOTATION_RANK: note}
+    told = {"name": ENV_RANK, "value": "3"}
+    body["spec"] = {"containers": [{"env": [{"name": "X"}, told]}, {}]}
+    for variable in kept.get("env", ()):
+        variable["value"] = "3"
+    assert trim_pod(body)["spec"]["containers"] == [kept, {}]
 
 
 def test_other_objects_keep_all_but_the_record_of_their_writers() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, assert_never
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
 from di_operator.controller import Outdated
 from di_operator.lanes import spread
@@ -21,6 +22,7 @@ from di_operator.lifecycle.actions import (
     DeleteJob,
     DeletePod,
     DeleteService,
+    Reclaim,
     ReplaceConfigMap,
 )
 from di_operator.lifecycle.faults import (
@@ -32,6 +34,8 @@ from di_operator.lifecycle.faults import (
     TemplateRefused,
 )
 from di_operator.lifecycle.pods import is_finished
+
+_RECLAIMED = {resource.kind: resource for resource in (PODS, SERVICES, CONFIGMAPS)}
 
 
 class Writes(Protocol):
@@ -131,6 +135,8 @@ class Executor:
                 fault = await self._create(PODS, body)
             case ReplaceConfigMap(body=body):
                 fault = await self._replace(CONFIGMAPS, body)
+            case Reclaim():
+                await self._reclaim(action)
             case DeletePod():
                 await self._delete(PODS, action, action.grace_period_seconds)
             case DeleteService():
@@ -171,6 +177,10 @@ class Executor:
         job = controlling_job(wanted)
         assert job is not None, "whatever is created here belongs to a job"
         ours = is_controlled_by(found, job["uid"])
+        labels = found["metadata"].get("labels") or {}
+        if ours and labels.get(LABEL_OPERATOR) != OPERATOR_NAME:
+            # Out of sight of the watch: taken for done, it would be made again for ever.
+            return NameTaken(kind=resource.kind, found=found)
         if ours and "deletionTimestamp" not in found["metadata"]:
             self._writes.observe(resource, found)
             if is_finished(found):
@@ -197,6 +207,38 @@ class Executor:
             return _invalid(resource, error)
         self._writes.observe(resource, replaced)
         return None
+
+    async def _reclaim(self, action: Reclaim) -> None:
+        resource = _RECLAIMED[action.kind]
+        marks: dict[str, Any] = {"labels": action.labels, "annotations": action.annotations}
+        guard = {"uid": action.uid}
+        if action.owners:
+            guard["resourceVersion"] = action.resource_version
+            marks["ownerReferences"] = list(action.owners)
+        try:
+            patched = await self._client.patch(
+                resource,
+                action.name,
+                {"metadata": guard | marks},
+                action.namespace,
+                field_manager=OPERATOR_NAME,
+            )
+        except NotFound:
+            self._writes.forget(action.uid)
+            return
+        except (Conflict, Invalid) as error:
+            # Another object has the name, or this one has changed.
+            raise Outdated(str(error)) from error
+        lost = [
+            key
+            for field in ("labels", "annotations")
+            for key, value in marks[field].items()
+            if (patched["metadata"].get(field) or {}).get(key) != value
+        ]
+        self._writes.observe(resource, patched)
+        if lost:
+            # Something in the cluster takes them away again: no reason to try without a pause.
+            raise Outdated(f"{action.kind} {action.name} does not keep {', '.join(lost)}")
 
     async def _delete(
         self,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Protocol
 
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Conflict, NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
-from di_api.names import LABEL_JOB
+from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.clock import Clock
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.executor import Writes as ExecutorWrites
+from di_operator.lanes import spread
 from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, CreateService
 from di_operator.lifecycle.conditions import with_aside
 from di_operator.lifecycle.coordinated import lacks_aggregator
@@ -22,6 +23,7 @@ from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.faults import gravest, on_error
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.problems import defect
+from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import Examine
 from di_operator.lifecycle.status import Status
@@ -32,6 +34,9 @@ from di_operator.status import StatusWriter
 ATTEMPTS = 5
 # Seconds; the longest pause before deciding again, so that two writers fall out of step.
 RETRY_PAUSE = 0.05
+# Pods that are read one by one before they are counted for lost. Of more than these at once the
+# rest is met when they are made again.
+LOOKED_FOR = 64
 # Seconds until a look at a job of which a read has shown more than the watch; the watch may bring
 # it earlier.
 NEXT_LOOK = 0.5
@@ -45,15 +50,15 @@ class World(ExecutorWrites, Protocol):
         ...
 
     def pods(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
-        """Return the pods labelled with the job's name."""
+        """Return the pods of the job, and of others under its name."""
         ...
 
     def services(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
-        """Return the Services labelled with the job's name."""
+        """Return the Services of the job, and of others under its name."""
         ...
 
     def configmaps(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
-        """Return the ConfigMaps labelled with the job's name."""
+        """Return the ConfigMaps of the job, and of others under its name."""
         ...
 
     def observe_all(self, resource: Resource, bodies: list[dict[str, Any]], version: str) -> bool:
@@ -208,12 +213,52 @@ class Reconciler:
         return now is not None and now["metadata"]["resourceVersion"] == seen
 
     async def _are_gone(self, snapshot: Snapshot, key: JobKey) -> bool:
-        """Tell whether the pods that are not seen do not exist; takes in those that do."""
+        """Tell whether the pods that are not seen do not exist; takes in those that do.
+
+        Some may be out of sight of every watch, because somebody took their labels or their owner
+        away. They get them back.
+        """
         selector = f"{LABEL_JOB}={key.name}"
         pods, version = await self._client.list(PODS, key.namespace, label_selector=selector)
-        there = {pod["metadata"]["name"] for pod in pods if snapshot.is_own(pod)}
-        self._world.observe_all(PODS, pods, version)
-        return not any(slot.name in there for slot in snapshot.missing)
+        listed = {pod["metadata"]["name"] for pod in pods}
+        unlisted = [slot.name for slot in snapshot.missing if slot.name not in listed]
+        unseen = await self._read_pods(unlisted[:LOOKED_FOR], key.namespace)
+        missing = {slot.name: slot for slot in snapshot.missing}
+        wanted = [(pod, missing.get(pod["metadata"]["name"])) for pod in (*pods, *unseen)]
+        marks = [
+            action
+            for pod, slot in wanted
+            if slot is not None
+            if (action := reclaim(snapshot, "Pod", pod, slot)) is not None
+        ]
+        there = any(slot is not None and snapshot.is_own(pod) for pod, slot in wanted)
+        # The cache keeps what the watch selects, and nothing that the watch would never bury.
+        seen = [
+            pod for pod in pods if pod["metadata"]["labels"].get(LABEL_OPERATOR) == OPERATOR_NAME
+        ]
+        self._world.observe_all(PODS, seen, version)
+        await self._executor.run(marks)
+        for event in restored_events(marks):
+            self._emit(snapshot.job, event)
+        return not there and not marks
+
+    async def _read_pods(self, names: Sequence[str], namespace: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        errors: list[ApiError] = []
+
+        async def read(name: str) -> bool:
+            try:
+                found.append(await self._client.get(PODS, name, namespace))
+            except NotFound:
+                pass
+            except ApiError as error:
+                errors.append(error)
+            return not errors
+
+        await spread(names, read)
+        if errors:
+            raise errors[0]
+        return found
 
     async def _refresh(self, key: JobKey, uid: str) -> None:
         try:

@@ -20,12 +20,15 @@ from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import (
     ANNOTATION_RANK,
     ANNOTATION_TASK_REPLICAS,
+    ENV_RANK,
     LABEL_JOB,
     LABEL_OPERATOR,
+    LABEL_POD_NAME,
     LABEL_TASK_NAME,
 )
 from di_api.ownership import controlling_job
 from di_operator.controller import JobKey
+from di_operator.lifecycle.pods import told_rank
 
 INDEX_JOB = "job"
 # Objects deleted by us whose DELETED event is still to come; far more than are ever under way.
@@ -41,7 +44,7 @@ _POD_METADATA = (
     *("name", "namespace", "uid", "resourceVersion", "ownerReferences"),
     *("deletionTimestamp", "deletionGracePeriodSeconds"),
 )
-_POD_LABELS = (LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME)
+_POD_LABELS = (LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME)
 _POD_NOTES = (ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS)
 _ENDED = ("exitCode", "reason", "finishedAt")
 _POD_CONDITIONS = ("Ready", "DisruptionTarget")
@@ -66,10 +69,9 @@ def trim_pod(body: dict[str, Any]) -> dict[str, Any]:
         # Somebody else's that carries our labels: it takes room as all others do.
         placed = _room_of(spec)
     else:
-        # How many containers there are tells whether all of them have ended.
         placed = {
             "nodeName": spec.get("nodeName"),
-            "containers": [{}] * len(spec.get("containers") or ()),
+            "containers": _containers(body, kept["annotations"]),
         }
     return {
         "metadata": kept,
@@ -84,6 +86,15 @@ def trim_pod(body: dict[str, Any]) -> dict[str, Any]:
             **{key: _ended(status[key]) for key in _CONTAINER_STATUSES if status.get(key)},
         },
     }
+
+
+def _containers(body: Mapping[str, Any], notes: Mapping[str, str]) -> list[dict[str, Any]]:
+    """How many there are tells whether all have ended; a rank is kept only if it is disputed."""
+    kept: list[dict[str, Any]] = [{}] * len((body.get("spec") or {}).get("containers") or ())
+    rank = told_rank(body)
+    if rank is not None and notes.get(ANNOTATION_RANK) != str(rank):
+        kept[0] = {"env": [{"name": ENV_RANK, "value": str(rank)}]}
+    return kept
 
 
 def _ended(statuses: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -128,10 +139,12 @@ def _requests_of(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def index_job(body: Mapping[str, Any]) -> Iterable[str]:
-    """Find an object under the job its label names."""
-    metadata = body["metadata"]
-    name = (metadata.get("labels") or {}).get(LABEL_JOB)
-    return () if name is None else (_index_value(metadata["namespace"], name),)
+    """Find an object under the job that controls it and the one its label names.
+
+    One and the same, but for what somebody edited: a pod without its label is the job's still,
+    and one without an owner has a name that the job needs.
+    """
+    return [_index_value(*key) for key in _jobs_of(body)]
 
 
 class World:
@@ -156,15 +169,15 @@ class World:
         return None if job is None or job["metadata"]["uid"] in self._hidden else job
 
     def pods(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
-        """Return the pods labelled with the job's name."""
+        """Return the pods of the job, and of others under its name."""
         return self._of_job(PODS, key)
 
     def services(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
-        """Return the Services labelled with the job's name."""
+        """Return the Services of the job, and of others under its name."""
         return self._of_job(SERVICES, key)
 
     def configmaps(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
-        """Return the ConfigMaps labelled with the job's name."""
+        """Return the ConfigMaps of the job, and of others under its name."""
         return self._of_job(CONFIGMAPS, key)
 
     def observe(self, resource: Resource, body: dict[str, Any]) -> None:
@@ -231,15 +244,19 @@ class World:
         if resource == DIJOBS:
             self._wake(JobKey(metadata["namespace"], metadata["name"]), 0.0)
             return
-        name = (metadata.get("labels") or {}).get(LABEL_JOB)
-        if name is None:
-            return
-        key = JobKey(metadata["namespace"], name)
-        self._wake(key, self._settle(key) if resource == PODS else 0.0)
+        for key in _jobs_of(body):
+            self._wake(key, self._settle(key) if resource == PODS else 0.0)
 
     def _settle(self, key: JobKey) -> float:
         pods = len(self._caches[PODS].by_index(INDEX_JOB, _index_value(*key)))
         return min(SETTLE_MAX, pods * SETTLE_PER_POD) if pods > SETTLE_ABOVE else 0.0
+
+
+def _jobs_of(body: Mapping[str, Any]) -> set[JobKey]:
+    metadata = body["metadata"]
+    owner = controlling_job(body) or {}
+    found = (owner.get("name"), (metadata.get("labels") or {}).get(LABEL_JOB))
+    return {JobKey(metadata["namespace"], name) for name in found if isinstance(name, str)}
 
 
 def _index_value(namespace: str, name: str) -> str:

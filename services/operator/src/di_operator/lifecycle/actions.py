@@ -69,6 +69,24 @@ class CreatePod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reclaim:
+    """Put labels and annotations of an object back, and the owner references if there are any.
+
+    ``kind`` is ``Pod``, ``Service`` or ``ConfigMap``. Owner references replace those that were
+    seen; only then does it matter whether the object has changed since.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    owners: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeletePod:
     """Delete one pod if it still is what was seen.
 
@@ -118,6 +136,7 @@ Action: TypeAlias = (
     | CreateConfigMap
     | ReplaceConfigMap
     | CreatePod
+    | Reclaim
     | DeletePod
     | DeleteService
     | DeleteConfigMap

@@ -21,6 +21,7 @@ from di_operator.lifecycle.coordinated import judge_coordinator, lacks_aggregato
 from di_operator.lifecycle.deadline import judge_deadline, time_left
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.frozen import judge_frozen
+from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
 from di_operator.lifecycle.restart import judge_failures
 from di_operator.lifecycle.scale import judge_change, settling
 from di_operator.lifecycle.snapshot import Snapshot
@@ -44,6 +45,11 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     if verdict is None:
         verdict = _converge(snapshot, now, settings)
     decision = conclude(snapshot, verdict, now)
+    if decision.status is None and not decision.actions:
+        # Last of all: a cluster that refuses it must not keep anything else from happening.
+        marks = reclaim_seen(snapshot)
+        events = (*decision.events, *restored_events(marks))
+        decision = replace(decision, actions=marks, events=events)
     more = NEXT_STEP if decision.status is not None and _has_more_to_do(verdict) else None
     return replace(
         decision,

@@ -5,7 +5,7 @@ message of a refused job are decided here, beside all others:
 
 - 422 on a create: :class:`TemplateRefused`, of the node lists :class:`NodeListsRefused`
 - 403 on a create: :class:`QuotaExceeded` when a quota says so, else :class:`CreateForbidden`
-- AlreadyExists with another owner: :class:`NameTaken` with the object that was found
+- AlreadyExists with another owner, or none: :class:`NameTaken` with the object that was found
 
 Everything else (conflicts, time-outs, 429, 5xx) is no fault of the job: the shell retries.
 """
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from di_api.model import Phase
 from di_operator.lifecycle import conditions
-from di_operator.lifecycle.actions import Action
+from di_operator.lifecycle.actions import Action, Reclaim
 from di_operator.lifecycle.backoff import pause
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.deletion import (
@@ -29,6 +29,7 @@ from di_operator.lifecycle.deletion import (
     is_terminating,
 )
 from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, conclude
 
@@ -70,7 +71,9 @@ class CreateForbidden:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameTaken:
-    """An object of the wanted name exists under another owner; ``found`` is that object.
+    """An object has the wanted name already: another's, or one of ours that lost its labels.
+
+    ``found`` is that object, whole.
 
     ``kind`` is ``Pod``, ``Service`` or ``ConfigMap``.
     """
@@ -98,6 +101,9 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
     The answer replaces the status and events of the decision whose action was refused; its own
     actions, if any, are executed in the same way.
     """
+    if isinstance(fault, NameTaken) and (marks := _take_back(snapshot, fault)):
+        events = restored_events([marks])
+        return Decision(actions=(marks,), events=events, requeue_after=0.0)
     if _concerns_replicas(snapshot):
         return _later(fault)
     match fault:
@@ -122,6 +128,12 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
             return _wait(snapshot, conditions.REASON_FORBIDDEN, fault.message, now)
         case NameTaken():
             return _name_taken(snapshot, fault, now)
+
+
+def _take_back(snapshot: Snapshot, fault: NameTaken) -> Reclaim | None:
+    """What makes an object the job's again that was made for it."""
+    slot = snapshot.slot(fault.found["metadata"]["name"]) if fault.kind == "Pod" else None
+    return reclaim(snapshot, fault.kind, fault.found, slot)
 
 
 def _concerns_replicas(snapshot: Snapshot) -> bool:

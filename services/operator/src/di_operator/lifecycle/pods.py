@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from di_api.names import ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS
+from di_api.names import ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ENV_RANK
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
 # The kubelet or the control plane ended the pod for reasons of the cluster, not of the program.
@@ -20,6 +20,14 @@ _NODE_GONE = "DeletionByTaintManager"
 _FINISHED = ("Succeeded", "Failed")
 _MAX_REASON = 1024
 _NUMBER = re.compile("[0-9]{1,5}")
+
+
+def told_rank(raw: Mapping[str, Any]) -> int | None:
+    """The rank that the first container of a pod was started with, None if it has none."""
+    containers = (raw.get("spec") or {}).get("containers") or ()
+    variables = containers[0].get("env") or () if containers else ()
+    found = (one.get("value") for one in variables if one.get("name") == ENV_RANK)
+    return _as_number(next(found, None))
 
 
 def is_finished(raw: Mapping[str, Any]) -> bool:
@@ -37,6 +45,9 @@ class Pod:
     resource_version: str
     phase: str
     rank: int | None
+    told_rank: int | None
+    """The rank in the environment of its first container, which nobody can edit, if it differs
+    from ``rank`` or the whole pod is known."""
     task_replicas: int | None
     """How many replicas its task had when it was made."""
     node: str
@@ -65,6 +76,7 @@ class Pod:
             resource_version=metadata.get("resourceVersion", ""),
             phase=status.get("phase") or "Pending",
             rank=_number(annotations, ANNOTATION_RANK),
+            told_rank=told_rank(raw),
             task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
             node=(raw.get("spec") or {}).get("nodeName") or "",
             ready=_is_true(conditions.get("Ready")),
@@ -168,5 +180,8 @@ def _is_disruption(reason: str) -> bool:
 def _number(annotations: Mapping[str, Any], key: str) -> int | None:
     # Anybody may edit an annotation. One that is no rank reserves nothing; neither does one with
     # more digits than any job has pods, or a list indexed by it would eat the operator's memory.
-    text = annotations.get(key)
+    return _as_number(annotations.get(key))
+
+
+def _as_number(text: object) -> int | None:
     return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None

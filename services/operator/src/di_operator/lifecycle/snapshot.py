@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from di_api.coordinated import Coordinated, Replica, Role, Template, coordinator_name
 from di_api.field_error import FieldError
 from di_api.model import JobSpec, Task, TaskType
-from di_api.names import pod_name
+from di_api.names import ENV_RANK, pod_name
 from di_api.ownership import is_controlled_by, is_of_earlier_job
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Pod
@@ -94,7 +94,7 @@ class Snapshot:
         grant: Grant | None = None,
         aggregator: Template | None = None,
     ) -> Snapshot:
-        """Sort the objects of the job's namespace that carry the label ``diengine/job=<name>``.
+        """Sort the objects of the job's namespace that a job of its name controls.
 
         Objects of others may be among them: ownership is judged by the controller reference, so
         the caller may pass too many, never too few. ``read`` is the place for
@@ -114,7 +114,11 @@ class Snapshot:
         own_configmaps, old_configmaps = _by_owner(metadata, configmaps)
 
         by_name = {pod.name: pod for pod in map(Pod.read, own)}
-        held = {slot.name: by_name.pop(slot.name) for slot in slots if slot.name in by_name}
+        held = {
+            slot.name: _at_its_rank(by_name.pop(slot.name), slot)
+            for slot in slots
+            if slot.name in by_name
+        }
         buckets: dict[str, list[Pod]] = {
             kind: []
             for kind in ("live", "displaced", "succeeded", "failed", "disrupted", "terminating")
@@ -174,6 +178,10 @@ class Snapshot:
     def is_deleted(self) -> bool:
         """Whether the job itself is being deleted; its objects then follow by their owner."""
         return "deletionTimestamp" in self.job["metadata"]
+
+    def slot(self, name: str) -> Slot | None:
+        """The replica of that name, None if the spec asks for none."""
+        return next((slot for slot in self.slots if slot.name == name), None)
 
     def is_predecessor(self, found: Object) -> bool:
         """Whether an object was made for an earlier job of the same name."""
@@ -238,6 +246,18 @@ def _replica_slots(job: str, coordinated: Coordinated, tasks: Mapping[str, Task]
     for index, replica in enumerate((coordinator, *coordinated.replicas)):
         task = tasks[replica.role.value]
         yield Slot(name=replica.name, task=task, index=index, replica=replica)
+
+
+def _at_its_rank(pod: Pod, slot: Slot) -> Pod:
+    """The pod with the rank it was started with, whatever its annotation says by now.
+
+    A template that sets the variable itself says nothing about the rank.
+    """
+    if pod.told_rank is None or pod.told_rank == pod.rank:
+        return pod
+    containers = (slot.task.template.get("spec") or {}).get("containers") or [{}]
+    theirs = (variable.get("name") for variable in containers[0].get("env") or ())
+    return pod if ENV_RANK in theirs else replace(pod, rank=pod.told_rank)
 
 
 def _bucket(pod: Pod, slot: Slot, replicas: int) -> str:
