@@ -1,8 +1,9 @@
-"""The webhook configurations: what is asked, and which fields are somebody else's."""
+"""What is asked of the webhook, which fields are somebody else's, and the policies."""
 
 from __future__ import annotations
 
 import base64
+import re
 
 import pytest
 
@@ -90,3 +91,99 @@ def test_one_namespace_alone_is_asked_about(chart: Chart, kind: str) -> None:
     assert "namespaceSelector" not in webhook(chart, kind)
     found = webhook(chart, kind, "watchNamespace=team", "rbac.allowClusterRoles=true")
     assert found["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "team"}}
+
+
+POLICIES = {
+    "operator-objects": ["pods", "services", "configmaps"],
+    "operator-jobs": ["dijobs"],
+    "operator-names": ["secrets", "leases", "aggregatorconfigs"],
+    "operator-definition": ["customresourcedefinitions"],
+    "server-jobs": ["dijobs"],
+    "server-profilings": ["dijobs/status"],
+}
+
+
+def test_every_policy_is_about_one_account_and_in_force(chart: Chart) -> None:
+    rendered = chart.render(namespace="elsewhere")
+    policies = rendered.of_kind("ValidatingAdmissionPolicy")
+    assert {
+        name.removeprefix("di-di-orchestrator-"): [
+            resource
+            for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+            for resource in rule["resources"]
+        ]
+        for name, policy in policies.items()
+    } == POLICIES
+    for name, policy in policies.items():
+        assert policy["spec"]["failurePolicy"] == "Fail"
+        (condition,) = policy["spec"]["matchConditions"]
+        account = f"di-{name.split('-')[-2]}"
+        assert condition["expression"] == (
+            f"request.userInfo.username == 'system:serviceaccount:elsewhere:{account}'"
+        )
+    bindings = rendered.of_kind("ValidatingAdmissionPolicyBinding")
+    assert {name: binding["spec"] for name, binding in bindings.items()} == {
+        name: {"policyName": name, "validationActions": ["Deny"]} for name in policies
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "left"),
+    [
+        (("admissionPolicies.enabled=false",), ""),
+        (("watchNamespace=team", "certificates.mode=existingSecret"), ""),
+        (("watchNamespace=team", "rbac.allowClusterRoles=true"), " ".join(POLICIES)),
+        (("server.enabled=false",), " ".join(p for p in POLICIES if "operator" in p)),
+        (
+            ("operator.enabled=false", "certificates.mode=existingSecret"),
+            "server-jobs server-profilings",
+        ),
+        (
+            ("certificates.mode=existingSecret",),
+            " ".join(p for p in POLICIES if p != "operator-definition"),
+        ),
+    ],
+    ids=[
+        "turned off",
+        "nothing may belong to the whole cluster",
+        "cluster roles are allowed",
+        "no server",
+        "no operator",
+        "somebody else publishes the authority",
+    ],
+)
+def test_policies_with(chart: Chart, values: tuple[str, ...], left: str) -> None:
+    rendered = chart.render(*values)
+    for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+        found = {name.removeprefix("di-di-orchestrator-") for name in rendered.of_kind(kind)}
+        assert found == set(left.split())
+
+
+@pytest.mark.parametrize(
+    ("values", "secrets"),
+    [((), ("tls", "tls-ca")), (("certificates.mode=existingSecret",), ())],
+    ids=["makes certificates", "makes none"],
+)
+def test_the_names_that_the_operator_may_give(
+    chart: Chart, values: tuple[str, ...], secrets: tuple[str, ...]
+) -> None:
+    rendered = chart.render("certificates.secretName=tls", "aggregatorConfig.name=mine", *values)
+    policy = rendered.one("ValidatingAdmissionPolicy", "di-di-orchestrator-operator-names")
+    (validation,) = policy["spec"]["validations"]
+    found = set(re.findall(r"'([a-z]+/[a-z-]+)'", validation["expression"]))
+    wanted = {"leases/di-operator", "aggregatorconfigs/mine"}
+    assert found == wanted | {f"secrets/{name}" for name in secrets}
+
+
+def test_the_definition_keeps_all_of_its_conversion_but_whom_to_trust(chart: Chart) -> None:
+    policy = chart.render().one(
+        "ValidatingAdmissionPolicy", "di-di-orchestrator-operator-definition"
+    )
+    text = policy["spec"]["validations"][0]["expression"]
+    kept = re.findall(r"&& object\.spec\.\?conversion\.\?(\S+) == oldObject", text)
+    assert [path.replace("?", "") for path in kept] == [
+        "strategy",
+        "webhook.conversionReviewVersions",
+        "webhook.clientConfig.service",
+        "webhook.clientConfig.url",
+    ]

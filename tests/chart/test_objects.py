@@ -18,6 +18,8 @@ CLUSTER_KINDS = {
     "ClusterRoleBinding",
     "CustomResourceDefinition",
     "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
     "ValidatingWebhookConfiguration",
 }
 

@@ -50,6 +50,7 @@ def test_no_object_of_ours_takes_unknown_keys() -> None:
         "operator.image.repo=x",
         "server.pdb.minAvailable=1",
         "server.auth.modus=off",
+        "admissionPolicies.on=true",
         "crds.install=true",
         "certificates.issuer.names=x",
         "webhook.extraEnv[0].nam=X",

@@ -225,7 +225,7 @@ def test_a_pod_of_somebody_else_is_reported_and_left() -> None:
 def test_a_pod_of_our_own_that_no_watch_shows_is_not_taken_for_made() -> None:
     bench = Bench()
     bench.api.put(PODS, "ns", pod(labels={LABEL_JOB: "a"}))
-    (fault,) = bench.run(CreatePod(body=pod()))
+    (fault,) = bench.run(create(pod()))
     assert isinstance(fault, NameTaken)
     assert bench.writes.observed == []
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Protocol
 
+import structlog
+
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Conflict, NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
@@ -28,6 +30,8 @@ from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import Examine
 from di_operator.lifecycle.status import Status
 from di_operator.status import StatusWriter
+
+log = structlog.get_logger(__name__)
 
 # How often a decision is made anew within one reconcile when the world moved under it. Another
 # writer who touches the job all the time must not hold a worker: the key then takes its back-off.

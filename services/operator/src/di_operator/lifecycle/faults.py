@@ -122,10 +122,10 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
                 requeue_after=_NEXT_ATTEMPT,
             )
             return conclude(snapshot, verdict, now)
-        case QuotaExceeded():
-            return _wait(snapshot, conditions.REASON_QUOTA, fault.message, now)
-        case CreateForbidden():
-            return _wait(snapshot, conditions.REASON_FORBIDDEN, fault.message, now)
+        case QuotaExceeded() | CreateForbidden():
+            is_quota = isinstance(fault, QuotaExceeded)
+            reason = conditions.REASON_QUOTA if is_quota else conditions.REASON_FORBIDDEN
+            return _wait(snapshot, reason, fault.message, now)
         case NameTaken():
             return _name_taken(snapshot, fault, now)
 

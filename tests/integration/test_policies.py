@@ -1,0 +1,357 @@
+"""What the API server refuses the services' accounts although their roles would allow it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from di_api.crd.conversion import with_conversion
+from di_api.kube.config import KubeConfig
+from di_api.kube.resources import (
+    AGGREGATOR_CONFIGS,
+    CONFIGMAPS,
+    CRDS,
+    DIJOBS,
+    LEASES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    Resource,
+)
+from di_api.kube.sync import SyncKubeClient
+from di_api.names import ANNOTATION_IDEMPOTENCY, API_VERSION, GROUP
+from di_certs.authority import Authority
+from di_operator.builders.metadata import job_labels, owner_reference
+from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts
+from tests.integration.conftest import (
+    CRD_FILE,
+    ApiServer,
+    fresh_namespace,
+    install_crd,
+    withdraw_conversion,
+)
+from tests.waiting import wait_until
+
+Object = dict[str, Any]
+
+AGGREGATORS = CRD_FILE.with_name("aggregatorconfigs-crd.yaml")
+CA_BUNDLE = base64.b64encode(
+    Authority.create("test", now=datetime.now(UTC), lifetime=timedelta(days=1)).certificate_pem
+).decode()
+TEMPLATE = {"spec": {"containers": [{"name": "di-container", "image": "none"}]}}
+ROLES = {role: {"template": TEMPLATE} for role in ("coordinator", "collector")}
+
+
+def job(name: str, spec: Object) -> Object:
+    # With what people and other controllers write into metadata.
+    metadata = {"name": name, "labels": {"team": "rl"}, "annotations": {"note": "mine"}}
+    return {"apiVersion": API_VERSION, "kind": "DIJob", "metadata": metadata, "spec": spec}
+
+
+# Nameless, as the CRD takes it while the webhook is away.
+WORKING = job(
+    "working",
+    {
+        "volumes": [{"name": "data", "emptyDir": {}}],
+        "tasks": [
+            {"type": "learner", "template": TEMPLATE},
+            {"type": "none", "name": "buffer", "replicas": 2, "template": TEMPLATE},
+        ],
+    },
+)
+COORDINATED = job("coordinated", {"coordinated": ROLES})
+FINISHED = job("finished", {"tasks": [{"type": "learner", "template": TEMPLATE}]})
+EXPIRED = job("expired", {**FINISHED["spec"], "ttlSecondsAfterFinished": 0})
+
+
+@pytest.fixture(scope="module")
+def accounts(
+    api_server: ApiServer,
+    kube_config: KubeConfig,
+    crd: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Accounts]:
+    asyncio.run(install_crd(kube_config, yaml.safe_load(AGGREGATORS.read_text())))
+    with fresh_namespace(kube_config) as namespace:
+        folder = tmp_path_factory.mktemp("accounts")
+        with installed_accounts(api_server, namespace, folder) as accounts:
+            _fill(kube_config, namespace)
+            yield accounts
+
+
+def _fill(config: KubeConfig, namespace: str) -> None:
+    """Jobs in several states, an object of each kind that belongs to one, and one that does not."""
+    with SyncKubeClient(config=config) as kube:
+        for body in (WORKING, COORDINATED, FINISHED, EXPIRED):
+            made = kube.create(DIJOBS, body, namespace)
+            phase = "Running" if body in (WORKING, COORDINATED) else "Succeeded"
+            status = {"status": {"phase": phase, "restarts": 1, "profilings": {"a": 1}}}
+            name = body["metadata"]["name"]
+            kube.patch(DIJOBS, name, status, namespace, subresource="status")
+            if body is WORKING:
+                owned = owned_by(made)
+        for resource, spec in OBJECTS.items():
+            kube.create(resource, named("owned", owned) | spec, namespace)
+            kube.create(resource, named("foreign", {"labels": owned["labels"]}) | spec, namespace)
+            # Somebody took the label, or made it before there were labels.
+            kube.create(resource, named("bare", owned | {"labels": {}}) | spec, namespace)
+
+
+OBJECTS: dict[Resource, Object] = {
+    PODS: TEMPLATE,
+    SERVICES: {"spec": {"ports": [{"port": 80}]}},
+    CONFIGMAPS: {"data": {"a": "b"}},
+}
+
+
+def owned_by(made: Object) -> Object:
+    """Metadata of an object of a job."""
+    return {"labels": job_labels(made), "ownerReferences": [owner_reference(made)]}
+
+
+def named(name: str, metadata: Object) -> Object:
+    return {"metadata": {"name": name, **metadata}}
+
+
+OWNED = owned_by({"metadata": {"name": "working", "uid": "0f3c"}})
+OTHER_OWNER = {**OWNED["ownerReferences"][0], "apiVersion": "v1", "kind": "ConfigMap"}
+UNOWNED = "must have a DIJob as its controller"
+NOT_OURS = "may change and delete only what a DIJob controls"
+CREATED = {
+    "of a job": (OWNED, ""),
+    "of a job in an older version": (
+        {**OWNED, "ownerReferences": [OTHER_OWNER | {"apiVersion": f"{GROUP}/x", "kind": "DIJob"}]},
+        "",
+    ),
+    "of nobody": ({"labels": OWNED["labels"]}, UNOWNED),
+    "of a ConfigMap": ({**OWNED, "ownerReferences": [OTHER_OWNER]}, UNOWNED),
+    "of a job that does not control it": (
+        {**OWNED, "ownerReferences": [{**OWNED["ownerReferences"][0], "controller": False}]},
+        UNOWNED,
+    ),
+    "without the label": ({**OWNED, "labels": {"a": "b"}}, "diengine/operator=di-operator"),
+    "without labels": ({**OWNED, "labels": {}}, "diengine/operator=di-operator"),
+}
+
+
+@pytest.mark.parametrize("resource", OBJECTS, ids=lambda r: r.plural)
+@pytest.mark.parametrize(("metadata", "message"), CREATED.values(), ids=CREATED)
+def test_the_operator_makes_only_objects_of_jobs(
+    accounts: Accounts, resource: Resource, metadata: Object, message: str
+) -> None:
+    path = resource.path(accounts.namespace)
+    body = named("new", metadata) | OBJECTS[resource]
+    why = accounts.objection(OPERATOR, "POST", path, body)
+    assert (message in why) if message else why == ""
+
+
+@pytest.mark.parametrize("resource", OBJECTS, ids=lambda r: r.plural)
+@pytest.mark.parametrize(
+    ("name", "message"), {"owned": "", "bare": "", "foreign": NOT_OURS}.items(), ids=str
+)
+def test_the_operator_deletes_only_objects_of_jobs(
+    accounts: Accounts, resource: Resource, name: str, message: str
+) -> None:
+    path = resource.path(accounts.namespace, name)
+    why = accounts.objection(OPERATOR, "DELETE", path)
+    assert (message in why) if message else why == ""
+
+
+def test_the_operator_takes_nobodys_objects_and_lets_none_go(
+    accounts: Accounts, kube_config: KubeConfig
+) -> None:
+    def replace(name: str, **metadata: object) -> str:
+        path = CONFIGMAPS.path(accounts.namespace, name)
+        with SyncKubeClient(config=kube_config) as kube:
+            body = kube.get(CONFIGMAPS, name, accounts.namespace)
+        body["data"] = {"a": "c"}
+        body["metadata"] |= metadata
+        return accounts.objection(OPERATOR, "PUT", path, body)
+
+    assert replace("owned") == ""
+    # A label is put back, but only on what a job controls.
+    assert replace("bare", labels=OWNED["labels"]) == ""
+    assert NOT_OURS in replace("foreign", ownerReferences=OWNED["ownerReferences"])
+    assert UNOWNED in replace("owned", ownerReferences=[])
+
+
+@pytest.mark.parametrize("name", ["working", "coordinated", "finished", "expired"])
+def test_the_operator_deletes_only_jobs_that_are_to_go_by_themselves(
+    accounts: Accounts, name: str
+) -> None:
+    why = accounts.objection(OPERATOR, "DELETE", DIJOBS.path(accounts.namespace, name))
+    assert (why == "") == (name == "expired")
+    assert name == "expired" or "spec.ttlSecondsAfterFinished" in why
+
+
+@pytest.mark.parametrize(
+    ("resource", "names"),
+    [
+        (SECRETS, ("di-webhook-tls", "di-webhook-tls-ca")),
+        (LEASES, ("di-operator",)),
+        (AGGREGATOR_CONFIGS, ("aggregator-config",)),
+    ],
+    ids=lambda r: r.plural if isinstance(r, Resource) else "",
+)
+def test_the_operator_makes_in_its_own_namespace_what_it_knows_by_name(
+    accounts: Accounts, resource: Resource, names: tuple[str, ...]
+) -> None:
+    def create(name: str) -> str:
+        body = named(name, {}) | {"apiVersion": resource.api_version, "kind": resource.kind}
+        if resource is AGGREGATOR_CONFIGS:
+            body["spec"] = {"aggregator": {"template": TEMPLATE}}
+        return accounts.objection(OPERATOR, "POST", resource.path(accounts.namespace), body)
+
+    assert [create(name) for name in names] == [""] * len(names)
+    assert f"may not create {resource.plural} named other" in create("other")
+
+
+def test_the_operator_changes_nothing_of_the_definition_but_whom_to_trust(
+    accounts: Accounts, kube_config: KubeConfig, crd: str
+) -> None:
+    def patch(body: Object) -> str:
+        return accounts.objection(OPERATOR, "PATCH", CRDS.path(None, crd), body)
+
+    def conversion(**client: object) -> Object:
+        return {"spec": {"conversion": {"webhook": {"clientConfig": client}}}}
+
+    only = "may change only spec.conversion.webhook.clientConfig.caBundle"
+    with converted(kube_config, crd):
+        assert patch(conversion(caBundle=CA_BUNDLE)) == ""
+        # Few, since the API server takes a second to judge each.
+        assert only in patch(conversion(service={"path": "/other"}))
+        assert only in patch({"spec": {"names": {"shortNames": ["other"]}}})
+        assert "may not change the metadata" in patch({"metadata": {"labels": {"a": "b"}}})
+
+
+@contextmanager
+def converted(config: KubeConfig, crd: str) -> Iterator[None]:
+    """The definition names a webhook. It is not asked: the older versions are not served."""
+    service = {"namespace": "di-system", "name": "di-webhook", "path": "/convert"}
+    definition = yaml.safe_load(CRD_FILE.read_text())
+    conversion = with_conversion(definition, {"service": service})["spec"]["conversion"]
+    with SyncKubeClient(config=config) as kube:
+        kube.patch(CRDS, crd, {"spec": {"conversion": conversion}})
+    try:
+        yield
+    finally:
+        asyncio.run(withdraw_conversion(config))
+
+
+SCALED = deepcopy(WORKING["spec"]["tasks"])
+SCALED[1]["replicas"] = 3
+NAMED = [{**SCALED[0], "name": "learner"}, SCALED[1]]
+REPLICAS = [{"name": "coordinated-collector-a", "role": "collector"}]
+OTHER = {"spec": {"containers": [{"name": "di-container", "image": "other"}]}}
+
+
+def notes(**annotations: str | None) -> Object:
+    return {"metadata": {"annotations": annotations}}
+
+
+def tasks(*changed: Object) -> Object:
+    return {"spec": {"tasks": list(changed)}}
+
+
+BY_THE_SERVER: dict[str, tuple[Object, bool]] = {
+    "replicas": (tasks(*SCALED), True),
+    "replicas, and a name by the mutating webhook": (tasks(*NAMED), True),
+    "what it has answered": (notes(**{ANNOTATION_IDEMPOTENCY: "[]"}), True),
+    "a template": (tasks({**SCALED[0], "template": OTHER}, SCALED[1]), False),
+    "a bound": (tasks(SCALED[0], {**SCALED[1], "minReplicas": 1}), False),
+    "a type": (tasks({**SCALED[0], "type": "collector"}, SCALED[1]), False),
+    "a name": (tasks(SCALED[0], {**SCALED[1], "name": "other"}), False),
+    "one task less": (tasks(SCALED[0]), False),
+    "one task more": (tasks(*SCALED, {**SCALED[1], "name": "more"}), False),
+    "the order of tasks": (tasks(SCALED[1], SCALED[0]), False),
+    "a volume": ({"spec": {"volumes": []}}, False),
+    "suspend": ({"spec": {"suspend": True}}, False),
+    "a field that was absent": ({"spec": {"ttlSecondsAfterFinished": 0}}, False),
+    "a coordinator": ({"spec": {"tasks": None, "coordinated": ROLES}}, False),
+    "a label": ({"metadata": {"labels": {"team": "other"}}}, False),
+    "an annotation": (notes(note="other"), False),
+    "an annotation less": (notes(note=None), False),
+    "an annotation more": (notes(other="x"), False),
+    "a finalizer": ({"metadata": {"finalizers": ["example.org/x"]}}, False),
+    "an owner": ({"metadata": {"ownerReferences": OWNED["ownerReferences"]}}, False),
+}
+BY_THE_SERVER_IN_COORDINATED: dict[str, tuple[Object, bool]] = {
+    "replicas": ({"replicas": REPLICAS}, True),
+    "a template": ({"collector": {"template": OTHER}}, False),
+    "a field of a template that the CRD does not know": (
+        {"collector": {"template": {"metadata": {"labels": {"a": "b"}}}}},
+        False,
+    ),
+    "a role more": ({"learner": {"template": TEMPLATE}}, False),
+    "a role less": ({"collector": None}, False),
+}
+
+
+@pytest.mark.parametrize(("change", "taken"), BY_THE_SERVER.values(), ids=BY_THE_SERVER)
+def test_the_server_changes_only_replicas_and_what_it_has_answered(
+    accounts: Accounts, change: Object, taken: bool
+) -> None:
+    path = DIJOBS.path(accounts.namespace, "working")
+    why = accounts.objection(SERVER, "PATCH", path, change)
+    assert (why == "") if taken else ("di-server may change only" in why)
+
+
+@pytest.mark.parametrize(
+    ("change", "taken"),
+    BY_THE_SERVER_IN_COORDINATED.values(),
+    ids=BY_THE_SERVER_IN_COORDINATED,
+)
+def test_the_server_changes_only_the_members_of_a_coordinated_job(
+    accounts: Accounts, change: Object, taken: bool
+) -> None:
+    path = DIJOBS.path(accounts.namespace, "coordinated")
+    why = accounts.objection(SERVER, "PATCH", path, {"spec": {"coordinated": change}})
+    assert (why == "") if taken else ("di-server may change only" in why)
+
+
+@pytest.mark.parametrize(
+    ("change", "taken"),
+    [
+        ({"profilings": {"b": 2}}, True),
+        ({"profilings": None}, True),
+        ({"phase": "Succeeded"}, False),
+        ({"restarts": 0}, False),
+        ({"restarts": None}, False),
+        ({"profilings": {"b": 2}, "reschedules": 1}, False),
+    ],
+    ids=json.dumps,
+)
+def test_the_server_changes_only_profilings_of_a_status(
+    accounts: Accounts, change: Object, taken: bool
+) -> None:
+    path = DIJOBS.path(accounts.namespace, "working", "status")
+    why = accounts.objection(SERVER, "PATCH", path, {"status": change})
+    assert (why == "") if taken else ("may change only status.profilings" in why)
+
+
+def test_people_are_not_asked(accounts: Accounts, kube_config: KubeConfig) -> None:
+    with SyncKubeClient(config=kube_config) as kube:
+        kube.create(CONFIGMAPS, named("of-a-user", {}), accounts.namespace)
+        spec = {"spec": {"suspend": True}}
+        patched = kube.patch(DIJOBS, "coordinated", spec, accounts.namespace)
+    assert patched["spec"]["suspend"] is True
+
+
+def test_the_api_server_finds_no_fault_with_the_policies(accounts: Accounts) -> None:
+    wait_until(lambda: all("typeChecking" in policy["status"] for policy in _policies(accounts)))
+    assert [policy["status"]["typeChecking"] for policy in _policies(accounts)] == [{}] * 6
+
+
+def _policies(accounts: Accounts) -> list[Object]:
+    found = json.loads(accounts.kubectl("get", "validatingadmissionpolicies", "--output", "json"))
+    ours = accounts.rendered.of_kind("ValidatingAdmissionPolicy")
+    return [policy for policy in found["items"] if policy["metadata"]["name"] in ours]
