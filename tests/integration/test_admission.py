@@ -135,6 +135,44 @@ def manifest(name: str = "cartpole", **spec: Any) -> dict[str, Any]:
     }
 
 
+@pytest.fixture
+def old_job(kube_config: KubeConfig, namespace: str) -> str:
+    """A job that the webhook would refuse: its tasks wait for each other. It is older."""
+    body = manifest("old")
+    waits = {"type": "none", "name": "a", "dependsOn": ["learner"]}
+    [learner] = body["spec"]["tasks"]
+    body["spec"]["tasks"] = [learner | {"dependsOn": ["a"]}, {**learner, **waits}]
+    call(kube_config, lambda client: client.create(DIJOBS, body, namespace))
+    return "old"
+
+
+def test_a_rule_does_not_bind_a_job_that_is_older(
+    old_job: str, admission: WebhookProcess, kubectl: Kubectl
+) -> None:
+    assert admission.ready() == 200
+
+    def patch(body: object, *options: str) -> tuple[int, str]:
+        arguments = (f"dijob/{old_job}", "--type=json", "-p", json.dumps(body))
+        return kubectl("patch", *arguments, *options)
+
+    def add(path: str, value: object) -> list[dict[str, object]]:
+        return [{"op": "add", "path": path, "value": value}]
+
+    for path, value in (
+        ("/metadata/labels", {"team": "rl"}),
+        ("/metadata/finalizers", ["example.org/keep"]),
+        ("/spec/suspend", True),
+        ("/spec/tasks/0/replicas", 3),
+    ):
+        assert patch(add(path, value))[0] == 0, patch(add(path, value))
+    assert patch(add("/status", {"phase": "Running"}), "--subresource=status")[0] == 0
+    code, text = patch(add("/spec/tasks/0/maxReplicas", 2))
+    assert code == 1
+    assert "spec.tasks[0].replicas" in text
+    assert "circle" not in text
+    assert patch([{"op": "remove", "path": "/metadata/finalizers"}])[0] == 0
+
+
 def test_a_bare_job_is_stored_with_its_defaults(
     admission: WebhookProcess, kubectl: Kubectl
 ) -> None:

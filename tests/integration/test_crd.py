@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Callable
@@ -10,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from di_api.crd.__main__ import main
-from tests.integration.conftest import CRD_FILE, ApiServer
+from di_api.kube.config import KubeConfig
+from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
+from tests.waiting import wait_until
 
 TEMPLATE = {
     "metadata": {"labels": {"team": "rl"}},
@@ -331,3 +335,83 @@ def test_an_unknown_phase_is_refused(kubectl: Kubectl, namespace: str) -> None:
     patch = json.dumps({"status": {"phase": "Done"}})
     refused = kubectl("patch", *job, "--subresource=status", "--type=merge", "-p", patch)
     assert 'status.phase: Unsupported value: "Done"' in refused.stderr
+
+
+GROUP = "ratchet.diengine.opendilab.org"
+
+
+def of_other_group(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    """The CRD with a changed spec, under a group of its own: all tests share the real one."""
+    body: dict[str, Any] = yaml.safe_load(CRD_FILE.read_text())
+    body["metadata"]["name"] = f"dijobs.{GROUP}"
+    body["spec"]["group"] = GROUP
+    body["spec"]["names"] = {"plural": "dijobs", "kind": "DIJob", "listKind": "DIJobList"}
+    newest = next(v for v in body["spec"]["versions"] if v["storage"])
+    body["spec"]["versions"] = [newest]
+    change(newest["schema"]["openAPIV3Schema"]["properties"]["spec"])
+    return body
+
+
+def stricter(spec: dict[str, Any]) -> None:
+    task = spec["properties"]["tasks"]["items"]["properties"]
+    container = task["template"]["properties"]["spec"]["properties"]["containers"]["items"]
+    resources = container["properties"]["resources"]["properties"]["limits"]
+    spec["properties"]["group"]["pattern"] = "^[a-z]+$"
+    spec["properties"]["priority"]["enum"] = ["normal"]
+    task["replicas"]["maximum"] = 2
+    task["maxReplicas"]["maximum"] = 8
+    resources["additionalProperties"]["pattern"] = "^[0-9]+(Mi|Gi)?$"
+    rule = {"rule": "self < 4", "message": "too many restarts"}
+    spec["properties"]["backoffLimit"]["x-kubernetes-validations"] = [rule]
+
+
+def test_a_stored_job_that_a_stricter_schema_would_refuse_can_still_be_written(
+    kubectl: Kubectl, kube_config: KubeConfig, namespace: str
+) -> None:
+    job = (f"dijobs.{GROUP}", "cartpole", "-n", namespace)
+
+    def patch(body: object, *options: str) -> subprocess.CompletedProcess[str]:
+        kind = "merge" if isinstance(body, dict) else "json"
+        return kubectl("patch", *job, f"--type={kind}", "-p", json.dumps(body), *options)
+
+    old = spec_with(
+        lambda s: (
+            s.update(group="A 1", priority="high", backoffLimit=5),
+            s["tasks"][1].update(maxReplicas=100_000),
+            s["tasks"][0]["template"]["spec"]["containers"][0].update(
+                resources={"limits": {"memory": "10GB"}}
+            ),
+        )
+    )
+    new = {**old, "apiVersion": f"{GROUP}/v2alpha1"}
+    asyncio.run(install_crd(kube_config, of_other_group(lambda _: None)))
+    try:
+        made = apply(kubectl, namespace, new)
+        assert made.returncode == 0, made.stderr
+        asyncio.run(install_crd(kube_config, of_other_group(stricter)))
+        again = {**new, "metadata": {"name": "again"}}
+
+        def is_strict() -> bool:
+            refused = apply(kubectl, namespace, again)
+            kubectl("delete", f"dijobs.{GROUP}", "again", "-n", namespace, "--ignore-not-found")
+            return "spec.tasks[1].maxReplicas" in refused.stderr
+
+        wait_until(is_strict, 30, what="the stricter schema to hold")
+        for body, *options in (
+            ({"status": STATUS}, "--subresource=status"),
+            ({"status": {"phase": "Restarting"}}, "--subresource=status"),
+            ({"metadata": {"labels": {"team": "rl"}}},),
+            ({"metadata": {"finalizers": ["example.org/keep"]}},),
+            ({"metadata": {"finalizers": None}},),
+            ({"spec": {"suspend": True}},),
+        ):
+            done = patch(body, *options)
+            assert done.returncode == 0, done.stderr
+        refused = patch({"spec": {"group": "B 2"}})
+        assert "spec.group" in refused.stderr
+        assert "priority" not in refused.stderr
+        # The tasks are one value to the API server: who changes one has to put all of them right.
+        refused = patch([{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 2}])
+        assert "spec.tasks[1].maxReplicas" in refused.stderr
+    finally:
+        kubectl("delete", f"crd/dijobs.{GROUP}", "--ignore-not-found")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from di_api.validation import validate_update
-from tests.unit.api.jobs import Job, job, of_spec, task
+from di_api.validation import validate_job, validate_update
+from tests.unit.api.jobs import Job, job, of_spec, task, with_template
 
 FIXED = "may not change while the job exists; delete it and create it anew"
 FINISHED = "may not change, the job has finished"
@@ -117,6 +117,48 @@ def test_a_job_older_than_a_rule_may_still_lose_its_finalizers() -> None:
     old = job(task(replicas=0))
     new = changed(old, ["metadata", "finalizers"], [])
     assert validate_update(old, new) == []
+
+
+OLD_ERRORS: dict[str, Job] = {
+    "a value out of range": job(ttlSecondsAfterFinished=-1),
+    "an unknown field": job(flavour="new"),
+    "an unknown field that holds much": job(flavour={"a": [1, {"b": None}]}),
+    "tasks in a circle": job(
+        task("none", name="a", dependsOn=["b"]), task("none", name="b", dependsOn=["a"])
+    ),
+    "a reserved label": with_template(labels={"diengine/job": "other"}),
+}
+
+
+@pytest.mark.parametrize("old", OLD_ERRORS.values(), ids=OLD_ERRORS)
+def test_what_was_wrong_already_is_no_reason(old: Job) -> None:
+    old = old | {"status": {"phase": "Running"}}
+    assert validate_job(old) != []
+    assert validate_update(old, changed(old, ["spec", "suspend"], True)) == []
+    assert validate_update(old, changed(old, ["spec", "tasks", 0, "minReplicas"], 1)) == []
+
+
+@pytest.mark.parametrize("old", OLD_ERRORS.values(), ids=OLD_ERRORS)
+def test_what_is_wrong_anew_is_told_alone(old: Job) -> None:
+    new = changed(old, ["spec", "backoffLimit"], -1)
+    assert [str(error) for error in validate_update(old, new)] == [
+        "spec.backoffLimit: -1: must be 0 or more"
+    ]
+
+
+def test_a_wrong_value_that_changes_has_to_be_right() -> None:
+    old = job(task(maxReplicas=0))
+    path: list[str | int] = ["spec", "tasks", 0, "maxReplicas"]
+    assert "spec.tasks[0].maxReplicas" in [
+        error.path for error in validate_update(old, changed(old, path, -1))
+    ]
+    assert validate_update(old, changed(old, path, 4)) == []
+
+
+def test_true_is_not_the_one_that_was_wrong_already() -> None:
+    old = job(backoffLimit=-1)
+    new = changed(old, ["spec", "backoffLimit"], True)
+    assert [e.path for e in validate_update(old, new)] == ["spec.backoffLimit"]
 
 
 def test_a_spec_taken_away_is_refused() -> None:

@@ -164,6 +164,16 @@ def test_only_the_replicas_may_change() -> None:
     assert error.path == "spec.coordinated.collector.template.spec.containers[0].image"
 
 
+def test_a_replica_that_was_wrong_already_keeps_no_other_from_going() -> None:
+    bad = {"name": "job-collector-bcdfg", "role": "collector", "aggregator": "none"}
+    old = coordinated_job(coordinated={"replicas": [*REPLICAS, bad]})
+    assert messages(old) != []
+    assert validate_update(old, coordinated_job(coordinated={"replicas": [bad]})) == []
+    renamed = {**bad, "name": "job-collector-bcdfh"}
+    [error] = validate_update(old, coordinated_job(coordinated={"replicas": [renamed]}))
+    assert error.path == "spec.coordinated.replicas[0].aggregator"
+
+
 def test_a_job_cannot_turn_into_one_of_the_other_kind() -> None:
     tasks = {"metadata": {"name": "job"}, "spec": {"tasks": [{"type": "learner"}]}}
     assert [each.path for each in validate_update(coordinated_job(), tasks)][:1] == [

@@ -6,6 +6,7 @@ the same ones. Both functions take any JSON value, never raise, and take linear 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
@@ -23,6 +24,7 @@ from di_api.template_schema import template_errors, volumes_errors
 __all__ = ["FieldError", "InvalidSpec", "validate_job", "validate_update"]
 
 _LONGEST_PATH: Final = 500
+_REPLICA: Final = re.compile(r"spec\.coordinated\.replicas\[(?P<index>[0-9]{1,9})\]")
 # A template of megabytes may be wrong in every word, and a suggestion for each takes its time.
 _MOST_IN_ONE: Final = 64
 _CHANGEABLE: Final = frozenset(
@@ -65,8 +67,9 @@ def validate_job(job: Mapping[str, Any]) -> list[FieldError]:
 def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldError]:
     """The reasons to refuse the change from `old` to `new`; empty if there are none.
 
-    A job whose spec does not change is always let through: rules that became stricter since it
-    was made must not keep its finalizers, labels or deletion from being written.
+    Rules that became stricter since the job was made do not bind it: a job whose spec does not
+    change is always let through, and of one that does change only what is wrong with the new spec
+    and was not with the old one is a reason. So a value that is changed has to be right.
     """
     before, after = mapping(old).get("spec"), mapping(new).get("spec")
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
@@ -78,7 +81,33 @@ def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Fiel
     if _is_finished(old):
         path, value = _located("spec", changed, after)
         return [FieldError(path, value, "may not change, the job has finished")]
-    return [*_fixed_fields(before, after), *validate_job(new)]
+    return [*_fixed_fields(before, after), *_new_errors(old, new)]
+
+
+def _new_errors(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldError]:
+    """The errors of `new` that are not at the same place, of the same value, in `old`."""
+    errors = validate_job(new)
+    known: dict[tuple[str, str], list[object]] = {}
+    for error in validate_job(old) if errors else ():
+        values = known.setdefault(_place(error, old), [])
+        # Paths are cut, so thousands may be alike; comparing each with each takes its time.
+        if len(values) < _MOST_IN_ONE:
+            values.append(error.value)
+    for error in errors:
+        before = known.get(_place(error, new), ())
+        if all(first_difference(value, error.value) is not None for value in before):
+            yield error
+
+
+def _place(error: FieldError, job: Mapping[str, Any]) -> tuple[str, str]:
+    """Where an error is and what it says, whatever other replicas a coordinator has given up."""
+    found = _REPLICA.match(error.path)
+    if found is None:
+        return error.path, error.message
+    replicas = items(mapping(mapping(job.get("spec")).get("coordinated")).get("replicas"))
+    index = int(found["index"])
+    name = mapping(replicas[index] if index < len(replicas) else None).get("name")
+    return f"{name}{error.path[found.end() :]}", error.message
 
 
 def _core_objects(spec: Mapping[str, Any]) -> Iterator[FieldError]:
