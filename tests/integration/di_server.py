@@ -66,16 +66,29 @@ class ServerProcess:
 
 @contextmanager
 def running_server(
-    folder: Path, kubeconfig: Path, *, probe: str = "readyz", **variables: str
+    folder: Path,
+    kubeconfig: Path,
+    *,
+    probe: str = "readyz",
+    environment: Mapping[str, str] = {},
+    **variables: str,
 ) -> Iterator[ServerProcess]:
     """Run one di-server; see `running_servers`."""
-    with running_servers(1, folder, kubeconfig, probe=probe, **variables) as (server,):
+    with running_servers(
+        1, folder, kubeconfig, probe=probe, environment=environment, **variables
+    ) as (server,):
         yield server
 
 
 @contextmanager
 def running_servers(
-    count: int, folder: Path, kubeconfig: Path, *, probe: str = "readyz", **variables: str
+    count: int,
+    folder: Path,
+    kubeconfig: Path,
+    *,
+    probe: str = "readyz",
+    environment: Mapping[str, str] = {},
+    **variables: str,
 ) -> Iterator[tuple[ServerProcess, ...]]:
     """Run di-servers, each on two free ports; their logs hold no traceback at the end.
 
@@ -84,9 +97,10 @@ def running_servers(
         folder: where the logs go.
         kubeconfig: their access to the API server.
         probe: the path that must answer 200 before the body runs.
+        environment: variables of any name.
         variables: more DI_SERVER_* settings, without the prefix, in lower case.
     """
-    servers = tuple(_start(folder, kubeconfig, variables) for _ in range(count))
+    servers = tuple(_start(folder, kubeconfig, variables, environment) for _ in range(count))
     try:
         for server in servers:
             what = f"di-server, see {server.log}"
@@ -102,7 +116,9 @@ def running_servers(
         assert "Traceback" not in server.log.read_text(), server.log.read_text()
 
 
-def _start(folder: Path, kubeconfig: Path, variables: Mapping[str, str]) -> ServerProcess:
+def _start(
+    folder: Path, kubeconfig: Path, variables: Mapping[str, str], further: Mapping[str, str]
+) -> ServerProcess:
     ports = (free_port(), free_port())
     settings = {
         "auth": "off",
@@ -114,6 +130,7 @@ def _start(folder: Path, kubeconfig: Path, variables: Mapping[str, str]) -> Serv
         **os.environ,
         "KUBECONFIG": str(kubeconfig),
         **{f"DI_SERVER_{key.upper()}": value for key, value in settings.items()},
+        **further,
     }
     log = folder / f"di-server-{ports[0]}.log"
     with log.open("wb") as output:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -89,10 +89,12 @@ def webhook_process(
     with_certificate: bool = True,
     log_level: str = "info",
     port: int | None = None,
+    environment: Mapping[str, str] = {},
 ) -> Iterator[WebhookProcess]:
     """Run the webhook on `host` until the block ends; ready when it begins.
 
-    With the folder and the port of one that has ended it takes that one's place.
+    With the folder and the port of one that has ended it takes that one's place. `environment`
+    has further variables.
     """
     certificates = folder / "certs"
     certificates.mkdir(parents=True, exist_ok=True)
@@ -101,8 +103,9 @@ def webhook_process(
     port = free_port(host) if port is None else port
     health_port = free_port(host)
     log_file = folder / "webhook.log"
-    environment = {
+    variables = {
         **os.environ,
+        **environment,
         "DI_WEBHOOK_BIND": f"{host}:{port}",
         "DI_WEBHOOK_HEALTH_BIND": f"{host}:{health_port}",
         "DI_WEBHOOK_CERT_DIR": str(certificates),
@@ -111,7 +114,7 @@ def webhook_process(
     with log_file.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "di_webhook.main"],
-            env=environment,
+            env=variables,
             stdout=output,
             stderr=subprocess.STDOUT,
         )

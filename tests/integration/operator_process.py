@@ -1,0 +1,87 @@
+"""di-operator as its own process, on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+
+from tests.ports import free_port
+from tests.waiting import wait_until
+
+_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorProcess:
+    """A running operator."""
+
+    process: subprocess.Popen[bytes]
+    health: str
+    log: Path
+
+    def is_ready(self) -> bool:
+        """Whether it leads, or stands by."""
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            with urllib.request.urlopen(f"{self.health}/readyz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (OSError, HTTPException, urllib.error.HTTPError):
+            return False
+
+    def terminate(self) -> int:
+        """SIGTERM, and the exit code; it gives its lease back."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(_SECONDS)
+
+
+@contextmanager
+def operator_process(
+    folder: Path,
+    kubeconfig: Path,
+    namespace: str,
+    *,
+    environment: Mapping[str, str],
+    **variables: str,
+) -> Iterator[OperatorProcess]:
+    """Run an operator for one namespace until the block ends; its log holds no traceback.
+
+    `variables` are more DI_OPERATOR_* settings, without the prefix, in lower case.
+    """
+    address = f"127.0.0.1:{free_port()}"
+    settings = {
+        "namespace": namespace,
+        "watch_namespace": namespace,
+        "health_bind": address,
+        **variables,
+    }
+    log = folder / f"di-operator-{address.rpartition(':')[2]}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "di_operator.main"],
+            env={
+                **os.environ,
+                "KUBECONFIG": str(kubeconfig),
+                **{f"DI_OPERATOR_{key.upper()}": value for key, value in settings.items()},
+                **environment,
+            },
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    operator = OperatorProcess(process=process, health=f"http://{address}", log=log)
+    try:
+        wait_until(operator.is_ready, _SECONDS, what=f"the operator, see {log}")
+        yield operator
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(_SECONDS)
+    assert "Traceback" not in log.read_text(), log.read_text()
