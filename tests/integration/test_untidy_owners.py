@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from di_api.kube.config import KubeConfig
+from di_api.kube.errors import NotFound
 from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_api.names import (
     ANNOTATION_RANK,
@@ -118,5 +119,42 @@ def test_a_service_without_the_label_of_the_operator_gets_it_back(
                 return not await field.service_exists("a")
 
             await field.until(service_is_gone, "the Service to go")
+
+    on_field(kube_config, namespace, body)
+
+
+def test_node_lists_that_were_deleted_or_edited_are_written_anew(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async def lists() -> Object:
+            try:
+                found = await field.client.get(CONFIGMAPS, "di-a", namespace)
+            except NotFound:
+                return {}
+            return {"uid": found["metadata"]["uid"], **found["data"]}
+
+        async with field.operator():
+            await field.submit(job("a", task(replicas=101)))
+            await field.phase("a", "Running")
+            before = await lists()
+            await field.client.delete(CONFIGMAPS, "di-a", namespace)
+
+            async def is_remade() -> bool:
+                now = await lists()
+                return now.get("uid") not in (None, before["uid"])
+
+            await field.until(is_remade, "the ConfigMap to be made again")
+            remade = await lists()
+            assert remade == before | {"uid": remade["uid"]}
+            garbage = {"data": {"nodes": "nowhere"}}
+            await field.client.patch(CONFIGMAPS, "di-a", garbage, namespace)
+
+            async def is_right() -> bool:
+                return await lists() == remade
+
+            await field.until(is_right, "the lists to be right again")
+            assert field.phases["a"] == ["Starting", "Running"]
+            assert set(field.created.values()) == {1}
 
     on_field(kube_config, namespace, body)

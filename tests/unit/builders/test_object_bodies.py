@@ -28,6 +28,10 @@ METADATA = {
 NODES = NodeLists(by_rank=("a.di-x", "localhost"), by_task={"learner": ("a.di-x",)})
 
 
+# Of "nodes", its list, "tasks.learner" and its list, each in a line.
+DIGEST = "53b36a27395d874574f6aab82b472e0372815e818bb5b48dec70bed4af1cc8b5"
+
+
 def test_the_service_is_headless_and_publishes_pods_that_are_not_ready() -> None:
     assert service_body(JOB) == {
         "apiVersion": "v1",
@@ -48,14 +52,15 @@ def test_the_config_map_holds_a_file_for_all_ranks_and_one_for_each_task() -> No
     assert configmap_body(JOB, NODES) == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": METADATA,
+        "metadata": {**METADATA, "annotations": {"diengine/digest": DIGEST}},
         "data": {"nodes": "a.di-x,localhost", "tasks.learner": "a.di-x"},
     }
 
 
 def test_a_replacement_of_the_config_map_is_bound_to_what_was_read() -> None:
     body = configmap_body(JOB, NODES, resource_version="41")
-    assert body["metadata"] == {**METADATA, "resourceVersion": "41"}
+    digest = {"diengine/digest": DIGEST}
+    assert body["metadata"] == {**METADATA, "annotations": digest, "resourceVersion": "41"}
 
 
 def test_an_event_speaks_of_the_job_and_counts() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+
+import pytest
 
 from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, ReplaceConfigMap
 from di_operator.lifecycle.faults import NodeListsRefused, on_error
@@ -140,6 +143,40 @@ def test_the_file_is_brought_up_to_date_before_a_new_pod_reads_it() -> None:
     assert [type(action) for action in actions] == [ReplaceConfigMap, CreatePod]
     nodes = cluster.objects["ConfigMap", "di-x"]["data"]["nodes"].split(",")
     assert nodes[101] == fqdn("x-collector-100")
+
+
+def spoil_nothing(cluster: ClusterModel) -> None:
+    cluster.succeed("x-collector-7")
+
+
+def drop(cluster: ClusterModel) -> None:
+    del cluster.objects["ConfigMap", "di-x"]
+
+
+def garble(cluster: ClusterModel) -> None:
+    cluster.objects["ConfigMap", "di-x"]["data"]["nodes"] = "nowhere"
+
+
+@pytest.mark.parametrize(("spoil", "writes"), [(drop, 1), (garble, 1), (spoil_nothing, 0)])
+def test_the_file_is_put_back_for_pods_that_run(
+    spoil: Callable[[ClusterModel], None], writes: int
+) -> None:
+    cluster = running(task("learner"), task("collector", 100))
+    before = dict(cluster.objects["ConfigMap", "di-x"]["data"])
+    cluster.events.clear()
+    cluster.writes.clear()
+    spoil(cluster)
+    cluster.settle()
+
+    assert cluster.objects["ConfigMap", "di-x"]["data"] == before
+    assert len([write for write in cluster.writes if "ConfigMap" in write]) == writes
+    assert [e.reason for e in cluster.events] == ["NodeListsRestored"] * writes
+
+
+def test_a_file_of_an_earlier_version_is_not_judged() -> None:
+    cluster = running(task("learner"), task("collector", 100))
+    del cluster.objects["ConfigMap", "di-x"]["metadata"]["annotations"]
+    assert cluster.decide().actions == ()
 
 
 def test_the_file_goes_with_the_service_when_the_job_ends() -> None:

@@ -76,6 +76,8 @@ ANNOTATION_TASK_REPLICAS: Final = "diengine/task-replicas"
 """How many replicas the pod's task had when the pod was made. Read by the operator."""
 ANNOTATION_NODE: Final = "diengine/node"
 """Node chosen by the allocator, or empty. Read by the operator."""
+ANNOTATION_DIGEST: Final = "diengine/digest"
+"""On the ConfigMap of node lists: SHA-256 of its data. Written and read by the operator."""
 ANNOTATION_IDEMPOTENCY: Final = "diengine/idempotency"
 """On the job: answers already given, by Idempotency-Key. Written and read by the server."""
 

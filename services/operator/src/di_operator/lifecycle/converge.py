@@ -9,7 +9,7 @@ from datetime import datetime
 
 from di_api.job_names import MAX_NODE_LISTS
 from di_api.names import NODES_FILE_THRESHOLD
-from di_operator.builders.configmap import configmap_body
+from di_operator.builders.configmap import configmap_body, is_as_written
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pod import PodFrame, PodRecipe
 from di_operator.builders.service import ServiceRecipe
@@ -123,11 +123,11 @@ def _creations(
     actions: list[Action] = []
     if snapshot.service is None:
         actions.append(CreateService(recipe=ServiceRecipe(job=snapshot.job)))
-    if not slots:
+    by_file = len(snapshot.slots) > NODES_FILE_THRESHOLD
+    if not slots and not _lists_are_spoilt(snapshot, by_file=by_file):
         return actions, None
     ranks = assign_ranks(snapshot)
     nodes = node_lists(snapshot, ranks, settings.service_domain)
-    by_file = len(snapshot.slots) > NODES_FILE_THRESHOLD
     if (by_file or snapshot.configmap is not None) and (size := nodes.size) > MAX_NODE_LISTS:
         # Pods that exist keep the lists they have; new ones could not start without theirs.
         return actions, (
@@ -151,6 +151,13 @@ def _creations(
     return actions, None
 
 
+def _lists_are_spoilt(snapshot: Snapshot, *, by_file: bool) -> bool:
+    """Whether somebody deleted or edited the file that running pods read."""
+    if snapshot.configmap is None:
+        return by_file
+    return not is_as_written(snapshot.configmap)
+
+
 def _lists(snapshot: Snapshot, nodes: NodeLists, *, by_file: bool) -> Iterator[Action]:
     """Bring the file up to date before a pod starts that reads it."""
     present = snapshot.configmap
@@ -160,7 +167,7 @@ def _lists(snapshot: Snapshot, nodes: NodeLists, *, by_file: bool) -> Iterator[A
         return
     # It stays when a job shrinks below the threshold: pods that mount it are still there.
     data: Mapping[str, str] = present.get("data") or {}
-    if data != nodes.files():
+    if data != nodes.files() or not is_as_written(present):
         version = present["metadata"]["resourceVersion"]
         body = configmap_body(snapshot.job, nodes, resource_version=version)
         yield ReplaceConfigMap(body=body)

@@ -11,7 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from di_api.model import Phase
+from di_api.names import nodes_config_map_name
 from di_operator.lifecycle import conditions
+from di_operator.lifecycle.actions import CreateConfigMap, ReplaceConfigMap
 from di_operator.lifecycle.allocation import judge_allocation
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.cleanup import clean_up
@@ -115,7 +117,7 @@ def _converge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict:
         return Verdict(
             phase=phase,
             actions=actions,
-            events=(*_deleted(steps), *_unmade(snapshot)),
+            events=(*_deleted(steps), *_unmade(snapshot), *_relisted(snapshot, steps)),
             requeue_after=steps.requeue_after,
         )
     if steps.waiting is None:
@@ -164,6 +166,15 @@ def _unmade(snapshot: Snapshot) -> tuple[JobEvent, ...]:
         return ()
     message = "aggregators wait for the AggregatorConfig, which does not exist"
     return (JobEvent(type="Warning", reason="AggregatorConfigMissing", message=message),)
+
+
+def _relisted(snapshot: Snapshot, steps: Plan) -> tuple[JobEvent, ...]:
+    lists = (CreateConfigMap, ReplaceConfigMap)
+    if steps.created or not any(isinstance(action, lists) for action in steps.creations):
+        return ()
+    name = nodes_config_map_name(snapshot.name)
+    message = f"ConfigMap {name} was deleted or edited by hand, the node lists are put back"
+    return (JobEvent(type="Warning", reason="NodeListsRestored", message=message),)
 
 
 def _created(steps: Plan) -> tuple[JobEvent, ...]:
