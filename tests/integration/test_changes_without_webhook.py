@@ -1,0 +1,217 @@
+"""Which fields of a job may change, as the CRD alone says; the library says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import yaml
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import Invalid
+from di_api.kube.resources import DIJOBS
+from di_api.kube.sync import SyncKubeClient
+from di_api.kube.wire import JSON_PATCH
+from di_api.model import Phase
+from di_api.names import API_VERSION, KIND
+from di_api.validation import validate_update
+from tests.integration.conftest import CRD_FILE, fresh_namespace
+
+Object = dict[str, Any]
+
+VERSION = yaml.safe_load(CRD_FILE.read_text())["spec"]["versions"][0]
+SPEC = VERSION["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+TASK = SPEC["tasks"]["items"]["properties"]
+COORDINATED = SPEC["coordinated"]["properties"]
+
+
+def template(image: str = "busybox") -> Object:
+    return {"spec": {"containers": [{"name": "di-container", "image": image}]}}
+
+
+MANY: Object = {
+    "group": "a",
+    "volumes": [{"name": "data", "emptyDir": {}}],
+    "scheduling": {"gang": True},
+    "activeDeadlineSeconds": 100,
+    "ttlSecondsAfterFinished": 100,
+    "tasks": [
+        {
+            "type": "learner",
+            "replicas": 2,
+            "minReplicas": 1,
+            "maxReplicas": 9,
+            "template": template(),
+        },
+        {"type": "none", "name": "buffer", "dependsOn": ["learner"], "template": template()},
+    ],
+}
+# What every field is changed to; None takes it away.
+SPEC_CHANGES: dict[str, tuple[object, ...]] = {
+    "priority": ("high",),
+    "cleanPodPolicy": ("All",),
+    "preemptible": (True,),
+    "scheduling": ({"gang": False}, None),
+    "backoffLimit": (7,),
+    "group": ("b", None),
+    "volumes": ([{"name": "data", "hostPath": {"path": "/"}}], [], None),
+    "suspend": (True,),
+    "activeDeadlineSeconds": (200, None),
+    "ttlSecondsAfterFinished": (200, None),
+}
+TASK_CHANGES: dict[str, tuple[object, ...]] = {
+    "name": ("other",),
+    "type": ("learner",),
+    "replicas": (3,),
+    "minReplicas": (1,),
+    "maxReplicas": (4,),
+    "dependsOn": ([], None),
+    "template": (template("other"), {"metadata": {"labels": {"a": "b"}}, **template()}),
+}
+ROLES: Object = {
+    "priorityClassName": "a",
+    **{role: {"template": template()} for role in ("coordinator", "collector", "learner")},
+    "replicas": [],
+}
+COORDINATED_CHANGES: dict[str, tuple[object, ...]] = {
+    "priorityClassName": ("b", None),
+    "collector": (None,),
+    "learner": (None,),
+    "replicas": ([{"name": "one", "role": "collector"}],),
+}
+# Of what the schema does not know its rules cannot see the change: the webhook alone refuses it.
+UNSEEN = {"coordinator": ({"template": template("other")},)}
+
+
+def changed(fields: Mapping[str, Any], name: str, value: object) -> Object:
+    """A copy with one field set, or gone."""
+    result = deepcopy({**fields, name: value})
+    if value is None:
+        del result[name]
+    return result
+
+
+def _cases() -> Iterator[tuple[str, Object, Object]]:
+    """What is changed, and the specs before and after."""
+    for name, values in SPEC_CHANGES.items():
+        for value in values:
+            yield f"{name} to {value}", MANY, changed(MANY, name, value)
+    first, second = MANY["tasks"]
+    for name, values in TASK_CHANGES.items():
+        for value in values:
+            tasks = [first, changed(second, name, value)]
+            if value == "learner":
+                tasks = [changed(first, "type", "collector"), second]
+            yield f"a task's {name} to {value}", MANY, {**MANY, "tasks": tasks}
+    named = [{"name": "learner", **first}, second]
+    yield "a task's name to its type", MANY, {**MANY, "tasks": named}
+    yield "the order of tasks", MANY, {**MANY, "tasks": [second, first]}
+    yield "one task less", MANY, {**MANY, "tasks": [first]}
+    yield "one task more", MANY, {**MANY, "tasks": [*MANY["tasks"], {**second, "name": "more"}]}
+    coordinated: Object = {"coordinated": ROLES}
+    for name, values in (COORDINATED_CHANGES | UNSEEN).items():
+        for value in values:
+            after = {"coordinated": changed(ROLES, name, value)}
+            yield f"coordinated.{name} to {value}", coordinated, after
+    yield "tasks to coordinated", {"tasks": MANY["tasks"]}, coordinated
+
+
+CASES = {name: (before, after) for name, before, after in _cases()}
+NAMES_OF_JOBS = {name: f"job-{number}" for number, name in enumerate(CASES)}
+
+
+def test_every_field_is_tried() -> None:
+    assert {*SPEC_CHANGES, "tasks", "coordinated"} == set(SPEC)
+    assert set(TASK_CHANGES) == set(TASK)
+    assert set(COORDINATED_CHANGES | UNSEEN) == set(COORDINATED)
+
+
+@pytest.fixture(scope="module")
+def field(kube_config: KubeConfig, crd: str) -> Iterator[tuple[SyncKubeClient, str]]:
+    assert crd
+    with fresh_namespace(kube_config) as namespace, SyncKubeClient(config=kube_config) as kube:
+        yield kube, namespace
+
+
+def create(field: tuple[SyncKubeClient, str], name: str, spec: Object) -> Object:
+    kube, namespace = field
+    body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec}
+    return kube.create(DIJOBS, body, namespace)
+
+
+def refused(field: tuple[SyncKubeClient, str], job: Object, spec: Object) -> str:
+    """The API server's words against another spec of the job; empty if it takes it."""
+    kube, namespace = field
+    patch = [{"op": "replace", "path": "/spec", "value": spec}]
+    try:
+        kube.patch(DIJOBS, job["metadata"]["name"], patch, namespace, content_type=JSON_PATCH)
+    except Invalid as error:
+        return error.message
+    return ""
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_the_crd_and_the_library_agree_on_a_change_of(
+    field: tuple[SyncKubeClient, str], what: str
+) -> None:
+    before, after = CASES[what]
+    job = create(field, NAMES_OF_JOBS[what], before)
+    errors = validate_update(job, {**job, "spec": after})
+    words = refused(field, job, after)
+    if what.partition(" ")[0].removeprefix("coordinated.") in UNSEEN:
+        assert errors
+        assert words == ""
+    elif errors:
+        assert "may not" in words
+        # No deeper: what is fixed is compared as a whole.
+        assert ".".join(errors[0].path.partition("[")[0].split(".")[:2]) in words
+    else:
+        assert words == ""
+
+
+MAY_CHANGE = {
+    what: specs
+    for what, specs in CASES.items()
+    if not validate_update(*({"metadata": {"name": "job"}, "spec": spec} for spec in specs))
+}
+
+
+@pytest.mark.parametrize("what", [w for w in MAY_CHANGE if w != "a task's name to its type"])
+@pytest.mark.parametrize("phase", [phase.value for phase in Phase if phase.is_finished])
+def test_once_it_has_finished_nothing_changes(
+    field: tuple[SyncKubeClient, str], what: str, phase: str
+) -> None:
+    kube, namespace = field
+    before, after = MAY_CHANGE[what]
+    name = f"{NAMES_OF_JOBS[what]}-{phase.lower()}"
+    job = create(field, name, before)
+    kube.patch(DIJOBS, name, {"status": {"phase": phase}}, namespace, subresource="status")
+    assert "spec: Invalid value: may not change, the job has finished" in refused(field, job, after)
+    # What it is does not keep its metadata and status from being written.
+    kube.patch(DIJOBS, name, {"metadata": {"labels": {"a": "b"}}}, namespace)
+    kube.patch(DIJOBS, name, {"status": {"restarts": 1}}, namespace, subresource="status")
+
+
+def test_the_webhook_may_fill_in_a_name_although_the_job_has_finished(
+    field: tuple[SyncKubeClient, str],
+) -> None:
+    kube, namespace = field
+    before, after = CASES["a task's name to its type"]
+    job = create(field, "filled-in", before)
+    status = {"status": {"phase": "Failed"}}
+    kube.patch(DIJOBS, "filled-in", status, namespace, subresource="status")
+    assert refused(field, job, after) == ""
+
+
+def test_the_largest_job_can_be_scaled(field: tuple[SyncKubeClient, str]) -> None:
+    # The API server bounds what the rules may cost when they run, too.
+    environment = [{"name": f"V{number}", "value": "x" * 100} for number in range(120)]
+    container = {"name": "di-container", "image": "busybox", "env": environment}
+    task = {"type": "none", "template": {"spec": {"containers": [container]}}}
+    spec = {"tasks": [{**task, "name": f"task-{n}", "replicas": 1} for n in range(64)]}
+    job = create(field, "largest", spec)
+    scaled = deepcopy(spec)
+    scaled["tasks"][63]["replicas"] = 2
+    assert refused(field, job, scaled) == ""
