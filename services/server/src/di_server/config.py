@@ -41,6 +41,14 @@ class Config:
     """Requests one job may send at once."""
     default_max_replicas: int
     """Most replicas that a task without maxReplicas is scaled to."""
+    refusal_rate: float
+    """Requests a second that one address may send without saying who it is, for long."""
+    refusal_burst: int
+    """The same, at once."""
+    review_rate: float
+    """TokenReviews a second, of tokens that are not known to have held."""
+    lookup_rate: float
+    """Lists of pods a second, for callers whose address is not known."""
     aggregator_config: ConfigRef | None
     """Whose template aggregators are made from; None: learners are on one GPU each."""
     watch_nodes: bool
@@ -95,6 +103,10 @@ class _Variables(Schema):
     default_max_replicas = fields.Integer(
         load_default=DEFAULT_MAX_REPLICAS, validate=validate.Range(1, MAX_PODS)
     )
+    refusal_rate = fields.Float(load_default=1.0, validate=validate.Range(0.1, 1e6))
+    refusal_burst = fields.Integer(load_default=20, validate=validate.Range(1, 1_000_000))
+    review_rate = fields.Float(load_default=100.0, validate=validate.Range(0.1, 1e6))
+    lookup_rate = fields.Float(load_default=20.0, validate=validate.Range(0.1, 1e6))
     aggregator_config = fields.Function(deserialize=_config_ref, load_default=None)
     watch_nodes = fields.Boolean(load_default=True)
     log_level = fields.String(load_default="info", validate=validate.OneOf(LEVELS))

@@ -24,12 +24,15 @@ from di_server.handlers.coordination import CoordinationHandlers
 from di_server.handlers.jobs import JobHandlers
 from di_server.handlers.probes import Probes
 from di_server.metrics import Metrics
+from di_server.services.budget import Budget, OverBudget
 from di_server.services.coordination import Coordination
 from di_server.services.gate import Gate
 from di_server.services.jobs import JobService
-from di_server.services.limiter import Limiter
+from di_server.services.limiter import Limiter, Refusals
+from di_server.services.lookups import Lookups
 from di_server.services.optimism import Optimism
 from di_server.services.patience import Patience
+from di_server.services.tokens import Tokens
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Kube
 from di_server.storage.learners import LearnerStore
@@ -69,7 +72,23 @@ def build_app(
     namespace = settings.watch_namespace
     jobs = JobStore(kube=kube, namespace=namespace, mirror=sight.jobs)
     pods = PodStore(kube=kube, namespace=namespace, mirror=sight.pods)
-    gate = Gate(mode=settings.auth, reviews=ReviewStore(kube=kube), pods=pods, clock=clock)
+    reviews = ReviewStore(kube=kube)
+    gate = Gate(
+        mode=settings.auth,
+        tokens=Tokens(
+            reviews=reviews, budget=Budget(rate=settings.review_rate, clock=clock), clock=clock
+        ),
+        reviews=reviews,
+        pods=pods,
+        lookups=Lookups(
+            pods=pods, budget=Budget(rate=settings.lookup_rate, clock=clock), clock=clock
+        ),
+        refusals=Refusals(rate=settings.refusal_rate, burst=settings.refusal_burst, clock=clock),
+        # Strangers wait in a quarter of the threads at most.
+        patience=Patience(
+            places=max(1, settings.threads // 4), rng=rng, sleep=sleep, outlasts=(OverBudget,)
+        ),
+    )
     optimism = Optimism(rng=rng, sleep=sleep, on_conflict=metrics.conflicts.inc)
     # A quarter of the threads is left to those who need not wait.
     patience = Patience(places=max(1, settings.threads * 3 // 4), rng=rng, sleep=sleep)

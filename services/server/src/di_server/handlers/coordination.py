@@ -19,7 +19,8 @@ from di_server.handlers.body import read_object
 from di_server.handlers.jobs import caller_of
 from di_server.operations import Operation
 from di_server.services.coordination import Coordination
-from di_server.services.gate import Caller, Gate, Grant
+from di_server.services.gate import Caller, Gate
+from di_server.services.grants import Grant
 from di_server.services.limiter import Limiter
 from di_server.services.patience import Patience
 

@@ -18,7 +18,8 @@ from di_server.decisions.ledger import retry_key
 from di_server.envelope import success
 from di_server.handlers.body import read_change, read_object
 from di_server.operations import Operation
-from di_server.services.gate import Caller, Gate, Grant
+from di_server.services.gate import Caller, Gate
+from di_server.services.grants import Grant
 from di_server.services.jobs import JobService
 from di_server.services.limiter import Limiter
 

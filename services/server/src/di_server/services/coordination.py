@@ -18,7 +18,7 @@ from di_server.decisions.coordinated.listing import Listing, listing
 from di_server.decisions.coordinated.plans import Names, Plan
 from di_server.decisions.coordinated.requests import Demand, Requester
 from di_server.problems import NotAllowed
-from di_server.services.gate import Grant
+from di_server.services.grants import Grant
 from di_server.services.optimism import REFUSALS, Optimism, from_memory_first
 from di_server.services.patience import Patience
 from di_server.storage.jobs import JobStore

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
-import threading
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
-from di_api.ownership import controlling_job
-from di_server.deadline import Clock, Deadline
-from di_server.decisions.addresses import has_ended
+from di_server.deadline import Deadline
 from di_server.decisions.job_id import JobRef
 from di_server.problems import NotAllowed, Unidentified
+from di_server.services.grants import Grant, grant_of, grants_at
+from di_server.services.limiter import Refusals
+from di_server.services.lookups import Lookups
+from di_server.services.patience import Patience
+from di_server.services.tokens import Tokens
 from di_server.storage.pods import PodStore
 from di_server.storage.reviews import AUDIENCE, ReviewStore, User
 
 _POD_NAME: Final = "authentication.kubernetes.io/pod-name"
 _POD_UID: Final = "authentication.kubernetes.io/pod-uid"
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
-_CACHE_SECONDS: Final = 60.0
-_CACHE_ENTRIES: Final = 4096
 _HINT: Final = f"send a bearer token of audience {AUDIENCE}"
 
 
@@ -46,33 +44,36 @@ class Caller:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """Leave to use one job; with a UID only that job, not a later one of the same name."""
-
-    ref: JobRef
-    job_uid: str | None = None
-
-    def check(self, job: Mapping[str, Any]) -> None:
-        """Refuse another job than the one the grant was made for.
-
-        Raises:
-            NotAllowed: the name is a later job's by now.
-        """
-        if self.job_uid not in (None, job["metadata"]["uid"]):
-            raise NotAllowed(f"the calling pod does not belong to this job {self.ref.id}")
-
-
 class Gate:
-    """Decides on a request before the job is read, so that a refusal tells nothing about it."""
+    """Decides on a request before the job is read, so that a refusal tells nothing about it.
+
+    Whoever is known from memory passes at no cost. For all others the API server has to be asked,
+    so they are strangers until it has answered: the refusals of one address are limited, and so
+    are the questions that all of them cause.
+
+    Args:
+        patience: for strangers while too many of them ask. It needs places of its own: nobody
+            else may wait for them.
+    """
 
     def __init__(
-        self, *, mode: AuthMode, reviews: ReviewStore, pods: PodStore, clock: Clock
+        self,
+        *,
+        mode: AuthMode,
+        tokens: Tokens,
+        reviews: ReviewStore,
+        pods: PodStore,
+        lookups: Lookups,
+        refusals: Refusals,
+        patience: Patience,
     ) -> None:
         self._mode = mode
+        self._tokens = tokens
         self._reviews = reviews
         self._pods = pods
-        self._tokens = _TokenCache(clock)
+        self._lookups = lookups
+        self._refusals = refusals
+        self._patience = patience
 
     def admit(self, ref: JobRef, verb: str, caller: Caller, deadline: Deadline) -> Grant:
         """Let the caller through to the job.
@@ -83,13 +84,15 @@ class Gate:
         Raises:
             Unidentified: no token, or one that does not hold.
             NotAllowed: a good token of somebody who may not do this.
+            TooMany: the address has been refused too often.
+            OverBudget: too many strangers ask at once.
         """
         if self._mode is AuthMode.OFF:
             return Grant(ref)
         token = self._token(caller)
         if token is None:
-            return self._by_address(ref, caller.address, deadline)
-        user = self._user(token, deadline)
+            return self._by_address(ref, caller, deadline)
+        user = self._user(token, caller, deadline)
         found = self._job_of_pod(user, deadline)
         if found is not None and found.ref == ref:
             return found
@@ -105,13 +108,14 @@ class Gate:
         Raises:
             Unidentified: no token, or one that does not hold.
             NotAllowed: a good token of somebody who may not do this and is no pod of a job.
+            TooMany, OverBudget: as in `admit`.
         """
         if self._mode is AuthMode.OFF:
             return None
         token = self._token(caller)
         if token is None:
-            return self._owner_at(caller.address, deadline)
-        user = self._user(token, deadline)
+            return self._owner_at(caller, deadline)
+        user = self._user(token, caller, deadline)
         if self._reviews.may(user, verb, JobRef(namespace or "", ""), deadline):
             return None
         found = self._job_of_pod(user, deadline)
@@ -121,19 +125,20 @@ class Gate:
         raise NotAllowed(f"{user.name} may not {verb} dijobs/scale {where}")
 
     def _token(self, caller: Caller) -> str | None:
-        token = _bearer(caller.authorization)
-        if token is None and self._mode is AuthMode.REQUIRED:
-            raise Unidentified(f"this server takes no anonymous requests: {_HINT}")
+        token, why = _bearer(caller.authorization)
+        if why is None and token is None and self._mode is AuthMode.REQUIRED:
+            why = "this server takes no anonymous requests"
+        if why is not None:
+            self._refusals.check(caller.address)
+            raise self._refusal(caller, why)
         return token
 
-    def _user(self, token: str, deadline: Deadline) -> User:
-        digest = hashlib.sha256(token.encode()).digest()
-        known, user = self._tokens.get(digest)
-        if not known:
-            user = self._reviews.user_of(token, deadline)
-            self._tokens.put(digest, user)
+    def _user(self, token: str, caller: Caller, deadline: Deadline) -> User:
+        if not self._tokens.has_held(token):
+            self._refusals.check(caller.address)
+        user = self._patience.run(lambda: self._tokens.user_of(token, deadline), deadline)
         if user is None:
-            raise Unidentified(f"the token does not hold: {_HINT}")
+            raise self._refusal(caller, "the token does not hold")
         return user
 
     def _job_of_pod(self, user: User, deadline: Deadline) -> Grant | None:
@@ -145,79 +150,66 @@ class Gate:
         pod = self._pods.find(account.partition(":")[0], name, deadline)
         if pod is None or pod["metadata"]["uid"] != uid:
             return None
-        return _owner(pod)
+        return grant_of(pod)
 
-    def _by_address(self, ref: JobRef, address: str, deadline: Deadline) -> Grant:
+    def _by_address(self, ref: JobRef, caller: Caller, deadline: Deadline) -> Grant:
+        def the_jobs(grants: list[Grant]) -> Grant | None:
+            return next((grant for grant in grants if grant.ref == ref), None)
+
+        found = self._at_address(the_jobs, ref.namespace, caller.address, deadline)
+        if found is None:
+            raise self._refusal(caller, f"{caller.address} is no pod of job {ref.id}")
+        return found
+
+    def _owner_at(self, caller: Caller, deadline: Deadline) -> Grant:
+        found = self._at_address(_only, None, caller.address, deadline)
+        if found is None:
+            raise self._refusal(caller, f"{caller.address} is no pod of a job")
+        return found
+
+    def _at_address(
+        self,
+        pick: Callable[[list[Grant]], Grant | None],
+        namespace: str | None,
+        address: str,
+        deadline: Deadline,
+    ) -> Grant | None:
+        """What `pick` takes of the jobs of the pods at an address, None if nothing."""
         ip = _normal(address)
-        known = _owners(self._pods.known_at(ip), ip) if ip else []
-        if len(known) == 1 and known[0].ref == ref:
-            return known[0]
-        # A pod that has only just started, or an address that has gone from one to another.
-        for grant in _owners(self._pods.of_job_at(ref, ip, deadline), ip) if ip else ():
-            if grant.ref == ref:
-                return grant
-        raise Unidentified(f"{ip or 'the caller'} is no pod of job {ref.id}: {_HINT}")
 
-    def _owner_at(self, address: str, deadline: Deadline) -> Grant:
-        ip = _normal(address)
-        known = _owners(self._pods.known_at(ip), ip) if ip else []
-        found = known if len(known) == 1 or not ip else _owners(self._pods.at(ip, deadline), ip)
-        if len(found) != 1:
-            raise Unidentified(f"{ip or 'the caller'} is no pod of a job: {_HINT}")
-        return found[0]
+        def known() -> Grant | None:
+            # Of several one has gone or is new: only the API server knows which.
+            grant = _only(grants_at(self._pods.known_at(ip), ip)) if ip else None
+            return pick([grant]) if grant else None
 
+        def looked_up() -> Grant | None:
+            # The watch may have shown it meanwhile.
+            return known() or (pick(self._lookups.at(ip, namespace, deadline)) if ip else None)
 
-def _owners(pods: Iterable[Mapping[str, Any]], ip: str) -> list[Grant]:
-    """The jobs of the pods that have the address for themselves."""
-    grants = (
-        _owner(pod)
-        for pod in pods
-        # Everything on a node shares its address, so that tells nothing; and an ended pod's
-        # address may be another's by now.
-        if not pod["spec"].get("hostNetwork") and not has_ended(pod)
-        if (pod.get("status") or {}).get("podIP") == ip
-    )
-    return [grant for grant in grants if grant is not None]
+        found = known()
+        if found is None:
+            self._refusals.check(address)
+            found = self._patience.run(looked_up, deadline)
+        return found
+
+    def _refusal(self, caller: Caller, why: str) -> Unidentified:
+        self._refusals.count(caller.address)
+        return Unidentified(f"{why}: {_HINT}")
 
 
-def _owner(pod: Mapping[str, Any]) -> Grant | None:
-    """The job that controls a pod."""
-    owner = controlling_job(pod)
-    if owner is None:
-        return None
-    return Grant(JobRef(pod["metadata"]["namespace"], owner["name"]), owner["uid"])
+def _only(grants: list[Grant]) -> Grant | None:
+    return grants[0] if len(grants) == 1 else None
 
 
-class _TokenCache:
-    """Answers of TokenReview for a minute, also the negative ones; tokens only as digests."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._users: OrderedDict[bytes, tuple[float, User | None]] = OrderedDict()
-
-    def get(self, digest: bytes) -> tuple[bool, User | None]:
-        with self._lock:
-            until, user = self._users.get(digest, (0.0, None))
-        fresh = until > self._clock()
-        return fresh, user if fresh else None
-
-    def put(self, digest: bytes, user: User | None) -> None:
-        with self._lock:
-            self._users[digest] = (self._clock() + _CACHE_SECONDS, user)
-            self._users.move_to_end(digest)
-            if len(self._users) > _CACHE_ENTRIES:
-                self._users.popitem(last=False)
-
-
-def _bearer(authorization: str | None) -> str | None:
+def _bearer(authorization: str | None) -> tuple[str | None, str | None]:
+    """The token, None if there is none; and what is wrong with the header, None if nothing."""
     if authorization is None:
-        return None
+        return None, None
     scheme, _, token = authorization.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token or not token.isascii():
-        raise Unidentified(f"the Authorization header is not understood: {_HINT}")
-    return token
+        return None, "the Authorization header is not understood"
+    return token, None
 
 
 def _normal(address: str) -> str | None:

@@ -10,7 +10,7 @@ from di_server.deadline import Deadline
 from di_server.decisions import profilings, scaling
 from di_server.decisions.addresses import addresses
 from di_server.decisions.ledger import Answer, RetryKey
-from di_server.services.gate import Grant
+from di_server.services.grants import Grant
 from di_server.services.optimism import REFUSALS, Optimism, from_memory_first
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object

@@ -1,29 +1,23 @@
-"""How many requests one job may send."""
+"""How many requests one job may send, and how many of one address may be refused."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from typing import Final
+import ipaddress
 
 from di_server.deadline import Clock
 from di_server.decisions.job_id import JobRef
 from di_server.problems import TooMany
+from di_server.services.buckets import Buckets
 
-_MAX_JOBS: Final = 10_000
+_SITE_BITS = 64
 
 
 class Limiter:
-    """A token bucket a job: `rate` requests a second, `burst` at once; per server process."""
+    """Of one job: `rate` requests a second, `burst` at once; per server process."""
 
     def __init__(self, *, rate: float, burst: int, clock: Clock) -> None:
         self._rate = rate
-        self._burst = burst
-        self._clock = clock
-        self._lock = threading.Lock()
-        # job: (tokens left, when that was so). The bucket longest unused goes first when there
-        # are too many; it is full again by then in all but a flood.
-        self._buckets: OrderedDict[JobRef, tuple[float, float]] = OrderedDict()
+        self._buckets = Buckets[JobRef](rate=rate, burst=burst, clock=clock)
 
     def take(self, ref: JobRef) -> None:
         """Count one request.
@@ -31,16 +25,52 @@ class Limiter:
         Raises:
             TooMany: the bucket is empty.
         """
-        with self._lock:
-            now = self._clock()
-            tokens, since = self._buckets.pop(ref, (float(self._burst), now))
-            tokens = min(float(self._burst), tokens + (now - since) * self._rate)
-            granted = tokens >= 1
-            self._buckets[ref] = (tokens - granted, now)
-            if len(self._buckets) > _MAX_JOBS:
-                self._buckets.popitem(last=False)
-        if not granted:
+        wait = self._buckets.take(ref)
+        if wait:
+            raise TooMany(f"{ref.id} may send {self._rate:g} requests a second", retry_after=wait)
+
+
+class Refusals:
+    """Of one address: `rate` refusals a second, `burst` at once; per server process.
+
+    Only refusals count, so that callers who are who they say share an address (NAT, the network
+    of a node) at no cost, and one who is not does not use up what the others may ask. Of IPv6 a
+    whole /64 counts as one address: that much anybody has to choose from.
+    """
+
+    def __init__(self, *, rate: float, burst: int, clock: Clock) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._buckets = Buckets[str](rate=rate, burst=burst, clock=clock)
+
+    def check(self, address: str) -> None:
+        """Let a caller through who may be refused once more.
+
+        Raises:
+            TooMany: the address has been refused too often.
+        """
+        wait = self._buckets.wait(_source(address))
+        if wait:
             raise TooMany(
-                f"{ref.id} may send {self._rate:g} requests a second",
-                retry_after=(1 - tokens) / self._rate,
+                f"{address} was refused too often: at most {self._rate:g} requests a second that"
+                " do not say who sends them are looked at",
+                retry_after=wait,
             )
+
+    def count(self, address: str) -> None:
+        """Count one refusal."""
+        # All that were let through at once are refused at once: they are owed, or a client with
+        # many connections would be refused more often than one with a few.
+        self._buckets.take(_source(address), owed=self._burst)
+
+
+def _source(address: str) -> str:
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((int(ip), _SITE_BITS), strict=False))

@@ -46,13 +46,9 @@ class PodStore:
         """Every pod labelled as the job's; whose they are only the owner's UID tells."""
         return self._list(ref.namespace, _of(ref), None, deadline)
 
-    def of_job_at(self, ref: JobRef, ip: str, deadline: Deadline) -> list[Object]:
-        """Those at one address."""
-        return self._list(ref.namespace, _of(ref), _at(ip), deadline)
-
-    def at(self, ip: str, deadline: Deadline) -> list[Object]:
-        """The pods of all jobs at one address."""
-        return self._list(self._namespace, _OURS, _at(ip), deadline)
+    def at(self, ip: str, namespace: str | None, deadline: Deadline) -> list[Object]:
+        """The pods of all jobs at one address, in one namespace or in all that are served."""
+        return self._list(namespace or self._namespace, _OURS, _at(ip), deadline)
 
     def find(self, namespace: str, name: str, deadline: Deadline) -> Object | None:
         """One pod, None when it is gone."""
