@@ -40,12 +40,14 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.after_sleep: Callable[[], None] = lambda: None
 
     def __call__(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+        self.after_sleep()
 
 
 class FakeKube:

@@ -15,6 +15,8 @@ def test_defaults_are_those_of_the_chart() -> None:
     assert config.auth is AuthMode.OPTIONAL
     assert (config.rate, config.burst) == (20, 40)
     assert config.default_max_replicas == 32
+    assert (config.refusal_rate, config.refusal_burst) == (1, 20)
+    assert (config.review_rate, config.lookup_rate) == (100, 20)
 
 
 def test_every_variable_is_read() -> None:
@@ -28,6 +30,10 @@ def test_every_variable_is_read() -> None:
             "DI_SERVER_RATE": "5.5",
             "DI_SERVER_BURST": "6",
             "DI_SERVER_DEFAULT_MAX_REPLICAS": "7",
+            "DI_SERVER_REFUSAL_RATE": "0.5",
+            "DI_SERVER_REFUSAL_BURST": "7",
+            "DI_SERVER_REVIEW_RATE": "8",
+            "DI_SERVER_LOOKUP_RATE": "9.5",
             "DI_SERVER_DRAIN_SECONDS": "0",
             "DI_SERVER_LOG_LEVEL": "warning",
             "KUBECONFIG": "/config",
@@ -38,6 +44,8 @@ def test_every_variable_is_read() -> None:
     assert (config.watch_namespace, config.auth) == ("rl", AuthMode.REQUIRED)
     assert (config.threads, config.rate, config.burst) == (8, 5.5, 6)
     assert config.default_max_replicas == 7
+    assert (config.refusal_rate, config.refusal_burst) == (0.5, 7)
+    assert (config.review_rate, config.lookup_rate) == (8, 9.5)
     assert (config.drain_seconds, config.kubeconfig) == (0, "/config")
     assert config.log_level == "warning"
 

@@ -80,9 +80,7 @@ def build_app(
         ),
         reviews=reviews,
         pods=pods,
-        lookups=Lookups(
-            pods=pods, budget=Budget(rate=settings.lookup_rate, clock=clock), clock=clock
-        ),
+        lookups=Lookups(pods=pods, budget=Budget(rate=settings.lookup_rate, clock=clock)),
         refusals=Refusals(rate=settings.refusal_rate, burst=settings.refusal_burst, clock=clock),
         # Strangers wait in a quarter of the threads at most.
         patience=Patience(
