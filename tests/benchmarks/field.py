@@ -104,16 +104,19 @@ class Field:
 
     @asynccontextmanager
     async def contestant(
-        self, kind: str, namespace: str, *, replicas: int
+        self, kind: str, namespace: str, *, replicas: int, holds: Path | None = None
     ) -> AsyncIterator[Contestant]:
         """Run the operator or the bare client for a namespace.
 
         Both are ready when the first job of theirs is done; `replicas` is what the bare client
-        is to be prepared for.
+        is to be prepared for. With `holds` the operator records there how long its loop was held.
         """
         environment, port = {}, free_port()
         if kind == OPERATOR:
             command = [str(Path(sys.executable).with_name("di-operator"))]
+            if holds is not None:
+                holds.touch()
+                command = [sys.executable, "-m", "tests.benchmarks.holds", str(holds)]
             environment = {
                 "KUBECONFIG": str(self.kubeconfig),
                 "DI_OPERATOR_NAMESPACE": namespace,

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from di_api.size import MAX_PODS
 from tests.benchmarks import (
     admission,
     coordinators,
     idle,
+    largest,
     latency,
     memory,
     node,
@@ -119,6 +121,14 @@ async def many_jobs(bench: Bench) -> Results:
     }
 
 
+async def largest_job(bench: Bench) -> Results:
+    """The largest job there may be, and for how long the operator's loop is held by it."""
+    async with control_plane(bench.logs) as field, field.kubelet():
+        recorded, pods = bench.logs / "holds.jsonl", bench.count(MAX_PODS)
+        async with session(field, OPERATOR, replicas=pods, holds=recorded) as contest:
+            return dict(await largest.measure(contest, pods, recorded))
+
+
 async def held(bench: Bench) -> Results:
     """The operator's memory with 10,000 finished jobs and 50,000 pods."""
     async with control_plane(bench.logs) as field, field.kubelet():
@@ -157,6 +167,7 @@ PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "jobs_of_4": compared(FOUR, throughput.ROUNDS, seconds=90),
     "jobs_of_64": compared(SIXTY_FOUR, throughput.ROUNDS[:2], seconds=120),
     "job_of_1000": compared(THOUSAND, throughput.ROUNDS[:4], seconds=60),
+    "job_of_4096": largest_job,
     "latency": latencies,
     "many_jobs": many_jobs,
     "memory": held,

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from di_api.kube.resources import DIJOBS
 from tests.benchmarks import counters
@@ -87,11 +88,13 @@ class Session:
 
 
 @asynccontextmanager
-async def session(field: Field, kind: str, *, replicas: int) -> AsyncIterator[Session]:
+async def session(
+    field: Field, kind: str, *, replicas: int, holds: Path | None = None
+) -> AsyncIterator[Session]:
     """Start a contestant and let one job through: it leads, its connections are open."""
     namespace = await field.namespace()
     async with (
-        field.contestant(kind, namespace, replicas=replicas) as contestant,
+        field.contestant(kind, namespace, replicas=replicas, holds=holds) as contestant,
         Follower(field.client, namespace) as follower,
     ):
         found = Session(
