@@ -175,11 +175,11 @@ BAD = {
     ),
     "more replicas than a job may have pods": (
         lambda s: first(s).update(replicas=100_000),
-        "spec.tasks[0].replicas in body should be less than or equal to 4096",
+        "spec.tasks: Invalid value: a job may have 4096 pods",
     ),
     "a bound of scaling above what a job may have": (
         lambda s: first(s).update(maxReplicas=4097),
-        "spec.tasks[0].maxReplicas in body should be less than or equal to 4096",
+        "spec.tasks: Invalid value: a job may have 4096 pods",
     ),
     "tasks that may reach too many pods together": (
         lambda s: first(s).update(maxReplicas=4093),
@@ -377,9 +377,9 @@ def test_a_stored_job_that_a_stricter_schema_would_refuse_can_still_be_written(
     old = spec_with(
         lambda s: (
             s.update(group="A 1", priority="high", backoffLimit=5),
-            s["tasks"][1].update(maxReplicas=100_000),
+            s["tasks"][1].update(maxReplicas=100),
             s["tasks"][0]["template"]["spec"]["containers"][0].update(
-                resources={"limits": {"memory": "10GB"}}
+                resources={"limits": {"memory": "1.5Gi"}}
             ),
         )
     )
@@ -413,5 +413,37 @@ def test_a_stored_job_that_a_stricter_schema_would_refuse_can_still_be_written(
         # The tasks are one value to the API server: who changes one has to put all of them right.
         refused = patch([{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 2}])
         assert "spec.tasks[1].maxReplicas" in refused.stderr
+    finally:
+        kubectl("delete", f"crd/dijobs.{GROUP}", "--ignore-not-found")
+
+
+def without_bound(spec: dict[str, Any]) -> None:
+    rules = spec["properties"]["tasks"]["x-kubernetes-validations"]
+    rules[:] = [rule for rule in rules if "4096" not in rule["rule"]]
+
+
+def test_a_job_from_before_the_bound_may_be_scaled_within_what_it_could_reach(
+    kubectl: Kubectl, kube_config: KubeConfig, namespace: str
+) -> None:
+    def change(field: str, value: int) -> subprocess.CompletedProcess[str]:
+        patch = [{"op": "replace", "path": f"/spec/tasks/1/{field}", "value": value}]
+        name = (f"dijobs.{GROUP}", "cartpole", "-n", namespace)
+        return kubectl("patch", *name, "--type=json", "-p", json.dumps(patch))
+
+    old = spec_with(lambda s: s["tasks"][1].update(maxReplicas=100_000))
+    asyncio.run(install_crd(kube_config, of_other_group(without_bound)))
+    try:
+        made = apply(kubectl, namespace, {**old, "apiVersion": f"{GROUP}/v2alpha1"})
+        assert made.returncode == 0, made.stderr
+        asyncio.run(install_crd(kube_config, of_other_group(lambda _: None)))
+
+        def is_bound() -> bool:
+            return "a job may have 4096 pods" in change("maxReplicas", 100_001).stderr
+
+        wait_until(is_bound, 30, what="the bound to hold")
+        for field, value in (("replicas", 5), ("maxReplicas", 50_000), ("replicas", 3)):
+            done = change(field, value)
+            assert done.returncode == 0, done.stderr
+        assert "a job may have 4096 pods" in change("maxReplicas", 60_000).stderr
     finally:
         kubectl("delete", f"crd/dijobs.{GROUP}", "--ignore-not-found")

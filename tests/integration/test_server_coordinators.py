@@ -246,7 +246,7 @@ def test_a_learner_on_many_gpus_is_an_aggregator_and_pods_on_nodes_of_the_usual_
     body = yaml.safe_load(AGGREGATOR_CONFIG_CRD.read_text())
     asyncio.run(install_crd(kube_config, body))
     job = new_coordinated_job(kube, namespace)
-    setting = {"aggregator_config": f"{namespace}/{AGGREGATOR_CONFIG}"}
+    setting: Object = {"aggregator_config": f"{namespace}/{AGGREGATOR_CONFIG}"}
     with (
         running_server(tmp_path, api_server.kubeconfig, **setting) as server,
         Coordinator(server, job) as coordinator,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -59,7 +60,7 @@ def test_requests_during_the_drain_are_served_and_readiness_says_to_leave(
 ) -> None:
     job = new_job(kube, namespace)
     left = threading.Event()
-    drain = {"drain_seconds": "8", "rate": "100000", "burst": "100000"}
+    drain: dict[str, Any] = {"drain_seconds": "8", "rate": "100000", "burst": "100000"}
     with running_server(tmp_path, api_server.kubeconfig, **drain) as server:
         url = server.replicas_of(job)
 

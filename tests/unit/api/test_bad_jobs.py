@@ -135,11 +135,17 @@ BAD_SPECS = {
     ),
     "more replicas than a job may have pods": (
         job(task(replicas=100_000)),
-        "spec.tasks[0].replicas: 100000: must be 4096 or less",
+        "spec.tasks: a list of 1: may reach 100000 pods, of each task the larger of replicas and "
+        "maxReplicas counted, and a job may have 4096; lower some, or make it several jobs",
     ),
     "a bound of scaling above what a job may have": (
-        job(task(maxReplicas=2**31)),
-        "spec.tasks[0].maxReplicas: 2147483648: must be 4096 or less",
+        job(task(maxReplicas=4097)),
+        "spec.tasks: a list of 1: may reach 4097 pods, of each task the larger of replicas and "
+        "maxReplicas counted, and a job may have 4096; lower some, or make it several jobs",
+    ),
+    "replicas past 32 bits": (
+        job(task(replicas=2**31)),
+        "spec.tasks[0].replicas: 2147483648: must be 2147483647 or less",
     ),
     "tasks that may reach too many pods together": (
         job(task(maxReplicas=4000), task("collector", replicas=97)),

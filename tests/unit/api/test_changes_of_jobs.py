@@ -174,3 +174,17 @@ def test_a_nesting_deeper_than_python_can_compare() -> None:
         each["spec"]["volumes"] = deep
     errors = validate_update(old, new)
     assert errors[0].path.startswith("spec.volumes[0][0][0]")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "most", "is_allowed"),
+    [(5, 100_000, True), (2, 50_000, True), (2, 100_001, False)],
+    ids=["scaled within its bounds", "bounds lowered", "bounds raised"],
+)
+def test_a_job_from_before_the_bound_of_pods_may_only_come_nearer_to_it(
+    replicas: int, most: int, is_allowed: bool
+) -> None:
+    old = job(task(replicas=2, maxReplicas=100_000))
+    new = job(task(replicas=replicas, maxReplicas=most))
+    errors = [error.path for error in validate_update(old, new)]
+    assert errors == ([] if is_allowed else ["spec.tasks"])

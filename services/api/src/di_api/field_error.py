@@ -40,6 +40,9 @@ class FieldError:
     path: str
     value: object
     message: str
+    passes: tuple[str, int] | None = None
+    """Of a size: the bound that is passed, and the amount that passes it. A job that was made under
+    another bound may keep its size, and become smaller."""
 
     @override
     def __str__(self) -> str:

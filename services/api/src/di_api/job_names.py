@@ -10,7 +10,7 @@ from di_api import coordinated, names
 from di_api.coordinated import Role
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.schema import is_dns_label
-from di_api.size import reach
+from di_api.size import MAX_PODS, reach
 
 GENERATED_SUFFIX: Final = 5
 """Characters the API server adds to metadata.generateName."""
@@ -95,6 +95,8 @@ def node_list_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> It
     where = namespace if isinstance(namespace, str) else "x" * names.MAX_LABEL
     tasks = list(_largest_pods(spec))
     pods = sum(each.replicas for each in tasks)
+    if pods > MAX_PODS:
+        return  # reported by `total_errors`
     size = sum(_LISTS * each.replicas * each.entry(job, where) for each in tasks)
     if size > MAX_NODE_LISTS:
         yield FieldError(
@@ -104,6 +106,7 @@ def node_list_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> It
             f"that node lists may have: with names as long as these there is room for "
             f"{pods * MAX_NODE_LISTS // size} pods; lower replicas or maxReplicas, or shorten the "
             "name of the job, of its tasks or of its namespace",
+            passes=("bytes of node lists", size),
         )
 
 

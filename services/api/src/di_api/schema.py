@@ -21,7 +21,6 @@ from di_api.model import CleanPodPolicy, JobSpec, Priority, Scheduling, Task, Ta
 from di_api.names import MAX_LABEL
 from di_api.quantity import fault_of_amount
 from di_api.rules import broken_rules
-from di_api.size import MAX_PODS
 
 __all__ = ["FieldError", "InvalidSpec", "load_spec", "shape_errors"]
 
@@ -196,9 +195,9 @@ class _TaskSchema(Schema):
         },
     )
     type = _field("type", _one_of(TaskType), required=True)
-    replicas = _field("replicas", _whole(1, MAX_PODS))
-    min_replicas = _field("minReplicas", _whole(1, MAX_PODS))
-    max_replicas = _field("maxReplicas", _whole(1, MAX_PODS))
+    replicas = _field("replicas", _whole(1))
+    min_replicas = _field("minReplicas", _whole(1))
+    max_replicas = _field("maxReplicas", _whole(1))
     depends_on = fields.List(
         fields.Raw(validate=_dns_label, error_messages={"null": _LABEL}),
         data_key="dependsOn",

@@ -13,13 +13,15 @@ from di_api.defaults import DEFAULT_REPLICAS
 from di_api.field_error import FieldError, items, mapping
 
 MAX_PODS: Final = 4096
-"""Most pods of a job: of one task, and of all together. The CRD says the same."""
+"""Most pods of a job. The CRD says the same."""
+_MAX_COUNT: Final = 2**31 - 1
+"""The CRD's type of a replica count is int32."""
 
 
 def reach(task: Mapping[str, Any]) -> int:
     """Most replicas a raw task may get. A count that the schema refuses is left out."""
     counts = (task.get("replicas"), task.get("maxReplicas"))
-    possible = [count for count in counts if isinstance(count, int) and 0 < count <= MAX_PODS]
+    possible = [count for count in counts if isinstance(count, int) and 0 < count <= _MAX_COUNT]
     return max(possible, default=DEFAULT_REPLICAS)
 
 
@@ -33,4 +35,5 @@ def total_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
             tasks,
             f"may reach {total} pods, of each task the larger of replicas and maxReplicas "
             f"counted, and a job may have {MAX_PODS}; lower some, or make it several jobs",
+            passes=("pods", total),
         )

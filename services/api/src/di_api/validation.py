@@ -85,15 +85,28 @@ def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Fiel
 
 
 def _new_errors(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldError]:
-    """The errors of `new` that are not at the same place, of the same value, in `old`."""
+    """The errors of `new` that are not at the same place, of the same value, in `old`.
+
+    Of a size that passes its bound, those that pass it by more than before.
+    """
     errors = validate_job(new)
+    sizes: dict[str, int] = {}
     known: dict[tuple[str, str], list[object]] = {}
     for error in validate_job(old) if errors else ():
+        if error.passes is not None:
+            bound, size = error.passes
+            sizes[bound] = size
+            continue
         values = known.setdefault(_place(error, old), [])
         # Paths are cut, so thousands may be alike; comparing each with each takes its time.
         if len(values) < _MOST_IN_ONE:
             values.append(error.value)
     for error in errors:
+        if error.passes is not None:
+            bound, size = error.passes
+            if size > sizes.get(bound, 0):
+                yield error
+            continue
         before = known.get(_place(error, new), ())
         if all(first_difference(value, error.value) is not None for value in before):
             yield error
