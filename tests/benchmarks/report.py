@@ -91,6 +91,13 @@ def targets(results: Results) -> Iterator[Target]:
         yield Target(
             what="same, of a core", value=round(100 * rest["cpu_share"], 2), bound=2, unit="%"
         )
+    if found := results.get("job_of_4096"):
+        yield Target(
+            what=f"1 job x {found['pods']:,}: longest hold of the event loop",
+            value=found["longest_hold_ms"],
+            bound=50,
+            unit="ms",
+        )
     if found := results.get("memory"):
         yield Target(
             what="memory, 10,000 jobs and 50,000 pods, peak",

@@ -50,7 +50,12 @@ class FakeApi:
         return self._found(resource, name, namespace)
 
     async def list(
-        self, resource: Resource, namespace: str = "", *, label_selector: str
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str,
+        trim: Callable[[Object], Object],
     ) -> tuple[list[Object], str]:
         await self._arrive("list", resource, "")
         label, _, value = label_selector.partition("=")
@@ -60,7 +65,7 @@ class FakeApi:
             if (kind, place) == (resource.kind, namespace)
             and (body["metadata"].get("labels") or {}).get(label) == value
         ]
-        return found, str(next(self._versions))
+        return [trim(body) for body in found], str(next(self._versions))
 
     async def create(
         self, resource: Resource, body: Object, namespace: str = "", *, timeout: float | None = None

@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from di_operator.lanes import BURST, CONCURRENCY, spread
+from di_operator.lanes import BURST, CONCURRENCY, GROWTH, spread
+
+SECOND = CONCURRENCY + GROWTH * CONCURRENCY
+"""Under way in the second round, when each of the first has gone well."""
 
 
 class Server:
@@ -43,19 +46,20 @@ class Server:
             done.set()
 
 
-def test_a_hundred_are_all_under_way_when_one_has_been_taken() -> None:
+def test_a_hundred_are_under_way_faster_with_each_that_has_been_taken() -> None:
     server = Server()
     server.spread(100)
     assert server.taken == list(range(100))
-    assert server.rounds == [CONCURRENCY, 100 - CONCURRENCY]
+    assert server.rounds == [CONCURRENCY, SECOND, 100 - CONCURRENCY - SECOND]
 
 
 def test_a_thousand_hurry_at_first_and_then_leave_room() -> None:
     server = Server()
     server.spread(1000)
     assert sorted(server.taken) == list(range(1000))
-    assert server.rounds[:2] == [CONCURRENCY, BURST]
-    assert set(server.rounds[2:-1]) == {CONCURRENCY}
+    third = BURST - SECOND + CONCURRENCY
+    assert server.rounds[:3] == [CONCURRENCY, SECOND, third]
+    assert set(server.rounds[3:-1]) == {CONCURRENCY}
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, CONCURRENCY])
@@ -68,7 +72,7 @@ def test_a_few_take_one_round(count: int) -> None:
 def test_after_a_refusal_nothing_begins_and_nothing_is_left_under_way() -> None:
     server = Server(lambda item: item != CONCURRENCY)
     server.spread(1000)
-    assert server.taken == list(range(CONCURRENCY + BURST))
+    assert server.taken == list(range(CONCURRENCY + SECOND))
     assert server.under_way == 0
 
 

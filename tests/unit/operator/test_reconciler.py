@@ -13,6 +13,7 @@ from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.lifecycle.decision import JobEvent, Settings
+from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.specs import examine
 from di_operator.metrics import Metrics
 from di_operator.reconciler import ATTEMPTS, Reconciler
@@ -33,6 +34,9 @@ class Known:
 
     def observe(self, resource: Resource, body: Object) -> None:
         self.objects[resource.kind, body["metadata"]["name"]] = body
+
+    def recognise(self, resource: Resource, body: Object) -> Object:
+        return body
 
     def observe_all(self, resource: Resource, bodies: list[Object], version: str) -> bool:
         for body in bodies:
@@ -109,6 +113,7 @@ class Bench:
             grant=None,
             emit=lambda job, event: self.events.append(event),
             examine=examine,
+            read_pod=Pod.read,
             aggregator_config=("di-system", "aggregator-config"),
             settings=Settings(
                 service_domain="svc.cluster.local",

@@ -35,6 +35,9 @@ class Cache:
     def by_index(self, index: str, value: str) -> list[Object]:
         return [body for body in self.objects.values() if value in index_job(body)]
 
+    def count(self, index: str, value: str) -> int:
+        return len(self.by_index(index, value))
+
     def absorb(self, body: Object) -> None:
         self.deliver("MODIFIED", body)
 

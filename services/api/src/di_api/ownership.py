@@ -47,5 +47,9 @@ def is_controlled_by(found: Mapping[str, Any], uid: str) -> bool:
 
 def is_of_earlier_job(found: Mapping[str, Any], *, name: str, uid: str) -> bool:
     """Whether an object of the job's namespace was made for an earlier job of the same name."""
-    owner = controlling_job(found)
+    return names_earlier_job(controlling_job(found), name=name, uid=uid)
+
+
+def names_earlier_job(owner: Mapping[str, Any] | None, *, name: str, uid: str) -> bool:
+    """Whether such a reference is to an earlier job of the same name."""
     return owner is not None and owner.get("name") == name and owner.get("uid") != uid

@@ -12,6 +12,8 @@ done, and the API server divides its processors among all that it has under way.
 BURST: Final = 128
 """So many of a job's requests may hurry: a hundred replicas are there within about a second, and
 whoever waits for the API server meanwhile waits no longer than that."""
+GROWTH: Final = 2
+"""How many more begin for each that has gone well, while a job may hurry."""
 
 CONNECTIONS: Final = BURST + CONCURRENCY
 """Of the client: one job in a hurry leaves enough for the others."""
@@ -22,26 +24,27 @@ T = TypeVar("T")
 async def spread(items: Sequence[T], act: Callable[[T], Awaitable[bool]]) -> None:
     """Call `act` for each item in order, several at a time, until one call returns False.
 
-    Begins with CONCURRENCY at once. When one of them has gone well, as many more begin as make
-    BURST; each of these is for one item. So a thousand pods under an exceeded quota cost a handful
-    of refusals.
+    Begins with CONCURRENCY at once. For each one that has gone well GROWTH more begin, each of
+    these for one item, until BURST have begun in all. So a thousand pods under an exceeded quota
+    cost a handful of refusals, and connections are opened as answers come: the handshakes of a
+    hundred at once would hold the event loop for a tenth of a second.
 
     What is under way when one returns False is awaited, not cancelled: a cancelled create may
     have happened. `act` must not raise; if it does, the others are cancelled.
     """
     todo = iter(items)
-    going, hurry = True, False
+    going, begun, burst = True, min(CONCURRENCY, len(items)), min(BURST, len(items))
 
     async def lane(*, lasting: bool) -> None:
-        nonlocal going, hurry
+        nonlocal going, begun
         for item in todo:
             if not going:
                 break
             if not await act(item):
                 going = False
-            elif not hurry:
-                hurry = True
-                for _ in range(min(BURST, len(items)) - CONCURRENCY):
+            else:
+                for _ in range(min(GROWTH, burst - begun)):
+                    begun += 1
                     group.create_task(lane(lasting=False))
             if not lasting:
                 break

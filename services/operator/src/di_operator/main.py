@@ -23,6 +23,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.config import load_config as load_kube_config
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_api.size import MAX_PODS
 from di_operator.allocator.registry import PolicyError, load_policy
 from di_operator.certificate_plan import CertificateSettings
 from di_operator.certificates import CertificateManager
@@ -36,6 +37,7 @@ from di_operator.executor import Executor
 from di_operator.health import serve_health
 from di_operator.lanes import CONNECTIONS
 from di_operator.lifecycle.decision import Settings
+from di_operator.lifecycle.pods import PodCache
 from di_operator.lifecycle.specs import SpecCache, SpecReader
 from di_operator.logs import configure_logs
 from di_operator.metrics import Metrics
@@ -56,6 +58,7 @@ BACKOFF_MAXIMUM = 15.0
 WATCH_LIMITS = WatchLimits(backoff_maximum=10.0)
 # Specs read lately; a job in a phase that changes is looked at again within milliseconds.
 REMEMBERED_SPECS = 10_000
+REMEMBERED_PODS = 2 * MAX_PODS
 
 
 async def operate(
@@ -119,6 +122,7 @@ async def operate(
             ),
             emit=recorder.emit,
             examine=read_spec.examine,
+            read_pod=PodCache(size=REMEMBERED_PODS),
             grant=scheduler.grant if scheduler is not None else None,
             aggregator_config=config.aggregator_config,
             settings=Settings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Protocol
@@ -24,6 +25,7 @@ from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.faults import gravest, on_error
 from di_operator.lifecycle.placement import Grant
+from di_operator.lifecycle.pods import PodReader
 from di_operator.lifecycle.problems import defect
 from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.snapshot import Snapshot
@@ -44,6 +46,8 @@ LOOKED_FOR = 64
 # Seconds until a look at a job of which a read has shown more than the watch; the watch may bring
 # it earlier.
 NEXT_LOOK = 0.5
+# Pods read before others get their turn; some milliseconds.
+READ_AT_ONCE = 512
 
 
 class World(ExecutorWrites, Protocol):
@@ -65,6 +69,10 @@ class World(ExecutorWrites, Protocol):
         """Return the ConfigMaps of the job, and of others under its name."""
         ...
 
+    def recognise(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
+        """Return what is kept of an object that a list showed."""
+        ...
+
     def observe_all(self, resource: Resource, bodies: list[dict[str, Any]], version: str) -> bool:
         """Take in what a list of some objects showed; False if more than that is known."""
         ...
@@ -82,6 +90,7 @@ class Reconciler:
         status: StatusWriter,
         emit: Callable[[Mapping[str, Any], JobEvent], None],
         examine: Examine,
+        read_pod: PodReader,
         grant: Callable[[Mapping[str, Any]], Grant] | None,
         aggregator_config: tuple[str, str],
         settings: Settings,
@@ -91,6 +100,7 @@ class Reconciler:
         """Put the parts together.
 
         Args:
+            read_pod: remembers the pods of the largest job at least.
             grant: the allocator's word on a job; None: there is no allocator.
             aggregator_config: namespace and name of the AggregatorConfig.
         """
@@ -100,6 +110,7 @@ class Reconciler:
         self._status = status
         self._emit = emit
         self._examine = examine
+        self._read_pod = read_pod
         self._grant = grant
         self._aggregator_config = aggregator_config
         self._settings = settings
@@ -115,6 +126,7 @@ class Reconciler:
             ApiError: the API server is away, or the job kept changing; try again later.
         """
         for attempt in range(1, ATTEMPTS + 1):
+            await self._read_ahead(key)
             job = self._world.job(key)
             if job is None:
                 return None
@@ -191,9 +203,20 @@ class Reconciler:
             self._world.services(key),
             self._world.configmaps(key),
             read=self._examine,
+            read_pod=self._read_pod,
             grant=self._grant(job) if self._grant is not None else None,
             aggregator=aggregator,
         )
+
+    async def _read_ahead(self, key: JobKey) -> None:
+        """Read the pods of a large job in parts, so that others get their turn in between.
+
+        What is new since then is read with the snapshot.
+        """
+        for count, pod in enumerate(self._world.pods(key), 1):
+            self._read_pod(pod)
+            if count % READ_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     async def _read_aggregator(self) -> Mapping[str, Any] | None:
         """Read the template of aggregators, for the few moments when one is made."""
@@ -223,11 +246,18 @@ class Reconciler:
         away. They get them back.
         """
         selector = f"{LABEL_JOB}={key.name}"
-        pods, version = await self._client.list(PODS, key.namespace, label_selector=selector)
+        missing = {slot.name: slot for slot in snapshot.missing}
+
+        def kept(pod: dict[str, Any]) -> dict[str, Any]:
+            # Whole only where it may have to be put right: the others are thousands.
+            return pod if pod["metadata"]["name"] in missing else self._world.recognise(PODS, pod)
+
+        pods, version = await self._client.list(
+            PODS, key.namespace, label_selector=selector, trim=kept
+        )
         listed = {pod["metadata"]["name"] for pod in pods}
         unlisted = [slot.name for slot in snapshot.missing if slot.name not in listed]
         unseen = await self._read_pods(unlisted[:LOOKED_FOR], key.namespace)
-        missing = {slot.name: slot for slot in snapshot.missing}
         wanted = [(pod, missing.get(pod["metadata"]["name"])) for pod in (*pods, *unseen)]
         marks = [
             action
@@ -238,7 +268,9 @@ class Reconciler:
         there = any(slot is not None and snapshot.is_own(pod) for pod, slot in wanted)
         # The cache keeps what the watch selects, and nothing that the watch would never bury.
         seen = [
-            pod for pod in pods if pod["metadata"]["labels"].get(LABEL_OPERATOR) == OPERATOR_NAME
+            self._world.recognise(PODS, pod) if pod["metadata"]["name"] in missing else pod
+            for pod in pods
+            if pod["metadata"]["labels"].get(LABEL_OPERATOR) == OPERATOR_NAME
         ]
         self._world.observe_all(PODS, seen, version)
         await self._executor.run(marks)

@@ -191,6 +191,10 @@ class World:
         finally:
             self._absorbing = False
 
+    def recognise(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
+        """What is kept of an object that a list showed, for `observe_all`."""
+        return self._caches[resource].recognise(body)
+
     def observe_all(self, resource: Resource, bodies: list[dict[str, Any]], version: str) -> bool:
         """Take in what a list of some objects showed; False if the watch is ahead of it."""
         self._absorbing = True
@@ -248,7 +252,7 @@ class World:
             self._wake(key, self._settle(key) if resource == PODS else 0.0)
 
     def _settle(self, key: JobKey) -> float:
-        pods = len(self._caches[PODS].by_index(INDEX_JOB, _index_value(*key)))
+        pods = self._caches[PODS].count(INDEX_JOB, _index_value(*key))
         return min(SETTLE_MAX, pods * SETTLE_PER_POD) if pods > SETTLE_ABOVE else 0.0
 
 

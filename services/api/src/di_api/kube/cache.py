@@ -180,6 +180,10 @@ class WatchCache:
         """The objects one of the constructor's `indexes` finds under `value`."""
         return self._store.by_index(index, value)
 
+    def count(self, index: str, value: str) -> int:
+        """How many objects `by_index` would find."""
+        return self._store.count(index, value)
+
     def subscribe(self, callback: Subscriber) -> None:
         """Have `callback(type, object)` called on every ADDED, MODIFIED and DELETED, in order.
 
@@ -196,7 +200,8 @@ class WatchCache:
             self._upsert(self._trim(obj))
 
     def absorb_list(self, objects: Iterable[Object], version: str) -> bool:
-        """Take in what a list of a part of the collection showed at `version`.
+        """Take in what a list of a part of the collection showed at `version`; the objects as
+        `recognise` returned them.
 
         Returns False, with nothing changed, if the watch is further than that list: what it
         showed may have been deleted since.
@@ -204,8 +209,16 @@ class WatchCache:
         if not self._version or as_number(version) < as_number(self._version):
             return False
         for obj in objects:
-            self._upsert(self._trim(obj))
+            self._upsert(obj)
         return True
+
+    def recognise(self, obj: Object) -> Object:
+        """What is kept, or would be, of an object that was read: the very object that is kept if
+        it is that, so that reading a collection anew does not hold it twice."""
+        kept = self._store.get(key_of(obj))
+        if kept and kept["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+            return kept
+        return self._trim(obj)
 
     async def run(self) -> None:
         """Keep the cache up to date until cancelled; no error ends it."""
@@ -246,7 +259,7 @@ class WatchCache:
         self._buried = {}
         lists, known = self.stats.lists, as_number(self._version)
         try:
-            objects, version = await self._read_all(self._recognise)
+            objects, version = await self._read_all(self.recognise)
             self.stats.polls += 1
             if as_number(version) < known:
                 # A list is read from a quorum, so it cannot be older than what we have been
@@ -318,13 +331,6 @@ class WatchCache:
         return await self._client.list(
             self._resource, self._namespace, label_selector=self._label_selector, trim=trim
         )
-
-    def _recognise(self, obj: Object) -> Object:
-        """The very object that is kept, if it is that: a poll must not hold everything twice."""
-        kept = self._store.get(key_of(obj))
-        if kept and kept["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
-            return kept
-        return self._trim(obj)
 
     def _take(self, kind: str, obj: Object) -> None:
         """One event of the watch."""

@@ -22,6 +22,8 @@ from di_api.kube.wire import MERGE_PATCH, Object, Objects, Target
 WATCH_SILENCE = 70.0
 _CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
+# Objects of a page, a millisecond or two.
+_TRIM_AT_ONCE = 100
 _NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
 
 
@@ -297,9 +299,21 @@ class KubeClient:
         while True:
             query = {**selectors, "limit": limit, "continue": token}
             path = wire.url_path(resource.path(namespace), query)
-            page = await self._call("GET", path, Target(resource, namespace), timeout=timeout)
-            items += map(trim, wire.take_items(page, resource))
-            metadata = page.get("metadata", {})
+            target = Target(resource, namespace)
+            raw = await self._send("GET", path, target, timeout=timeout)
+            # Others get their turn between the parts: of five hundred pods each takes some twenty
+            # milliseconds.
+            await asyncio.sleep(0)
+            # Until the page is gone: a collector that is on walks all of it, and everything that
+            # was made before, which takes three times as long as all the rest.
+            with wire.collector_paused():
+                page = wire.decode_object(raw, target)
+                metadata = page.get("metadata", {})
+                found = wire.take_items(page, resource)
+                while found:
+                    await asyncio.sleep(0)
+                    items += map(trim, found[:_TRIM_AT_ONCE])
+                    del found[:_TRIM_AT_ONCE]
             token = metadata.get("continue")
             if not token:
                 return items, metadata.get("resourceVersion", "")

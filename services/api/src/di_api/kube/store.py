@@ -63,6 +63,10 @@ class Store:
         """
         return list(self._found[name].get(value, {}).values())
 
+    def count(self, name: str, value: str) -> int:
+        """How many objects an index finds under `value`."""
+        return len(self._found[name].get(value, ()))
+
     def put(self, obj: Object) -> None:
         key = key_of(obj)
         self.remove(key)

@@ -63,7 +63,7 @@ class Target:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Keep the cyclic collector off: parsed JSON has no cycles, and at 10,000 objects walking
     the growing heap again and again costs more than the parse."""
     was_enabled = gc.isenabled()
@@ -87,7 +87,7 @@ def decode_object(raw: bytes, target: Target) -> Object:
     """
     try:
         if len(raw) >= _LARGE:
-            with _collector_paused():
+            with collector_paused():
                 value = orjson.loads(raw)
         else:
             value = orjson.loads(raw)

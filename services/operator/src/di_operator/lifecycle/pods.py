@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from di_api.names import ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ENV_RANK
+from di_api.ownership import controlling_job
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
 # The kubelet or the control plane ended the pod for reasons of the cluster, not of the program.
@@ -42,6 +44,8 @@ class Pod:
     name: str
     namespace: str
     uid: str
+    owner: Mapping[str, Any] | None
+    """The reference to the job that controls it."""
     resource_version: str
     phase: str
     rank: int | None
@@ -73,6 +77,7 @@ class Pod:
             name=metadata["name"],
             namespace=metadata.get("namespace", ""),
             uid=metadata.get("uid", ""),
+            owner=controlling_job(raw),
             resource_version=metadata.get("resourceVersion", ""),
             phase=status.get("phase") or "Pending",
             rank=_number(annotations, ANNOTATION_RANK),
@@ -114,6 +119,33 @@ class Pod:
                 if condition.get("type") == "DisruptionTarget"
             )
         )
+
+
+PodReader: TypeAlias = Callable[[Mapping[str, Any]], Pod]
+"""From a pod as the API server returns it to its facts."""
+
+
+class PodCache:
+    """A PodReader that remembers the pods read last, by UID.
+
+    Objects are replaced and never changed, so a pod that is the very object read before is as it
+    was. Reading the pods of a large job anew for each look would take longer than the decision.
+    """
+
+    def __init__(self, *, size: int) -> None:
+        self._size = size
+        self._pods: OrderedDict[str, Pod] = OrderedDict()
+
+    def __call__(self, raw: Mapping[str, Any]) -> Pod:
+        """Return the facts of a pod."""
+        uid = raw["metadata"].get("uid", "")
+        pod = self._pods.get(uid)
+        if pod is None or pod.raw is not raw:
+            pod = self._pods[uid] = Pod.read(raw)
+        self._pods.move_to_end(uid)
+        if len(self._pods) > self._size:
+            self._pods.popitem(last=False)
+        return pod
 
 
 def first_failed(pods: Iterable[Pod]) -> Pod:

@@ -11,9 +11,9 @@ from di_api.coordinated import Coordinated, Replica, Role, Template, coordinator
 from di_api.field_error import FieldError
 from di_api.model import JobSpec, Task, TaskType
 from di_api.names import ENV_RANK, pod_name
-from di_api.ownership import is_controlled_by, is_of_earlier_job
+from di_api.ownership import is_controlled_by, is_of_earlier_job, names_earlier_job
 from di_operator.lifecycle.placement import Grant, Placement
-from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.pods import Pod, PodReader
 from di_operator.lifecycle.specs import Examine, examine
 from di_operator.lifecycle.status import Status
 
@@ -91,6 +91,7 @@ class Snapshot:
         configmaps: Iterable[Object] = (),
         *,
         read: Examine = examine,
+        read_pod: PodReader = Pod.read,
         grant: Grant | None = None,
         aggregator: Template | None = None,
     ) -> Snapshot:
@@ -98,12 +99,13 @@ class Snapshot:
 
         Objects of others may be among them: ownership is judged by the controller reference, so
         the caller may pass too many, never too few. ``read`` is the place for
-        :meth:`~di_operator.lifecycle.specs.SpecCache.examine`, ``aggregator`` the template of the
+        :meth:`~di_operator.lifecycle.specs.SpecCache.examine`, ``read_pod`` that for a
+        :class:`~di_operator.lifecycle.pods.PodCache`, ``aggregator`` the template of the
         AggregatorConfig where one was read. Never raises for what a user can write.
         """
         metadata = job["metadata"]
         status = Status.read(job.get("status"))
-        own, predecessors = _by_owner(metadata, pods)
+        own, predecessors = _pods_by_owner(metadata, map(read_pod, pods))
         # A status that was wiped does not know of the pods that run.
         has_started = status.has_started or bool(own)
         spec, errors = _read(job, status, read, has_started=has_started)
@@ -113,7 +115,7 @@ class Snapshot:
         own_services, old_services = _by_owner(metadata, services)
         own_configmaps, old_configmaps = _by_owner(metadata, configmaps)
 
-        by_name = {pod.name: pod for pod in map(Pod.read, own)}
+        by_name = {pod.name: pod for pod in own}
         held = {
             slot.name: _at_its_rank(by_name.pop(slot.name), slot)
             for slot in slots
@@ -152,7 +154,7 @@ class Snapshot:
             surplus=tuple(pod for pod in by_name.values() if not pod.terminating),
             leaving=tuple(pod for pod in by_name.values() if pod.terminating),
             missing=tuple(slot for slot in slots if slot.name not in held),
-            predecessors=tuple(map(Pod.read, predecessors)),
+            predecessors=tuple(predecessors),
             services=tuple(own_services),
             configmap=own_configmaps[0] if own_configmaps else None,
             old_services=tuple(old_services),
@@ -281,6 +283,17 @@ def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
     """
     fixed = slot.task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR)
     return fixed and pod.task_replicas != replicas
+
+
+def _pods_by_owner(metadata: Object, pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
+    name, uid = metadata["name"], metadata["uid"]
+    own, old = [], []
+    for pod in pods:
+        if pod.owner is not None and pod.owner.get("uid") == uid:
+            own.append(pod)
+        elif names_earlier_job(pod.owner, name=name, uid=uid):
+            old.append(pod)
+    return own, old
 
 
 def _by_owner(metadata: Object, objects: Iterable[Object]) -> tuple[list[Object], list[Object]]:

@@ -234,8 +234,8 @@ def _task_status(snapshot: Snapshot) -> dict[str, dict[str, int]]:
 def _losses(snapshot: Snapshot, verdict: Verdict, now: datetime) -> list[Mapping[str, Any]]:
     """Add the newly counted pods; forget the oldest of those that are long gone."""
     known = snapshot.status.counted
-    added = [loss_record(pod, now) for pod in verdict.counted if pod.uid not in known]
-    losses = [*snapshot.status.losses, *added]
+    added = [pod for pod in verdict.counted if pod.uid not in known][:MAX_LOSSES]
+    losses = [*snapshot.status.losses, *(loss_record(pod, now) for pod in added)]
     pods = (*snapshot.held.values(), *snapshot.surplus, *snapshot.leaving)
     present = {pod.uid for pod in pods}
     gone = [loss["uid"] for loss in losses if loss["uid"] not in present]
@@ -247,12 +247,13 @@ def _losses(snapshot: Snapshot, verdict: Verdict, now: datetime) -> list[Mapping
 def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) -> bool:
     """Whether the status tells more than new counts."""
     before = snapshot.status
+    counted = before.counted
     return (
         verdict.insist
         or verdict.phase is not before.phase
         or _reason(snapshot, verdict) != before.reason
         or bool(verdict.restarts or verdict.reschedules)
-        or any(pod.uid not in before.counted for pod in verdict.counted)
+        or any(pod.uid not in counted for pod in verdict.counted)
         or any(aside.is_news(before.conditions) for aside in asides)
         or (snapshot.spec is not None and desired(snapshot) != before.desired)
     )

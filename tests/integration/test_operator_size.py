@@ -1,0 +1,97 @@
+"""Jobs of more pods than there may be, and those whose node lists grow too long."""
+
+from __future__ import annotations
+
+import pytest
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import Invalid
+from di_api.kube.resources import Resource
+from tests.integration.operator_field import Field, Object, condition, job, on_field, task
+
+pytestmark = pytest.mark.usefixtures("crd")
+
+QUOTAS = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
+
+
+def test_a_job_above_the_bound_is_refused_without_a_webhook_and_harms_nobody(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        quota = {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "20"}}}
+        await field.client.create(QUOTAS, quota, namespace)
+
+        async def quota_counts() -> bool:
+            found = await field.client.get(QUOTAS, "pods", namespace)
+            return bool((found.get("status") or {}).get("hard"))
+
+        await field.until(quota_counts, "the quota to be enforced", 30)
+        async with field.operator():
+            await field.submit(job("small", task(replicas=2)))
+            with pytest.raises(Invalid, match=r"replicas.*less than or equal to 4096"):
+                await field.submit(job("huge", task(replicas=100_000)))
+            with pytest.raises(Invalid, match="a job may have 4096 pods"):
+                await field.submit(job("broad", task("a", 4000), task("b", 97)))
+            await field.phase("small", "Running")
+            with pytest.raises(Invalid, match=r"replicas.*less than or equal to 4096"):
+                await field.patch("small", {"tasks": [task(replicas=100_000)]})
+
+            # The largest there may be costs a few refusals, not four thousand pods.
+            await field.submit(job("largest", task(replicas=4096)))
+
+            async def waits() -> bool:
+                status = await field.status("largest")
+                if status.get("phase") != "Pending":
+                    return False
+                return bool(condition(status, "Pending")["reason"] == "QuotaExceeded")
+
+            await field.until(waits, "the largest job to wait for quota")
+            assert len(await field.pods("largest")) <= 18
+            status = await field.status("small")
+            assert (status["phase"], status["readyReplicas"]) == ("Running", 2)
+
+    on_field(kube_config, namespace, body)
+
+
+def test_a_running_job_scaled_past_what_its_node_lists_hold_runs_on(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async def runs_with(replicas: int) -> bool:
+            status = await field.status("a")
+            seen = status["phase"], status["replicas"], status["readyReplicas"]
+            return seen == ("Running", replicas, replicas)
+
+        async def is_stuck() -> bool:
+            now = await field.status("a")
+            if now["phase"] != "Rescheduling":
+                return False
+            return bool(condition(now, "Rescheduling")["reason"] == "NodeListsTooLong")
+
+        async def uids() -> dict[str, str]:
+            pods = await field.pods("a")
+            return {name: pod["metadata"]["uid"] for name, pod in pods.items()}
+
+        # Names of 4,000 characters: the lists have room for some 130 pods.
+        async with field.operator(service_domain="d" * 4000):
+            await field.submit(job("a", task(replicas=105)))
+            await field.phase("a", "Running")
+            before = await uids()
+            await field.patch("a", {"tasks": [task(replicas=140)]})
+            await field.until(is_stuck, "the job to say what is in its way")
+            assert await uids() == before
+
+            def is_the_warning(event: Object) -> bool:
+                return bool(event["reason"] == "NodeListsTooLong" and event["type"] == "Warning")
+
+            async def is_told() -> bool:
+                return any(map(is_the_warning, await field.events("a")))
+
+            await field.until(is_told, "the warning")
+            await field.patch("a", {"tasks": [task(replicas=106)]})
+            await field.until(lambda: runs_with(106), "the job to go on with 106 pods")
+            after = await uids()
+            assert {name: after[name] for name in before} == before
+            assert (await field.status("a"))["restarts"] == 0
+
+    on_field(kube_config, namespace, body)

@@ -1,0 +1,49 @@
+"""Pods are read once for as long as they stay what they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from di_operator.lifecycle.pods import Pod, PodCache
+from di_operator.lifecycle.snapshot import Snapshot
+from tests.unit.lifecycle.cluster_model import running, task
+
+
+def raw(uid: str, phase: str = "Running") -> dict[str, Any]:
+    return {"metadata": {"name": "x-work-0", "uid": uid}, "status": {"phase": phase}}
+
+
+def test_a_pod_that_is_the_same_object_is_not_read_again() -> None:
+    read = PodCache(size=8)
+    seen = raw("1")
+    assert read(seen) is read(seen)
+    assert read(seen) == Pod.read(seen)
+
+
+def test_a_pod_that_was_replaced_is_read_anew() -> None:
+    read = PodCache(size=8)
+    assert [read(raw("1", phase)).phase for phase in ("Running", "Failed")] == [
+        "Running",
+        "Failed",
+    ]
+
+
+def test_the_pods_read_longest_ago_are_forgotten() -> None:
+    read = PodCache(size=2)
+    one, two, three = raw("1"), raw("2"), raw("3")
+    first, second = read(one), read(two)
+    read(one)
+    read(three)
+    assert read(one) is first
+    assert read(two) is not second
+
+
+def test_a_snapshot_is_the_same_from_remembered_pods() -> None:
+    cluster = running(task("collector", 3))
+    bodies = list(cluster.pods.values())
+    read = PodCache(size=8)
+
+    def build(**reader: Any) -> Snapshot:
+        return Snapshot.build(cluster.job, bodies, **reader)
+
+    assert build(read_pod=read) == build(read_pod=read) == build()
