@@ -8,7 +8,7 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
 from di_api.names import (
     ANNOTATION_RANK,
     LABEL_JOB,
@@ -156,5 +156,90 @@ def test_node_lists_that_were_deleted_or_edited_are_written_anew(
             await field.until(is_right, "the lists to be right again")
             assert field.phases["a"] == ["Starting", "Running"]
             assert set(field.created.values()) == {1}
+
+    on_field(kube_config, namespace, body)
+
+
+async def write_status(field: Field, name: str, status: Object) -> None:
+    body = {"status": status}
+    await field.client.patch(DIJOBS, name, body, field.namespace, subresource="status")
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_an_end_that_was_only_written_into_the_phase_is_not_believed(
+    kube_config: KubeConfig, namespace: str, phase: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(job("a", task(replicas=2)))
+            await field.phase("a", "Running")
+            await write_status(field, "a", {"phase": phase})
+
+            async def is_told() -> bool:
+                reasons = [event["reason"] for event in await field.events("a")]
+                return "PhaseNotConfirmed" in reasons
+
+            await field.until(is_told, "the event")
+            status = await field.phase("a", "Running")
+            assert status["readyReplicas"] == 2
+            assert field.created == {"a-work-0": 1, "a-work-1": 1}
+            await field.kubelet.finish(namespace, "a-work-0")
+            await field.kubelet.finish(namespace, "a-work-1")
+            status = await field.phase("a", "Succeeded")
+            assert (status["restarts"], status["reschedules"]) == (0, 0)
+
+    on_field(kube_config, namespace, body)
+
+
+def test_an_end_written_in_full_is_somebodys_decision(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(job("a", task(replicas=2)))
+            status = await field.phase("a", "Running")
+            ended = condition(status, "Running") | {"type": "Succeeded"}
+            now = ended["lastTransitionTime"]
+            full = {"phase": "Succeeded", "completionTimestamp": now, "conditions": [ended]}
+            await write_status(field, "a", full)
+
+            async def is_clean() -> bool:
+                return not await field.pods("a") and not await field.service_exists("a")
+
+            await field.until(is_clean, "the running pods and the Service to go")
+            assert (await field.status("a"))["phase"] == "Succeeded"
+
+    on_field(kube_config, namespace, body)
+
+
+@pytest.mark.parametrize("put_back", [True, False], ids=["put back", "deleted"])
+def test_a_started_job_waits_for_a_pod_whose_owner_was_taken_away(
+    kube_config: KubeConfig, namespace: str, put_back: bool
+) -> None:
+    async def body(field: Field) -> None:
+        async with field.operator():
+            await field.submit(job("a", task(replicas=2)))
+            await field.phase("a", "Running")
+            before = (await field.pods("a"))["a-work-1"]["metadata"]
+            nobody = {"metadata": {"ownerReferences": None}}
+            await field.client.patch(PODS, "a-work-1", nobody, namespace)
+
+            async def waits() -> bool:
+                status = await field.status("a")
+                if status["phase"] != "Rescheduling":
+                    return False
+                return bool(condition(status, "Rescheduling")["reason"] == "PodNameConflict")
+
+            await field.until(waits, "the job to wait for the name")
+            if put_back:
+                owned = {"metadata": {"ownerReferences": before["ownerReferences"]}}
+                await field.client.patch(PODS, "a-work-1", owned, namespace)
+            else:
+                await field.client.delete(PODS, "a-work-1", namespace)
+            status = await field.phase("a", "Running")
+            assert (status["restarts"], status["reschedules"]) == (0, 1)
+            now = (await field.pods("a"))["a-work-1"]["metadata"]
+            assert (now["uid"] == before["uid"]) == put_back
+            assert now["ownerReferences"] == before["ownerReferences"]
 
     on_field(kube_config, namespace, body)

@@ -61,7 +61,6 @@ def job(*tasks: Object, name: str = "x", uid: str = "uid-x", **spec: Any) -> Obj
             "uid": uid,
             "generation": 1,
             "resourceVersion": "1",
-            "creationTimestamp": format_time(START),
         },
         "spec": {"tasks": list(tasks) or [task("learner"), task("collector", 3)], **spec},
     }
@@ -213,9 +212,6 @@ class ClusterModel:
                 metadata = self.objects[kind, name]["metadata"]
                 metadata["labels"] = {**metadata.get("labels", {}), **action.labels}
                 metadata["annotations"] = {**metadata.get("annotations", {}), **action.annotations}
-                if action.owners:
-                    assert metadata["resourceVersion"] == action.resource_version
-                    metadata["ownerReferences"] = copy.deepcopy(list(action.owners))
                 self._touch(self.objects[kind, name])
             case DeletePod(name=name, uid=uid, grace_period_seconds=grace):
                 if (found := self.objects.get(("Pod", name))) and found["metadata"]["uid"] == uid:
@@ -252,7 +248,6 @@ class ClusterModel:
         stored = copy.deepcopy(dict(body))
         self.uids += 1
         stored["metadata"]["uid"] = f"uid-{self.uids}"
-        stored["metadata"].setdefault("creationTimestamp", format_time(self.now))
         if stored["kind"] == "Pod":
             stored.setdefault("status", {"phase": "Pending"})
         self.objects[stored["kind"], stored["metadata"]["name"]] = stored

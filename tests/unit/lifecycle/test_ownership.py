@@ -57,6 +57,61 @@ def test_a_foreign_object_fails_the_job_and_is_not_touched(kind: str, name: str)
     assert cluster.objects[kind, name] == before
 
 
+def disown(cluster: ClusterModel, kind: str, name: str) -> Any:
+    """Somebody takes the owner references off an object; returns them."""
+    return cluster.objects[kind, name]["metadata"].pop("ownerReferences")
+
+
+def test_a_started_job_waits_for_a_pod_that_lost_its_owner_and_goes_on_with_it() -> None:
+    cluster = running()
+    owners = disown(cluster, "Pod", "x-collector-1")
+    uid = cluster.pods["x-collector-1"]["metadata"]["uid"]
+    cluster.events.clear()
+    cluster.settle()
+
+    assert cluster.phase == "Rescheduling"
+    assert cluster.condition("Rescheduling")["reason"] == "PodNameConflict"
+    assert "x-collector-1 exists" in cluster.condition("Rescheduling")["message"]
+    assert len(cluster.pods) == 4
+    for _ in range(3):
+        assert cluster.reconcile().status is None
+    warnings = {event.reason for event in cluster.events if event.type == "Warning"}
+    assert warnings == {"NameConflict", "PodNameConflict"}
+
+    cluster.pods["x-collector-1"]["metadata"]["ownerReferences"] = owners
+    cluster.settle()
+    assert cluster.phase == "Running"
+    assert cluster.pods["x-collector-1"]["metadata"]["uid"] == uid
+    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (0, 1)
+
+
+def test_a_started_job_goes_on_when_the_pod_in_its_way_is_gone() -> None:
+    cluster = running()
+    disown(cluster, "Pod", "x-collector-1")
+    cluster.settle()
+    del cluster.objects["Pod", "x-collector-1"]
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+
+    assert cluster.phase == "Running"
+    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (0, 1)
+
+
+def test_a_job_that_runs_can_do_without_a_service_that_lost_its_owner() -> None:
+    cluster = running()
+    disown(cluster, "Service", "di-x")
+    cluster.events.clear()
+    cluster.settle()
+    assert cluster.phase == "Running"
+    assert {event.reason for event in cluster.events} == {"PodNameConflict"}
+    cluster.succeed()
+    cluster.settle()
+
+    assert cluster.phase == "Succeeded"
+    assert ("Service", "di-x") in cluster.objects
+
+
 def test_pods_and_service_of_an_earlier_job_are_deleted_and_waited_for() -> None:
     cluster = leftover()
     cluster.reconcile()

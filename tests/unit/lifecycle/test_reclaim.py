@@ -48,7 +48,6 @@ def test_marks_are_put_back_and_nothing_is_counted(
     edit(cluster, POD, field, **changes)
     (action,) = actions(cluster)
     assert isinstance(action, Reclaim)
-    assert action.owners == ()
     status = dict(cluster.status)
     cluster.settle()
     assert cluster.pods[POD]["metadata"][field] == before

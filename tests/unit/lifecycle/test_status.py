@@ -90,6 +90,37 @@ def test_a_condition_that_cannot_be_read_is_dropped() -> None:
     assert "Ready" not in {condition["type"] for condition in cluster.status["conditions"]}
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_an_end_that_no_condition_confirms_is_not_believed(phase: str) -> None:
+    cluster = running(backoffLimit=3)
+    cluster.fail("x-collector-0")
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    before = dict(cluster.status)
+    pods = {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
+    cluster.events.clear()
+    cluster.patch_status({"phase": phase})
+    cluster.settle()
+
+    assert cluster.status == before
+    assert {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()} == pods
+    warnings = [event for event in cluster.events if event.type == "Warning"]
+    assert [event.reason for event in warnings] == ["PhaseNotConfirmed"]
+    assert f"status.phase was {phase}" in warnings[0].message
+
+
+def test_an_end_written_by_hand_with_its_condition_is_somebodys_decision() -> None:
+    cluster = running()
+    before = cluster.status["conditions"]
+    ended = {"type": "Succeeded", "status": "True"}
+    cluster.patch_status({"phase": "Succeeded", "conditions": [*before, ended]})
+    cluster.settle()
+
+    assert cluster.phase == "Succeeded"
+    assert all("deletionTimestamp" in pod["metadata"] for pod in cluster.pods.values())
+
+
 def test_a_long_message_is_cut() -> None:
     cluster = running()
     cluster._set("x-learner-0", {"phase": "Failed", "message": "m" * 5000})

@@ -27,12 +27,6 @@ def controlling_job(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-def has_controller(found: Mapping[str, Any]) -> bool:
-    """Whether anything controls an object, of whatever kind."""
-    owners = items(mapping(found.get("metadata")).get("ownerReferences"))
-    return any(mapping(owner).get("controller") is True for owner in owners)
-
-
 def controller_uid(found: Mapping[str, Any]) -> str | None:
     """UID of the DIJob that controls an object."""
     owner = controlling_job(found)

@@ -211,15 +211,11 @@ class Executor:
     async def _reclaim(self, action: Reclaim) -> None:
         resource = _RECLAIMED[action.kind]
         marks: dict[str, Any] = {"labels": action.labels, "annotations": action.annotations}
-        guard = {"uid": action.uid}
-        if action.owners:
-            guard["resourceVersion"] = action.resource_version
-            marks["ownerReferences"] = list(action.owners)
         try:
             patched = await self._client.patch(
                 resource,
                 action.name,
-                {"metadata": guard | marks},
+                {"metadata": {"uid": action.uid, **marks}},
                 action.namespace,
                 field_manager=OPERATOR_NAME,
             )
@@ -227,7 +223,7 @@ class Executor:
             self._writes.forget(action.uid)
             return
         except (Conflict, Invalid) as error:
-            # Another object has the name, or this one has changed.
+            # Another object has the name.
             raise Outdated(str(error)) from error
         lost = [
             key

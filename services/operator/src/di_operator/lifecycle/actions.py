@@ -70,20 +70,17 @@ class CreatePod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaim:
-    """Put labels and annotations of an object back, and the owner references if there are any.
+    """Put labels and annotations of an object back, whatever else has changed since.
 
-    ``kind`` is ``Pod``, ``Service`` or ``ConfigMap``. Owner references replace those that were
-    seen; only then does it matter whether the object has changed since.
+    ``kind`` is ``Pod``, ``Service`` or ``ConfigMap``.
     """
 
     kind: str
     namespace: str
     name: str
     uid: str
-    resource_version: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    owners: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

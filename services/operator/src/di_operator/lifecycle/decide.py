@@ -47,6 +47,8 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     if verdict is None:
         verdict = _converge(snapshot, now, settings)
     decision = conclude(snapshot, verdict, now)
+    if snapshot.status.denied is not None:
+        decision = replace(decision, events=(_denial(snapshot.status.denied), *decision.events))
     if decision.status is None and not decision.actions:
         # Last of all: a cluster that refuses it must not keep anything else from happening.
         marks = reclaim_seen(snapshot)
@@ -166,6 +168,14 @@ def _unmade(snapshot: Snapshot) -> tuple[JobEvent, ...]:
         return ()
     message = "aggregators wait for the AggregatorConfig, which does not exist"
     return (JobEvent(type="Warning", reason="AggregatorConfigMissing", message=message),)
+
+
+def _denial(phase: Phase) -> JobEvent:
+    message = (
+        f"status.phase was {phase.value} and its condition is not True: written by hand; "
+        "the status is that of the pods"
+    )
+    return JobEvent(type="Warning", reason="PhaseNotConfirmed", message=message)
 
 
 def _relisted(snapshot: Snapshot, steps: Plan) -> tuple[JobEvent, ...]:

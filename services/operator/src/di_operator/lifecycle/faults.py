@@ -90,7 +90,7 @@ _GRAVITY = (TemplateRefused, NameTaken, NodeListsRefused, QuotaExceeded, CreateF
 def gravest(faults: Iterable[Fault]) -> Fault:
     """Return the fault that decides when a batch of creates met several. Raises ValueError if none.
 
-    A refused template ends the job, a foreign object too, the other two make it wait.
+    A refused template ends the job, a foreign object may, the others make it wait.
     """
     return min(faults, key=lambda fault: _GRAVITY.index(type(fault)))
 
@@ -179,12 +179,21 @@ def _name_taken(snapshot: Snapshot, fault: NameTaken, now: datetime) -> Decision
         return Decision(
             actions=() if gone else (_delete(fault.kind, fault.found),), requeue_after=_NEXT_LOOK
         )
+    phase = snapshot.status.phase
+    if phase in (Phase.STARTING, Phase.RUNNING):
+        return _later(fault)  # its pods are there, and need no more than they have
     message = f"{fault.kind} {name} exists and does not belong to this job"
+    told = JobEvent(type="Warning", reason="NameConflict", message=message)
+    waits = snapshot.status.has_started
+    if waits:
+        message += "; waiting until it is gone, or has the job as its controller again"
     verdict = Verdict(
-        phase=Phase.FAILED,
+        # What the job has done is not thrown away for something that somebody can put right.
+        phase=(phase or Phase.PENDING) if waits else Phase.FAILED,
         reason=conditions.REASON_NAME_CONFLICT,
         message=message,
-        events=(JobEvent(type="Warning", reason="NameConflict", message=message),),
+        events=(told,),
+        requeue_after=_NEXT_ATTEMPT if waits else None,
     )
     return conclude(snapshot, verdict, now)
 

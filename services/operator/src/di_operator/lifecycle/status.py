@@ -34,9 +34,14 @@ OWNED_FIELDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A status that may have been wiped or edited by hand: what cannot be read counts as absent."""
+    """A status that may have been wiped or edited by hand: what cannot be read counts as absent.
+
+    So does a finished phase whose condition is not True: the operator writes both at once.
+    """
 
     phase: Phase | None
+    denied: Phase | None
+    """A finished phase that is written, and that no condition confirms."""
     restarts: int
     reschedules: int
     losses: tuple[Mapping[str, Any], ...]
@@ -58,8 +63,11 @@ class Status:
     def read(cls, raw: object) -> Status:
         """Read ``job["status"]`` of any shape."""
         fields: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+        phase = _phase(fields.get("phase"))
+        denied = phase is not None and phase.is_finished and not _confirms(fields, phase)
         return cls(
-            phase=_phase(fields.get("phase")),
+            phase=None if denied else phase,
+            denied=phase if denied else None,
             restarts=_count(fields.get("restarts")),
             reschedules=_count(fields.get("reschedules")),
             losses=_losses(fields.get("failures")),
@@ -152,6 +160,15 @@ def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
 
 def _phase(value: object) -> Phase | None:
     return next((phase for phase in Phase if phase.value == value), None)
+
+
+def _confirms(fields: Mapping[str, Any], phase: Phase) -> bool:
+    # Not only by well-formed conditions: what ended under another program must not begin anew.
+    written = fields.get("conditions")
+    return isinstance(written, list) and any(
+        isinstance(one, Mapping) and one.get("type") == phase.value and one.get("status") == "True"
+        for one in written
+    )
 
 
 def _losses(failures: object) -> tuple[Mapping[str, Any], ...]:

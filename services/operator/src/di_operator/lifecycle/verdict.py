@@ -145,6 +145,7 @@ def _is_warning(verdict: Verdict) -> bool:
         conditions.REASON_QUOTA,
         conditions.REASON_FORBIDDEN,
         conditions.REASON_NODE_LISTS,
+        conditions.REASON_NAME_CONFLICT,
     )
 
 
