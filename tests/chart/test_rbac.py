@@ -152,3 +152,53 @@ def test_only_who_talks_to_the_api_server_has_a_token(chart: Chart) -> None:
     accounts = rendered.of_kind("ServiceAccount")
     assert set(accounts) == {"di-webhook", "di-operator", "di-server", "di-test"}
     assert not any(account["automountServiceAccountToken"] for account in accounts.values())
+
+
+AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
+
+
+def test_people_get_jobs_with_the_roles_of_the_cluster(chart: Chart) -> None:
+    roles = chart.render().of_kind("ClusterRole")
+    found = {
+        name.removeprefix("di-di-orchestrator-"): (
+            {
+                key.removeprefix(AGGREGATE)
+                for key, value in role["metadata"]["labels"].items()
+                if key.startswith(AGGREGATE) and value == "true"
+            },
+            {key: " ".join(rule["verbs"]) for rule in role["rules"] for key in _keys(rule)},
+        )
+        for name, role in roles.items()
+        if any(key.startswith(AGGREGATE) for key in role["metadata"]["labels"])
+    }
+    group = "diengine.opendilab.org"
+    changes = "create update patch delete deletecollection"
+    assert found == {
+        "view": (
+            {"view"},
+            {
+                DIJOBS: "get list watch",
+                f"dijobs/status.{group}": "get list watch",
+                f"aggregatorconfigs.{group}": "get list watch",
+                f"dijobs/scale.{group}": "get",
+            },
+        ),
+        "edit": (
+            {"edit", "admin"},
+            {
+                DIJOBS: changes,
+                f"aggregatorconfigs.{group}": changes,
+                f"dijobs/scale.{group}": "update",
+            },
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    "values",
+    [("rbac.aggregateRoles=false",), ("watchNamespace=team", "certificates.mode=existingSecret")],
+    ids=["turned off", "nothing may belong to the whole cluster"],
+)
+def test_people_get_nothing_with(chart: Chart, values: tuple[str, ...]) -> None:
+    roles = chart.render(*values).of_kind("ClusterRole")
+    assert not {name for name in roles if name.endswith(("-view", "-edit"))}

@@ -4,9 +4,9 @@ kinds and names, policies know what an object says. Each takes
 (dict "root" $ "component" "<name>" "purpose" "<what it is about>").
 */}}
 
-{{/* Not empty when policies are installed. They belong to the whole cluster, as ClusterRoles do. */}}
+{{/* Not empty when policies are installed. */}}
 {{- define "di.has-policies" -}}
-{{- if and .Values.admissionPolicies.enabled (or (not .Values.watchNamespace) .Values.rbac.allowClusterRoles) }}true{{ end }}
+{{- if and .Values.admissionPolicies.enabled (include "di.allows-cluster-roles" .) }}true{{ end }}
 {{- end }}
 
 {{- define "di.policy-name" -}}
