@@ -32,6 +32,7 @@ def write_certificates(
     *,
     now: datetime,
     lifetime: timedelta,
+    authority_folder: Path | None = None,
     force: bool = False,
 ) -> Written:
     """Make sure the folder holds a CA and a serving certificate for `hosts`.
@@ -45,6 +46,8 @@ def write_certificates(
         hosts: DNS names and IP addresses of the server, at least one.
         now: start of validity.
         lifetime: of the serving certificate; the CA lives ten times as long.
+        authority_folder: has ca.key in place of `folder`, which a server can then be given
+            without the power to issue certificates; made if missing, gets ca.crt too.
 
     Raises:
         OSError: the folder cannot be written.
@@ -52,12 +55,18 @@ def write_certificates(
     """
     if not hosts:
         raise ValueError("a serving certificate needs at least one host")
-    folder.mkdir(parents=True, exist_ok=True)
-    authority = None if force else _load_authority(folder, now)
+    home = folder if authority_folder is None else authority_folder
+    for each in (folder, home):
+        each.mkdir(parents=True, exist_ok=True)
+    authority = None if force else _load_authority(home, now)
     made_authority = authority is None
     if authority is None:
         authority = Authority.create("di-orchestrator", now=now, lifetime=10 * lifetime)
-        _write(folder / CA_PRIVATE_KEY, authority.private_key_pem, secret=True)
+        _write(home / CA_PRIVATE_KEY, authority.private_key_pem, secret=True)
+        _write(home / CA_CERTIFICATE, authority.certificate_pem)
+    if home != folder:
+        # An earlier run may have had no folder for it.
+        (folder / CA_PRIVATE_KEY).unlink(missing_ok=True)
         _write(folder / CA_CERTIFICATE, authority.certificate_pem)
     if not made_authority and _is_good(folder, authority, hosts, now):
         return Written(authority=False, serving=False)

@@ -27,6 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         metavar="NAME",
         help="DNS name or IP address of the server; may be given several times",
     )
+    parser.add_argument(
+        "--authority",
+        type=Path,
+        metavar="FOLDER",
+        help="keep the CA's private key in this folder, not beside what a server reads",
+    )
     parser.add_argument("--days", type=_days, default=90, help="lifetime (default: 90)")
     parser.add_argument("--force", action="store_true", help="make everything anew")
     options = parser.parse_args(arguments)
@@ -36,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             options.hosts,
             now=datetime.now(UTC),
             lifetime=timedelta(days=options.days),
+            authority_folder=options.authority,
             force=options.force,
         )
     except (OSError, ValueError) as error:
