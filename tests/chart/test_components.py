@@ -15,7 +15,7 @@ from tests.chart.chart import CHART, COMPONENTS, Chart
 OWN_KEYS = {
     "webhook": set(),
     "operator": {"syncPeriodSeconds", "allocator"},
-    "server": {"auth", "scaling"},
+    "server": {"auth", "scaling", "limits"},
 }
 
 

@@ -142,12 +142,17 @@ def test_the_server_understands_its_settings(chart: Chart) -> None:
             "server.auth.mode=required",
             "watchNamespace=team",
             "rbac.allowClusterRoles=true",
+            "server.limits.refusalRate=0.5",
+            "server.limits.refusalBurst=1000000",
+            "server.limits.reviewRate=1000000",
         )
     )
     assert config.binds == ("0.0.0.0:8080", "0.0.0.0:8081")
     assert config.health_bind == "0.0.0.0:8082"
     assert config.auth.value == "required"
     assert config.watch_namespace == "team"
+    assert (config.refusal_rate, config.refusal_burst) == (0.5, 1_000_000)
+    assert (config.review_rate, config.lookup_rate) == (1_000_000, 20)
 
 
 @pytest.mark.parametrize("component", COMPONENTS)

@@ -62,6 +62,8 @@ def test_no_object_of_ours_takes_unknown_keys() -> None:
         "operator.logLevel=DEBUG",
         "operator.syncPeriodSeconds=0",
         "server.auth.mode=maybe",
+        "server.limits.refusals=1",
+        "server.limits.lookupRate=0",
         "certificates.mode=manual",
         "certificates.caBundle=abc",
         "server.image.digest=sha256:abc",

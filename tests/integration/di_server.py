@@ -234,6 +234,25 @@ def set_status(kube: SyncKubeClient, job: Object, status: Mapping[str, Any]) -> 
     kube.patch(DIJOBS, metadata["name"], patch, metadata["namespace"], subresource="status")
 
 
+class FromAddress(requests.adapters.HTTPAdapter):
+    """Sends from another address of this machine, as another pod would."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, source_address=(self._address, 0), **options)
+
+
+@contextmanager
+def session_from(address: str) -> Iterator[requests.Session]:
+    """A client at an address of 127.0.0.0/8."""
+    with requests.Session() as session:
+        session.mount("http://", FromAddress(address))
+        yield session
+
+
 @contextmanager
 def connection(server: ServerProcess, timeout: float = 15.0) -> Iterator[socket.socket]:
     """A plain TCP connection."""

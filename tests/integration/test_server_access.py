@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
+import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 import requests
 
+from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import (
     PODS,
@@ -17,6 +21,8 @@ from di_api.kube.resources import (
     Resource,
 )
 from di_api.kube.sync import SyncKubeClient
+from tests.benchmarks.counters import Request
+from tests.benchmarks.counters import requests as answered
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
     Object,
@@ -24,6 +30,7 @@ from tests.integration.di_server import (
     new_job,
     new_pod,
     running_server,
+    session_from,
 )
 from tests.waiting import wait_until
 
@@ -49,6 +56,7 @@ class World:
     api_server: ApiServer
     server: ServerProcess
     kube: SyncKubeClient
+    config: KubeConfig
     namespace: str
     mine: Object
     other: Object
@@ -93,6 +101,15 @@ class World:
         review = self.kube.create(SUBJECT_ACCESS_REVIEWS, body)
         return review["status"]["allowed"] is True
 
+    def calls(self) -> Counter[Request]:
+        """Requests the API server has answered so far, whoever sent them."""
+
+        async def read() -> Counter[Request]:
+            async with KubeClient(config=self.config) as client:
+                return await answered(client)
+
+        return asyncio.run(read())
+
     def post(self, job: Object, token: str | None = None) -> int:
         """Status of an attempt to add a replica."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -109,6 +126,7 @@ def world(
             api_server=api_server,
             server=server,
             kube=kube,
+            config=kube_config,
             namespace=namespace,
             mine=new_job(kube, namespace, "mine"),
             other=new_job(kube, namespace, "other"),
@@ -174,3 +192,41 @@ def test_without_a_token_only_the_job_of_the_calling_pod_is_reached(world: World
 def test_an_ended_pods_address_reaches_nothing(world: World) -> None:
     new_pod(world.kube, world.mine, 0, "127.0.0.1", phase="Succeeded")
     assert world.post(world.mine) == 401
+
+
+def test_a_pod_is_let_in_as_soon_as_its_address_is_written(world: World) -> None:
+    # Before the watch has shown it, now and then.
+    for number in range(1, 21):
+        address = f"127.77.0.{number}"
+        new_pod(world.kube, world.mine, number, address)
+        with session_from(address) as session:
+            assert session.get(world.server.replicas_of(world.mine), timeout=10).status_code == 200
+
+
+def test_a_stranger_costs_the_api_server_little_and_stops_nobody(world: World) -> None:
+    new_pod(world.kube, world.mine, 0, "127.88.0.1")
+    token = world.pod_token(new_pod(world.kube, world.mine, 1, "10.1.0.1"))
+    url = world.server.replicas_of(world.mine)
+    with session_from("127.88.0.1") as pod, session_from("127.88.0.2") as stranger:
+
+        def good() -> list[int]:
+            headers = {"Authorization": f"Bearer {token}"}
+            answers = (pod.get(url, timeout=10), stranger.get(url, headers=headers, timeout=10))
+            return [answer.status_code for answer in answers]
+
+        assert good() == [200, 200]
+        before, began = world.calls(), time.monotonic()
+        answers = [stranger.get(url, timeout=10) for _ in range(200)]
+        for number in range(200):
+            bogus = {"Authorization": f"Bearer {number}"}
+            answers.append(stranger.get(url, headers=bogus, timeout=10))
+        assert good() == [200, 200]
+        spent, seconds = world.calls() - before, time.monotonic() - began
+    refused = Counter(answer.status_code for answer in answers)
+    assert set(refused) == {401, 429}
+    # One address may be refused 20 times at once, and once a second from then on.
+    assert refused[401] <= 21 + seconds
+    assert all(int(each.headers["Retry-After"]) >= 1 for each in answers if each.status_code == 429)
+    assert spent[Request("POST", "tokenreviews")] <= refused[401]
+    # The controllers list pods, too, where a namespace of another test is deleted.
+    assert spent[Request("LIST", "pods")] <= refused[401] + 50
