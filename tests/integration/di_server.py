@@ -68,15 +68,14 @@ class ServerProcess:
 def running_server(
     folder: Path,
     kubeconfig: Path,
+    environment: Mapping[str, str] = {},
+    /,
     *,
     probe: str = "readyz",
-    environment: Mapping[str, str] = {},
     **variables: str,
 ) -> Iterator[ServerProcess]:
     """Run one di-server; see `running_servers`."""
-    with running_servers(
-        1, folder, kubeconfig, probe=probe, environment=environment, **variables
-    ) as (server,):
+    with running_servers(1, folder, kubeconfig, environment, probe=probe, **variables) as (server,):
         yield server
 
 
@@ -85,9 +84,10 @@ def running_servers(
     count: int,
     folder: Path,
     kubeconfig: Path,
+    environment: Mapping[str, str] = {},
+    /,
     *,
     probe: str = "readyz",
-    environment: Mapping[str, str] = {},
     **variables: str,
 ) -> Iterator[tuple[ServerProcess, ...]]:
     """Run di-servers, each on two free ports; their logs hold no traceback at the end.
@@ -96,8 +96,8 @@ def running_servers(
         count: how many; they start side by side.
         folder: where the logs go.
         kubeconfig: their access to the API server.
-        probe: the path that must answer 200 before the body runs.
         environment: variables of any name.
+        probe: the path that must answer 200 before the body runs.
         variables: more DI_SERVER_* settings, without the prefix, in lower case.
     """
     servers = tuple(_start(folder, kubeconfig, variables, environment) for _ in range(count))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ import requests
 
 from di_api.crd.conversion import with_conversion
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from di_api.kube.wire import APPLY_PATCH
 from tests.integration.conftest import ApiServer, install_crd, withdraw_conversion
 from tests.integration.di_server import ServerProcess, running_server
@@ -33,42 +33,79 @@ UNCHECKED = "tests/unchecked"
 Process = TypeVar("Process")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """A process of each service, of one version."""
+
+    version: Version
+    webhook: WebhookProcess
+    server: ServerProcess
+    operator: OperatorProcess
+
+
 @dataclass(slots=True, kw_only=True)
 class Installation:
-    """The services as they stand now; each is replaced while the one before still serves."""
+    """The services that are in use; those of another version take their places one by one."""
 
     field: Field
     api_server: ApiServer
     folder: Path
     stack: AsyncExitStack
     """Ends all processes."""
-    webhook: WebhookProcess | None = None
-    server: ServerProcess | None = None
-    operator: OperatorProcess | None = None
+    used: Services | None = None
     started: int = 0
+
+    @property
+    def now(self) -> Services:
+        """What is in use."""
+        assert self.used is not None, "nothing is installed"
+        return self.used
 
     async def install(self, version: Version) -> None:
         """Bring up a version where nothing is."""
         self.stack.push_async_callback(self._withdraw)
-        self.webhook = await self._start_webhook(version)
+        self.used = await self.start(version)
         await self.define(version)
-        await self._configure(self.webhook)
-        await self.replace_server(version)
-        await self.replace_operator(version)
+        await self._configure(self.used.webhook)
+
+    async def start(self, version: Version) -> Services:
+        """Start the services of a version, which nobody asks yet; the operator stands by."""
+        self.started += 1
+        folder = self.folder / str(self.started)
+        folder.mkdir()
+        kubeconfig, environment = self.api_server.kubeconfig, version.environment
+        webhook, server, operator = await asyncio.gather(
+            self._enter(
+                webhook_process(folder, self.api_server.host_address, environment=environment)
+            ),
+            self._enter(running_server(folder, kubeconfig, environment)),
+            self._enter(
+                operator_process(
+                    folder,
+                    kubeconfig,
+                    self.field.namespace,
+                    environment=environment,
+                    identity=f"{version.name}-{self.started}",
+                    policy="fit",
+                    scheduling_period="1",
+                )
+            ),
+        )
+        return Services(version=version, webhook=webhook, server=server, operator=operator)
 
     async def define(self, version: Version) -> None:
-        """Install the definition; the conversion stays with the webhook there is."""
-        assert self.webhook is not None
-        service = client_config(self.webhook, "/convert")
+        """Install the definition of that version; the conversion stays where it is."""
+        service = client_config(self.now.webhook, "/convert")
         await install_crd(self.field.kube_config, with_conversion(version.definition, service))
 
-    async def replace_webhook(self, version: Version) -> None:
+    async def replace_webhook(self, services: Services) -> None:
         """Have the API server ask another one, and end the one before; needs jobs to be written."""
-        before, webhook = self.webhook, await self._start_webhook(version)
-        assert before is not None
-        self.webhook = webhook
+        before, webhook = self.now.webhook, services.webhook
+        self.used = replace(self.now, webhook=webhook)
         await self._configure(webhook)
-        await self.define(version)
+        asked = {"conversion": {"webhook": {"clientConfig": client_config(webhook, "/convert")}}}
+        name = services.version.definition["metadata"]["name"]
+        await self.field.client.patch(CRDS, name, {"spec": asked})
 
         async def is_asked() -> bool:
             url = f"http://{webhook.host}:{webhook.health_port}/metrics"
@@ -78,39 +115,17 @@ class Installation:
         await wait_until_async(is_asked, 60, what="the API server to ask the new webhook")
         assert await asyncio.to_thread(before.stop) == 0
 
-    async def replace_server(self, version: Version) -> None:
+    async def replace_server(self, services: Services) -> None:
         """Send requests to another one, and end the one before."""
-        before = self.server
-        environment = version.environment
-        self.server = await self._enter(
-            running_server(self.folder, self.api_server.kubeconfig, environment=environment)
-        )
-        if before is not None:
-            assert await asyncio.to_thread(before.terminate) == 0
+        before = self.now.server
+        self.used = replace(self.now, server=services.server)
+        assert await asyncio.to_thread(before.terminate) == 0
 
-    async def replace_operator(self, version: Version) -> None:
-        """Start another replica, and end the one that leads."""
-        before = self.operator
-        self.started += 1
-        self.operator = await self._enter(
-            operator_process(
-                self.folder,
-                self.api_server.kubeconfig,
-                self.field.namespace,
-                environment=version.environment,
-                identity=f"{version.name}-{self.started}",
-                policy="fit",
-                scheduling_period="1",
-            )
-        )
-        if before is not None:
-            assert await asyncio.to_thread(before.terminate) == 0
-
-    async def _start_webhook(self, version: Version) -> WebhookProcess:
-        self.started += 1
-        folder = self.folder / f"webhook-{self.started}"
-        host, environment = self.api_server.host_address, version.environment
-        return await self._enter(webhook_process(folder, host, environment=environment))
+    async def replace_operator(self, services: Services) -> None:
+        """End the one that leads."""
+        before = self.now.operator
+        self.used = replace(self.now, operator=services.operator)
+        assert await asyncio.to_thread(before.terminate) == 0
 
     async def _enter(self, context: AbstractContextManager[Process]) -> Process:
         """Start beside the event loop: the fake kubelet lives in it."""

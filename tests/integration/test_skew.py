@@ -128,7 +128,7 @@ class Load:
             body = job(f"new-{number}", task(), suspend=True)
             await self._try("create", partial(self.ground.submit, body))
             await self._try("delete", partial(self.ground.delete, body["metadata"]["name"]))
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.2)
 
     async def _changes(self) -> None:
         """Labels, one of them through an older version, and a status that others write too."""
@@ -141,14 +141,13 @@ class Load:
             report = {"status": {"profilings": {"step": number}}}
             write = partial(patch, DIJOBS, "gang", report, namespace, subresource="status")
             await self._try("report", write)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.2)
 
     async def _scaling(self) -> None:
         """One pod more, one pod less."""
 
         def send(method: str) -> None:
-            server = self.installation.server
-            assert server is not None
+            server = self.installation.now.server
             url = f"{server.url}/v2alpha1/job/{self.ground.namespace}/{SCALED}/replicas"
             body = {"replicas": 1, "task": "collect"}
             answer = requests.request(method, url, json=body, timeout=30)
@@ -159,7 +158,7 @@ class Load:
         while True:
             for method in ("POST", "DELETE"):
                 await asyncio.to_thread(send, method)
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.2)
 
     async def _try(self, what: str, call: Callable[[], Awaitable[Any]]) -> None:
         while True:
@@ -256,13 +255,15 @@ def told_are(ground: Field, wanted: set[str]) -> Callable[[], Awaitable[bool]]:
 
 async def roll(installation: Installation, version: Version, load: Load) -> None:
     """Bring all to a version in the order of a release; the load meets every mixture of both."""
-    for step in (
-        installation.define,
+    await installation.define(version)
+    await load.goes_on()
+    services = await installation.start(version)
+    for replace_one in (
         installation.replace_webhook,
         installation.replace_server,
         installation.replace_operator,
     ):
-        await step(version)
+        await replace_one(services)
         await load.goes_on()
 
 
