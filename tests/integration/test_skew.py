@@ -275,3 +275,8 @@ async def uids(ground: Field, running: list[str]) -> dict[str, str]:
         for name, body in pods
         if name in FIRST or not name.startswith(f"{SCALED}-")
     }
+
+
+def test_without_the_history_the_reason_is_said() -> None:
+    with pytest.raises(AssertionError, match="git fetch --unshallow"):
+        earlier_version("0" * 40)

@@ -16,8 +16,9 @@ from di_api.coordinated import Coordinated, Replica, Role, Template
 from di_api.defaults import with_defaults
 from di_api.field_error import ABSENT, FieldError, InvalidSpec, child
 from di_api.model import CleanPodPolicy, JobSpec, Priority, Scheduling, Task, TaskType
+from di_api.size import MAX_PODS
 
-MAX_READABLE_REPLICAS: Final = 2**14
+MAX_READABLE_REPLICAS: Final = 4 * MAX_PODS
 """Most pods of a job that was admitted without the bound of today.
 
 The node list of a larger one never fitted into its ConfigMap, so none has ever run; one that says
