@@ -12,6 +12,7 @@ import structlog
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Conflict, NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
+from di_api.kube.wire import collector_paused
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.clock import Clock
 from di_operator.controller import JobKey, Outdated
@@ -170,10 +171,10 @@ class Reconciler:
             log.warning("defect not told", **key._asdict(), error=str(refusal))
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
-        snapshot = self._look(job, key)
+        snapshot, decision = self._decide(job, key)
         if lacks_aggregator(snapshot):
-            snapshot = self._look(job, key, aggregator=await self._read_aggregator())
-        decision = decide(snapshot, self._clock.now(), self._settings)
+            aggregator = await self._read_aggregator()
+            snapshot, decision = self._decide(job, key, aggregator=aggregator)
         if _creates_again(snapshot, decision) and not await self._is_current(job, key):
             return 0.0
         if decision.from_absence and not await self._are_gone(snapshot, key):
@@ -194,19 +195,23 @@ class Reconciler:
             return 0.0
         return decision.requeue_after
 
-    def _look(
+    def _decide(
         self, job: dict[str, Any], key: JobKey, *, aggregator: Mapping[str, Any] | None = None
-    ) -> Snapshot:
-        return Snapshot.build(
-            job,
-            self._world.pods(key),
-            self._world.services(key),
-            self._world.configmaps(key),
-            read=self._examine,
-            read_pod=self._read_pod,
-            grant=self._grant(job) if self._grant is not None else None,
-            aggregator=aggregator,
-        )
+    ) -> tuple[Snapshot, Decision]:
+        # What is made for one decision about four thousand pods would set the collector going
+        # again and again, each time over all that the caches hold.
+        with collector_paused():
+            snapshot = Snapshot.build(
+                job,
+                self._world.pods(key),
+                self._world.services(key),
+                self._world.configmaps(key),
+                read=self._examine,
+                read_pod=self._read_pod,
+                grant=self._grant(job) if self._grant is not None else None,
+                aggregator=aggregator,
+            )
+            return snapshot, decide(snapshot, self._clock.now(), self._settings)
 
     async def _read_ahead(self, key: JobKey) -> None:
         """Read the pods of a large job in parts, so that others get their turn in between.
