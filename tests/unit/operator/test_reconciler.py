@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -13,10 +16,10 @@ from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.lifecycle.decision import JobEvent, Settings
-from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.pods import Pod, PodReader
 from di_operator.lifecycle.specs import examine
 from di_operator.metrics import Metrics
-from di_operator.reconciler import ATTEMPTS, Reconciler
+from di_operator.reconciler import ATTEMPTS, READ_AT_ONCE, Reconciler
 from di_operator.status import StatusWriter
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi, Object
@@ -72,13 +75,14 @@ class Bench:
         self.api = FakeApi()
         self.known = Known()
         self.events: list[JobEvent] = []
+        self.read_pod: PodReader = Pod.read
 
-    def submit(self, **changes: Any) -> Object:
+    def submit(self, replicas: int = 2, **changes: Any) -> Object:
         container = {"name": "di-container", "image": "none"}
         task = {
             "name": "work",
             "type": "none",
-            "replicas": 2,
+            "replicas": replicas,
             "template": {"spec": {"containers": [container]}},
         }
         body = {
@@ -113,7 +117,7 @@ class Bench:
             grant=None,
             emit=lambda job, event: self.events.append(event),
             examine=examine,
-            read_pod=Pod.read,
+            read_pod=self.read_pod,
             aggregator_config=("di-system", "aggregator-config"),
             settings=Settings(
                 service_domain="svc.cluster.local",
@@ -341,3 +345,36 @@ def test_a_defect_in_a_job_that_is_gone_is_nobodys() -> None:
     bench = Bench()
     bench.report(ZeroDivisionError("no such thing"))
     assert (bench.events, bench.api.calls) == ([], {})
+
+
+def test_others_get_their_turn_while_the_pods_of_a_large_job_are_read() -> None:
+    bench = Bench()
+    bench.submit(replicas=2 * READ_AT_ONCE)
+    bench.reconcile()
+    turns: list[int] = [0]
+    read: list[tuple[int, bool]] = []
+
+    def note(raw: Mapping[str, Any]) -> Pod:
+        read.append((turns[0], gc.isenabled()))
+        return Pod.read(raw)
+
+    bench.read_pod = note
+
+    async def beside() -> None:
+        async def others() -> None:
+            while True:
+                turns[0] += 1
+                await asyncio.sleep(0)
+
+        running = asyncio.create_task(others())
+        await bench.reconciler().reconcile(KEY)
+        running.cancel()
+
+    virtual_time.run(beside())
+    pods = 2 * READ_AT_ONCE
+    ahead, decided = read[:pods], read[pods : 2 * pods]
+    assert len({turn for turn, _ in ahead}) == 2
+    # The view itself is made at one moment, and with the collector off.
+    assert len(set(decided)) == 1
+    assert not decided[0][1]
+    assert gc.isenabled()
