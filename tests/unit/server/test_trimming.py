@@ -98,3 +98,19 @@ def test_what_is_missing_or_empty_does_not_hurt() -> None:
     for trim in (trim_job, trim_pod, trim_config, trim_node):
         for rest in rests:
             assert trim({**bare, **rest})["metadata"].items() >= bare["metadata"].items()
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "x",
+        {"spec": []},
+        {"spec": {"containers": "x"}},
+        {"spec": {"containers": [None, {"ports": 1}]}},
+        {"spec": {"containers": [{"name": "di-container", "ports": ["x"]}]}},
+    ],
+)
+def test_a_template_of_any_shape_names_no_port(template: Any) -> None:
+    whole = coordinated()
+    whole["spec"]["coordinated"]["collector"] = {"template": template}
+    assert CoordinatedJob(trim_job(whole)).ports[Role.COLLECTOR] == 22270

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from di_api.field_error import items, mapping
 from di_api.names import DI_CONTAINER, DI_PORT_NAME, GPU_RESOURCE, MAX_LABEL
 
 Template = Mapping[str, Any]
@@ -160,15 +161,20 @@ def job_of(pod: str) -> str | None:
 
 
 def port_of(template: Template | None, role: Role) -> int:
-    """Where a pod of that role listens: the `di-port` of its `di-container`, or the default."""
-    spec = (template or {}).get("spec")
+    """Where a pod of that role listens: the port its template names, or the default."""
+    number = named_port((template or {}).get("spec"))
+    return DEFAULT_PORTS[role] if number is None else number
+
+
+def named_port(spec: object) -> int | None:
+    """The `di-port` of the `di-container` in a pod's spec of any shape, None if it has none."""
     for container in _objects(spec, "containers"):
         if container.get("name") == DI_CONTAINER:
             for port in _objects(container, "ports"):
                 number = port.get("containerPort")
                 if port.get("name") == DI_PORT_NAME and isinstance(number, int):
                     return number
-    return DEFAULT_PORTS[role]
+    return None
 
 
 def address(pod: str, namespace: str, port: int) -> str:
@@ -177,5 +183,4 @@ def address(pod: str, namespace: str, port: int) -> str:
 
 
 def _objects(owner: object, key: str) -> Iterable[Mapping[str, Any]]:
-    found = owner.get(key) if isinstance(owner, Mapping) else None
-    return (each for each in found or () if isinstance(each, Mapping)) if found else ()
+    return (each for each in items(mapping(owner).get(key)) if isinstance(each, Mapping))

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from di_api.coordinated import named_port
+from di_api.field_error import mapping
 from di_api.names import (
     ANNOTATION_IDEMPOTENCY,
     ANNOTATION_RANK,
@@ -75,7 +77,7 @@ def trim_pod(pod: Object) -> Object:
             kept[field] = _one(key, metadata[field].get(key))
     return {
         "metadata": kept,
-        "spec": _pod_spec(_named_port(spec), spec.get("hostNetwork") is True),
+        "spec": _pod_spec(named_port(spec), spec.get("hostNetwork") is True),
         "status": _some(status, ("phase", "podIP")),
     }
 
@@ -98,22 +100,11 @@ def trim_node(node: Object) -> Object:
     }
 
 
-def _template(owner: Mapping[str, Any]) -> Object:
-    return {"spec": _listening((owner.get("template") or {}).get("spec") or {})}
-
-
-def _listening(spec: Mapping[str, Any]) -> Object:
-    return _pod_spec(_named_port(spec), False)
-
-
-def _named_port(spec: Mapping[str, Any]) -> int | None:
-    for container in spec.get("containers") or ():
-        if container.get("name") == DI_CONTAINER:
-            for port in container.get("ports") or ():
-                if port.get("name") == DI_PORT_NAME:
-                    number: int | None = port.get("containerPort")
-                    return number
-    return None
+def _template(owner: object) -> Object:
+    # A template of a coordinated job may be of any shape where the webhook was off.
+    return {
+        "spec": _pod_spec(named_port(mapping(mapping(owner).get("template")).get("spec")), False)
+    }
 
 
 # What is the same in many objects is kept once. Nobody may change it, as the rest.

@@ -1,0 +1,268 @@
+"""Objects of any shape beside a good job: what is known and decided of it stays the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from di_api.kube.cache import WatchCache
+from di_api.kube.client import KubeClient
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
+from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR
+from di_operator import world
+from di_operator.allocator.policies.goodput import GoodputPolicy
+from di_operator.clock import SystemClock
+from di_operator.controller import JobKey
+from di_operator.lifecycle.decide import decide
+from di_operator.lifecycle.decision import Decision
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.specs import SpecCache
+from di_operator.metrics import Metrics
+from di_operator.scheduler import Scheduler
+from di_server.decisions.addresses import addresses
+from di_server.storage import trimming
+from di_server.storage.sight import BY_JOB, Sight
+from tests.poison import FEW
+from tests.poison.objects import (
+    GOOD,
+    GOOD_UID,
+    NAMESPACE,
+    Object,
+    jobs,
+    nodes,
+    of_core,
+    pods,
+    wild,
+    wild_jobs,
+)
+from tests.poison.test_operator import NOW, SETTINGS
+from tests.waiting import wait_until_async
+
+KEY = JobKey(NAMESPACE, GOOD)
+GOOD_NODE = "good-node"
+
+
+def head(name: str, uid: str, **more: Any) -> Object:
+    return {"name": name, "uid": uid, "resourceVersion": "7", "generation": 1} | more
+
+
+JOB: Object = {
+    "apiVersion": API_VERSION,
+    "kind": KIND,
+    "metadata": head(GOOD, GOOD_UID, namespace=NAMESPACE, creationTimestamp="2030-01-01T00:00:00Z"),
+    "spec": {
+        "preemptible": True,
+        "tasks": [
+            {
+                "type": "learner",
+                "template": {
+                    "spec": {
+                        "containers": [
+                            {"name": "di-container", "resources": {"requests": {"cpu": "1"}}}
+                        ]
+                    }
+                },
+            }
+        ],
+    },
+    "status": {
+        "phase": "Running",
+        "placement": {"learner": [GOOD_NODE]},
+        "taskStatus": {"learner": {"Running": 1}},
+        "startTime": "2030-01-01T00:00:00Z",
+    },
+}
+POD: Object = {
+    "metadata": head(
+        f"{GOOD}-learner-0",
+        "uid-pod",
+        namespace=NAMESPACE,
+        labels={LABEL_JOB: GOOD, LABEL_OPERATOR: "di-operator"},
+        annotations={ANNOTATION_RANK: "0"},
+        ownerReferences=[
+            {
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "name": GOOD,
+                "uid": GOOD_UID,
+                "controller": True,
+            }
+        ],
+    ),
+    "spec": {"nodeName": GOOD_NODE, "containers": [{"name": "di-container"}]},
+    "status": {
+        "phase": "Running",
+        "podIP": "10.0.0.1",
+        "conditions": [{"type": "Ready", "status": "True"}],
+    },
+}
+NODE: Object = {
+    "metadata": head(GOOD_NODE, "uid-node"),
+    "status": {"allocatable": {"cpu": "64", "memory": "8Gi", "pods": "110"}},
+}
+
+
+def renamed(objects: Sequence[Object]) -> list[Object]:
+    """The objects under names and UIDs of their own; the API server has no two of one."""
+    for index, found in enumerate(objects):
+        found["metadata"] |= {"name": f"bad-{index}", "uid": f"bad-{index}"}
+    return list(objects)
+
+
+class Shown:
+    """What a watch shows: the objects, and then nothing more."""
+
+    def __init__(self, objects: Sequence[Object]) -> None:
+        self._objects = objects
+
+    async def watch(self, *_: Any, **__: Any) -> AsyncGenerator[tuple[str, Object], None]:
+        for found in self._objects:
+            yield "ADDED", json.loads(json.dumps(found))
+        end = {"k8s.io/initial-events-end": "true"}
+        yield "BOOKMARK", {"metadata": {"resourceVersion": "9999999", "annotations": end}}
+        await asyncio.Event().wait()
+
+
+def cache_of(objects: Sequence[Object], resource: Resource, **parts: Any) -> WatchCache:
+    client = cast("KubeClient", Shown(objects))
+    clock = asyncio.get_running_loop().time
+    return WatchCache(client, resource, clock=clock, rng=Random(1), **parts)
+
+
+@asynccontextmanager
+async def running(*caches: WatchCache) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(cache.run()) for cache in caches]
+    try:
+        for cache in caches:
+            await cache.synced.wait()
+            assert cache.stats.errors == 0
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def decided(
+    some_jobs: Sequence[Object],
+    some_pods: Sequence[Object],
+    others: Sequence[Object],
+    some_nodes: Sequence[Object],
+    rest: Sequence[Object],
+) -> Decision:
+    """What the operator wants for the good job, its allocator at work on all of them."""
+    indexes = {world.INDEX_JOB: world.index_job}
+    caches = {
+        DIJOBS: cache_of([*some_jobs, JOB], DIJOBS, trim=world.trim),
+        PODS: cache_of([*some_pods, POD], PODS, trim=world.trim_pod, indexes=indexes),
+        SERVICES: cache_of(rest, SERVICES, trim=world.trim, indexes=indexes),
+        CONFIGMAPS: cache_of(rest, CONFIGMAPS, trim=world.trim, indexes=indexes),
+    }
+    node_cache = cache_of([*some_nodes, NODE], NODES, trim=world.trim_node)
+    other_cache = cache_of(others, PODS, trim=world.trim_other_pod)
+    seen = world.World(caches=caches, wake=lambda *_: None)
+    specs, metrics = SpecCache(size=64), Metrics()
+    metrics.jobs(caches[DIJOBS].items)
+    scheduler = Scheduler(
+        policy=GoodputPolicy(),
+        caches={DIJOBS: caches[DIJOBS], PODS: caches[PODS]},
+        nodes=node_cache,
+        others=other_cache,
+        read_spec=specs,
+        wake=lambda *_: None,
+        period=60.0,
+        clock=SystemClock(),
+        observer=metrics,
+    )
+    async with running(*caches.values(), node_cache, other_cache):
+        allocator = asyncio.create_task(scheduler.run())
+        job = seen.job(KEY)
+        assert job is not None
+        try:
+            await wait_until_async(
+                lambda: allocator.done() or scheduler.grant(job).placement,
+                30,
+                what="the allocator's word on the good job",
+            )
+            assert not allocator.done(), allocator.exception()
+        finally:
+            allocator.cancel()
+            await asyncio.gather(allocator, return_exceptions=True)
+        assert b"di_jobs" in metrics.render()
+        snapshot = Snapshot.build(
+            job,
+            seen.pods(KEY),
+            seen.services(KEY),
+            seen.configmaps(KEY),
+            read=specs.examine,
+            grant=scheduler.grant(job),
+        )
+        return decide(snapshot, NOW, SETTINGS)
+
+
+ALONE: list[Decision] = []
+
+
+@FEW
+@given(
+    some_jobs=st.lists(jobs() | wild_jobs(), max_size=2),
+    some_pods=st.lists(pods() | wild(pods()), max_size=2),
+    others=st.lists(pods() | wild(pods()), max_size=2),
+    some_nodes=st.lists(nodes() | wild(nodes()), max_size=2),
+    rest=st.lists(of_core("Service") | wild(of_core("ConfigMap")), max_size=3),
+)
+def test_the_operator_wants_the_same_for_a_good_job_whatever_is_beside_it(
+    some_jobs: list[Object],
+    some_pods: list[Object],
+    others: list[Object],
+    some_nodes: list[Object],
+    rest: list[Object],
+) -> None:
+    if not ALONE:
+        ALONE.append(asyncio.run(decided([], [], [], [], [])))
+    poisonous = map(renamed, (some_jobs, some_pods, others, some_nodes, rest))
+    assert asyncio.run(decided(*poisonous)) == ALONE[0]
+
+
+@FEW
+@given(
+    some_jobs=st.lists(jobs() | wild_jobs(), max_size=2),
+    some_pods=st.lists(pods() | wild(pods()), max_size=2),
+    some_nodes=st.lists(nodes() | wild(nodes()), max_size=2),
+    configs=st.lists(wild(of_core("AggregatorConfig")), max_size=3),
+)
+def test_the_server_answers_for_a_good_job_whatever_is_beside_it(
+    some_jobs: list[Object],
+    some_pods: list[Object],
+    some_nodes: list[Object],
+    configs: list[Object],
+) -> None:
+    async def scenario() -> None:
+        sight = Sight()
+        caches = [
+            cache_of([*renamed(some_jobs), JOB], DIJOBS, trim=trimming.trim_job),
+            cache_of([*renamed(some_pods), POD], PODS, trim=trimming.trim_pod),
+            cache_of(renamed(some_nodes), NODES, trim=trimming.trim_node),
+            cache_of(renamed(configs), CONFIGMAPS, trim=trimming.trim_config),
+        ]
+        mirrors = (sight.jobs, sight.pods, sight.nodes, sight.configs)
+        for cache, mirror in zip(caches, mirrors, strict=True):
+            cache.subscribe(mirror.follow)
+        async with running(*caches):
+            for mirror in mirrors:
+                mirror.filled()
+            found = sight.jobs.get(NAMESPACE, GOOD)
+            assert found is not None
+            listed = addresses(found.raw, sight.pods.find(BY_JOB, (NAMESPACE, GOOD)))
+            assert listed == ["10.0.0.1:22270"]
+            for cache, mirror in zip(caches, mirrors, strict=True):
+                assert len(mirror) + mirror.unreadable == len(cache)
+
+    asyncio.run(scenario())

@@ -1,0 +1,119 @@
+"""The operator reads and decides about whatever an API server has taken."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from di_operator import world
+from di_operator.allocator.policies.binpack import BinpackPolicy
+from di_operator.allocator.scene import read_scene
+from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, CreateService
+from di_operator.lifecycle.decide import decide
+from di_operator.lifecycle.decision import Settings
+from di_operator.lifecycle.pods import Pod, failure_text, loss_record
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.specs import read_spec
+from tests.poison import FEW
+from tests.poison.objects import (
+    POD_TEMPLATE,
+    Object,
+    belonging,
+    jobs,
+    nodes,
+    of_core,
+    pods,
+    wild_jobs,
+)
+from tests.poison.schema import admitted
+
+NOW = datetime(2030, 1, 1, 0, 0, 30, tzinfo=UTC)
+SETTINGS = Settings(
+    service_domain="svc.cluster.local",
+    server_url="http://di-server",
+    coordinated_server_url="http://di-server",
+    token_audience="di-server",
+)
+STEPS = 4
+OBJECTS = st.lists(pods(), max_size=2)
+
+
+def live_through(job: Object, *, aggregator: Any, others: dict[str, list[Object]]) -> None:
+    """Let the operator look at a job again and again, as if nothing but its status changed."""
+    for _ in range(STEPS):
+        snapshot = Snapshot.build(job, **others, aggregator=aggregator)
+        decision = decide(snapshot, NOW, SETTINGS)
+        for action in decision.actions:
+            match action:
+                case CreatePod(body=body) | CreateService(body=body) | CreateConfigMap(body=body):
+                    assert json.dumps(body)
+        if decision.status is None:
+            return
+        profilings = (job.get("status") or {}) if isinstance(job.get("status"), dict) else {}
+        kept = {k: v for k, v in profilings.items() if k == "profilings"}
+        job = {**job, "status": {**kept, **json.loads(json.dumps(decision.status))}}
+
+
+@FEW
+@given(
+    job=jobs() | wild_jobs(),
+    found=OBJECTS,
+    services=st.lists(of_core("Service"), max_size=2),
+    configmaps=st.lists(of_core("ConfigMap"), max_size=2),
+    aggregator=st.none() | admitted(POD_TEMPLATE, {}),
+)
+def test_every_job_gets_a_decision_whatever_lies_beside_it(
+    job: Object,
+    found: list[Object],
+    services: list[Object],
+    configmaps: list[Object],
+    aggregator: Any,
+) -> None:
+    uid = job["metadata"]["uid"]
+    others = {
+        "pods": [world.trim_pod(belonging(each, uid)) for each in found],
+        "services": [world.trim(belonging(each, uid)) for each in services],
+        "configmaps": [world.trim(belonging(each, uid)) for each in configmaps],
+    }
+    job["metadata"].pop("deletionTimestamp", None)
+    live_through(world.trim(job), aggregator=aggregator, others=others)
+
+
+@FEW
+@given(pods())
+def test_every_pod_is_kept_and_read(pod: Object) -> None:
+    for trimmed in (
+        world.trim_pod(json.loads(json.dumps(pod))),
+        world.trim_other_pod(json.loads(json.dumps(pod))),
+    ):
+        list(world.index_job(trimmed))
+        read = Pod.read(trimmed)
+        assert (read.name, read.uid) == (pod["metadata"]["name"], pod["metadata"]["uid"])
+        assert read.has_ended in (True, False)
+        assert read.node_is_lost in (True, False)
+        assert failure_text(read)
+        assert json.dumps(loss_record(read, NOW))
+
+
+@FEW
+@given(st.lists(jobs(), max_size=2), OBJECTS, OBJECTS, st.lists(nodes(), max_size=2))
+def test_the_allocator_can_read_every_node_and_every_pod(
+    some: list[Object], labelled: list[Object], others: list[Object], found: list[Object]
+) -> None:
+    by_name = {job["metadata"]["name"]: world.trim(job) for job in some}
+    scene = read_scene(
+        jobs=by_name.values(),
+        pods=[world.trim_pod(pod) for pod in labelled],
+        others=[world.trim_other_pod(pod) for pod in others],
+        nodes=[world.trim_node(node) for node in found],
+        granted={},
+        read_spec=read_spec,
+        now=NOW,
+    )
+    assert not scene.unreadable
+    answer = BinpackPolicy().optimize(scene.jobs, scene.nodes, scene.held)
+    assert set(answer) == set(scene.jobs)

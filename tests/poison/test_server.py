@@ -1,0 +1,73 @@
+"""di-server reads, answers and scales whatever an API server has taken, or says why not."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from di_api.coordinated import Role, port_of
+from di_server.decisions.addresses import addresses
+from di_server.decisions.coordinated import plans
+from di_server.decisions.coordinated.job import CoordinatedJob
+from di_server.decisions.coordinated.listing import listing
+from di_server.decisions.coordinated.requests import Demand, Share
+from di_server.decisions.profilings import plan as report
+from di_server.decisions.scaling import Change, Write, plan
+from di_server.problems import Problem
+from di_server.storage import trimming
+from tests.poison import FEW
+from tests.poison.objects import POD_TEMPLATE, Object, belonging, jobs, nodes, pods
+from tests.poison.schema import admitted
+
+ONE_MORE = Demand(collectors=Share(1, {"cpu": "1"}), learners=Share(1, {"nvidia.com/gpu": 2}))
+
+
+@FEW
+@given(job=jobs(), found=st.lists(pods(), max_size=3), key=st.sampled_from([None, "learner", "x"]))
+def test_every_job_is_answered_for_or_refused(
+    job: Object, found: list[Object], key: str | None
+) -> None:
+    own = [trimming.trim_pod(belonging(pod, job["metadata"]["uid"])) for pod in found]
+    # From memory and as the API server has it: what is trimmed away makes no difference.
+    for seen in (job, trimming.trim_job(job)):
+        assert len(addresses(seen, own)) < 100
+        with suppress(Problem):
+            written = plan(seen, Change(1, key), None)
+            assert isinstance(written, Write)
+            assert json.dumps(list(written.operations))
+        with suppress(Problem):
+            assert json.dumps(report(seen, {"steps": 1}))
+
+
+@FEW
+@given(jobs())
+def test_every_job_is_a_coordinators_or_is_told_from_those(job: Object) -> None:
+    rng = Random(1)
+    for seen in (CoordinatedJob(job), CoordinatedJob(trimming.trim_job(job))):
+        for act in (
+            lambda job: plans.add(job, ONE_MORE, plans.Names(job, rng), node_gpus=1),
+            lambda job: plans.remove(job, ONE_MORE),
+            lambda job: plans.replace(job, {r.name for r in job.replicas}, plans.Names(job, rng)),
+        ):
+            with suppress(Problem):
+                seen.check_coordinated()
+                assert json.dumps(list(plans.patch(seen, act(seen))))
+        assert seen.has_ended in (True, False)
+        for pod in (seen.coordinator, *seen.aggregators):
+            assert json.dumps(listing(seen, seen.replicas, pod, aggregator_port=22272))
+
+
+@FEW
+@given(node=nodes(), pod=pods(), template=admitted(POD_TEMPLATE, {}))
+def test_nodes_pods_and_configurations_are_kept(node: Object, pod: Object, template: Any) -> None:
+    assert trimming.trim_node(node)["metadata"]["name"] == node["metadata"]["name"]
+    assert trimming.trim_pod(pod)["metadata"]["uid"] == pod["metadata"]["uid"]
+    head = {"name": "aggregator-config", "namespace": "ns"}
+    config = {"metadata": head, "spec": {"aggregator": {"template": template}}}
+    kept = trimming.trim_config(config)["spec"]["aggregator"]["template"]
+    assert port_of(kept, Role.AGGREGATOR) == port_of(template, Role.AGGREGATOR)
