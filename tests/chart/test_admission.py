@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.chart.chart import Chart, Object
+from tests.chart.chart import Chart, Object, Rendered
 
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
@@ -64,15 +64,40 @@ def test_an_authority_of_your_own_is_published(chart: Chart, kind: str) -> None:
     assert base64.b64decode(found["clientConfig"]["caBundle"]).decode() == pem
 
 
-def test_cert_manager_makes_and_publishes(chart: Chart) -> None:
+def injected_from(rendered: Rendered) -> set[str]:
+    """The Certificates whose authority the API server trusts when it calls the webhook."""
+    called = [rendered.one(kind, "di-di-orchestrator") for kind in KINDS]
+    called.append(rendered.one("CustomResourceDefinition", "dijobs.diengine.opendilab.org"))
+    return {o["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] for o in called}
+
+
+def test_cert_manager_makes_an_authority_that_issues_and_is_trusted(chart: Chart) -> None:
     rendered = chart.render("certificates.mode=cert-manager", "certificates.secretName=tls")
-    certificate = rendered.one("Certificate", "di-webhook")["spec"]
-    assert certificate["secretName"] == "tls"
-    assert "di-webhook.di-system.svc" in certificate["dnsNames"]
-    assert certificate["issuerRef"]["name"] in rendered.of_kind("Issuer")
-    for kind in KINDS:
-        annotations = rendered.one(kind, "di-di-orchestrator")["metadata"]["annotations"]
-        assert annotations == {"cert-manager.io/inject-ca-from": "di-system/di-webhook"}
+    certificates = rendered.of_kind("Certificate")
+    issuers = {name: issuer["spec"] for name, issuer in rendered.of_kind("Issuer").items()}
+    authority = certificates["di-webhook-ca"]["spec"]
+    leaf = certificates["di-webhook"]["spec"]
+
+    # A renewed leaf is of the same authority, and that is what the API server trusts.
+    assert leaf["secretName"] == "tls"
+    assert "di-webhook.di-system.svc" in leaf["dnsNames"]
+    assert "isCA" not in leaf
+    assert leaf["issuerRef"] == {
+        "group": "cert-manager.io",
+        "kind": "Issuer",
+        "name": "di-webhook-ca",
+    }
+    assert issuers["di-webhook-ca"] == {"ca": {"secretName": authority["secretName"]}}
+    assert injected_from(rendered) == {"di-system/di-webhook-ca"}
+
+    # A renewed authority has the key of the one before.
+    assert authority["isCA"] is True
+    assert authority["commonName"]
+    assert authority["privateKey"]["rotationPolicy"] == "Never"
+    assert issuers[authority["issuerRef"]["name"]] == {"selfSigned": {}}
+    assert authority["secretName"] not in ("tls", "tls-ca")
+    assert set(issuers) == {"di-webhook", "di-webhook-ca"}
+    assert set(certificates) == {"di-webhook", "di-webhook-ca"}
 
 
 def test_an_issuer_of_your_own_is_used(chart: Chart) -> None:
@@ -82,8 +107,10 @@ def test_an_issuer_of_your_own_is_used(chart: Chart) -> None:
         "certificates.issuer.kind=ClusterIssuer",
     )
     assert not rendered.of_kind("Issuer")
+    assert set(rendered.of_kind("Certificate")) == {"di-webhook"}
     issuer = rendered.one("Certificate", "di-webhook")["spec"]["issuerRef"]
     assert (issuer["kind"], issuer["name"]) == ("ClusterIssuer", "corporate")
+    assert injected_from(rendered) == {"di-system/di-webhook"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -153,7 +153,7 @@ def test_the_authority_of_the_conversion_comes_as_that_of_admission(chart: Chart
         converter = crd(chart, DIJOBS, *own)["spec"]["conversion"]["webhook"]
         assert converter["clientConfig"]["caBundle"] == admission["clientConfig"]["caBundle"]
     injected = crd(chart, DIJOBS, "certificates.mode=cert-manager")["metadata"]["annotations"]
-    assert injected["cert-manager.io/inject-ca-from"] == "di-system/di-webhook"
+    assert injected["cert-manager.io/inject-ca-from"] == "di-system/di-webhook-ca"
     mortal = crd(chart, DIJOBS, "certificates.mode=cert-manager", "crds.keep=false")
     assert [*mortal["metadata"]["annotations"]] == ["cert-manager.io/inject-ca-from"]
 

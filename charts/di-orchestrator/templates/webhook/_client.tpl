@@ -12,9 +12,18 @@ caBundle: {{ .root.Values.certificates.caBundle | b64enc | quote }}
 {{- end }}
 {{- end }}
 
+{{/* The authority that cert-manager makes for this release: name of its Certificate and its Issuer.
+     Empty with an issuer of somebody else's. */}}
+{{- define "di.made-authority" -}}
+{{- if not .Values.certificates.issuer.name -}}
+{{ include "di.name" (dict "component" "webhook") }}-ca
+{{- end }}
+{{- end }}
+
 {{/* The annotation by which cert-manager publishes the authority; empty in the other modes. */}}
 {{- define "di.injected-authority" -}}
 {{- if eq .Values.certificates.mode "cert-manager" -}}
-cert-manager.io/inject-ca-from: {{ printf "%s/%s" .Release.Namespace (include "di.name" (dict "component" "webhook")) | quote }}
+{{- $certificate := include "di.made-authority" . | default (include "di.name" (dict "component" "webhook")) -}}
+cert-manager.io/inject-ca-from: {{ printf "%s/%s" .Release.Namespace $certificate | quote }}
 {{- end }}
 {{- end }}
