@@ -142,7 +142,7 @@ def test_the_server_understands_its_settings(chart: Chart) -> None:
             "server.auth.mode=required",
             "watchNamespace=team",
             "rbac.allowClusterRoles=true",
-            "server.limits.refusalRate=0.5",
+            "server.limits.refusalRate=2",
             "server.limits.refusalBurst=1000000",
             "server.limits.reviewRate=1000000",
         )
@@ -151,7 +151,7 @@ def test_the_server_understands_its_settings(chart: Chart) -> None:
     assert config.health_bind == "0.0.0.0:8082"
     assert config.auth.value == "required"
     assert config.watch_namespace == "team"
-    assert (config.refusal_rate, config.refusal_burst) == (0.5, 1_000_000)
+    assert (config.refusal_rate, config.refusal_burst) == (2, 1_000_000)
     assert (config.review_rate, config.lookup_rate) == (1_000_000, 20)
 
 
