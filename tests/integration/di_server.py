@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from typing_extensions import override
 
 from di_api.kube.resources import DIJOBS, PODS
 from di_api.kube.sync import SyncKubeClient
@@ -241,6 +242,7 @@ class FromAddress(requests.adapters.HTTPAdapter):
         self._address = address
         super().__init__()
 
+    @override
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, source_address=(self._address, 0), **options)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,6 +46,8 @@ def test_an_index_equals_a_search_over_all_objects(
     for uid in ("u", "v", "w"):
         found = sorted(obj["metadata"]["name"] for obj in store.by_index("owner", uid))
         assert found == sorted(n for n, obj in expected.items() if uid in owner_uids(obj))
+    counted = Counter(uid for obj in expected.values() for uid in owner_uids(obj))
+    assert store.tally("owner") == counted
 
 
 def test_cluster_scoped_objects_have_an_empty_namespace() -> None:

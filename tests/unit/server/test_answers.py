@@ -202,3 +202,10 @@ def test_metrics_count_answers_by_operation(stand: Stand) -> None:
     text = stand.client.get("/metrics").text
     assert 'di_server_requests_total{code="200",operation="listReplicas"} 1.0' in text
     assert 'di_server_requests_total{code="404",operation="none"} 1.0' in text
+
+
+def test_metrics_are_rendered_once_a_second_however_many_ask(stand: Stand) -> None:
+    first = stand.client.get("/metrics").data
+    assert {stand.client.get("/metrics").data for _ in range(20)} == {first}
+    stand.clock.sleep(1)
+    assert b'code="200",operation="metrics"} 21.0' in stand.client.get("/metrics").data

@@ -411,4 +411,5 @@ def test_metrics_tell_what_is_in_memory(stand: Stand) -> None:
     line = 'di_server_watched_objects{resource="dijobs"}'
     assert f"{line} NaN" in stand.client.get("/metrics").text
     watch(stand)
+    stand.clock.sleep(1)
     assert f"{line} 1.0" in stand.client.get("/metrics").text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import count
 from typing import Any
 
@@ -14,7 +13,7 @@ from structlog.testing import CapturingLogger
 from di_webhook import admission
 from di_webhook.app import create_app
 from di_webhook.metrics import Metrics
-from di_webhook.probes import create_probe_app
+from di_webhook.probes import probe_pages
 from tests.unit.webhook.reviews import UID, job, review
 
 LIMIT = 64 * 1024
@@ -25,7 +24,7 @@ class Service:
 
     def __init__(self) -> None:
         self.ready = True
-        self.metrics = Metrics()
+        self.metrics = Metrics(monotonic=lambda: 0.0)
         self.lines = CapturingLogger()
         ticks = count()
         log: Any = structlog.wrap_logger(
@@ -157,11 +156,26 @@ def test_metrics_are_exposed(service: Service) -> None:
     assert "di_webhook_admission_seconds_bucket" in text
 
 
+def test_metrics_are_rendered_once_a_second_however_many_ask(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renderings: list[object] = []
+
+    def render(registry: object) -> bytes:
+        renderings.append(registry)
+        return b"text"
+
+    monkeypatch.setattr("di_webhook.metrics.generate_latest", render)
+    pages = probe_pages(metrics=service.metrics, is_ready=lambda: True)
+    for _ in range(50):
+        assert service.client.get("/metrics").data == pages["/metrics"]().body == b"text"
+    assert len(renderings) == 1
+
+
 def test_the_port_without_tls_serves_probes_only() -> None:
-    client = create_probe_app(metrics=Metrics(), is_ready=lambda: True).test_client()
-    for path in ("/healthz", "/readyz", "/metrics"):
-        assert client.get(path).status_code == 200
-    assert client.post("/validate", data=json.dumps({})).status_code == 404
+    pages = probe_pages(metrics=Metrics(monotonic=lambda: 0.0), is_ready=lambda: True)
+    assert [*pages] == ["/healthz", "/readyz", "/metrics"]
+    assert [page().status for page in pages.values()] == [200] * 3
 
 
 def test_a_conversion_is_answered_and_counted(service: Service) -> None:

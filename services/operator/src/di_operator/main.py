@@ -47,7 +47,17 @@ from di_operator.runtime import Runtime
 from di_operator.scheduler import Scheduler
 from di_operator.status import StatusWriter
 from di_operator.supervision import Duty, Supervisor
-from di_operator.world import INDEX_JOB, World, index_job, trim, trim_node, trim_other_pod, trim_pod
+from di_operator.world import (
+    INDEX_JOB,
+    INDEX_PHASE,
+    World,
+    index_job,
+    index_phase,
+    trim,
+    trim_node,
+    trim_other_pod,
+    trim_pod,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -166,6 +176,7 @@ async def operate(
                 port=config.health.port,
                 ready=runtime.unready,
                 render_metrics=metrics.render,
+                monotonic=clock.monotonic,
             )
         )
         on_serving(port)
@@ -200,7 +211,8 @@ def _caches(
             namespace=config.watch_namespace,
             label_selector=selector,
             trim=trim_pod if resource == PODS else trim,
-            indexes={INDEX_JOB: index_job},
+            indexes={INDEX_JOB: index_job}
+            | ({INDEX_PHASE: index_phase} if resource == DIJOBS else {}),
             clock=clock.monotonic,
             rng=rng,
             limits=WATCH_LIMITS,
@@ -274,7 +286,7 @@ def _expose(
     metrics.gauge("di_operator_queue_length", "Jobs waiting for a worker.", lambda: len(queue))
     metrics.gauge("di_operator_queue_delayed", "Jobs due later.", lambda: queue.delayed)
     metrics.gauge("di_operator_leading", "1 on the leader.", lambda: float(leadership.holds()))
-    metrics.jobs(caches[DIJOBS].items)
+    metrics.jobs(lambda: caches[DIJOBS].tally(INDEX_PHASE))
     for resource, cache in caches.items():
         metrics.cache(resource.plural, cache)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -120,8 +119,8 @@ class Metrics:
         """Register a gauge whose value is read at each scrape."""
         Gauge(name, text, registry=self.registry).set_function(read)
 
-    def jobs(self, read: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
-        """Register the gauge of jobs by phase, counted over `read()` at each scrape."""
+    def jobs(self, read: Callable[[], Mapping[str, int]]) -> None:
+        """Register the gauge of jobs by phase, read at each scrape."""
         self.registry.register(_JobsByPhase(read))
 
     def cache(self, plural: str, cache: WatchCache) -> None:
@@ -138,18 +137,15 @@ class Metrics:
 
 
 class _JobsByPhase(Collector):
-    """Counts at scrape time: a running tally would drift with every missed event."""
+    """Reads the sizes of the cache's index: a tally of our own would drift with a missed event."""
 
-    def __init__(self, read: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
         self._read = read
 
     @override
     def collect(self) -> Iterable[Metric]:
-        tally = Tally(
-            str((job.get("status") or {}).get("phase") or "Pending") for job in self._read()
-        )
         family = GaugeMetricFamily("di_jobs", "DIJobs in the cluster, by phase.", labels=["phase"])
-        for phase, number in sorted(tally.items()):
+        for phase, number in sorted(self._read().items()):
             family.add_metric([phase], number)
         yield family
 

@@ -31,6 +31,7 @@ from di_operator.controller import JobKey
 from di_operator.lifecycle.pods import told_rank
 
 INDEX_JOB = "job"
+INDEX_PHASE = "phase"
 # Objects deleted by us whose DELETED event is still to come; far more than are ever under way.
 MAX_HIDDEN = 10_000
 # A job of a thousand pods brings a thousand events, each worth a look at a thousand pods. Looks
@@ -136,6 +137,11 @@ def trim_node(body: dict[str, Any]) -> dict[str, Any]:
 def _requests_of(container: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("resources", "restartPolicy")
     return {key: container[key] for key in kept if key in container}
+
+
+def index_phase(body: Mapping[str, Any]) -> Iterable[str]:
+    """The phase of a job; one without is Pending."""
+    yield str((body.get("status") or {}).get("phase") or "Pending")
 
 
 def index_job(body: Mapping[str, Any]) -> Iterable[str]:

@@ -12,7 +12,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from di_webhook import admission, conversion_review
 from di_webhook.metrics import Metrics
-from di_webhook.probes import probes
+from di_webhook.probes import probe_pages, probes
 from di_webhook.review import Answer, too_large
 
 # The API server's own limit for one object in a request.
@@ -38,7 +38,7 @@ def create_app(
     """
     app = Flask("di_webhook", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
-    app.register_blueprint(probes(metrics=metrics, is_ready=is_ready))
+    app.register_blueprint(probes(probe_pages(metrics=metrics, is_ready=is_ready)))
 
     def answer(webhook: str, decide: Callable[[bytes], Answer]) -> Response:
         start = monotonic()

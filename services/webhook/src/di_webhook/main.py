@@ -16,7 +16,7 @@ from di_webhook.certificate import ServingCertificate
 from di_webhook.config import Config, InvalidConfig, split_address
 from di_webhook.logs import create_log
 from di_webhook.metrics import Metrics
-from di_webhook.probes import create_probe_app, serve_probes
+from di_webhook.probes import probe_pages, serve_probes
 from di_webhook.serving import Gunicorn
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def main() -> None:
     except InvalidConfig as error:
         sys.exit(f"di-webhook: {error}")
     log = create_log(config.log_level)
-    metrics = Metrics()
+    metrics = Metrics(monotonic=time.monotonic)
     certificate = ServingCertificate(
         config.certificate_dir,
         observer=CertificateReport(metrics=metrics, log=log),
@@ -66,7 +66,7 @@ def main() -> None:
 
     def load() -> WSGIApplication:
         # Runs in the worker process: the metrics served are the ones counted there.
-        serve_probes(listener, create_probe_app(metrics=metrics, is_ready=certificate.is_usable))
+        serve_probes(listener, probe_pages(metrics=metrics, is_ready=certificate.is_usable))
         return create_app(
             metrics=metrics, log=log, is_ready=certificate.is_usable, monotonic=time.monotonic
         )

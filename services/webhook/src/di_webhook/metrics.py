@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from di_api.exposition import Exposition
 
 
 class Metrics:
     """Everything the webhook measures, in a registry of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, monotonic: Callable[[], float]) -> None:
         self.registry = CollectorRegistry()
         self.admissions = Counter(
             "di_webhook_admissions_total",
@@ -39,7 +43,5 @@ class Metrics:
             "When the serving certificate expires, 0 while there is none.",
             registry=self.registry,
         )
-
-    def expose(self) -> bytes:
-        """The text exposition format."""
-        return generate_latest(self.registry)
+        self.expose = Exposition(lambda: generate_latest(self.registry), clock=monotonic)
+        """The text exposition format, at most a second old."""

@@ -184,6 +184,10 @@ class WatchCache:
         """How many objects `by_index` would find."""
         return self._store.count(index, value)
 
+    def tally(self, index: str) -> Mapping[str, int]:
+        """How many objects an index finds under each value, without a look at any of them."""
+        return self._store.tally(index)
+
     def subscribe(self, callback: Subscriber) -> None:
         """Have `callback(type, object)` called on every ADDED, MODIFIED and DELETED, in order.
 

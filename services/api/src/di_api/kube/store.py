@@ -67,6 +67,14 @@ class Store:
         """How many objects an index finds under `value`."""
         return len(self._found[name].get(value, ()))
 
+    def tally(self, name: str) -> Mapping[str, int]:
+        """How many objects are found under each value of an index.
+
+        Raises:
+            KeyError: there is no such index.
+        """
+        return {value: len(found) for value, found in self._found[name].items()}
+
     def put(self, obj: Object) -> None:
         key = key_of(obj)
         self.remove(key)

@@ -9,6 +9,7 @@ import structlog
 from flask import Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from di_api.exposition import Exposition
 from di_api.kube.errors import ApiError
 from di_server.deadline import Clock, Deadline
 from di_server.envelope import failure, success
@@ -30,7 +31,7 @@ class Probes:
         clock: Clock,
     ) -> None:
         self._jobs = jobs
-        self._registry = registry
+        self._exposition = Exposition(lambda: generate_latest(registry), clock=clock)
         self._draining = draining
         self._clock = clock
         self._lock = threading.Lock()
@@ -50,8 +51,8 @@ class Probes:
         return success("ok", None)
 
     def metrics(self) -> Response:
-        """The registry as Prometheus reads it."""
-        return Response(generate_latest(self._registry), content_type=CONTENT_TYPE_LATEST)
+        """The registry as Prometheus reads it, at most a second old."""
+        return Response(self._exposition(), content_type=CONTENT_TYPE_LATEST)
 
     def _api_reachable(self) -> bool:
         # Anybody may ask, so an answer is kept for a moment, and one thread asks at a time while

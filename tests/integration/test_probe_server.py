@@ -1,0 +1,187 @@
+"""Probes are answered whatever else comes to their port; real connections, no cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+
+import pytest
+import uvloop
+
+from di_api.probe_server import MOST_CONNECTIONS, Page, Pages, serving
+from di_operator.health import serve_health
+from di_webhook.probes import serve_probes
+from tests.waiting import wait_until
+
+_LARGE = 64 * 1024 * 1024
+_GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def _broken() -> Page:
+    raise ValueError("no such luck")
+
+
+PAGES: Pages = {
+    "/healthz": lambda: Page(b"ok\n"),
+    "/large": lambda: Page(b"x" * _LARGE),
+    "/broken": _broken,
+}
+
+
+@pytest.fixture
+def port() -> int:
+    """The webhook's probe server; its thread ends with the tests."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    serve_probes(listener, PAGES)
+    port: int = listener.getsockname()[1]
+    return port
+
+
+@contextlib.contextmanager
+def _running(*, seconds: float, uv: bool) -> Iterator[int]:
+    """A server whose connections have `seconds`, on either event loop."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    port, ready = listener.getsockname()[1], threading.Event()
+    ending: list[Callable[[], object]] = []
+
+    async def main() -> None:
+        end, loop = asyncio.Event(), asyncio.get_running_loop()
+        ending.append(partial(loop.call_soon_threadsafe, end.set))
+        async with serving(PAGES, listener, seconds=seconds):
+            ready.set()
+            await end.wait()
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop if uv else None) as runner:
+            runner.run(main())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert ready.wait(10)
+        yield port
+    finally:
+        ending[0]()
+        thread.join(10)
+
+
+def _connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), 15)
+
+
+def _all_of(sock: socket.socket) -> bytes:
+    data = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := sock.recv(65536):
+            data += piece
+    return data
+
+
+def _ask(port: int, request: bytes = _GET) -> bytes:
+    with _connect(port) as sock:
+        sock.sendall(request)
+        return _all_of(sock)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "body"),
+    [
+        ("GET /healthz HTTP/1.1", b"200 OK", b"ok\n"),
+        ("GET /healthz?verbose HTTP/1.0", b"200 OK", b"ok\n"),
+        ("HEAD /healthz HTTP/1.1", b"200 OK", b""),
+        ("GET /nothing HTTP/1.1", b"404 Not Found", b"Not Found\n"),
+        ("POST /healthz HTTP/1.1", b"405 Method Not Allowed", b"Method Not Allowed\n"),
+        ("GET /healthz", b"400 Bad Request", b"Bad Request\n"),
+        ("\x16\x03\x01 \x00 \x00", b"400 Bad Request", b"Bad Request\n"),
+        ("GET /broken HTTP/1.1", b"500 Internal Server Error", b"Internal Server Error\n"),
+    ],
+)
+def test_answers(port: int, request_line: str, status: bytes, body: bytes) -> None:
+    head, _, found = _ask(port, f"{request_line}\r\nHost: x\r\n\r\n".encode()).partition(
+        b"\r\n\r\n"
+    )
+    assert head.startswith(b"HTTP/1.1 " + status)
+    assert found == body
+    assert b"Connection: close" in head
+
+
+def test_a_request_in_pieces_is_answered_and_one_without_end_is_refused(port: int) -> None:
+    with _connect(port) as sock:
+        for number in range(len(_GET)):
+            sock.sendall(_GET[number : number + 1])
+        assert b"200 OK" in _all_of(sock)
+    assert b" 431 " in _ask(port, b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 8200)
+
+
+def test_connections_hold_no_thread_and_the_oldest_make_room(port: int) -> None:
+    threads = threading.active_count()
+    with ExitStack() as stack:
+        opened = [stack.enter_context(_connect(port)) for _ in range(2 * MOST_CONNECTIONS)]
+        for sock in opened[::2]:
+            # Dropped ones among them may be closed already.
+            with contextlib.suppress(ConnectionError):
+                sock.sendall(_GET[:10])
+        assert b"200 OK" in _ask(port)
+        assert threading.active_count() == threads
+        assert _all_of(opened[0]) == b""
+        opened[-1].sendall(_GET)
+        assert b"200 OK" in _all_of(opened[-1])
+
+
+@pytest.mark.parametrize("uv", [False, True], ids=["asyncio", "uvloop"])
+def test_one_deadline_holds_for_all_of_a_connection(uv: bool) -> None:
+    with _running(seconds=0.3, uv=uv) as port, ExitStack() as stack:
+        silent, trickling, deaf = (stack.enter_context(_connect(port)) for _ in range(3))
+        deaf.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        assert b"200 OK" in _ask(port)
+
+        def is_closed() -> bool:
+            try:
+                trickling.sendall(b"x")
+            except ConnectionError:
+                return True
+            return False
+
+        wait_until(is_closed, what="the end of a request that trickles in")
+        assert _all_of(silent) == b""
+        # Whatever was sent before the deadline; the rest was thrown away.
+        assert len(_all_of(deaf)) < _LARGE
+
+
+def test_the_operator_is_served_by_it_and_renders_once_a_second() -> None:
+    now, renderings = [100.0], 0
+
+    def render() -> bytes:
+        nonlocal renderings
+        renderings += 1
+        return b"up 1\n"
+
+    async def main() -> None:
+        async with serve_health(
+            host="127.0.0.1",
+            port=0,
+            ready=lambda: "no lease",
+            render_metrics=render,
+            monotonic=lambda: now[0],
+        ) as port:
+
+            async def get(page: str) -> bytes:
+                return await asyncio.to_thread(_ask, port, f"GET /{page} HTTP/1.1\r\n\r\n".encode())
+
+            assert b"200 OK" in await get("healthz")
+            ready = await get("readyz")
+            assert (b" 503 " in ready, ready.endswith(b"no lease\n")) == (True, True)
+            scrapes = await asyncio.gather(*(get("metrics") for _ in range(50)))
+            assert all(scrape.endswith(b"\r\n\r\nup 1\n") for scrape in scrapes)
+            assert all(b"text/plain; version=0.0.4" in scrape for scrape in scrapes)
+            assert renderings == 1
+            now[0] += 1
+            await get("metrics")
+            assert renderings == 2
+
+    asyncio.run(main())
