@@ -18,7 +18,14 @@ JOBS_OF_THE_OPERATOR = {
     "services": "create delete get list patch watch",
     "configmaps": "create delete get list patch update watch",
     "events": "create get patch",
+    "leases.coordination.k8s.io di-operator-scope": "list",
 }
+# The claim on the jobs is in their namespace, or in the release's where that is all of them.
+CLAIM_IN_ONE_NAMESPACE = {
+    "leases.coordination.k8s.io": "create",
+    "leases.coordination.k8s.io di-operator-scope": "list update",
+}
+CLAIM = {"leases.coordination.k8s.io di-operator-scope": "update"}
 JOBS_OF_THE_SERVER = {
     DIJOBS: "get list patch watch",
     "dijobs/status.diengine.opendilab.org": "patch",
@@ -77,7 +84,7 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     rendered = chart.render()
     assert permissions(rendered, "di-operator") == {
         "*": JOBS_OF_THE_OPERATOR | AUTHORITY | ROOM,
-        "di-system": OWN | CERTIFICATE_SECRETS,
+        "di-system": OWN | CLAIM | CERTIFICATE_SECRETS,
     }
     assert permissions(rendered, "di-server") == {
         "*": JOBS_OF_THE_SERVER | TOKENS | ROOM,
@@ -91,7 +98,7 @@ def test_permissions_in_one_namespace_are_roles_alone(chart: Chart) -> None:
     rendered = chart.render("watchNamespace=team", "certificates.mode=existingSecret")
     assert not {"ClusterRole", "ClusterRoleBinding"} & rendered.kinds()
     assert permissions(rendered, "di-operator") == {
-        "team": JOBS_OF_THE_OPERATOR,
+        "team": JOBS_OF_THE_OPERATOR | CLAIM_IN_ONE_NAMESPACE,
         "di-system": OWN,
     }
     assert permissions(rendered, "di-server") == {
@@ -113,7 +120,7 @@ def test_who_does_not_make_certificates_touches_no_secret(chart: Chart, mode: st
     rendered = chart.render(f"certificates.mode={mode}")
     assert permissions(rendered, "di-operator") == {
         "*": JOBS_OF_THE_OPERATOR | ROOM,
-        "di-system": OWN,
+        "di-system": OWN | CLAIM,
     }
 
 

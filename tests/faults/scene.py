@@ -78,10 +78,11 @@ class Replica:
 
     @property
     def leads(self) -> bool:
-        """Whether it has ever written a lease."""
+        """Whether it has ever written the lease of its replicas."""
         return any(
-            done.request.what == "leases" and done.request.is_write and 200 <= done.code < 300
+            done.request.is_write and 200 <= done.code < 300
             for done in self.proxy.journal.requests
+            if (done.request.what, done.request.name) == ("leases", "di-operator")
         )
 
     def retire(self) -> None:

@@ -16,6 +16,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES
 from di_api.names import AGGREGATOR_CONFIG, ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
+from di_operator.claim import ClaimTiming
 from di_operator.clock import Clock, SystemClock
 from di_operator.config import Address, Config
 from di_operator.main import operate
@@ -79,7 +80,7 @@ def replica(name: str, role: str = "collector", **fields: Any) -> Object:
     return {"name": name, "role": role, **fields}
 
 
-def config(namespace: str, identity: str = "one", **changes: Any) -> Config:
+def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
     """The configuration of an operator that looks after one namespace only."""
     values: dict[str, Any] = {
         "namespace": namespace,
@@ -140,6 +141,7 @@ class Field:
         *,
         client_config: KubeConfig | None = None,
         clock: Clock | None = None,
+        claim_timing: ClaimTiming | None = None,
         **changes: Any,
     ) -> AsyncIterator[Operator]:
         """Run a replica; leaves it stopped."""
@@ -151,6 +153,7 @@ class Field:
                 clock=clock or SystemClock(),
                 rng=random.Random(),
                 stop=stop,
+                claim_timing=claim_timing,
                 on_serving=serving.set_result,
             )
         )

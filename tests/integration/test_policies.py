@@ -184,6 +184,21 @@ def test_the_operator_takes_nobodys_objects_and_lets_none_go(
     assert UNOWNED in replace("owned", ownerReferences=[])
 
 
+@pytest.mark.parametrize(
+    ("resource", "spec"),
+    [(PODS, {"activeDeadlineSeconds": 1}), (SERVICES, {"selector": {"a": "b"}})],
+    ids=lambda value: value.plural if isinstance(value, Resource) else "",
+)
+def test_the_operator_changes_labels_of_pods_and_services_and_nothing_else(
+    accounts: Accounts, resource: Resource, spec: Object
+) -> None:
+    path = resource.path(accounts.namespace, "bare")
+    labelled = {"metadata": {"labels": OWNED["labels"]}}
+    assert accounts.objection(OPERATOR, "PATCH", path, labelled) == ""
+    why = accounts.objection(OPERATOR, "PATCH", path, labelled | {"spec": spec})
+    assert "only the metadata of pods and Services" in why
+
+
 @pytest.mark.parametrize("name", ["working", "coordinated", "finished", "expired"])
 def test_the_operator_deletes_only_jobs_that_are_to_go_by_themselves(
     accounts: Accounts, name: str
@@ -197,7 +212,7 @@ def test_the_operator_deletes_only_jobs_that_are_to_go_by_themselves(
     ("resource", "names"),
     [
         (SECRETS, ("di-webhook-tls", "di-webhook-tls-ca")),
-        (LEASES, ("di-operator",)),
+        (LEASES, ("di-operator", "di-operator-scope")),
         (AGGREGATOR_CONFIGS, ("aggregator-config",)),
     ],
     ids=lambda r: r.plural if isinstance(r, Resource) else "",

@@ -19,6 +19,11 @@ di-{{ .component }}
 di-operator
 {{- end }}
 
+{{/* The same for all releases: by it they find out that they look after the same jobs. */}}
+{{- define "di.scope-lease-name" -}}
+di-operator-scope
+{{- end }}
+
 {{- define "di.webhook-host" -}}
 {{ include "di.name" (dict "component" "webhook") }}.{{ .Release.Namespace }}.svc
 {{- end }}

@@ -52,18 +52,22 @@ class FakeApi:
     async def list(
         self,
         resource: Resource,
-        namespace: str = "",
+        namespace: str | None = None,
         *,
-        label_selector: str,
-        trim: Callable[[Object], Object],
+        label_selector: str = "",
+        field_selector: str = "",
+        trim: Callable[[Object], Object] = lambda body: body,
     ) -> tuple[list[Object], str]:
+        """Knows selectors of one label, and of the name."""
         await self._arrive("list", resource, "")
         label, _, value = label_selector.partition("=")
+        wanted = field_selector.removeprefix("metadata.name=")
         found = [
             body
-            for (kind, place, _), body in self.objects.items()
-            if (kind, place) == (resource.kind, namespace)
-            and (body["metadata"].get("labels") or {}).get(label) == value
+            for (kind, place, name), body in self.objects.items()
+            if kind == resource.kind and namespace in (None, place)
+            if not wanted or name == wanted
+            if not label or (body["metadata"].get("labels") or {}).get(label) == value
         ]
         return [trim(body) for body in found], str(next(self._versions))
 

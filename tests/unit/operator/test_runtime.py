@@ -11,6 +11,7 @@ import pytest
 
 from di_api.kube.errors import Unavailable
 from di_api.kube.resources import DIJOBS
+from di_operator.claim import NoClaim
 from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.events import EventRecorder
 from di_operator.metrics import Metrics
@@ -94,6 +95,7 @@ class Bench:
         self.metrics = Metrics()
         self.cache = Cache()
         self.leadership = Leadership(self.diary)
+        self.scope = NoClaim()
         self.stop = asyncio.Event()
         clock = VirtualClock()
         queue = KeyQueue[JobKey]()
@@ -121,6 +123,7 @@ class Bench:
                 instance="one",
                 observer=Metrics(),
             ),
+            scope=self.scope,
             duties={"duty": self._duty},
             supervisor=Supervisor(clock=clock, rng=Random(1), observer=self.metrics),
             sync_period=60,
@@ -171,6 +174,23 @@ def test_a_standby_fills_its_caches_does_nothing_and_is_ready() -> None:
         bench.stop.set()
         await running
         assert bench.diary == []
+
+    virtual_time.run(scenario())
+
+
+def test_without_a_claim_on_the_jobs_a_replica_is_not_ready_and_leads_nothing() -> None:
+    async def scenario() -> None:
+        bench = Bench(nothing)
+        bench.cache.synced.set()
+        bench.scope.held.clear()
+        bench.scope.objection = "somebody else looks after them"
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(600)
+        assert bench.runtime.unready() == "somebody else looks after them"
+        assert bench.diary == []
+        bench.stop.set()
+        await running
 
     virtual_time.run(scenario())
 

@@ -27,6 +27,7 @@ from di_api.size import MAX_PODS
 from di_operator.allocator.registry import PolicyError, load_policy
 from di_operator.certificate_plan import CertificateSettings
 from di_operator.certificates import CertificateManager
+from di_operator.claim import Claim, ClaimTiming, NoClaim
 from di_operator.clock import Clock, ServerClock, SystemClock
 from di_operator.config import Config, ConfigError, load_config
 from di_operator.controller import Controller, JobKey, NotLeading
@@ -79,6 +80,7 @@ async def operate(
     rng: random.Random,
     stop: asyncio.Event,
     timing: Timing | None = None,
+    claim_timing: ClaimTiming | None = None,
     on_serving: Callable[[int], None] = lambda port: None,
 ) -> None:
     """Run one replica until `stop` is set.
@@ -87,7 +89,7 @@ async def operate(
     says 0.
 
     Raises:
-        NotLeading: the lease was lost.
+        NotLeading: the lease was lost, or the claim on the jobs.
         PolicyError: the allocation policy cannot be used.
         OSError: the health endpoint's address cannot be used.
     """
@@ -158,6 +160,7 @@ async def operate(
                 observer=metrics,
             ),
             recorder=recorder,
+            scope=_scope(config, lease_client, clock, rng, claim_timing or ClaimTiming()),
             leadership=leadership,
             duties={
                 **_duties(config, client, clock),
@@ -193,6 +196,21 @@ def _leadership(
         namespace=config.namespace,
         name=config.lease_name,
         identity=config.identity,
+        timing=timing,
+        clock=clock,
+        rng=rng,
+    )
+
+
+def _scope(
+    config: Config, client: KubeClient, clock: Clock, rng: random.Random, timing: ClaimTiming
+) -> Claim | NoClaim:
+    if not config.leader_elect:
+        return NoClaim()
+    return Claim(
+        client=client,
+        release=config.namespace,
+        watched=config.watch_namespace,
         timing=timing,
         clock=clock,
         rng=rng,

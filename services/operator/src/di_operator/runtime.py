@@ -51,6 +51,17 @@ class Leadership(Protocol):
         ...
 
 
+class Scope(Protocol):
+    """A claim on the jobs to look after, or the certainty that nobody else does."""
+
+    held: asyncio.Event
+    objection: str | None
+
+    async def run(self) -> None:
+        """Take the scope and keep it; raises NotLeading when it is lost."""
+        ...
+
+
 class Runtime:
     """One replica of the operator."""
 
@@ -62,6 +73,7 @@ class Runtime:
         queue: KeyQueue[JobKey],
         controller: Controller,
         recorder: EventRecorder,
+        scope: Scope,
         leadership: Leadership,
         duties: Mapping[str, Duty],
         supervisor: Supervisor,
@@ -74,6 +86,7 @@ class Runtime:
         self._queue = queue
         self._controller = controller
         self._recorder = recorder
+        self._scope = scope
         self._leadership = leadership
         self._duties = duties
         self._supervisor = supervisor
@@ -87,7 +100,7 @@ class Runtime:
                 return f"{resource.plural} are not listed yet"
             if cache.away > STALE_SECONDS:
                 return f"no answer about {resource.plural} for {cache.away:.0f} s"
-        return None
+        return self._scope.objection
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set; ends what is under way and releases the lease.
@@ -103,10 +116,11 @@ class Runtime:
             self._start(f"watch {resource.plural}", cache.run)
             for resource, cache in self._caches.items()
         ]
-        background: list[asyncio.Future[Any]] = [stopping, *watches]
+        claim = self._start("claim", self._scope.run)
+        background: list[asyncio.Future[Any]] = [stopping, *watches, claim]
         try:
             if await self._either(self._become_leader(), background):
-                await self._lead(stopping, watches)
+                await self._lead(stopping, [*watches, claim])
         finally:
             await _cancel(background)
 
@@ -118,11 +132,13 @@ class Runtime:
         gc.collect()
         gc.freeze()
         log.info("caches filled", objects=sum(len(cache) for cache in self._caches.values()))
+        await self._scope.held.wait()
         await self._leadership.acquire()
 
     async def _lead(
-        self, stopping: asyncio.Task[bool], watches: Sequence[asyncio.Task[None]]
+        self, stopping: asyncio.Task[bool], conditions: Sequence[asyncio.Task[None]]
     ) -> None:
+        """Work until one of `conditions` ends, without which nothing may be decided."""
         events = self._start("events", self._recorder.run)
         keep = self._start("lease", self._leadership.keep)
         work = self._start("controller", partial(self._work, stopping))
@@ -131,7 +147,7 @@ class Runtime:
         ]
         tasks: list[asyncio.Future[Any]] = [work, events, keep, *duties]
         try:
-            await _first([stopping, *watches, *tasks])
+            await _first([stopping, *conditions, *tasks])
             self._queue.close()
             log.info("draining")
             await asyncio.wait(
