@@ -13,7 +13,10 @@ kinds and names, policies know what an object says. Each takes
 {{ include "di.cluster-name" .root }}-{{ .component }}-{{ .purpose }}
 {{- end }}
 
-{{/* A policy up to and without what it matches and demands. */}}
+{{/*
+A policy up to and without what it matches and demands, about what the account does or, with
+"others" true, about what everybody else does.
+*/}}
 {{- define "di.policy" -}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -26,7 +29,7 @@ spec:
   matchConditions:
     - name: {{ include "di.name" . | quote }}
       expression: >-
-        request.userInfo.username ==
+        request.userInfo.username {{ ternary "!=" "==" (.others | default false) }}
         'system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "di.name" . }}'
 {{- end }}
 
