@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import pytest
+
+from di_operator.lifecycle import verdict
 from di_operator.lifecycle.actions import CreatePod, DeletePod
 from di_operator.lifecycle.decide import decide
-from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, Crash, running
+from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, Crash, running, task
 
 
 def failing(**spec: object) -> ClusterModel:
@@ -159,3 +162,37 @@ def test_pods_that_go_on_are_not_touched_by_a_restart() -> None:
         if isinstance(action, DeletePod | CreatePod)
     }
     assert touched == {"x-learner-0"}
+
+
+def test_more_pods_than_the_status_remembers_fail_at_once_and_cost_one_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verdict, "MAX_LOSSES", 4)
+    cluster = running(task("collector", 11), backoffLimit=1)
+    earlier = {body["metadata"]["uid"] for body in cluster.pods.values()}
+    cluster.fail(*cluster.pods)
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+
+    assert cluster.phase == "Running"
+    assert cluster.status["restarts"] == 1
+    assert len(cluster.status["failures"]) <= 4
+    assert not earlier & {body["metadata"]["uid"] for body in cluster.pods.values()}
+    assert len(cluster.pods) == 11
+
+
+def test_more_pods_than_the_status_remembers_are_evicted_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verdict, "MAX_LOSSES", 4)
+    cluster = running(task("collector", 11))
+    for name in cluster.pods:
+        cluster.evict(name)
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+
+    assert cluster.phase == "Running"
+    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (0, 1)
+    assert len(cluster.pods) == 11

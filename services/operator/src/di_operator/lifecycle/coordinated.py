@@ -32,7 +32,7 @@ from di_operator.lifecycle.pods import Pod, failure_text, first_failed
 from di_operator.lifecycle.scale import had_all
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.timestamps import parse_time
-from di_operator.lifecycle.verdict import Verdict, count_of, earliest
+from di_operator.lifecycle.verdict import Verdict, count_of, countable, earliest
 
 MEMORY: Final = timedelta(minutes=10)
 """How long a failure counts towards the pause before a replica is made anew."""
@@ -127,13 +127,13 @@ def _lost_coordinator(snapshot: Snapshot, pod: Pod | None, now: datetime) -> Ver
 
 def _losses_of_others(snapshot: Snapshot, coordinator: Pod | None) -> Verdict | None:
     """Count replicas that failed or were lost; the phase of the job stays what it is."""
-    phase, counted = snapshot.status.phase, snapshot.status.counted
-
-    def new(*pods: Pod) -> tuple[Pod, ...]:
-        return tuple(pod for pod in pods if pod is not coordinator and pod.uid not in counted)
-
-    failed = new(*snapshot.failed)
-    lost = new(*snapshot.disrupted, *(snapshot.terminating if phase in _STARTED else ()))
+    phase = snapshot.status.phase
+    deleted = snapshot.terminating if phase in _STARTED else ()
+    others = (*snapshot.failed, *snapshot.disrupted, *deleted)
+    ended = countable(snapshot, (pod for pod in others if pod is not coordinator))
+    have_failed = {pod.uid for pod in snapshot.failed}
+    failed = [pod for pod in ended if pod.uid in have_failed]
+    lost = [pod for pod in ended if pod.uid not in have_failed]
     if phase is None or not (failed or lost):
         return None
     texts = [f"{count_of(len(lost), 'replica')} lost, {lost[0].name} first"] if lost else []

@@ -10,15 +10,17 @@ from __future__ import annotations
 from di_api.model import Phase
 from di_operator.lifecycle.pods import failure_text, first_failed
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.verdict import Verdict, count_of
+from di_operator.lifecycle.verdict import Verdict, count_of, countable, is_counting
 
 
 def judge_failures(snapshot: Snapshot) -> Verdict | None:
     """Count pods that failed since the last status: one restart for all of them together."""
-    counted = snapshot.status.counted
-    failed = [pod for pod in snapshot.failed if pod.uid not in counted]
+    failed = countable(snapshot, snapshot.failed)
     if not failed or snapshot.spec is None:
         return None
+    if is_counting(snapshot):
+        what = f"{count_of(len(snapshot.failed), 'failed pod')} left to replace"
+        return Verdict(phase=Phase.RESTARTING, message=what, counted=tuple(failed))
     first = first_failed(failed)
     cause = f"pod {first.name} failed first: {failure_text(first)}"
     what = f"{count_of(len(failed), 'pod')} failed"

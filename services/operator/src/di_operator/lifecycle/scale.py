@@ -12,7 +12,13 @@ from datetime import datetime
 from di_api.model import Phase
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Slot, Snapshot
-from di_operator.lifecycle.verdict import Verdict, count_of, desired
+from di_operator.lifecycle.verdict import (
+    Verdict,
+    count_of,
+    countable,
+    desired,
+    is_counting,
+)
 
 _PLACED = frozenset({Phase.STARTING, Phase.RUNNING, Phase.RESTARTING, Phase.RESCHEDULING})
 
@@ -27,8 +33,10 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
     placed = before.phase in _PLACED
     wanted = desired(snapshot)
     resized = placed and before.desired is not None and before.desired != wanted
-    moved = [pod for pod in snapshot.displaced if pod.uid not in before.counted]
-    lost = _lost(snapshot, deleted_too=placed)
+    ended = countable(snapshot, (*_lost(snapshot, deleted_too=placed), *snapshot.displaced))
+    displaced = {pod.uid for pod in snapshot.displaced}
+    moved = [pod for pod in ended if pod.uid in displaced]
+    lost = [pod for pod in ended if pod.uid not in displaced]
     gone = _gone(snapshot, now)
     if not (resized or moved or lost or gone):
         return None
@@ -44,7 +52,7 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
     return Verdict(
         phase=phase,
         message=message,
-        reschedules=1,
+        reschedules=1 if resized or gone or not is_counting(snapshot) else 0,
         counted=(*lost, *moved),
         from_absence=bool(gone),
     )
@@ -71,12 +79,10 @@ def had_all(snapshot: Snapshot, now: datetime) -> bool:
     return phase is Phase.RUNNING or (phase is Phase.STARTING and settling(snapshot, now) <= 0)
 
 
-def _lost(snapshot: Snapshot, *, deleted_too: bool) -> list[Pod]:
-    """Pods ended by the cluster or deleted by anybody but us, and not counted yet."""
-    counted = snapshot.status.counted
+def _lost(snapshot: Snapshot, *, deleted_too: bool) -> tuple[Pod, ...]:
+    """Pods ended by the cluster or deleted, by us or by anybody."""
     # While Pending, pods that end do so because we suspended the job.
-    deleted = snapshot.terminating if deleted_too else ()
-    return [pod for pod in (*snapshot.disrupted, *deleted) if pod.uid not in counted]
+    return (*snapshot.disrupted, *(snapshot.terminating if deleted_too else ()))
 
 
 def _gone(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from di_api.model import Phase
@@ -115,6 +116,25 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
         requeue_after=verdict.requeue_after,
         from_absence=verdict.from_absence,
     )
+
+
+def countable(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Pod]:
+    """Return the pods whose end is not counted yet, as many as the status has room for.
+
+    Counted pods that exist take room. Once they are deleted it is the turn of the others.
+    """
+    counted = snapshot.status.counted
+    room = max(0, MAX_LOSSES - len(counted & _present(snapshot)))
+    return list(islice((pod for pod in pods if pod.uid not in counted), room))
+
+
+def is_counting(snapshot: Snapshot) -> bool:
+    """Whether more pods ended at one time than the status has room for.
+
+    Those that are counted now are then the rest of them, and no further restart.
+    """
+    moving = snapshot.status.phase in (Phase.RESTARTING, Phase.RESCHEDULING)
+    return moving and len(snapshot.status.losses) >= MAX_LOSSES
 
 
 def earliest(*delays: float | None) -> float | None:
@@ -235,14 +255,18 @@ def _task_status(snapshot: Snapshot) -> dict[str, dict[str, int]]:
 def _losses(snapshot: Snapshot, verdict: Verdict, now: datetime) -> list[Mapping[str, Any]]:
     """Add the newly counted pods; forget the oldest of those that are long gone."""
     known = snapshot.status.counted
-    added = [pod for pod in verdict.counted if pod.uid not in known][:MAX_LOSSES]
-    losses = [*snapshot.status.losses, *(loss_record(pod, now) for pod in added)]
-    pods = (*snapshot.held.values(), *snapshot.surplus, *snapshot.leaving)
-    present = {pod.uid for pod in pods}
+    added = [loss_record(pod, now) for pod in verdict.counted if pod.uid not in known]
+    losses = [*snapshot.status.losses, *added]
+    present = _present(snapshot)
     gone = [loss["uid"] for loss in losses if loss["uid"] not in present]
     room = min(MAX_GONE, max(0, MAX_LOSSES - (len(losses) - len(gone))))
     forgotten = set(gone[: max(0, len(gone) - room)])
     return [loss for loss in losses if loss["uid"] not in forgotten][:MAX_LOSSES]
+
+
+def _present(snapshot: Snapshot) -> set[str]:
+    pods = (*snapshot.held.values(), *snapshot.surplus, *snapshot.leaving)
+    return {pod.uid for pod in pods}
 
 
 def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) -> bool:
