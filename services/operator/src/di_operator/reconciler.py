@@ -171,10 +171,10 @@ class Reconciler:
             log.warning("defect not told", **key._asdict(), error=str(refusal))
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
-        snapshot, decision = self._decide(job, key)
+        snapshot, decision = await self._decide(job, key)
         if lacks_aggregator(snapshot):
             aggregator = await self._read_aggregator()
-            snapshot, decision = self._decide(job, key, aggregator=aggregator)
+            snapshot, decision = await self._decide(job, key, aggregator=aggregator)
         if _creates_again(snapshot, decision) and not await self._is_current(job, key):
             return 0.0
         if decision.from_absence and not await self._are_gone(snapshot, key):
@@ -195,7 +195,7 @@ class Reconciler:
             return 0.0
         return decision.requeue_after
 
-    def _decide(
+    async def _decide(
         self, job: dict[str, Any], key: JobKey, *, aggregator: Mapping[str, Any] | None = None
     ) -> tuple[Snapshot, Decision]:
         # What is made for one decision about four thousand pods would set the collector going
@@ -211,6 +211,8 @@ class Reconciler:
                 grant=self._grant(job) if self._grant is not None else None,
                 aggregator=aggregator,
             )
+            if len(snapshot.slots) > READ_AT_ONCE:
+                await asyncio.sleep(0)
             return snapshot, decide(snapshot, self._clock.now(), self._settings)
 
     async def _read_ahead(self, key: JobKey) -> None:
