@@ -198,7 +198,7 @@ def test_the_names_that_the_operator_may_give(
     policy = rendered.one("ValidatingAdmissionPolicy", "di-di-orchestrator-operator-names")
     (validation,) = policy["spec"]["validations"]
     found = set(re.findall(r"'([a-z]+/[a-z-]+)'", validation["expression"]))
-    wanted = {"leases/di-operator", "aggregatorconfigs/mine"}
+    wanted = {"leases/di-operator", "leases/di-operator-scope", "aggregatorconfigs/mine"}
     assert found == wanted | {f"secrets/{name}" for name in secrets}
 
 

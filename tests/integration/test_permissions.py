@@ -1,0 +1,267 @@
+"""Operator and server under their own accounts: nothing is missing, nothing is for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from di_api.kube.config import KubeConfig, load_config
+from di_api.kube.errors import NotFound
+from di_api.kube.resources import DIJOBS, NAMESPACES, PODS, SECRETS, Resource
+from di_api.kube.sync import SyncKubeClient
+from di_api.names import GROUP, LABEL_JOB
+from di_cluster.cluster import Cluster
+from di_operator.config import Address
+from di_operator.config import load_config as operator_config
+from tests.chart.chart import Chart
+from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts
+from tests.integration.conftest import install_crd
+from tests.integration.di_server import ServerProcess, running_server
+from tests.integration.operator_field import Field, job, on_field, task
+
+NAMESPACE = "di-system"
+USER = f"system:serviceaccount:{NAMESPACE}:"
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "Metadata", "users": [USER + OPERATOR, USER + SERVER]},
+        {"level": "None"},
+    ],
+}
+NO_STREAM = "an API server that does not begin a watch with what is there"
+# What is granted and not used here, with the reason why it is granted all the same.
+NOT_SEEN = {
+    OPERATOR: {
+        "create configmaps": "node lists of jobs of more than a hundred replicas",
+        "update configmaps": "the same, after scaling",
+        "patch configmaps": "the same, when somebody took their labels",
+        "delete configmaps": "the same, when the job ends",
+        "get configmaps": "one is in the way of a create or has changed since it was read",
+        "get pods": "the same",
+        "get services": "the same",
+        f"get dijobs.{GROUP}": "a status patch met a newer job",
+        "patch services": "somebody took a Service's labels",
+        "patch events": "an event happens again",
+        "get events": "an event of an earlier leader goes on",
+        f"update dijobs/finalizers.{GROUP}": "asked by an admission plugin that is off by default",
+        "update secrets": "certificates are renewed",
+        f"get aggregatorconfigs.{GROUP}": "a coordinated job has an aggregator",
+        f"create aggregatorconfigs.{GROUP}": "the first apply, which is written down as a patch",
+        "list nodes": NO_STREAM,
+    },
+    SERVER: {
+        f"list aggregatorconfigs.{GROUP}": NO_STREAM,
+        "list nodes": NO_STREAM,
+        "list pods": NO_STREAM,
+        f"get aggregatorconfigs.{GROUP}": "a learner on several GPUs, before the watch has begun",
+    },
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """The chart's accounts on an API server that writes down what they do."""
+
+    accounts: Accounts
+    kube_config: KubeConfig
+    audit_log: Path
+
+    def done(self, account: str) -> dict[str, set[int]]:
+        """What the account has asked for, "<verb> <resource>", with the codes of the answers."""
+        found: dict[str, set[int]] = {}
+        for line in self.audit_log.read_text().splitlines():
+            entry = json.loads(line)
+            if entry["user"]["username"] == USER + account and "objectRef" in entry:
+                asked = f"{entry['verb']} {_name_of(entry['objectRef'])}"
+                found.setdefault(asked, set()).add(entry["responseStatus"]["code"])
+        return found
+
+    def granted(self, account: str) -> set[str]:
+        """What the chart's roles let the account do, in the same words."""
+        rendered = self.accounts.rendered
+        return {
+            f"{verb} {resource}{'.' if group else ''}{group}"
+            for kind in ("Role", "ClusterRole")
+            for binding in rendered.of_kind(f"{kind}Binding").values()
+            if binding["subjects"][0]["name"] == account
+            for rule in rendered.one(kind, binding["roleRef"]["name"])["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+
+    def settings(self, account: str) -> dict[str, str]:
+        """What the chart sets for the service of the account."""
+        data: Mapping[str, str] = self.accounts.rendered.one("ConfigMap", account)["data"]
+        return dict(data)
+
+
+def _name_of(reference: Mapping[str, str]) -> str:
+    resource = "/".join(filter(None, (reference["resource"], reference.get("subresource"))))
+    return ".".join(filter(None, (resource, reference.get("apiGroup"))))
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    folder = tmp_path_factory.mktemp("permissions")
+    policy, log = folder / "audit-policy.json", folder / "audit.log"
+    policy.write_text(json.dumps(AUDIT_POLICY))
+    # Its own: the server of the other tests writes nothing down.
+    cluster = Cluster(
+        f"audit-{secrets.token_hex(3)}",
+        api_server_args=(f"--audit-policy-file={policy}", f"--audit-log-path={log}"),
+    )
+    try:
+        cluster.up()
+        config = load_config(str(cluster.kubeconfig))
+        with SyncKubeClient(config=config) as kube:
+            kube.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        rendered = Chart(helm=cluster.binary("helm")).render(release=NAMESPACE, namespace=NAMESPACE)
+        for definition in rendered.of_kind("CustomResourceDefinition").values():
+            asyncio.run(install_crd(config, dict(definition)))
+        with installed_accounts(cluster, NAMESPACE, folder) as accounts:
+            _install_webhooks(accounts)
+            yield Release(accounts=accounts, kube_config=config, audit_log=log)
+    finally:
+        cluster.down(purge=True)
+
+
+def _install_webhooks(accounts: Accounts) -> None:
+    """Where the operator publishes its authority; nobody is asked, since no webhook runs."""
+    nowhere = {"matchLabels": {"none": "none"}}
+    bodies = [
+        {**body, "webhooks": [{**h, "namespaceSelector": nowhere} for h in body["webhooks"]]}
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        for body in accounts.rendered.of_kind(kind).values()
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies})
+    accounts.kubectl("apply", "--filename", "-", stdin=text)
+
+
+def test_every_permission_is_there_and_is_used(release: Release, tmp_path: Path) -> None:
+    # As the chart sets them up, but for where they listen; with every token checked.
+    chosen = {**release.settings(SERVER), "DI_SERVER_AUTH": "required"}
+    given = {
+        key.removeprefix("DI_SERVER_").lower(): value
+        for key, value in chosen.items()
+        if key.startswith("DI_SERVER_") and not key.endswith(("BINDS", "HEALTH_BIND"))
+    }
+
+    async def body(field: Field) -> None:
+        with running_server(tmp_path, release.accounts.kubeconfig(SERVER), **given) as server:
+            async with field.operator(
+                client_config=load_config(str(release.accounts.kubeconfig(OPERATOR))),
+                **_operator(release),
+            ):
+                await _live(release, field, server)
+
+    on_field(release.kube_config, NAMESPACE, body)
+
+    for account in (OPERATOR, SERVER):
+        done = release.done(account)
+        assert {asked for asked, codes in done.items() if codes & {401, 403}} == set()
+        unused = release.granted(account) - set(done)
+        assert unused <= set(NOT_SEEN[account]), f"{account} is granted for nothing"
+        # Else a reason above has had its day.
+        assert set(NOT_SEEN[account]) <= release.granted(account)
+
+
+def _operator(release: Release) -> dict[str, Any]:
+    environment = {
+        **release.settings(OPERATOR),
+        "DI_OPERATOR_NAMESPACE": NAMESPACE,
+        "DI_OPERATOR_SCHEDULING_PERIOD": "1",
+    }
+    config = operator_config([], environment, random_identity=str)
+    values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
+    values["health"] = Address(host="127.0.0.1", port=0)
+    return {key: value for key, value in values.items() if key not in ("namespace", "identity")}
+
+
+async def _live(release: Release, field: Field, server: ServerProcess) -> None:
+    """A job is made, scaled, mended, reported on, ends, and goes by itself."""
+
+    async def exists(resource: Resource, name: str) -> bool:
+        try:
+            await field.client.get(resource, name, NAMESPACE)
+        except NotFound:
+            return False
+        return True
+
+    # Made last, when the API server has been told whom to trust.
+    await field.until(lambda: exists(SECRETS, "di-webhook-tls"), "the webhook's certificate")
+    # Not at once, which would leave the Service to the garbage collector.
+    made = await field.submit(job("a", task(replicas=2), ttlSecondsAfterFinished=3))
+    await field.phase("a", "Running")
+
+    pod = (await field.pods("a"))["a-work-0"]
+    uid = pod["metadata"]["uid"]
+    own = _token(release, "default", *_bound("Pod", "a-work-0", uid))
+    url = server.replicas_of(made)
+    assert await _ask("POST", url, own, {"replicas": 1}) == 200
+    assert await _ask("GET", url, own) == 200
+    assert await _ask("POST", url.replace("/replicas", "/profilings"), own, {"a": 1}) == 200
+    await field.until(lambda: _has_pods(field, 3), "a third pod")
+
+    await field.client.patch(
+        PODS, "a-work-1", {"metadata": {"labels": {LABEL_JOB: None}}}, NAMESPACE
+    )
+    await field.until(lambda: _has_pods(field, 3), "the label to be back")
+
+    # People have what Kubernetes' own roles have been given.
+    release.accounts.kubectl("--namespace", NAMESPACE, "create", "serviceaccount", "ann")
+    release.accounts.kubectl(
+        *("--namespace", NAMESPACE, "create", "rolebinding", "ann"),
+        *("--clusterrole=edit", f"--serviceaccount={NAMESPACE}:ann"),
+    )
+    hers = _token(release, "ann")
+
+    async def may_scale() -> bool:
+        return await _ask("DELETE", url, hers, {"replicas": 1}) == 200
+
+    await field.until(may_scale, "the API server to know of the role of edit")
+    await field.until(lambda: _has_pods(field, 2), "a pod to go")
+    await field.phase("a", "Running")
+
+    for name in await field.pods("a"):
+        await field.kubelet.finish(NAMESPACE, name)
+
+    async def is_gone() -> bool:
+        return not await exists(DIJOBS, "a")
+
+    await field.until(is_gone, "the job to be deleted")
+
+
+async def _has_pods(field: Field, count: int) -> bool:
+    return len(await field.pods("a")) == count
+
+
+def _bound(kind: str, name: str, uid: str) -> tuple[str, ...]:
+    values = {"kind": kind, "name": name, "uid": uid}
+    return tuple(f"--bound-object-{key}={value}" for key, value in values.items())
+
+
+def _token(release: Release, account: str, *arguments: str) -> str:
+    command = ("create", "token", account, "--audience=di-server", *arguments)
+    return release.accounts.kubectl("--namespace", NAMESPACE, *command).strip()
+
+
+async def _ask(method: str, url: str, token: str, body: object = None) -> int:
+    """Status of di-server's answer."""
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": secrets.token_hex(4)}
+    if method == "GET":
+        del headers["Idempotency-Key"]
+    answer = await asyncio.to_thread(
+        requests.request, method, url, json=body, headers=headers, timeout=30
+    )
+    return answer.status_code
