@@ -224,6 +224,32 @@ class TestBudgets:
         stand.clock.sleep(10)
         assert _get(stand, "new").status_code == 200
 
+    def test_they_wait_in_a_quarter_of_the_threads(self) -> None:
+        stand = _stand(review_rate=1)
+        for number in range(2):
+            _get(stand, f"forged-{number}")
+        waits, go_on = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            waits.set()
+            assert go_on.wait(10)
+
+        stand.clock.after_sleep = hold
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(
+                stand.client.application.test_client().get,
+                PATH,
+                headers={"Authorization": "Bearer new"},
+            )
+            assert waits.wait(10)
+            # The fake's clock went on while it waits: its share is taken by somebody else.
+            assert _get(stand, "other").status_code == 401
+            # There is one place where there is one thread.
+            assert _get(stand, "another").status_code == 503
+            stand.clock.after_sleep = lambda: None
+            go_on.set()
+            assert first.result(10).status_code == 200
+
     def test_a_known_token_and_a_known_pod_need_none(self) -> None:
         stand = _stand(review_rate=0.1, lookup_rate=0.1)
         assert _get(stand, "good").status_code == 200
