@@ -28,14 +28,13 @@ def test_a_pod_that_was_replaced_is_read_anew() -> None:
     ]
 
 
-def test_the_pods_read_longest_ago_are_forgotten() -> None:
+def test_the_pods_met_first_are_forgotten_first() -> None:
     read = PodCache(size=2)
     one, two, three = raw("1"), raw("2"), raw("3")
     first, second = read(one), read(two)
-    read(one)
     read(three)
-    assert read(one) is first
-    assert read(two) is not second
+    assert read(two) is second
+    assert read(one) is not first
 
 
 def test_a_snapshot_is_the_same_from_remembered_pods() -> None:

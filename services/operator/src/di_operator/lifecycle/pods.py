@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -126,7 +125,7 @@ PodReader: TypeAlias = Callable[[Mapping[str, Any]], Pod]
 
 
 class PodCache:
-    """A PodReader that remembers the pods read last, by UID.
+    """A PodReader that remembers so many pods, by UID; the ones it met first go first.
 
     Objects are replaced and never changed, so a pod that is the very object read before is as it
     was. Reading the pods of a large job anew for each look would take longer than the decision.
@@ -134,7 +133,7 @@ class PodCache:
 
     def __init__(self, *, size: int) -> None:
         self._size = size
-        self._pods: OrderedDict[str, Pod] = OrderedDict()
+        self._pods: dict[str, Pod] = {}
 
     def __call__(self, raw: Mapping[str, Any]) -> Pod:
         """Return the facts of a pod."""
@@ -142,9 +141,8 @@ class PodCache:
         pod = self._pods.get(uid)
         if pod is None or pod.raw is not raw:
             pod = self._pods[uid] = Pod.read(raw)
-        self._pods.move_to_end(uid)
-        if len(self._pods) > self._size:
-            self._pods.popitem(last=False)
+            if len(self._pods) > self._size:
+                del self._pods[next(iter(self._pods))]
         return pod
 
 
