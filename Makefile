@@ -43,11 +43,11 @@ down: setup ## end the demo's cluster
 .PHONY: test
 test: setup ## all tests: unit, chart, integration and faults (real API server), e2e (real node)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) \
-		tests/unit tests/chart tests/integration tests/faults tests/e2e
+		tests/unit tests/poison tests/chart tests/integration tests/faults tests/e2e
 
 .PHONY: unit chart integration faults e2e
 unit: setup ## tests without I/O, seconds
-	@$(PYTEST) tests/unit
+	@$(PYTEST) tests/unit tests/poison
 chart: setup ## tests of the Helm chart's rendering
 	@$(PYTEST) tests/chart
 integration: setup ## tests against a real API server

@@ -146,9 +146,11 @@ _WITHOUT_KIND: Final = {
 
 @st.composite
 def _specs(draw: st.DrawFn, version: str) -> Object:
+    spec: Object
     if version != VERSIONS[0]:
-        return draw(admitted(_SPECS[version], _SPECIAL))  # type: ignore[no-any-return]
-    spec: Object = draw(admitted(_WITHOUT_KIND, _SPECIAL))
+        spec = draw(admitted(_SPECS[version], _SPECIAL))
+        return spec
+    spec = draw(admitted(_WITHOUT_KIND, _SPECIAL))
     if draw(st.booleans()):
         spec["coordinated"] = draw(admitted(_NEWEST["coordinated"], _SPECIAL))
         return {k: v for k, v in spec.items() if k not in ("preemptible", "scheduling")}

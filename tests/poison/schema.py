@@ -108,7 +108,8 @@ def _texts(schema: Schema) -> st.SearchStrategy[str]:
     if schema.get("format") == "date-time":
         return TIMES
     most = schema.get("maxLength", 10_000)
-    found = st.from_regex(schema["pattern"], fullmatch=True) if "pattern" in schema else TEXTS
+    pattern: str | None = schema.get("pattern")
+    found = st.from_regex(pattern, fullmatch=True) if pattern is not None else TEXTS
     return found.filter(lambda text: len(text) <= most)
 
 

@@ -28,6 +28,7 @@ from di_operator.metrics import Metrics
 from di_operator.scheduler import Scheduler
 from di_server.decisions.addresses import addresses
 from di_server.storage import trimming
+from di_server.storage.mirror import Mirror
 from di_server.storage.sight import BY_JOB, Sight
 from tests.poison import FEW
 from tests.poison.objects import (
@@ -252,7 +253,7 @@ def test_the_server_answers_for_a_good_job_whatever_is_beside_it(
             cache_of(renamed(some_nodes), NODES, trim=trimming.trim_node),
             cache_of(renamed(configs), CONFIGMAPS, trim=trimming.trim_config),
         ]
-        mirrors = (sight.jobs, sight.pods, sight.nodes, sight.configs)
+        mirrors: list[Mirror[Any]] = [sight.jobs, sight.pods, sight.nodes, sight.configs]
         for cache, mirror in zip(caches, mirrors, strict=True):
             cache.subscribe(mirror.follow)
         async with running(*caches):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -48,12 +49,13 @@ def test_every_job_is_answered_for_or_refused(
 @given(jobs())
 def test_every_job_is_a_coordinators_or_is_told_from_those(job: Object) -> None:
     rng = Random(1)
+    acts: tuple[Callable[[CoordinatedJob], plans.Plan], ...] = (
+        lambda job: plans.add(job, ONE_MORE, plans.Names(job, rng), node_gpus=1),
+        lambda job: plans.remove(job, ONE_MORE),
+        lambda job: plans.replace(job, {r.name for r in job.replicas}, plans.Names(job, rng)),
+    )
     for seen in (CoordinatedJob(job), CoordinatedJob(trimming.trim_job(job))):
-        for act in (
-            lambda job: plans.add(job, ONE_MORE, plans.Names(job, rng), node_gpus=1),
-            lambda job: plans.remove(job, ONE_MORE),
-            lambda job: plans.replace(job, {r.name for r in job.replicas}, plans.Names(job, rng)),
-        ):
+        for act in acts:
             with suppress(Problem):
                 seen.check_coordinated()
                 assert json.dumps(list(plans.patch(seen, act(seen))))
