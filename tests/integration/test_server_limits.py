@@ -156,7 +156,7 @@ def test_past_its_burst_a_job_waits_as_told(
     server: ServerProcess, kube_config: KubeConfig, namespace: str
 ) -> None:
     with SyncKubeClient(config=kube_config) as kube:
-        job: Object = new_job(kube, namespace)
+        job: Object = new_job(kube, namespace, tasks=[{}, {"maxReplicas": 1000}])
         with requests.Session() as session:
             answers = [
                 session.post(server.replicas_of(job), json={"replicas": 1}, timeout=10)

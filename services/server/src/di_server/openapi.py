@@ -36,7 +36,7 @@ _REFUSALS: Final = {
     405: "The path knows other methods.",
     408: "The body did not arrive in time.",
     413: "The body is longer than 64 KiB.",
-    429: "The job sends too many requests; see Retry-After.",
+    429: "Too many requests of the job, or refusals of the address; see Retry-After.",
     431: "The headers are longer than 16 KiB.",
     503: "The API server is away; see Retry-After.",
 }

@@ -95,7 +95,7 @@ class _Later(Problem):
 
 
 class TooMany(_Later):
-    """More requests for one job than its share."""
+    """More requests for one job than its share, or more refusals of one address."""
 
     status = 429
 
