@@ -160,8 +160,9 @@ async def decided(
 ) -> Decision:
     """What the operator wants for the good job, its allocator at work on all of them."""
     indexes = {world.INDEX_JOB: world.index_job}
+    phases = {world.INDEX_PHASE: world.index_phase}
     caches = {
-        DIJOBS: cache_of([*some_jobs, JOB], DIJOBS, trim=world.trim),
+        DIJOBS: cache_of([*some_jobs, JOB], DIJOBS, trim=world.trim, indexes=phases),
         PODS: cache_of([*some_pods, POD], PODS, trim=world.trim_pod, indexes=indexes),
         SERVICES: cache_of(rest, SERVICES, trim=world.trim, indexes=indexes),
         CONFIGMAPS: cache_of(rest, CONFIGMAPS, trim=world.trim, indexes=indexes),
@@ -170,7 +171,7 @@ async def decided(
     other_cache = cache_of(others, PODS, trim=world.trim_other_pod)
     seen = world.World(caches=caches, wake=lambda *_: None)
     specs, metrics = SpecCache(size=64), Metrics()
-    metrics.jobs(caches[DIJOBS].items)
+    metrics.jobs(lambda: caches[DIJOBS].tally(world.INDEX_PHASE))
     scheduler = Scheduler(
         policy=GoodputPolicy(),
         caches={DIJOBS: caches[DIJOBS], PODS: caches[PODS]},
