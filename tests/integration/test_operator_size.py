@@ -28,12 +28,12 @@ def test_a_job_above_the_bound_is_refused_without_a_webhook_and_harms_nobody(
         await field.until(quota_counts, "the quota to be enforced", 30)
         async with field.operator():
             await field.submit(job("small", task(replicas=2)))
-            with pytest.raises(Invalid, match=r"replicas.*less than or equal to 4096"):
+            with pytest.raises(Invalid, match="a job may have 4096 pods"):
                 await field.submit(job("huge", task(replicas=100_000)))
             with pytest.raises(Invalid, match="a job may have 4096 pods"):
                 await field.submit(job("broad", task("a", 4000), task("b", 97)))
             await field.phase("small", "Running")
-            with pytest.raises(Invalid, match=r"replicas.*less than or equal to 4096"):
+            with pytest.raises(Invalid, match="a job may have 4096 pods"):
                 await field.patch("small", {"tasks": [task(replicas=100_000)]})
 
             # The largest there may be costs a few refusals, not four thousand pods.
