@@ -17,8 +17,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from di_api.field_error import InvalidSpec
-from di_api.kube.cache import WatchCache
+from di_api.field_error import InvalidSpec, mapping
 from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
 from di_api.names import KIND
 from di_operator.allocator.admit import in_order
@@ -344,7 +343,7 @@ class Scheduler:
             self._asking.add(uid)
         else:
             self._asking.discard(uid)
-        finished = (job.get("status") or {}).get("completionTimestamp") is not None
+        finished = mapping(job.get("status")).get("completionTimestamp") is not None
         # Reports and phases on the way change nothing about who may have what.
         now = None if kind == "DELETED" else (job["metadata"].get("generation"), finished)
         self._note(uid, now, is_arrival=uid not in self._seen)
@@ -379,4 +378,4 @@ class Scheduler:
 
 def _version(job: Object) -> object:
     """What of a job a policy's answer may depend on: its spec and its reports."""
-    return job["metadata"].get("generation"), (job.get("status") or {}).get("profilings")
+    return job["metadata"].get("generation"), mapping(job.get("status")).get("profilings")

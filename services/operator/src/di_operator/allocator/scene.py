@@ -18,7 +18,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from di_api.coordinated import Coordinated, Role
-from di_api.field_error import InvalidSpec
+from di_api.field_error import InvalidSpec, mapping
 from di_api.model import CleanPodPolicy, JobSpec, Phase
 from di_api.names import KIND, task_of_pod
 from di_api.ownership import controller_uid
@@ -201,9 +201,9 @@ class _Reading:
 
 def asks_for_nodes(job: Object) -> bool:
     """Whether the allocator may have to do with a job; looks at no more than a few fields."""
-    spec = job.get("spec") or {}
-    wants = spec.get("preemptible") or (spec.get("scheduling") or {}).get("gang")
-    return bool(wants) and not (job.get("status") or {}).get("completionTimestamp")
+    spec, status = mapping(job.get("spec")), mapping(job.get("status"))
+    wants = spec.get("preemptible") or mapping(spec.get("scheduling")).get("gang")
+    return bool(wants) and not status.get("completionTimestamp")
 
 
 def leave_room(scene: Scene) -> dict[str, NodeInfo]:
