@@ -26,6 +26,7 @@ CLAIM_IN_ONE_NAMESPACE = {
     "leases.coordination.k8s.io di-operator-scope": "list update",
 }
 CLAIM = {"leases.coordination.k8s.io di-operator-scope": "update"}
+RIVALS = {"subjectaccessreviews.authorization.k8s.io": "create"}
 JOBS_OF_THE_SERVER = {
     DIJOBS: "get list patch watch",
     "dijobs/status.diengine.opendilab.org": "patch",
@@ -83,7 +84,7 @@ def _keys(rule: Mapping[str, list[str]]) -> list[str]:
 def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     rendered = chart.render()
     assert permissions(rendered, "di-operator") == {
-        "*": JOBS_OF_THE_OPERATOR | AUTHORITY | ROOM,
+        "*": JOBS_OF_THE_OPERATOR | RIVALS | AUTHORITY | ROOM,
         "di-system": OWN | CLAIM | CERTIFICATE_SECRETS,
     }
     assert permissions(rendered, "di-server") == {
@@ -119,7 +120,7 @@ def test_a_cluster_role_that_was_allowed_has_only_what_no_role_can_give(chart: C
 def test_who_does_not_make_certificates_touches_no_secret(chart: Chart, mode: str) -> None:
     rendered = chart.render(f"certificates.mode={mode}")
     assert permissions(rendered, "di-operator") == {
-        "*": JOBS_OF_THE_OPERATOR | ROOM,
+        "*": JOBS_OF_THE_OPERATOR | RIVALS | ROOM,
         "di-system": OWN | CLAIM,
     }
 
@@ -133,7 +134,7 @@ def test_an_aggregator_config_of_somebody_else_is_only_read(chart: Chart) -> Non
 
 def test_without_an_allocator_nobody_looks_at_nodes(chart: Chart) -> None:
     rendered = chart.render("operator.allocator.policy=")
-    assert permissions(rendered, "di-operator")["*"] == JOBS_OF_THE_OPERATOR | AUTHORITY
+    assert permissions(rendered, "di-operator")["*"] == JOBS_OF_THE_OPERATOR | RIVALS | AUTHORITY
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_POLICY"] == ""
 
 

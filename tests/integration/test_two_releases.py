@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import LEASES
+from di_api.kube.resources import LEASES, Resource
+from di_api.names import GROUP
 from di_operator.claim import ClaimTiming
 from tests.integration.conftest import fresh_namespace
 from tests.integration.operator_field import Field, Operator, job, on_field, task
@@ -22,6 +23,35 @@ pytestmark = pytest.mark.usefixtures("crd")
 
 # Longer than the API server is ever silent on a busy machine.
 TIMING = ClaimTiming(duration=10.0, renew_period=1.0, retry_period=0.5)
+
+
+CLUSTER_ROLES, BINDINGS = (
+    Resource(
+        group="rbac.authorization.k8s.io",
+        version="v1",
+        plural=f"{kind.lower()}s",
+        kind=kind,
+        namespaced=False,
+    )
+    for kind in ("ClusterRole", "ClusterRoleBinding")
+)
+
+
+@asynccontextmanager
+async def may_look_after_all(field: Field) -> AsyncIterator[None]:
+    """What the chart gives a release for all namespaces, as far as others look at it."""
+    name = {"metadata": {"name": field.namespace}}
+    rule = {"apiGroups": [GROUP], "resources": ["dijobs/status"], "verbs": ["patch"]}
+    group = BINDINGS.group
+    role = {"apiGroup": group, "kind": "ClusterRole", "name": field.namespace}
+    account = {"kind": "ServiceAccount", "name": "di-operator", "namespace": field.namespace}
+    await field.client.create(CLUSTER_ROLES, name | {"rules": [rule]})
+    await field.client.create(BINDINGS, name | {"roleRef": role, "subjects": [account]})
+    try:
+        yield
+    finally:
+        await field.client.delete(BINDINGS, field.namespace)
+        await field.client.delete(CLUSTER_ROLES, field.namespace)
 
 
 async def unready(operator: Operator) -> str:
@@ -55,7 +85,10 @@ def test_another_release_does_nothing_until_the_first_is_gone(
 
         release: dict[str, Any] = {"claim_timing": TIMING, "namespace": other}
         async with AsyncExitStack() as stack:
-            async with field.operator(claim_timing=TIMING) as first:
+            async with (
+                may_look_after_all(field),
+                field.operator(claim_timing=TIMING, watch_namespace=None) as first,
+            ):
                 await field.until(ready(first), "the first release to be ready")
                 async with field.operator("two", **release) as same:
                     await field.until(refused(same), "a release for the namespace to be refused")

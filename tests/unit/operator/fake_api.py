@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
-from di_api.kube.resources import Resource
+from di_api.kube.resources import SUBJECT_ACCESS_REVIEWS, Resource
 
 Object = dict[str, Any]
 
@@ -18,11 +18,12 @@ class FakeApi:
     """Has the methods of KubeClient that the operator's shell writes with.
 
     `before` is called with (verb, kind, name) ahead of each request and may raise or return an
-    error to answer with; `calls` counts (verb, kind).
+    error to answer with; `calls` counts (verb, kind). `mighty` are the users who may do anything.
     """
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str, str], Object] = {}
+        self.mighty: set[str] = set()
         self.calls: Counter[tuple[str, str]] = Counter()
         self.before: Callable[[str, str, str], ApiError | None] = lambda verb, kind, name: None
         self.under_way = 0
@@ -74,6 +75,9 @@ class FakeApi:
     async def create(
         self, resource: Resource, body: Object, namespace: str = "", *, timeout: float | None = None
     ) -> Object:
+        if resource == SUBJECT_ACCESS_REVIEWS:
+            await self._arrive("create", resource, "")
+            return {"status": {"allowed": body["spec"]["user"] in self.mighty}}
         name = body["metadata"]["name"]
         await self._arrive("create", resource, name)
         if (resource.kind, namespace, name) in self.objects:

@@ -5,10 +5,15 @@ lead. Before it takes part in the election each replica therefore makes sure tha
 that all releases share says that its release holds the scope: in the watched namespace, or in the
 release's own where all namespaces are watched.
 
-Of one Lease one release is the holder. A release for all namespaces has to mind the Leases of all
-others too: it writes its own first and reads the others' then, and withdraws if it finds one held.
-Of two that do so at the same time at least one sees the other. Every replica of the holder renews,
-so that an upgrade never gives a claim up; nobody gives it back, it runs out.
+Of one Lease one release is the holder. A release for all namespaces has to mind the Leases of
+others for all too: it writes its own first and reads theirs then, and withdraws if it finds one
+held. Of two that do so at the same time at least one sees the other. Every replica of the holder
+renews, so that an upgrade never gives a claim up; nobody gives it back, it runs out.
+
+Whoever may write Leases in a namespace can write one of this name there. Outside of the release's
+own home it counts only where the operator's ServiceAccount of that namespace may do what a release
+for all namespaces does. So a tenant stops nobody, and a release that was uninstalled stands in
+nobody's way.
 """
 
 from __future__ import annotations
@@ -23,7 +28,8 @@ import structlog
 
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict
-from di_api.kube.resources import LEASES
+from di_api.kube.resources import LEASES, SUBJECT_ACCESS_REVIEWS
+from di_api.names import GROUP, OPERATOR_NAME, PLURAL
 from di_operator.clock import Clock
 from di_operator.controller import NotLeading
 from di_operator.lifecycle.timestamps import parse_time
@@ -109,13 +115,13 @@ class Claim:
 
     async def _take(self) -> bool:
         leases = await self._leases()
-        rival = self._rival(leases)
+        rival = await self._rival(leases)
         if rival is None:
             await self._write(_at(leases, self._home), self._release)
             if self._watched is not None:
                 return True
             leases = await self._leases()
-            rival = self._rival(leases)
+            rival = await self._rival(leases)
             if rival is None:
                 return True
             await self._write(_at(leases, self._home), "")
@@ -155,12 +161,36 @@ class Claim:
         )
         return leases
 
-    def _rival(self, leases: list[dict[str, Any]]) -> dict[str, Any] | None:
+    async def _rival(self, leases: list[dict[str, Any]]) -> dict[str, Any] | None:
         """Another release's claim that has not run out."""
-        rivals = (lease for lease in leases if _holder(lease) not in ("", self._release))
+        rivals = [lease for lease in leases if _holder(lease) not in ("", self._release)]
         # Each of them is looked at, to know since when it has not been renewed.
-        live = [lease for lease in rivals if not self._has_run_out(lease)]
-        return live[0] if live else None
+        for lease in [lease for lease in rivals if not self._has_run_out(lease)]:
+            namespace = lease["metadata"]["namespace"]
+            if namespace == self._home or await self._looks_after_all(namespace):
+                return lease
+        return None
+
+    async def _looks_after_all(self, namespace: str) -> bool:
+        """Whether the operator of a namespace may look after the DIJobs of all."""
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+        body = {
+            "apiVersion": SUBJECT_ACCESS_REVIEWS.api_version,
+            "kind": SUBJECT_ACCESS_REVIEWS.kind,
+            "spec": {
+                "user": f"system:serviceaccount:{namespace}:{OPERATOR_NAME}",
+                "groups": [*groups, "system:authenticated"],
+                "resourceAttributes": {
+                    "group": GROUP,
+                    "resource": PLURAL,
+                    # Not a list of them, which people are given too.
+                    "subresource": "status",
+                    "verb": "patch",
+                },
+            },
+        }
+        review = await self._client.create(SUBJECT_ACCESS_REVIEWS, body)
+        return (review.get("status") or {}).get("allowed") is True
 
     def _has_run_out(self, lease: dict[str, Any]) -> bool:
         now = self._clock.monotonic()
