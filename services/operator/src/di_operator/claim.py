@@ -142,13 +142,13 @@ class Claim:
             await self._clock.sleep(self._timing.renew_period)
             # Before it is renewed: after a pause another release may hold a Lease of its own.
             if self._is_late(renewed_at):
-                raise NotLeading(f"the claim on {self._scope} could not be renewed")
+                raise NotLeading(f"lease {self._home}/{LEASE_NAME} could not be renewed")
             started = self._clock.monotonic()
             try:
                 leases = await self._leases(self._home)
                 lease = _at(leases, self._home)
                 if lease is None or _holder(lease) != self._release:
-                    raise NotLeading(f"the claim on {self._scope} is gone")
+                    raise NotLeading(f"lost lease {self._home}/{LEASE_NAME}")
                 await self._write(lease, self._release)
                 renewed_at = started
             except ApiError as error:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import structlog
 
 from di_api.field_error import InvalidSpec, mapping
+from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
 from di_api.names import KIND
 from di_operator.allocator.admit import in_order
