@@ -251,13 +251,16 @@ def nodes(draw: st.DrawFn) -> Object:
         optional={"value": TEXTS, "timeAdded": TIMES},
     )
     amounts = st.dictionaries(
-        st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu"]) | TEXTS, QUANTITIES, max_size=4
+        st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu"]) | TEXTS,
+        QUANTITIES,
+        min_size=1,
+        max_size=4,
     )
     spec = st.fixed_dictionaries(
         {}, optional={"taints": st.lists(taint, max_size=2), "unschedulable": st.booleans()}
     )
     status = st.fixed_dictionaries(
-        {}, optional={"allocatable": amounts, "conditions": st.lists(_CONDITION, max_size=2)}
+        {"allocatable": amounts}, optional={"conditions": st.lists(_CONDITION, max_size=2)}
     )
     head = draw(metadata(namespaced=False))
     return {"metadata": head, "spec": draw(spec), "status": draw(status)}

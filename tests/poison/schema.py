@@ -51,7 +51,8 @@ TIMES: Final = st.sampled_from(
     ]
 )
 QUANTITIES: Final = (
-    st.sampled_from([*TAKEN, *TOO_LARGE])
+    st.sampled_from(list(TAKEN))
+    | st.sampled_from(TOO_LARGE)
     | st.integers(0, 2**63 - 1)
     | st.from_regex(AMOUNT_PATTERN.removesuffix("$"), fullmatch=True).filter(
         lambda text: len(text) <= 64

@@ -141,9 +141,12 @@ def cache_of(objects: Sequence[Object], resource: Resource, **parts: Any) -> Wat
 async def running(*caches: WatchCache) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(cache.run()) for cache in caches]
     try:
-        for cache in caches:
-            await cache.synced.wait()
-            assert cache.stats.errors == 0
+        await wait_until_async(
+            lambda: all(cache.synced.is_set() or cache.stats.errors for cache in caches),
+            30,
+            what="the watches",
+        )
+        assert not any(cache.stats.errors for cache in caches)
         yield
     finally:
         for task in tasks:
