@@ -114,6 +114,9 @@ JOBS: Mapping[str, Callable[[], Object]] = {
 """Specs and status of jobs, by what is wrong with them."""
 
 
+STARTED: Mapping[str, Any] = {"phase": "Pending", "restarts": 1}
+
+
 def poisonous_jobs(number: int) -> Iterator[Object]:
     """Jobs of every kind in turn, `status` included."""
     makers = list(JOBS.items())
@@ -122,7 +125,11 @@ def poisonous_jobs(number: int) -> Iterator[Object]:
         metadata: Object = {"name": f"bad-{kind}-{index // len(makers)}"}
         if index % 3 == 0:
             metadata["annotations"] = {ANNOTATION_IDEMPOTENCY: "{", "x": "y"}
-        yield {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, **make()}
+        body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, **make()}
+        if index // len(makers) % 2:
+            # One that has been started is not judged any more, and so gets further.
+            body.setdefault("status", dict(STARTED))
+        yield body
 
 
 def _reference(kind: str, **fields: Any) -> Object:
