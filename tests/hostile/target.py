@@ -1,0 +1,56 @@
+"""What is attacked and asked, and how to reach it."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+
+_CONNECT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A service's port and one request that it answers with 200."""
+
+    host: str
+    port: int
+    tls: bool
+    request: bytes
+    """Head and body, as they go over the wire; without `Connection: close`."""
+
+    @property
+    def head(self) -> bytes:
+        """The request up to its body."""
+        return self.request.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """For a client that does not mind who answers; None where nothing is encrypted."""
+        if not self.tls:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+
+    async def connect(
+        self, source: str | None, *, tls: ssl.SSLContext | None, limit: int = 2**16
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a connection.
+
+        Args:
+            source: the address to come from; None: whichever the system takes.
+            tls: from `tls_context`, or None to stay below TLS.
+            limit: bytes that the reader takes before it stops reading from the socket.
+
+        Raises:
+            OSError: refused, or not accepted in time.
+        """
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            return await asyncio.open_connection(
+                self.host,
+                self.port,
+                ssl=tls,
+                local_addr=(source, 0) if source else None,
+                limit=limit,
+            )
