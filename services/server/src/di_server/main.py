@@ -16,9 +16,7 @@ from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  #
 from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig, load_config
 from di_api.kube.sync import SyncKubeClient
-from di_api.serving.front import Front
-from di_api.serving.worker import FrontWorker, Serving
-from di_server import config, logs, serving
+from di_server import config, logs
 from di_server.app import create_app
 from di_server.config import Config, ConfigError
 from di_server.deadline import COORDINATED_SECONDS, Clock
@@ -41,8 +39,9 @@ from di_server.storage.learners import LearnerStore
 from di_server.storage.pods import PodStore
 from di_server.storage.reviews import ReviewStore
 from di_server.storage.sight import Sight, Watcher
+from di_server.worker import PROBE_THREADS, READ_SECONDS, DrainingWorker
 
-_GRACE_SECONDS: Final = serving.READ_SECONDS + COORDINATED_SECONDS
+_KEEPALIVE_SECONDS: Final = 75
 
 
 def main() -> None:
@@ -133,17 +132,28 @@ class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
     def __init__(self, *, settings: Config, kube_config: KubeConfig) -> None:
         self._settings = settings
         self._kube_config = kube_config
+        self.draining = threading.Event()
+        self.drain_seconds = settings.drain_seconds
+        self.health_port = _port(settings.health_bind) if settings.health_bind else None
         super().__init__()
 
     def load_config(self) -> None:
         """Settings of gunicorn; called by its constructor."""
         values: dict[str, Any] = {
             "bind": [*self._settings.binds, *filter(None, [self._settings.health_bind])],
-            "worker_class": FrontWorker,
+            "worker_class": DrainingWorker,
             # One process, so that limits and locks of a job are in one place; the work is
             # waiting for the API server, which threads do well.
             "workers": 1,
-            "graceful_timeout": int(self._settings.drain_seconds + _GRACE_SECONDS) + 2,
+            "threads": self._settings.threads,
+            "worker_connections": 1000,
+            "keepalive": _KEEPALIVE_SECONDS,
+            "graceful_timeout": int(self.drain_seconds + READ_SECONDS + COORDINATED_SECONDS) + 2,
+            "limit_request_line": 4094,
+            "limit_request_fields": 40,
+            "limit_request_field_size": 8190,
+            # Nothing in front of the server is believed about who the caller is.
+            "forwarded_allow_ips": "",
             # The worker's heartbeat; /dev/shm is writable on a read-only root file system.
             "worker_tmp_dir": "/dev/shm",
             "logconfig_dict": logs.gunicorn_settings(self._settings.log_level),
@@ -153,8 +163,8 @@ class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
         for key, value in values.items():
             self.cfg.set(key, value)
 
-    def load(self) -> Serving:
-        """What the worker serves; called in it: threads and connections survive no fork."""
+    def load(self) -> Flask:
+        """The application; called in the worker: threads and connections survive no fork."""
         settings, sight = self._settings, Sight()
         config = settings.aggregator_config
         Watcher(
@@ -167,38 +177,23 @@ class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
             clock=time.monotonic,
             rng=Random(),
         ).start()
-        draining = threading.Event()
-        app = build_app(
+        return build_app(
             settings=settings,
             # One for each thread: nobody waits for a connection while others wait for an answer,
             # least of all the probe of readiness.
             kube=SyncKubeClient(
-                config=self._kube_config, connections=settings.threads + serving.PROBE_THREADS
+                config=self._kube_config, connections=settings.threads + PROBE_THREADS
             ),
             sight=sight,
-            draining=draining,
+            draining=self.draining,
             clock=time.monotonic,
             sleep=time.sleep,
             rng=Random(),
         )
-        health = settings.health_bind
-        return Serving(
-            front=Front(
-                app, threads=settings.threads, bounds=serving.REST, refusal=serving.refusal
-            ),
-            probes=Front(
-                serving.probes_alone(app),
-                threads=serving.PROBE_THREADS,
-                bounds=serving.PROBES,
-                refusal=serving.refusal,
-            )
-            if health
-            else None,
-            probe_port=int(health.rpartition(":")[2]) if health else None,
-            grace=_GRACE_SECONDS,
-            drain_seconds=settings.drain_seconds,
-            on_drain=draining.set,
-        )
+
+
+def _port(bind: str) -> int:
+    return int(bind.rpartition(":")[2])
 
 
 if __name__ == "__main__":

@@ -1,1 +1,0 @@
-"""HTTP fronts that no client can hold up: uvicorn's protocol with bounds, Flask in threads."""
