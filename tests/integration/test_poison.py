@@ -99,10 +99,7 @@ async def metric(port: int, name: str) -> float:
 
 
 def test_good_jobs_run_beside_two_hundred_objects_that_cannot_be_read(
-    kube_config: KubeConfig,
-    namespace: str,
-    server: ServerProcess,
-    record_property: Any,
+    kube_config: KubeConfig, namespace: str, server: ServerProcess
 ) -> None:
     async def body(field: Field) -> None:
         async with field.operator(policy="goodput", scheduling_period=1.0) as operator:
@@ -117,8 +114,7 @@ def test_good_jobs_run_beside_two_hundred_objects_that_cannot_be_read(
                 poisoned = await run_good_jobs(field, "poisoned")
             finally:
                 await clear_nodes(field, "victim")
-            record_property("clean_seconds", round(clean, 2))
-            record_property("poisoned_seconds", round(poisoned, 2))
+            print(f"{GOOD} good jobs took {clean:.2f} s alone and {poisoned:.2f} s beside bad ones")
 
             assert not operator.task.done()
             assert await metric(operator.port, "di_operator_duty_failures_total") == 0
