@@ -28,6 +28,7 @@ from di_api.kube.errors import ApiError, Gone, Invalid
 from di_api.kube.resources import Resource
 from di_api.kube.store import Index, Key, Store, as_number, key_of, owner_uids, version_of
 from di_api.kube.wire import Object, Objects
+from di_api.wording import describe
 
 log = logging.getLogger(__name__)
 
@@ -472,8 +473,3 @@ class _Filling:
         else:
             self.objects[key_of(obj)] = trim(obj)
         return False
-
-
-def describe(error: Exception) -> str:
-    """An error that an object caused, in one line: `KeyError: 'name'`."""
-    return f"{type(error).__name__}: {error}"

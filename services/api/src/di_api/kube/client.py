@@ -16,6 +16,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import Gone
 from di_api.kube.resources import Resource
 from di_api.kube.wire import MERGE_PATCH, Object, Objects, Target
+from di_api.wording import reason_of
 
 # Bookmarks come about once a minute even when nothing happens, so a stream that has been silent
 # for longer is dead although its socket may look alive.
@@ -276,7 +277,7 @@ class KubeClient:
             raise target.broken("WatchSilent", f"no byte for {silence:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             reason = "WatchCut" if code else "ConnectionError"
-            raise target.broken(reason, _words(error)) from error
+            raise target.broken(reason, reason_of(error)) from error
         finally:
             self.requests["WATCH", resource.plural, code] += 1
 
@@ -369,7 +370,7 @@ class KubeClient:
             except TimeoutError as error:
                 raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
             except (aiohttp.ClientError, OSError) as error:
-                raise target.broken("ConnectionError", _words(error)) from error
+                raise target.broken("ConnectionError", reason_of(error)) from error
             finally:
                 self.requests[method, target.resource.plural, code] += 1
         if code >= 300:
@@ -417,11 +418,6 @@ def _abort(response: aiohttp.ClientResponse) -> None:
     connection = response.connection
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
-
-
-def _words(error: Exception) -> str:
-    """Some of aiohttp's errors have no text of their own."""
-    return str(error) or type(error).__name__
 
 
 async def _read_bounded(response: aiohttp.ClientResponse, target: Target) -> bytes:

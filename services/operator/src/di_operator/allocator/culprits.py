@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from di_api.wording import describe
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.policy import Policy
@@ -25,5 +26,5 @@ def find_culprits(
         try:
             policy.optimize({key: job}, nodes, {key: held[key]})
         except Exception as error:
-            culprits[key] = f"the allocation policy fails on it: {type(error).__name__}: {error}"
+            culprits[key] = f"the allocation policy fails on it: {describe(error)}"
     return culprits if len(culprits) < len(jobs) else {}

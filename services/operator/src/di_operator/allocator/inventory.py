@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from di_api.model import JobSpec, Priority, Task
+from di_api.wording import reason_of
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo, Taint, read_constraints
 from di_operator.allocator.profilings import Profilings
@@ -45,7 +46,7 @@ def read_nodes(
         try:
             request = pod_request(pod["spec"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            unreadable[_named("Pod", pod)] = str(error) or type(error).__name__
+            unreadable[_named("Pod", pod)] = reason_of(error)
         taken.setdefault(node, []).append(request)
     found: dict[str, NodeInfo] = {}
     for node in sorted(nodes, key=lambda node: str(node["metadata"]["name"])):
@@ -53,7 +54,7 @@ def read_nodes(
         try:
             found[name] = _node(node, total(taken.get(name, ())))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            unreadable[_named("Node", node)] = str(error) or type(error).__name__
+            unreadable[_named("Node", node)] = reason_of(error)
     return found, unreadable
 
 

@@ -22,6 +22,7 @@ from di_api.field_error import InvalidSpec, mapping
 from di_api.model import CleanPodPolicy, JobSpec, Phase
 from di_api.names import KIND, task_of_pod
 from di_api.ownership import controller_uid
+from di_api.wording import reason_of
 from di_operator.allocator.inventory import read_job, read_nodes
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
@@ -174,7 +175,7 @@ class _Reading:
             present = Counter(_place_of(pod, job) for pod in staying)
         except Exception as error:
             # Whatever it is, it is one job; the next policy or field must not make it all of them.
-            self.unreadable[_ref(job)] = str(error) or type(error).__name__
+            self.unreadable[_ref(job)] = reason_of(error)
             self.fixed += pods
             return
         self.infos[key], self.uids[key], self.held[key] = info, uid, held
@@ -187,7 +188,7 @@ class _Reading:
             if (spec := _spec(job, self.read_spec)) is not None:
                 self.passing += [_with_request(pod, job, spec) for pod in pods]
         except Exception as error:
-            self.unreadable[_ref(job)] = str(error) or type(error).__name__
+            self.unreadable[_ref(job)] = reason_of(error)
 
     def _reckon_with(
         self, job: Object, spec: JobSpec, own: list[Object], staying: list[Object]

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from di_api.coordinated import Coordinated, Replica, Role, Template, coordinator_name
 from di_api.field_error import FieldError
 from di_api.model import JobSpec, Task, TaskType
 from di_api.names import ENV_RANK, pod_name
-from di_api.ownership import is_controlled_by, is_of_earlier_job, names_earlier_job
+from di_api.ownership import (
+    controlling_job,
+    is_controlled_by,
+    is_of_earlier_job,
+    names_earlier_job,
+)
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Pod, PodReader
 from di_operator.lifecycle.specs import Examine, examine
 from di_operator.lifecycle.status import Status
 
 Object = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,15 +112,15 @@ class Snapshot:
         """
         metadata = job["metadata"]
         status = Status.read(job.get("status"))
-        own, predecessors = _pods_by_owner(metadata, map(read_pod, pods))
+        own, predecessors = _by_owner(metadata, map(read_pod, pods), attrgetter("owner"))
         # A status that was wiped does not know of the pods that run.
         has_started = status.has_started or bool(own)
         spec, errors = _read(job, status, read, has_started=has_started)
         placement = _placement(spec, status, grant)
         tasks = _tasks(spec, aggregator) if spec else ()
         slots = tuple(_slots(metadata["name"], spec, tasks, placement)) if spec else ()
-        own_services, old_services = _by_owner(metadata, services)
-        own_configmaps, old_configmaps = _by_owner(metadata, configmaps)
+        own_services, old_services = _by_owner(metadata, services, controlling_job)
+        own_configmaps, old_configmaps = _by_owner(metadata, configmaps, controlling_job)
 
         by_name = {pod.name: pod for pod in own}
         held = {
@@ -285,23 +292,16 @@ def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
     return fixed and pod.task_replicas != replicas
 
 
-def _pods_by_owner(metadata: Object, pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
+def _by_owner(
+    metadata: Object, found: Iterable[T], owner_of: Callable[[T], Object | None]
+) -> tuple[list[T], list[T]]:
+    """Return those the job controls, and those of earlier jobs of its name."""
     name, uid = metadata["name"], metadata["uid"]
-    own, old = [], []
-    for pod in pods:
-        if pod.owner is not None and pod.owner.get("uid") == uid:
-            own.append(pod)
-        elif names_earlier_job(pod.owner, name=name, uid=uid):
-            old.append(pod)
-    return own, old
-
-
-def _by_owner(metadata: Object, objects: Iterable[Object]) -> tuple[list[Object], list[Object]]:
-    name, uid = metadata["name"], metadata["uid"]
-    own, old = [], []
-    for found in objects:
-        if is_controlled_by(found, uid):
-            own.append(found)
-        elif is_of_earlier_job(found, name=name, uid=uid):
-            old.append(found)
+    own, old = list[T](), list[T]()
+    for each in found:
+        owner = owner_of(each)
+        if owner is not None and owner.get("uid") == uid:
+            own.append(each)
+        elif names_earlier_job(owner, name=name, uid=uid):
+            old.append(each)
     return own, old

@@ -8,8 +8,9 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from di_api.kube.cache import DELETED, UNREADABLE, describe
+from di_api.kube.cache import DELETED, UNREADABLE
 from di_api.kube.store import Key, key_of, version_of
+from di_api.wording import describe
 from di_server.storage.kube import Object
 
 _log = structlog.get_logger()
@@ -103,7 +104,7 @@ class Mirror(Generic[V]):
             if kind == DELETED:
                 self._drop(obj)
             else:
-                self._put(obj, _as_it_is)
+                self._put(obj, as_it_is)
 
     def absorb(self, obj: Object) -> None:
         """Take in an object that was read or written directly."""
@@ -156,5 +157,6 @@ class Mirror(Generic[V]):
                     del self._found[name][value]
 
 
-def _as_it_is(obj: Object) -> Object:
+def as_it_is(obj: Object) -> Object:
+    """The view, or the trimming, that changes nothing."""
     return obj

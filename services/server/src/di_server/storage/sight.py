@@ -18,7 +18,7 @@ from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS, Resou
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_server.decisions.coordinated.job import CoordinatedJob
 from di_server.storage.kube import Object
-from di_server.storage.mirror import Mirror
+from di_server.storage.mirror import Mirror, as_it_is
 from di_server.storage.trimming import trim_config, trim_job, trim_node, trim_pod
 
 _log = structlog.get_logger()
@@ -28,10 +28,6 @@ BY_JOB: Final = "job"
 """Index of pods by (namespace, job's name)."""
 BY_IP: Final = "ip"
 """Index of pods by their address."""
-
-
-def _as_it_is(obj: Object) -> Object:
-    return obj
 
 
 def _job_of(pod: Object) -> Iterable[Hashable]:
@@ -54,13 +50,11 @@ class Sight:
     )
     pods: Mirror[Object] = field(
         default_factory=lambda: Mirror(
-            trim=trim_pod, view=_as_it_is, indexes={BY_JOB: _job_of, BY_IP: _ip_of}
+            trim=trim_pod, view=as_it_is, indexes={BY_JOB: _job_of, BY_IP: _ip_of}
         )
     )
-    configs: Mirror[Object] = field(
-        default_factory=lambda: Mirror(trim=trim_config, view=_as_it_is)
-    )
-    nodes: Mirror[Object] = field(default_factory=lambda: Mirror(trim=trim_node, view=_as_it_is))
+    configs: Mirror[Object] = field(default_factory=lambda: Mirror(trim=trim_config, view=as_it_is))
+    nodes: Mirror[Object] = field(default_factory=lambda: Mirror(trim=trim_node, view=as_it_is))
 
     @property
     def mirrors(self) -> Mapping[str, Mirror[Any]]:
