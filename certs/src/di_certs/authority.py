@@ -65,10 +65,12 @@ class Authority:
 
     @property
     def certificate_pem(self) -> bytes:
+        """The authority's own certificate."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def private_key_pem(self) -> bytes:
+        """Its key, without a password."""
         return _private_pem(self._key)
 
     def has_issued(self, certificate_pem: bytes) -> bool:

@@ -28,8 +28,17 @@ di-operator-scope
 {{ include "di.name" (dict "component" "webhook") }}.{{ .Release.Namespace }}.svc
 {{- end }}
 
+{{- define "di.server-host" -}}
+{{ include "di.name" (dict "component" "server") }}.{{ .Release.Namespace }}.{{ .Values.serviceDomain }}
+{{- end }}
+
+{{/* What jobs with tasks are told. */}}
 {{- define "di.server-url" -}}
-http://{{ include "di.name" (dict "component" "server") }}.{{ .Release.Namespace }}.{{ .Values.serviceDomain }}:8081
+{{- if include "di.server-secret" . -}}
+https://{{ include "di.server-host" . }}:8443
+{{- else -}}
+http://{{ include "di.server-host" . }}:8081
+{{- end }}
 {{- end }}
 
 {{/* <namespace>/<name> of the AggregatorConfig that jobs use. */}}

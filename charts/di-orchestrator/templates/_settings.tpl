@@ -9,8 +9,14 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and $namespaced .Values.server.enabled (eq .Values.server.auth.mode "required") }}
 {{- fail "watchNamespace with server.auth.mode=required: checking tokens needs a ClusterRole. Set rbac.allowClusterRoles=true, or server.auth.mode=optional." }}
 {{- end }}
-{{- if and .Values.webhook.enabled (not .Values.operator.enabled) (eq .Values.certificates.mode "auto") }}
-{{- fail "certificates.mode=auto without the operator: nobody would make the webhook's certificate. Set operator.enabled=true, or certificates.mode=existingSecret or cert-manager." }}
+{{- if and (or .Values.webhook.enabled (include "di.server-secret" .)) (not .Values.operator.enabled) (eq .Values.certificates.mode "auto") }}
+{{- fail "certificates.mode=auto without the operator: nobody would make the certificates of the webhook and the server. Set operator.enabled=true, or certificates.mode=existingSecret or cert-manager, or webhook.enabled=false and server.tls.enabled=false." }}
+{{- end }}
+{{- if and (include "di.server-secret" .) (eq .Values.certificates.mode "existingSecret") (not .Values.server.tls.secretName) }}
+{{- fail "certificates.mode=existingSecret with server.tls.enabled: name the Secret with tls.crt, tls.key and ca.crt that you make for the server in server.tls.secretName, or set server.tls.enabled=false." }}
+{{- end }}
+{{- if and .Values.server.enabled (not .Values.server.tls.enabled) (not .Values.server.plainHTTP.enabled) }}
+{{- fail "server.tls.enabled=false and server.plainHTTP.enabled=false: the server would have no port. Enable one, or set server.enabled=false." }}
 {{- end }}
 {{- end }}
 
@@ -19,9 +25,29 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if or (not .Values.watchNamespace) .Values.rbac.allowClusterRoles }}true{{ end }}
 {{- end }}
 
-{{/* The Secret that the operator makes and renews; empty when somebody else does. */}}
-{{- define "di.managed-secret" -}}
+{{/* The Secret of the server's certificate; empty when it serves plain HTTP only. */}}
+{{- define "di.server-secret" -}}
+{{- if and .Values.server.enabled .Values.server.tls.enabled }}{{ .Values.server.tls.secretName | default "di-server-tls" }}{{ end }}
+{{- end }}
+
+{{/* The same if the operator makes and renews it, and that of the webhook. */}}
+{{- define "di.managed-server-secret" -}}
+{{- if eq .Values.certificates.mode "auto" }}{{ include "di.server-secret" . }}{{ end }}
+{{- end }}
+
+{{- define "di.managed-webhook-secret" -}}
 {{- if and .Values.webhook.enabled (eq .Values.certificates.mode "auto") }}{{ .Values.certificates.secretName }}{{ end }}
+{{- end }}
+
+{{/* The Secret of the authority that issues both. */}}
+{{- define "di.authority-secret" -}}
+{{ .Values.certificates.secretName }}-ca
+{{- end }}
+
+{{/* All Secrets that the operator makes: a JSON list. */}}
+{{- define "di.managed-secrets" -}}
+{{- $leaves := compact (list (include "di.managed-webhook-secret" .) (include "di.managed-server-secret" .)) -}}
+{{ empty $leaves | ternary (list) (append $leaves (include "di.authority-secret" .)) | toJson }}
 {{- end }}
 
 {{/* Not empty when the operator shares nodes among preemptible jobs. */}}

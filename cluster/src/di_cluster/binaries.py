@@ -26,6 +26,7 @@ KUBERNETES_VERSION = "1.36.3"
 _STAMP = "k8s.io/component-base/version"
 _BUILD_SECONDS = 3600
 _CHECKSUMS = "checksums.json"
+_MANIFESTS = "manifests"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,7 @@ class Component:
         built_as: names that `go install` gives, where they differ.
         stamps: linker variables. An unstamped Kubernetes calls itself v0.0.0-master, which
             kubectl cannot parse and helm takes for a cluster too old for any chart.
+        manifests: Go module and folder of YAML files that the programs need in the cluster.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Component:
     programs: dict[str, tuple[str, ...]]
     built_as: dict[str, str]
     stamps: dict[str, str]
+    manifests: tuple[str, str] | None = None
 
     def built_name(self, program: str) -> str:
         return self.built_as.get(program, program)
@@ -105,6 +108,14 @@ COMPONENTS = (
         built_as={},
         stamps={},
     ),
+    Component(
+        name="cert-manager",
+        version="1.21.2",
+        programs={"cert-manager": ("-version",)},
+        built_as={},
+        stamps={"main.version": "1.21.2"},
+        manifests=("github.com/cert-manager/cert-manager", "deploy/crds"),
+    ),
 )
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
@@ -152,6 +163,18 @@ class Binaries:
         if program not in self._found:
             self.ensure([program])
         return self._found[program]
+
+    def manifests(self, program: str) -> list[Path]:
+        """The YAML files that a program needs in the cluster; they are fetched if they have to be.
+
+        Raises:
+            ClusterError: they cannot be had.
+        """
+        component = component_of(program)
+        folder = self._cache_folder(component) / _MANIFESTS
+        if not folder.is_dir():
+            self._build(component)
+        return sorted(folder.glob("*.yaml"))
 
     def missing(self, programs: Iterable[str]) -> list[str]:
         """Those of the programs that would have to be built."""
@@ -207,18 +230,34 @@ class Binaries:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
+    def _is_whole(self, component: Component) -> bool:
+        intact = all(self._is_intact(component, program) for program in component.programs)
+        has_manifests = (self._cache_folder(component) / _MANIFESTS).is_dir()
+        return intact and (has_manifests or component.manifests is None)
+
     def _build(self, component: Component) -> None:
         target = self._cache_folder(component)
         with lock_file(self.folder / ".lock", seconds=_BUILD_SECONDS):
-            if all(self._is_intact(component, program) for program in component.programs):
+            if self._is_whole(component):
                 return  # another process has built it while we waited
             title = f"{component.name} {component.version}"
             with self._reporter.step(f"built {title}"):
                 built = self._builder.build(component.name, stamps=component.stamps)
                 try:
+                    if component.manifests is not None:
+                        module, folder = component.manifests
+                        _keep(self._builder.sources(component.name, module) / folder, built)
                     _install(component, built, target)
                 finally:
                     shutil.rmtree(built, ignore_errors=True)
+
+
+def _keep(manifests: Path, built: Path) -> None:
+    """Copy manifests beside the programs: Go's cache of modules may be cleaned."""
+    folder = built / _MANIFESTS
+    folder.mkdir()
+    for path in manifests.glob("*.yaml"):
+        shutil.copyfile(path, folder / path.name)
 
 
 def _install(component: Component, built: Path, target: Path) -> None:

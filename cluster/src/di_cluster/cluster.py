@@ -72,7 +72,6 @@ class Cluster:
         self._settings = settings or Settings.from_environment(os.environ)
         self._reporter = reporter or Reporter(sys.stderr)
         self._clock = clock
-        self._profile: Profile = profile
         self._nodes = nodes if profile == "node" else 0
         self._api_server_args = tuple(api_server_args)
         self._registry = Registry(self._settings.cache / "clusters")
@@ -122,8 +121,12 @@ class Cluster:
         return registration is not None and self._box(registration).is_up
 
     def binary(self, program: str) -> Path:
-        """The path of kubectl, helm, kwok, etcd, kube-apiserver, ...; built if needed."""
+        """The path of kubectl, helm, kwok, etcd, cert-manager, ...; built if needed."""
         return self._binaries.path(program)
+
+    def manifests(self, program: str) -> list[Path]:
+        """The YAML files, such as CRDs, that a program needs in the cluster."""
+        return self._binaries.manifests(program)
 
     def prepare(self) -> None:
         """Build or find all programs; the one part of `up` that needs no root.

