@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from di_api import names
-from di_api.carried import Carried, Oversized, pack, unpack
-from di_api.model import Phase
+from di_api.conversion_annotation import Carried, Oversized, pack, unpack
+from di_api.phase import Phase
 
 VERSIONS: Final = tuple(
     f"{names.GROUP}/{version}" for version in (names.VERSION, *names.COORDINATED_VERSIONS)
@@ -35,7 +35,7 @@ _RENAMED: Final[Mapping[object, str]] = {
 }
 """Phases and condition types that have another name in the other versions, both ways."""
 _SHOWN_AS_CREATED: Final = frozenset(
-    phase.value for phase in (Phase.PENDING, Phase.RESTARTING, Phase.RESCHEDULING)
+    phase.value for phase in Phase if not (phase.is_up or phase.is_finished)
 )
 
 

@@ -1,38 +1,20 @@
 """The coordinator architecture: one coordinator pod asks for all the others while it trains.
 
-What `spec.coordinated` holds, and every name and address that follows from it. The server decides
-about replicas and answers with their addresses before they exist, the operator makes them, so
-both must agree to the letter; that is why it is here.
+Every name and address that follows from `spec.coordinated`. The server decides about replicas and
+answers with their addresses before they exist, the operator makes them, so both must agree to the
+letter; that is why it is here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.names import DI_CONTAINER, DI_PORT_NAME, GPU_RESOURCE, MAX_LABEL
-
-Template = Mapping[str, Any]
-"""A core/v1 PodTemplateSpec as the user wrote it."""
-
-
-class Role(StrEnum):
-    """What a pod of a coordinated job is for; the value is part of its name."""
-
-    COORDINATOR = "coordinator"
-    """Trains, and asks di-server for the others. Its end is the job's."""
-    COLLECTOR = "collector"
-    LEARNER = "learner"
-    """On one GPU or none."""
-    DDP_LEARNER = "ddp-learner"
-    """A part of a learner on several GPUs."""
-    AGGREGATOR = "aggregator"
-    """Stands before the ddp learners of one learner, as if it were that learner."""
-
+from di_api.names import DI_CONTAINER, DI_PORT_NAME, MAX_LABEL
+from di_api.spec.coordinated import Role
+from di_api.spec.template import Template
 
 DEFAULT_PORTS: Final[Mapping[Role, int]] = {
     Role.COLLECTOR: 22270,
@@ -51,8 +33,6 @@ PORT_VARIABLES: Final[Mapping[Role, str]] = {
 }
 """The variable that tells a pod its own port."""
 
-MAX_REPLICAS: Final = 2048
-"""Most replicas a coordinator may have; the job carries the list of them to every watcher."""
 SUFFIX_LENGTH: Final = 5
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Without vowels and look-alikes, as in the API server's generated names."""
@@ -62,77 +42,6 @@ LONGEST_JOB_NAME: Final = MAX_LABEL - len(f"-{Role.DDP_LEARNER.value}-") - SUFFI
 _GENERATED: Final = re.compile(
     rf"(?P<job>.+)-(?P<role>aggregator)-[a-z0-9]{{{SUFFIX_LENGTH}}}", re.ASCII
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replica:
-    """One pod that the coordinator has asked for."""
-
-    name: str
-    role: Role
-    resources: Mapping[str, str | int] = field(default_factory=dict)
-    """Requests and limits by resource name, quantities; over those of the template."""
-    generation: int = 0
-    """How many replicas reported as failed it stands in for."""
-    aggregator: str | None = None
-    """Of a ddp learner: the aggregator before it."""
-
-    @property
-    def gpus(self) -> int:
-        """Whole GPUs asked for, 0 if none."""
-        value = self.resources.get(GPU_RESOURCE, 0)
-        return int(value) if str(value).isdecimal() else 0
-
-    @classmethod
-    def read(cls, raw: Mapping[str, Any]) -> Replica:
-        """Read an entry of `spec.coordinated.replicas`. Raises KeyError, ValueError."""
-        return cls(
-            name=raw["name"],
-            role=Role(raw["role"]),
-            resources=raw.get("resources") or {},
-            generation=raw.get("generation") or 0,
-            aggregator=raw.get("aggregator"),
-        )
-
-    def dump(self) -> dict[str, Any]:
-        """The entry of `spec.coordinated.replicas`."""
-        entry: dict[str, Any] = {"name": self.name, "role": self.role.value}
-        if self.resources:
-            entry["resources"] = dict(self.resources)
-        if self.generation:
-            entry["generation"] = self.generation
-        if self.aggregator is not None:
-            entry["aggregator"] = self.aggregator
-        return entry
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coordinated:
-    """`spec.coordinated`."""
-
-    coordinator: Template
-    collector: Template | None = None
-    learner: Template | None = None
-    priority_class_name: str | None = None
-    """Of the coordinator's pod."""
-    replicas: tuple[Replica, ...] = ()
-    """Written by the server; the ddp learners of an aggregator are in the order of their ranks."""
-
-    def template(self, role: Role) -> Template | None:
-        """The job's own template for a role; None: it has none, or the role is AGGREGATOR."""
-        match role:
-            case Role.COORDINATOR:
-                return self.coordinator
-            case Role.COLLECTOR:
-                return self.collector
-            case Role.LEARNER | Role.DDP_LEARNER:
-                return self.learner
-            case Role.AGGREGATOR:
-                return None
-
-    def group(self, aggregator: str) -> tuple[Replica, ...]:
-        """The ddp learners behind an aggregator, by rank; the first one is their master."""
-        return tuple(replica for replica in self.replicas if replica.aggregator == aggregator)
 
 
 def is_coordinated(job: Mapping[str, Any]) -> bool:

@@ -1,9 +1,9 @@
 """The defaults of a DIJob spec: one rule for the webhook, the operator and the server.
 
-The CRD carries the same values (all but a task's name, which depends on its type), so a job
-comes out the same with the webhook away. A field that is null counts as missing, as it does
-for the API server. Input of any shape is taken; what is not understood is left alone for
-validation to refuse.
+They are declared in `di_api.spec`. The CRD carries the same values (all but a task's name, which
+depends on its type), so a job comes out the same with the webhook away. A field that is null
+counts as missing, as it does for the API server. Input of any shape is taken; what is not
+understood is left alone for validation to refuse.
 """
 
 from __future__ import annotations
@@ -12,18 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from di_api.coordinated import is_coordinated
-from di_api.model import CleanPodPolicy, Priority, TaskType
+from di_api.spec.declared import fields_of
+from di_api.spec.job import CleanPodPolicy, JobSpec
+from di_api.spec.task import Task, TaskType
 
-DEFAULT_REPLICAS: Final = 1
-DEFAULT_BACKOFF_LIMIT: Final = 3
-
-_SPEC_DEFAULTS: Final[Mapping[str, Any]] = {
-    "priority": Priority.NORMAL.value,
-    "cleanPodPolicy": CleanPodPolicy.RUNNING.value,
-    "preemptible": False,
-    "backoffLimit": DEFAULT_BACKOFF_LIMIT,
-    "suspend": False,
-}
 _OLD_SPELLINGS: Final[Mapping[str, str]] = {"ALL": CleanPodPolicy.ALL.value}
 """Of cleanPodPolicy, in manifests of coordinated jobs."""
 _NAMED_TYPES: Final = frozenset(kind.value for kind in TaskType if kind is not TaskType.NONE)
@@ -35,7 +27,7 @@ def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     Only the objects that gain a field are copied; the rest (pod templates) is shared with
     `spec` and must not be modified through the result.
     """
-    result = {**spec, **_missing_in_spec(spec), **_respelt(spec)}
+    result = {**spec, **_missing(JobSpec, spec), **_respelt(spec)}
     tasks = spec.get("tasks")
     if isinstance(tasks, list):
         result["tasks"] = [
@@ -59,26 +51,14 @@ def defaults_patch(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def effective_name(task: Mapping[str, Any]) -> str | None:
-    """The name a raw task has after defaulting, None when it has none."""
-    name = task.get("name")
-    if name is None:
-        name = _missing_in_task(task).get("name")
-    return name if isinstance(name, str) else None
-
-
 def _missing_by_pointer(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for field, value in {**_missing_in_spec(spec), **_respelt(spec)}.items():
+    for field, value in {**_missing(JobSpec, spec), **_respelt(spec)}.items():
         yield f"/spec/{field}", value
     tasks = spec.get("tasks")
     for index, task in enumerate(tasks if isinstance(tasks, list) else ()):
         if isinstance(task, Mapping):
             for field, value in _missing_in_task(task).items():
                 yield f"/spec/tasks/{index}/{field}", value
-
-
-def _missing_in_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: value for field, value in _SPEC_DEFAULTS.items() if spec.get(field) is None}
 
 
 def _respelt(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,6 +75,13 @@ def _missing_in_task(task: Mapping[str, Any]) -> dict[str, Any]:
     kind = task.get("type")
     if task.get("name") is None and isinstance(kind, str) and kind in _NAMED_TYPES:
         missing["name"] = kind
-    if task.get("replicas") is None:
-        missing["replicas"] = DEFAULT_REPLICAS
-    return missing
+    return {**missing, **_missing(Task, task)}
+
+
+def _missing(owner: type, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults that `owner` declares of the fields that `raw` lacks."""
+    return {
+        name: field.default
+        for name, field in fields_of(owner).items()
+        if field.default is not None and raw.get(name) is None
+    }

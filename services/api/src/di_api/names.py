@@ -6,6 +6,7 @@ deployed clients, so nothing here changes within an API version.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -33,6 +34,8 @@ SERVER_NAME: Final = "di-server"
 WEBHOOK_NAME: Final = "di-webhook"
 """Name of the webhook's Service; part of its certificate."""
 SERVER_PORT: Final = 8081
+"""Of plain HTTP."""
+SERVER_TLS_PORT: Final = 8443
 
 # --- Labels: the operator writes them on every pod, Service and ConfigMap of a job. ---
 RESERVED_PREFIX: Final = "diengine/"
@@ -76,6 +79,9 @@ ANNOTATION_TASK_REPLICAS: Final = "diengine/task-replicas"
 """How many replicas the pod's task had when the pod was made. Read by the operator."""
 ANNOTATION_NODE: Final = "diengine/node"
 """Node chosen by the allocator, or empty. Read by the operator."""
+ANNOTATION_SERVER_CA: Final = "diengine/server-ca"
+"""Authorities to know di-server by, PEM. Written by the operator, also to pods that run; the
+kubelet makes the file of ENV_SERVER_CA_FILE of it."""
 ANNOTATION_DIGEST: Final = "diengine/digest"
 """On the ConfigMap of node lists: SHA-256 of its data. Written and read by the operator."""
 ANNOTATION_IDEMPOTENCY: Final = "diengine/idempotency"
@@ -86,6 +92,9 @@ ENV_JOB_ID: Final = "DI_JOB_ID"
 """`<namespace>/<job>`."""
 ENV_SERVER_URL: Final = "DI_SERVER_URL"
 """Base URL of di-server, no trailing slash."""
+ENV_SERVER_CA_FILE: Final = "DI_SERVER_CA_FILE"
+"""Path of the authorities to know di-server by, PEM; set where ENV_SERVER_URL is HTTPS. The file
+changes while the pod runs."""
 ENV_RANK: Final = "DI_RANK"
 """Global rank of the pod."""
 ENV_NODES: Final = "DI_NODES"
@@ -143,6 +152,8 @@ GPU_RESOURCE: Final = "nvidia.com/gpu"
 DEFAULT_SERVICE_DOMAIN: Final = "svc.cluster.local"
 MAX_LABEL: Final = 63
 """Longest DNS label (RFC 1123) and label value: pod, host, Service and task names."""
+DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+"""A regular expression of DNS labels, their length aside; the CRD has it as a pattern."""
 _SERVICE_PREFIX: Final = "di-"
 
 
@@ -176,9 +187,10 @@ def job_id(namespace: str, job: str) -> str:
     return f"{namespace}/{job}"
 
 
-def server_url(namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:
+def server_url(namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN, *, tls: bool = False) -> str:
     """Default DI_SERVER_URL for a release in `namespace`."""
-    return f"http://{SERVER_NAME}.{namespace}.{domain}:{SERVER_PORT}"
+    scheme, port = ("https", SERVER_TLS_PORT) if tls else ("http", SERVER_PORT)
+    return f"{scheme}://{SERVER_NAME}.{namespace}.{domain}:{port}"
 
 
 def coordinated_server_url(namespace: str) -> str:
@@ -211,3 +223,9 @@ def longest_job_name(tasks: Iterable[tuple[str, int]]) -> int:
     for task, replicas in tasks:
         longest = min(longest, MAX_LABEL - len(pod_name("", task, max(replicas, 1) - 1)))
     return longest
+
+
+def is_dns_label(text: object) -> bool:
+    """Whether `text` is a DNS label of RFC 1123, as pod and host names must be."""
+    # The length is looked at first, so the expression never sees a long text.
+    return isinstance(text, str) and len(text) <= MAX_LABEL and bool(re.fullmatch(DNS_LABEL, text))

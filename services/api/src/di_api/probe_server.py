@@ -2,7 +2,7 @@
 
 It knows a few pages, reads no bodies and keeps no connection, so one event loop serves it: a
 client that is slow, or says nothing, holds a buffer and no thread. A kubelet that cannot get an
-answer restarts the process, so what keeps others from being answered is dropped first.
+answer restarts the process, so the source that has most connections loses one for it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from typing import Final, cast
 
 from typing_extensions import override
 
-MOST_CONNECTIONS: Final = 256
-"""At once. One more drops the oldest of them: a prober has sent its request by then."""
+from di_api.serving.acceptor import Acceptor
+from di_api.serving.guests import Guest, Guests
+
+MOST_CONNECTIONS: Final = 1024
+"""At once. One more drops the oldest of the source that has most."""
+MOST_OF_SOURCE: Final = 512
+"""Connections from one address; one more drops the oldest of them. Who is dropped comes again at
+once, and that costs more than a connection that says nothing."""
 SECONDS: Final = 5.0
 """From the opening of a connection to the last byte of its answer."""
-_BACKLOG: Final = 64
 _MOST_HEAD: Final = 8 * 1024
 _END: Final = b"\r\n\r\n"
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -51,49 +56,58 @@ async def serving(
     seconds: float = SECONDS,
 ) -> AsyncIterator[None]:
     """Answer GET and HEAD on a listening socket, which is closed at the end."""
-    open_ones: dict[_Connection, None] = {}
+    loop = asyncio.get_running_loop()
+    # Bodies are never kept, so there is nothing to count of them.
+    guests = Guests(most=most, most_of_source=MOST_OF_SOURCE, most_bytes=0)
+    beginning: set[asyncio.Task[object]] = set()
+    connections: set[_Connection] = set()
 
-    def connect() -> _Connection:
-        return _Connection(pages, open_ones, most=most, seconds=seconds)
+    def welcome(sock: socket.socket, guest: Guest) -> None:
+        connection = _Connection(pages, guest, connections, seconds=seconds)
+        task = loop.create_task(loop.connect_accepted_socket(lambda: connection, sock))
+        beginning.add(task)
+        task.add_done_callback(beginning.discard)
 
-    server = await asyncio.get_running_loop().create_server(
-        connect, sock=listener, backlog=_BACKLOG
-    )
+    acceptor = Acceptor(listener, guests=guests, welcome=welcome)
     try:
         yield
     finally:
-        server.close()
-        for connection in list(open_ones):
+        acceptor.close()
+        if beginning:
+            await asyncio.wait(beginning)
+        for connection in list(connections):
             connection.drop()
 
 
 class _Connection(asyncio.Protocol):
     def __init__(
-        self, pages: Pages, others: dict[_Connection, None], *, most: int, seconds: float
+        self, pages: Pages, guest: Guest, others: set[_Connection], *, seconds: float
     ) -> None:
         self._pages = pages
-        # In the order they were opened, this one too once it is.
+        self._guest = guest
+        guest.end = self.drop
         self._others = others
-        self._most = most
         self._seconds = seconds
+        self._dropped = False
         self._received = bytearray()
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
 
     def drop(self) -> None:
         """Close without another word."""
+        self._dropped = True
         if self._transport is not None:
             self._transport.abort()
-        self._others.pop(self, None)
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Of uvloop it is of no class of asyncio's.
         self._transport = cast("asyncio.Transport", transport)
         self._deadline = asyncio.get_running_loop().call_later(self._seconds, self.drop)
-        self._others[self] = None
-        if len(self._others) > self._most:
-            next(iter(self._others)).drop()
+        self._others.add(self)
+        if self._dropped:
+            # Its place was lost before it began.
+            self._transport.abort()
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -110,7 +124,8 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._others.pop(self, None)
+        self._others.discard(self)
+        self._guest.leave()
 
     def _answer(self, method: str, path: str, refusal: HTTPStatus | None) -> None:
         assert self._transport is not None

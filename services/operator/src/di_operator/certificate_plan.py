@@ -1,11 +1,12 @@
-"""What to do next about the webhook's certificates: pure.
+"""What to do next about the certificates of the services: pure.
 
 One step at a time, each a single write, each derived from nothing but what is stored in the
 cluster: a manager that dies after any of them, or another one that takes over, goes on from
-there. The order keeps every connection between API server and webhook verifiable:
+there. The order keeps every connection to a service verifiable:
 
 1. the authority (with its key) is stored before anyone is told to trust it;
-2. it is trusted (caBundle) before a webhook serves what it has issued;
+2. it is trusted before a service serves what it has issued: by the API server through caBundle,
+   by pods through the ca.crt beside the certificate, which the operator hands on to them;
 3. its predecessor stays trusted until every replica has had time to load the new certificate.
 """
 
@@ -41,19 +42,29 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """The certificate of one service."""
+
+    secret: str
+    service: str
+    """Name of its Service."""
+    for_pods: bool = False
+    """Whether its clients are pods; else they are API servers."""
+    extra_hosts: tuple[str, ...] = ()
+    """Further names and addresses, for clients that call it by URL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateSettings:
     """Where the certificates live and how long they last."""
 
     namespace: str
-    secret: str
-    """Name of the serving Secret; the authority is kept in `<secret>-ca`, which no pod mounts."""
-    service: str
-    """Name of the webhook's Service."""
-    configuration: str
-    """Name that the mutating and the validating configuration share."""
+    authority_secret: str
+    """No pod mounts it."""
+    leaves: tuple[Leaf, ...]
+    configuration: str | None
+    """Name that the mutating and the validating configuration share; None: there are none."""
     service_domain: str = "svc.cluster.local"
-    extra_hosts: tuple[str, ...] = ()
-    """Further names and addresses of the webhook, for API servers that call it by URL."""
     authority_lifetime: timedelta = timedelta(days=5 * 365)
     serving_lifetime: timedelta = timedelta(days=90)
     overlap: timedelta = timedelta(minutes=15)
@@ -61,6 +72,9 @@ class CertificateSettings:
     pod within two minutes; the rest is margin for one that cannot reach the API server."""
     settle: timedelta = timedelta(seconds=2)
     """Time every API server gets to see a published caBundle before it is relied upon."""
+    spread: timedelta = timedelta(minutes=10)
+    """The same for pods: the operator has to write to each of them, and its kubelet to bring it
+    into the pod. What is served stays good for longer than that."""
 
     def __post_init__(self) -> None:
         # Certificates are backdated by minutes: two thirds of a shorter life would be over at
@@ -68,20 +82,15 @@ class CertificateSettings:
         if min(self.authority_lifetime, self.serving_lifetime) < timedelta(hours=1):
             raise ValueError("a certificate must live for at least an hour")
 
-    @property
-    def authority_secret(self) -> str:
-        return f"{self.secret}-ca"
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """Every name the webhook is called by; the API server uses `<service>.<namespace>.svc`."""
-        qualified = f"{self.service}.{self.namespace}"
+    def hosts(self, leaf: Leaf) -> tuple[str, ...]:
+        """Every name a service is called by; the API server uses `<service>.<namespace>.svc`."""
+        qualified = f"{leaf.service}.{self.namespace}"
         return (
             f"{qualified}.svc",
             f"{qualified}.{self.service_domain}",
             qualified,
-            self.service,
-            *self.extra_hosts,
+            leaf.service,
+            *leaf.extra_hosts,
         )
 
 
@@ -89,12 +98,13 @@ class CertificateSettings:
 class Observed:
     """What is stored in the cluster now.
 
-    `bundles` has the decoded caBundle of each webhook, empty where there is none.
-    `published_for` is how long the manager has seen the present bundles, unchanged.
+    `serving` has the Secret of each leaf by its name. `bundles` has the decoded caBundle of each
+    webhook, empty where there is none. `published_for` is how long the manager has seen the
+    present bundles, those for pods among them, unchanged.
     """
 
     authority: Mapping[str, Any] | None
-    serving: Mapping[str, Any] | None
+    serving: Mapping[str, Mapping[str, Any] | None]
     bundles: tuple[bytes, ...]
     published_for: timedelta
 
@@ -108,7 +118,7 @@ class CreateAuthority:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishBundle:
-    """Write `bundle` into every webhook whose caBundle differs."""
+    """Write `bundle` into every webhook and every Secret for pods that has another one."""
 
     bundle: bytes
     reason: str
@@ -118,6 +128,7 @@ class PublishBundle:
 class IssueServing:
     """Issue a serving certificate from `authority` and store it beside `bundle`."""
 
+    leaf: Leaf
     authority: Authority
     bundle: bytes
     reason: str
@@ -140,21 +151,62 @@ def next_step(observed: Observed, *, now: datetime, settings: CertificateSetting
         return CreateAuthority(reason="there is no usable authority")
     if needs_renewal(authority.certificate_pem, now=now):
         return CreateAuthority(reason="the authority nears its end")
-    serving = secret_value(observed.serving, CERTIFICATE)
     bundle = trusted_bundle(observed, authority, now=now, settings=settings)
-    if any(present != bundle for present in observed.bundles):
+    published = published_bundles(observed.bundles, observed.serving, settings)
+    if any(present != bundle for present in published):
         return PublishBundle(bundle=bundle, reason="the trusted authorities differ")
-    reason = _reason_to_issue(observed.serving, authority, now=now, settings=settings)
-    if reason:
-        unsettled = settings.settle - observed.published_for
-        if observed.bundles and unsettled > timedelta(0):
-            return Rest(duration=unsettled)
-        return IssueServing(authority=authority, bundle=bundle, reason=reason)
-    dates = [renewal_time(authority.certificate_pem), renewal_time(serving)]
-    overlap_end = _overlap_end(serving, settings)
-    if now < overlap_end and bundle != authority.certificate_pem:
-        dates.append(overlap_end)
+    dates = [renewal_time(authority.certificate_pem)]
+    for leaf in settings.leaves:
+        secret = observed.serving.get(leaf.secret)
+        if reason := _reason_to_issue(secret, authority, now=now, hosts=settings.hosts(leaf)):
+            patience = _patience(leaf, secret, bundle, now=now, settings=settings)
+            unsettled = patience - observed.published_for
+            if not published or unsettled <= timedelta(0):
+                return IssueServing(leaf=leaf, authority=authority, bundle=bundle, reason=reason)
+            dates.append(now + unsettled)
+            continue
+        serving = secret_value(secret, CERTIFICATE)
+        dates.append(renewal_time(serving))
+        overlap_end = _overlap_end(serving, settings)
+        if now < overlap_end and bundle != authority.certificate_pem:
+            dates.append(overlap_end)
     return Rest(duration=min(dates) - now)
+
+
+def published_bundles(
+    bundles: tuple[bytes, ...],
+    serving: Mapping[str, Mapping[str, Any] | None],
+    settings: CertificateSettings,
+) -> tuple[bytes, ...]:
+    """All that clients of the services are told to trust: the API server by caBundle, pods by
+    ca.crt of each Secret for them that exists."""
+    for_pods = (
+        secret_value(secret, CA_CERTIFICATE)
+        for leaf in settings.leaves
+        if leaf.for_pods and (secret := serving.get(leaf.secret)) is not None
+    )
+    return (*bundles, *for_pods)
+
+
+def _patience(
+    leaf: Leaf,
+    secret: Mapping[str, Any] | None,
+    bundle: bytes,
+    *,
+    now: datetime,
+    settings: CertificateSettings,
+) -> timedelta:
+    """How long a bundle must have been published before a certificate is issued by it."""
+    if not leaf.for_pods:
+        return settings.settle
+    serving = secret_value(secret, CERTIFICATE)
+    is_good = (
+        is_pair(serving, secret_value(secret, PRIVATE_KEY))
+        and not has_expired(serving, now=now + settings.spread)
+        and any(is_issued_by(serving, each) for each in split_certificates(bundle))
+    )
+    # Pods that do not know the authority yet would trust what is served now just as little.
+    return settings.spread if is_good else settings.settle
 
 
 def trusted_bundle(
@@ -162,24 +214,26 @@ def trusted_bundle(
 ) -> bytes:
     """The caBundle wanted now: the authority, then its predecessors while they may be in use.
 
-    Predecessors are read from the present caBundles, and from the serving Secret in case those
+    Predecessors are read from the present caBundles, and from the serving Secrets in case those
     were emptied; neither needs the authority's own Secret, which may be what was lost.
     """
-    serving = secret_value(observed.serving, CERTIFICATE)
     current = authority.certificate_pem
-    if authority.has_issued(serving) and now >= _overlap_end(serving, settings):
+    secrets = [observed.serving.get(leaf.secret) for leaf in settings.leaves]
+    served = [secret_value(secret, CERTIFICATE) for secret in secrets]
+    if all(authority.has_issued(each) and now >= _overlap_end(each, settings) for each in served):
         return current
     known = [
         certificate for bundle in observed.bundles for certificate in split_certificates(bundle)
     ]
-    # The Secret lists what was trusted when its certificate was issued: all of it may still be
+    # A Secret lists what was trusted when its certificate was issued: all of it may still be
     # in use while the replicas change over, afterwards only the issuer.
-    changing = now < _overlap_end(serving, settings)
-    known += [
-        certificate
-        for certificate in split_certificates(secret_value(observed.serving, CA_CERTIFICATE))
-        if changing or is_issued_by(serving, certificate)
-    ]
+    for secret, serving in zip(secrets, served, strict=True):
+        changing = now < _overlap_end(serving, settings)
+        known += [
+            certificate
+            for certificate in split_certificates(secret_value(secret, CA_CERTIFICATE))
+            if changing or is_issued_by(serving, certificate)
+        ]
     previous = sorted(
         {
             certificate
@@ -216,7 +270,7 @@ def _reason_to_issue(
     authority: Authority,
     *,
     now: datetime,
-    settings: CertificateSettings,
+    hosts: tuple[str, ...],
 ) -> str:
     certificate = secret_value(secret, CERTIFICATE)
     if not certificate:
@@ -227,8 +281,8 @@ def _reason_to_issue(
         return "the authority has changed"
     if needs_renewal(certificate, now=now):
         return "the serving certificate nears its end"
-    if not hosts_of(certificate) >= frozenset(settings.hosts):
-        return "the webhook has other names"
+    if not hosts_of(certificate) >= frozenset(hosts):
+        return "the service has other names"
     return ""
 
 

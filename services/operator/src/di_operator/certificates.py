@@ -1,4 +1,4 @@
-"""Keeps the webhook's certificates: reads the cluster, does the planned step, reads again."""
+"""Keeps the certificates of the services: reads the cluster, does the planned step, reads again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import structlog
 
 from di_api import names
 from di_api.kube.client import KubeClient
-from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Gone, Invalid, NotFound
+from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
 from di_api.kube.resources import SECRETS, Resource
 from di_certs.authority import Authority, KeyPair
 from di_certs.inspection import fingerprint
@@ -29,18 +29,17 @@ from di_operator.certificate_plan import (
     PublishBundle,
     Rest,
     next_step,
+    published_bundles,
+    secret_value,
 )
 from di_operator.clock import Clock
-from di_operator.webhook_clients import CONFIGURATIONS, bundle_patch, bundles, name_of
+from di_operator.follow import RETRY, follow
+from di_operator.webhook_clients import bundle_patch, bundles, names_of
 
 log = structlog.get_logger(__name__)
 
 # The watches bring changes at once; this is for what they miss.
 MAX_REST: Final = timedelta(seconds=60)
-# A repair is promised within 10 s of the API server's return.
-RETRY: Final = 3.0
-WATCH_SECONDS: Final = 300
-WATCH_PAUSE: Final = 1.0
 # One rotation takes three steps. More means that somebody undoes them as fast as they are done.
 _MAX_STEPS: Final = 8
 _JSON_PATCH: Final = "application/json-patch+json"
@@ -51,7 +50,8 @@ class _Read:
     """The objects as they were read, None for a Secret that does not exist."""
 
     authority: dict[str, Any] | None
-    serving: dict[str, Any] | None
+    serving: Mapping[str, dict[str, Any] | None]
+    """By name."""
     configurations: tuple[tuple[Resource, dict[str, Any]], ...]
 
 
@@ -68,19 +68,25 @@ class CertificateManager:
     def __init__(self, client: KubeClient, *, settings: CertificateSettings, clock: Clock) -> None:
         self._client = client
         self._settings = settings
+        self._secrets = tuple(leaf.secret for leaf in settings.leaves)
         self._clock = clock
         self._changed = asyncio.Event()
-        self._bundles: tuple[bytes, ...] | None = None
-        self._bundles_since = 0.0
+        self._published: tuple[bytes, ...] | None = None
+        self._published_since = 0.0
 
     async def run(self) -> None:
         """Keep the certificates until cancelled; errors of the API server are outlived."""
         settings = self._settings
+        objects: list[tuple[Resource, str, str | None]] = [
+            *((SECRETS, secret, settings.namespace) for secret in self._secrets),
+            (SECRETS, settings.authority_secret, settings.namespace),
+            *((resource, name, None) for resource, name in names_of(settings).items()),
+        ]
         async with asyncio.TaskGroup() as group:
-            for secret in (settings.authority_secret, settings.secret):
-                group.create_task(self._follow(SECRETS, secret, settings.namespace))
-            for resource in CONFIGURATIONS:
-                group.create_task(self._follow(resource, name_of(resource, settings), None))
+            for each in objects:
+                group.create_task(
+                    follow(self._client, *each, changed=self._changed.set, clock=self._clock)
+                )
             group.create_task(self._keep())
 
     async def reconcile_once(self) -> float:
@@ -91,15 +97,7 @@ class CertificateManager:
         """
         for _ in range(_MAX_STEPS):
             read = await self._read()
-            present = bundles(read.configurations, self._settings)
-            now = self._clock.now()
-            observed = Observed(
-                authority=read.authority,
-                serving=read.serving,
-                bundles=present,
-                published_for=self._published_for(present),
-            )
-            step = next_step(observed, now=now, settings=self._settings)
+            step = next_step(self._observed(read), now=self._clock.now(), settings=self._settings)
             try:
                 match step:
                     case CreateAuthority():
@@ -140,59 +138,36 @@ class CertificateManager:
             sleep.cancel()
             change.cancel()
 
-    async def _follow(self, resource: Resource, name: str, namespace: str | None) -> None:
-        """Set `_changed` whenever the object changes, and whenever it may have unseen."""
-        selector = f"metadata.name={name}"
-        version = ""
-        failing = False
-        while True:
-            try:
-                if not version:
-                    _, version = await self._client.list(
-                        resource, namespace, field_selector=selector
-                    )
-                    self._changed.set()
-                async for kind, body in self._client.watch(
-                    resource,
-                    namespace,
-                    resource_version=version,
-                    field_selector=selector,
-                    timeout_seconds=WATCH_SECONDS,
-                ):
-                    failing = False
-                    version = body["metadata"]["resourceVersion"]
-                    if kind != "BOOKMARK":
-                        self._changed.set()
-                # A server that ends every stream at once must not be asked in a hot loop.
-                await self._clock.sleep(WATCH_PAUSE)
-            except Gone:
-                version = ""
-                await self._clock.sleep(WATCH_PAUSE)
-            except ApiError as error:
-                if not failing:
-                    log.warning("watch failed", kind=resource.kind, name=name, error=str(error))
-                failing = True
-                self._changed.set()
-                await self._clock.sleep(RETRY)
-
     async def _read(self) -> _Read:
         settings = self._settings
-        authority, serving, *configurations = await asyncio.gather(
+        configurations = names_of(settings)
+        authority, serving, found = await asyncio.gather(
             self._get(SECRETS, settings.authority_secret, settings.namespace),
-            self._get(SECRETS, settings.secret, settings.namespace),
-            *(
-                self._get(resource, name_of(resource, settings), None)
-                for resource in CONFIGURATIONS
+            asyncio.gather(
+                *(self._get(SECRETS, secret, settings.namespace) for secret in self._secrets)
+            ),
+            asyncio.gather(
+                *(self._get(resource, name, None) for resource, name in configurations.items())
             ),
         )
         return _Read(
             authority=authority,
-            serving=serving,
+            serving=dict(zip(self._secrets, serving, strict=True)),
             configurations=tuple(
                 (resource, body)
-                for resource, body in zip(CONFIGURATIONS, configurations, strict=True)
+                for resource, body in zip(configurations, found, strict=True)
                 if body is not None
             ),
+        )
+
+    def _observed(self, read: _Read) -> Observed:
+        told = bundles(read.configurations, self._settings)
+        published = published_bundles(told, read.serving, self._settings)
+        return Observed(
+            authority=read.authority,
+            serving=read.serving,
+            bundles=told,
+            published_for=self._published_for(published),
         )
 
     async def _get(
@@ -203,19 +178,19 @@ class CertificateManager:
         except NotFound:
             return None
 
-    def _published_for(self, bundles: tuple[bytes, ...]) -> timedelta:
+    def _published_for(self, published: tuple[bytes, ...]) -> timedelta:
         # After a restart the time counts from the first look: waiting twice costs two seconds,
         # not waiting could cost admissions.
         monotonic = self._clock.monotonic()
-        if bundles != self._bundles:
-            self._bundles, self._bundles_since = bundles, monotonic
-        return timedelta(seconds=monotonic - self._bundles_since)
+        if published != self._published:
+            self._published, self._published_since = published, monotonic
+        return timedelta(seconds=monotonic - self._published_since)
 
     async def _create_authority(self, read: _Read, step: CreateAuthority) -> None:
         settings = self._settings
         now = self._clock.now()
         authority = Authority.create(
-            f"{settings.service}-ca", now=now, lifetime=settings.authority_lifetime
+            settings.authority_secret, now=now, lifetime=settings.authority_lifetime
         )
         data = {
             CA_CERTIFICATE: authority.certificate_pem,
@@ -236,7 +211,7 @@ class CertificateManager:
             try:
                 await self._client.patch(
                     resource,
-                    name_of(resource, self._settings),
+                    names_of(self._settings)[resource],
                     patch,
                     content_type=_JSON_PATCH,
                     field_manager=names.OPERATOR_NAME,
@@ -245,14 +220,22 @@ class CertificateManager:
                 # A `test` did not hold: the list of webhooks has changed since it was read.
                 raise _as_conflict(error) from error
             log.info("caBundle published", kind=resource.kind, reason=step.reason)
+        for leaf in self._settings.leaves:
+            secret = read.serving[leaf.secret]
+            published = secret_value(secret, CA_CERTIFICATE)
+            if leaf.for_pods and secret is not None and published != step.bundle:
+                await self._store(
+                    leaf.secret, "kubernetes.io/tls", {CA_CERTIFICATE: step.bundle}, secret
+                )
+                log.info("ca.crt published", secret=leaf.secret, reason=step.reason)
 
     async def _issue(self, read: _Read, step: IssueServing) -> None:
         settings = self._settings
         pair: KeyPair = step.authority.issue(
-            settings.service,
+            step.leaf.service,
             now=self._clock.now(),
             lifetime=settings.serving_lifetime,
-            hosts=settings.hosts,
+            hosts=settings.hosts(step.leaf),
             server=True,
         )
         data = {
@@ -260,9 +243,11 @@ class CertificateManager:
             PRIVATE_KEY: pair.private_key_pem,
             CA_CERTIFICATE: step.bundle,
         }
-        await self._store(settings.secret, "kubernetes.io/tls", data, read.serving)
+        secret = step.leaf.secret
+        await self._store(secret, "kubernetes.io/tls", data, read.serving[secret])
         log.info(
             "serving certificate issued",
+            secret=secret,
             reason=step.reason,
             fingerprint=fingerprint(pair.certificate_pem),
         )

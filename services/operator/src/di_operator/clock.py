@@ -37,14 +37,17 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
+        """Return the machine's wall time."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
+        """Return seconds since the machine was started, those of its sleep included."""
         # CLOCK_MONOTONIC stands still while the machine is suspended: a leader waking up on a
         # resumed virtual machine would believe in a lease that another replica took long ago.
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     async def sleep(self, seconds: float) -> None:
+        """Suspend the calling task for `seconds`."""
         await asyncio.sleep(seconds)
 
 
@@ -74,12 +77,15 @@ class ServerClock:
             self._offset = shown
 
     def now(self) -> datetime:
+        """Return the API server's wall time, the local one before its first answer."""
         if self._offset is None:
             return self._local.now()
         return datetime.fromtimestamp(self._offset + self._local.monotonic(), UTC)
 
     def monotonic(self) -> float:
+        """Return the local monotonic time."""
         return self._local.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        """Suspend the calling task for `seconds`."""
         await self._local.sleep(seconds)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from di_api.kube.errors import ApiError
-from di_operator.queue import Backoff, KeyQueue, QueueClosed
+from di_operator.queue import KeyedBackoff, KeyQueue, QueueClosed
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +26,7 @@ class NotLeading(Exception):
 
 
 class Outdated(Exception):
-    """The world is not what the decision was made from: decide again."""
+    """The objects are not what the decision was made from: decide again."""
 
 
 class Observer(Protocol):
@@ -52,7 +52,7 @@ class Controller:
         reconcile: Callable[[JobKey], Awaitable[float | None]],
         report: Callable[[JobKey, Exception], Awaitable[None]],
         queue: KeyQueue[JobKey],
-        backoff: Backoff[JobKey],
+        backoff: KeyedBackoff[JobKey],
         workers: int,
         monotonic: Callable[[], float],
         observer: Observer,

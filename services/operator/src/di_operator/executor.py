@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol, assert_never
+
+import structlog
 
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
+from di_api.kube.resources import CONFIGMAPS, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_operator.concurrency import spread
 from di_operator.controller import Outdated
-from di_operator.lanes import spread
-from di_operator.lifecycle.actions import (
-    Action,
-    CreateConfigMap,
-    CreatePod,
-    CreateService,
-    DeleteConfigMap,
-    DeleteJob,
-    DeletePod,
-    DeleteService,
-    Reclaim,
-    ReplaceConfigMap,
-)
+from di_operator.lifecycle.actions import OWNED, Action, Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.faults import (
     CreateForbidden,
     Fault,
@@ -35,7 +27,8 @@ from di_operator.lifecycle.faults import (
 )
 from di_operator.lifecycle.pods import is_finished
 
-_RECLAIMED = {resource.kind: resource for resource in (PODS, SERVICES, CONFIGMAPS)}
+# A line an action: at debug, for a large job has thousands.
+log = structlog.get_logger(__name__)
 
 
 class Writes(Protocol):
@@ -59,7 +52,7 @@ class Observer(Protocol):
 
 
 class Executor:
-    """Runs actions in order; neighbours of one class at the same time."""
+    """Runs actions in order; neighbours of one label at the same time."""
 
     def __init__(
         self,
@@ -74,8 +67,10 @@ class Executor:
         self._check_lease = check_lease
         self._observer = observer
 
-    async def run(self, actions: Sequence[Action]) -> list[Fault]:
-        """Carry out `actions`; stops after the class in which one was refused.
+    async def run(self, actions: Sequence[Action], *, is_wanted: Callable[[], bool]) -> list[Fault]:
+        """Carry out `actions`; stops after the label of which one was refused.
+
+        Begins nothing more once `is_wanted`, asked after each action, says no.
 
         Returns the refusals that say something about the job.
 
@@ -84,13 +79,13 @@ class Executor:
             Outdated: an object is not what the decision saw.
             ApiError: everything else; the same actions may succeed later.
         """
-        for _, batch in groupby(actions, key=type):
-            faults = await self._run_batch(list(batch))
-            if faults:
+        for _, batch in groupby(actions, key=attrgetter("label")):
+            faults = await self._run_batch(list(batch), is_wanted)
+            if faults or not is_wanted():
                 return faults
         return []
 
-    async def _run_batch(self, batch: list[Action]) -> list[Fault]:
+    async def _run_batch(self, batch: list[Action], is_wanted: Callable[[], bool]) -> list[Fault]:
         # Once per batch and not per write: a write that leaves late cannot do harm, since creates
         # have fixed names and an owner, deletes and status patches carry preconditions.
         self._check_lease()
@@ -107,7 +102,7 @@ class Executor:
             else:
                 if fault is not None:
                     faults.append(fault)
-            return not faults and not errors
+            return not faults and not errors and is_wanted()
 
         await spread(batch, act)
         if errors:
@@ -115,39 +110,27 @@ class Executor:
         return faults
 
     async def _run_one(self, action: Action) -> Fault | None:
-        kind = type(action).__name__
         try:
             fault = await self._act(action)
         except (ApiError, Outdated):
-            self._observer.acted(kind, "error")
+            self._observer.acted(action.label, "error")
             raise
-        self._observer.acted(kind, "ok" if fault is None else "refused")
+        self._observer.acted(action.label, "ok" if fault is None else "refused")
         return fault
 
     async def _act(self, action: Action) -> Fault | None:
-        fault: Fault | None = None
         match action:
-            case CreateService(body=body):
-                fault = await self._create(SERVICES, body)
-            case CreateConfigMap(body=body):
-                fault = await self._create(CONFIGMAPS, body)
-            case CreatePod(body=body):
-                fault = await self._create(PODS, body)
-            case ReplaceConfigMap(body=body):
-                fault = await self._replace(CONFIGMAPS, body)
+            case Create(resource=resource):
+                return await self._create(resource, action.body)
+            case Replace(resource=resource):
+                return await self._replace(resource, action.body)
+            case Delete():
+                await self._delete(action)
             case Reclaim():
                 await self._reclaim(action)
-            case DeletePod():
-                await self._delete(PODS, action, action.grace_period_seconds)
-            case DeleteService():
-                await self._delete(SERVICES, action)
-            case DeleteConfigMap():
-                await self._delete(CONFIGMAPS, action)
-            case DeleteJob():
-                await self._delete(DIJOBS, action)
             case _:
                 assert_never(action)
-        return fault
+        return None
 
     async def _create(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
         namespace = str(body["metadata"]["namespace"])
@@ -162,6 +145,7 @@ class Executor:
                 return QuotaExceeded(message=error.message)
             return CreateForbidden(message=error.message)
         self._writes.observe(resource, created)
+        log.debug("created", kind=resource.kind, object=body["metadata"]["name"])
         return None
 
     async def _exists(self, resource: Resource, wanted: Mapping[str, Any]) -> Fault | None:
@@ -206,10 +190,11 @@ class Executor:
         except Invalid as error:
             return _invalid(resource, error)
         self._writes.observe(resource, replaced)
+        log.debug("replaced", kind=resource.kind, object=metadata["name"])
         return None
 
     async def _reclaim(self, action: Reclaim) -> None:
-        resource = _RECLAIMED[action.kind]
+        resource = OWNED[action.kind]
         marks: dict[str, Any] = {"labels": action.labels, "annotations": action.annotations}
         try:
             patched = await self._client.patch(
@@ -232,16 +217,13 @@ class Executor:
             if (patched["metadata"].get(field) or {}).get(key) != value
         ]
         self._writes.observe(resource, patched)
+        log.debug("labelled anew", kind=action.kind, object=action.name)
         if lost:
             # Something in the cluster takes them away again: no reason to try without a pause.
             raise Outdated(f"{action.kind} {action.name} does not keep {', '.join(lost)}")
 
-    async def _delete(
-        self,
-        resource: Resource,
-        action: DeletePod | DeleteService | DeleteConfigMap | DeleteJob,
-        grace_period_seconds: int | None = None,
-    ) -> None:
+    async def _delete(self, action: Delete) -> None:
+        resource = action.resource
         try:
             left = await self._client.delete(
                 resource,
@@ -249,7 +231,7 @@ class Executor:
                 action.namespace,
                 uid=action.uid,
                 resource_version=action.resource_version,
-                grace_period_seconds=grace_period_seconds,
+                grace_period_seconds=action.grace_period_seconds,
             )
         except NotFound:
             self._writes.forget(action.uid)
@@ -260,6 +242,7 @@ class Executor:
             # What was to be deleted is gone; nothing or another object has its name.
             self._writes.forget(action.uid)
         else:
+            log.debug("deleted", kind=resource.kind, object=action.name)
             if left.get("metadata", {}).get("deletionTimestamp"):
                 self._writes.observe(resource, left)
             else:

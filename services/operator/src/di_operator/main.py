@@ -22,36 +22,28 @@ from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig
 from di_api.kube.config import load_config as load_kube_config
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
-from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
-from di_api.size import MAX_PODS
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME, SERVER_NAME
+from di_api.service.logs import configure_logs
+from di_api.service.settings import SettingsError, refuse_to_start
+from di_api.spec import MAX_PODS
 from di_operator.allocator.registry import PolicyError, load_policy
-from di_operator.certificate_plan import CertificateSettings
+from di_operator.builders.configmap import trim_configmap
+from di_operator.certificate_plan import CertificateSettings, Leaf
 from di_operator.certificates import CertificateManager
 from di_operator.claim import Claim, ClaimTiming, NoClaim
 from di_operator.clock import Clock, ServerClock, SystemClock
-from di_operator.config import Config, ConfigError, load_config
+from di_operator.concurrency import CONNECTIONS
+from di_operator.config import Config, load_config
 from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.default_aggregator import DefaultAggregator
 from di_operator.election import Election, SoleReplica, Timing
 from di_operator.events import EventRecorder
 from di_operator.executor import Executor
 from di_operator.health import serve_health
-from di_operator.lanes import CONNECTIONS
-from di_operator.lifecycle.decision import Settings
-from di_operator.lifecycle.pods import PodCache
-from di_operator.lifecycle.specs import SpecCache, SpecReader
-from di_operator.logs import configure_logs
-from di_operator.metrics import Metrics
-from di_operator.queue import Backoff, KeyQueue
-from di_operator.reconciler import Reconciler
-from di_operator.runtime import Runtime
-from di_operator.scheduler import Scheduler
-from di_operator.status import StatusWriter
-from di_operator.supervision import Duty, Supervisor
-from di_operator.world import (
+from di_operator.informer_state import (
     INDEX_JOB,
     INDEX_PHASE,
-    World,
+    InformerState,
     index_job,
     index_phase,
     trim,
@@ -59,6 +51,17 @@ from di_operator.world import (
     trim_other_pod,
     trim_pod,
 )
+from di_operator.lifecycle.decision import Settings
+from di_operator.lifecycle.pods import PodCache
+from di_operator.lifecycle.specs import SpecCache, SpecReader
+from di_operator.metrics import Metrics
+from di_operator.queue import KeyedBackoff, KeyQueue
+from di_operator.reconciler import Reconciler
+from di_operator.runtime import Runtime
+from di_operator.scheduler import Scheduler
+from di_operator.server_ca import ServerAuthorities
+from di_operator.status import StatusWriter
+from di_operator.supervision import Duty, Supervisor
 
 log = structlog.get_logger(__name__)
 
@@ -108,7 +111,8 @@ async def operate(
         metrics = Metrics()
         queue: KeyQueue[JobKey] = KeyQueue()
         caches = _caches(config, client, clock, rng)
-        world = World(caches=caches, wake=queue.add_after)
+        read_pod = PodCache(size=REMEMBERED_PODS)
+        informers = InformerState(caches=caches, wake=queue.add_after, follow_pod=read_pod.follow)
         recorder = EventRecorder(
             client=client, clock=clock, instance=config.identity, observer=metrics
         )
@@ -123,18 +127,19 @@ async def operate(
             rng=rng,
             metrics=metrics,
         )
+        server_ca = _server_ca(config, client, informers, clock)
         reconciler = Reconciler(
             client=client,
-            world=world,
+            informers=informers,
             executor=Executor(
-                client=client, writes=world, check_lease=leadership.check, observer=metrics
+                client=client, writes=informers, check_lease=leadership.check, observer=metrics
             ),
             status=StatusWriter(
-                client=client, writes=world, check_lease=leadership.check, observer=metrics
+                client=client, writes=informers, check_lease=leadership.check, observer=metrics
             ),
             emit=recorder.emit,
             examine=read_spec.examine,
-            read_pod=PodCache(size=REMEMBERED_PODS),
+            read_pod=read_pod,
             grant=scheduler.grant if scheduler is not None else None,
             aggregator_config=config.aggregator_config,
             settings=Settings(
@@ -143,18 +148,19 @@ async def operate(
                 coordinated_server_url=config.coordinated_server_url,
                 token_audience=config.token_audience,
             ),
+            server_ca=server_ca,
             clock=clock,
             rng=rng,
         )
         runtime = Runtime(
             caches=caches,
-            world=world,
+            informers=informers,
             queue=queue,
             controller=Controller(
                 reconcile=reconciler.reconcile,
                 report=reconciler.report,
                 queue=queue,
-                backoff=Backoff(initial=BACKOFF_INITIAL, maximum=BACKOFF_MAXIMUM, rng=rng),
+                backoff=KeyedBackoff(minimum=BACKOFF_INITIAL, maximum=BACKOFF_MAXIMUM, rng=rng),
                 workers=config.workers,
                 monotonic=clock.monotonic,
                 observer=metrics,
@@ -164,19 +170,20 @@ async def operate(
             leadership=leadership,
             duties={
                 **_duties(config, client, clock),
+                **({"server ca": server_ca.run} if server_ca is not None else {}),
                 **(scheduler.duties if scheduler is not None else {}),
             },
             supervisor=Supervisor(clock=clock, rng=rng, observer=metrics),
             sync_period=config.sync_period,
             clock=clock,
         )
-        _expose(metrics, queue, caches, leadership)
+        expose(metrics, queue, caches, leadership)
         for tally in (client.requests, lease_client.requests):
             metrics.requests(tally)
         port = await stack.enter_async_context(
             serve_health(
-                host=config.health.host,
-                port=config.health.port,
+                host=config.health_bind.host,
+                port=config.health_bind.port,
                 ready=runtime.unready,
                 render_metrics=metrics.render,
                 monotonic=clock.monotonic,
@@ -228,7 +235,7 @@ def _caches(
             resource,
             namespace=config.watch_namespace,
             label_selector=selector,
-            trim=trim_pod if resource == PODS else trim,
+            trim={PODS: trim_pod, CONFIGMAPS: trim_configmap}.get(resource, trim),
             indexes={INDEX_JOB: index_job}
             | ({INDEX_PHASE: index_phase} if resource == DIJOBS else {}),
             clock=clock.monotonic,
@@ -282,25 +289,51 @@ def _duties(config: Config, client: KubeClient, clock: Clock) -> Mapping[str, Du
             client, namespace=namespace, name=name, template=template, clock=clock
         )
         duties["aggregator config"] = default.run
-    if config.webhook_secret is not None and config.webhook_configuration is not None:
-        settings = CertificateSettings(
-            namespace=config.namespace,
-            secret=config.webhook_secret,
-            service=config.webhook_service,
-            configuration=config.webhook_configuration,
-            service_domain=config.service_domain,
-        )
-        manager = CertificateManager(client, settings=settings, clock=clock)
-        duties["certificates"] = manager.run
+    settings = _certificates(config)
+    if settings is not None:
+        duties["certificates"] = CertificateManager(client, settings=settings, clock=clock).run
     return duties
 
 
-def _expose(
+def _server_ca(
+    config: Config, client: KubeClient, informers: InformerState, clock: Clock
+) -> ServerAuthorities | None:
+    if config.server_ca_secret is None:
+        return None
+    return ServerAuthorities(
+        client,
+        namespace=config.namespace,
+        secret=config.server_ca_secret,
+        on_change=informers.wake_all,
+        clock=clock,
+    )
+
+
+def _certificates(config: Config) -> CertificateSettings | None:
+    """Which certificates are this operator's to make, None if none is."""
+    leaves = []
+    if config.webhook_secret is not None:
+        leaves.append(Leaf(secret=config.webhook_secret, service=config.webhook_service))
+    if config.server_secret is not None:
+        leaves.append(Leaf(secret=config.server_secret, service=SERVER_NAME, for_pods=True))
+    if not leaves or config.authority_secret is None:
+        return None
+    return CertificateSettings(
+        namespace=config.namespace,
+        authority_secret=config.authority_secret,
+        leaves=tuple(leaves),
+        configuration=config.webhook_configuration if config.webhook_secret else None,
+        service_domain=config.service_domain,
+    )
+
+
+def expose(
     metrics: Metrics,
     queue: KeyQueue[JobKey],
     caches: Mapping[Resource, WatchCache],
     leadership: Election | SoleReplica,
 ) -> None:
+    """Register what is read from the parts at each scrape."""
     metrics.gauge("di_operator_queue_length", "Jobs waiting for a worker.", lambda: len(queue))
     metrics.gauge("di_operator_queue_delayed", "Jobs due later.", lambda: queue.delayed)
     metrics.gauge("di_operator_leading", "1 on the leader.", lambda: float(leadership.holds()))
@@ -317,8 +350,8 @@ def main() -> None:
     try:
         config = load_config(sys.argv[1:], os.environ, random_identity=_identity)
         kube = load_kube_config(config.kubeconfig, clock=clock.monotonic)
-    except (ConfigError, KubeConfigError) as error:
-        sys.exit(_complain(str(error)))
+    except (SettingsError, KubeConfigError) as error:
+        refuse_to_start(OPERATOR_NAME, error)
     configure_logs(config.log_level)
     # Half of the operator's time goes into TLS and sockets, where libuv takes a third less.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -348,11 +381,6 @@ async def _run(config: Config, kube: KubeConfig, clock: Clock, rng: random.Rando
 
 def _identity() -> str:
     return f"{socket.gethostname()}_{secrets.token_hex(4)}"
-
-
-def _complain(message: str) -> int:
-    print(f"{OPERATOR_NAME}: {message}", file=sys.stderr)
-    return 2
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from collections.abc import Hashable
 from random import Random
 from typing import Generic, TypeVar
 
+from di_api.service.backoff import Backoff
+
 K = TypeVar("K", bound=Hashable)
 
 
@@ -124,27 +126,29 @@ class QueueClosed(Exception):
     """The queue hands out no more keys."""
 
 
-class Backoff(Generic[K]):
-    """Exponential delays with jitter, one series for each key."""
+class KeyedBackoff(Generic[K]):
+    """Delays that double with each failure of a key, with jitter.
 
-    def __init__(self, *, initial: float, maximum: float, rng: Random) -> None:
-        self._initial = initial
+    Args:
+        minimum, maximum: seconds.
+        rng: source of the jitter, so that jobs that failed together (the API server was away) do
+            not come back together.
+    """
+
+    def __init__(self, *, minimum: float, maximum: float, rng: Random) -> None:
+        self._minimum = minimum
         self._maximum = maximum
         self._rng = rng
-        self._failures: dict[K, int] = {}
+        self._by_key: dict[K, Backoff] = {}
 
     def next(self, key: K) -> float:
-        """Return the delay in seconds after one more failure of `key`.
-
-        Doubles from `initial` to `maximum`; the upper half of each delay is random, so that jobs
-        that failed together (the API server was away) do not come back together.
-        """
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        # 2**60 of any initial delay passes every maximum; a larger exponent only overflows.
-        delay = min(self._maximum, self._initial * 2.0 ** min(failures, 60))
-        return delay * self._rng.uniform(0.5, 1.0)
+        """Return the delay in seconds after one more failure of `key`."""
+        backoff = self._by_key.get(key)
+        if backoff is None:
+            backoff = Backoff(minimum=self._minimum, maximum=self._maximum, rng=self._rng)
+            self._by_key[key] = backoff
+        return backoff.delay()
 
     def forget(self, key: K) -> None:
         """Start the series of `key` anew: it succeeded or is gone."""
-        self._failures.pop(key, None)
+        self._by_key.pop(key, None)

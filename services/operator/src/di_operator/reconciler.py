@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, Protocol
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Conflict, NotFound
@@ -15,19 +18,19 @@ from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from di_api.kube.wire import collector_paused
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.clock import Clock
+from di_operator.concurrency import spread
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.executor import Writes as ExecutorWrites
-from di_operator.lanes import spread
-from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, CreateService
+from di_operator.lifecycle.actions import Create
 from di_operator.lifecycle.conditions import with_aside
-from di_operator.lifecycle.coordinated import lacks_aggregator
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
-from di_operator.lifecycle.faults import gravest, on_error
+from di_operator.lifecycle.faults import Fault, NameTaken, gravest, on_error
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.pods import PodReader
 from di_operator.lifecycle.problems import defect
+from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import Examine
@@ -36,7 +39,7 @@ from di_operator.status import StatusWriter
 
 log = structlog.get_logger(__name__)
 
-# How often a decision is made anew within one reconcile when the world moved under it. Another
+# How often a decision is made anew within one reconcile when objects changed under it. Another
 # writer who touches the job all the time must not hold a worker: the key then takes its back-off.
 ATTEMPTS = 5
 # Seconds; the longest pause before deciding again, so that two writers fall out of step.
@@ -51,7 +54,7 @@ NEXT_LOOK = 0.5
 READ_AT_ONCE = 512
 
 
-class World(ExecutorWrites, Protocol):
+class InformerState(ExecutorWrites, Protocol):
     """What is known of the cluster, own writes included."""
 
     def job(self, key: JobKey) -> dict[str, Any] | None:
@@ -86,7 +89,7 @@ class Reconciler:
         self,
         *,
         client: KubeClient,
-        world: World,
+        informers: InformerState,
         executor: Executor,
         status: StatusWriter,
         emit: Callable[[Mapping[str, Any], JobEvent], None],
@@ -95,6 +98,7 @@ class Reconciler:
         grant: Callable[[Mapping[str, Any]], Grant] | None,
         aggregator_config: tuple[str, str],
         settings: Settings,
+        server_ca: Callable[[], str] | None,
         clock: Clock,
         rng: Random,
     ) -> None:
@@ -104,9 +108,11 @@ class Reconciler:
             read_pod: remembers the pods of the largest job at least.
             grant: the allocator's word on a job; None: there is no allocator.
             aggregator_config: namespace and name of the AggregatorConfig.
+            settings: all but `server_ca`.
+            server_ca: the authorities that pods are told now; None: they are told none.
         """
         self._client = client
-        self._world = world
+        self._informers = informers
         self._executor = executor
         self._status = status
         self._emit = emit
@@ -115,6 +121,7 @@ class Reconciler:
         self._grant = grant
         self._aggregator_config = aggregator_config
         self._settings = settings
+        self._server_ca = server_ca
         self._clock = clock
         self._rng = rng
 
@@ -128,15 +135,16 @@ class Reconciler:
         """
         for attempt in range(1, ATTEMPTS + 1):
             await self._read_ahead(key)
-            job = self._world.job(key)
+            job = self._informers.job(key)
             if job is None:
                 return None
             try:
-                return await self._step(job, key)
+                with bound_contextvars(**key._asdict(), uid=job["metadata"]["uid"]):
+                    return await self._step(job, key)
             except NotFound as error:
                 if error.kind != DIJOBS.kind:
                     raise
-                self._world.forget(job["metadata"]["uid"])
+                self._informers.forget(job["metadata"]["uid"])
                 return None
             except Outdated:
                 if attempt == ATTEMPTS:
@@ -155,7 +163,7 @@ class Reconciler:
         Raises:
             NotLeading: the lease was lost.
         """
-        job = self._world.job(key)
+        job = self._informers.job(key)
         if job is None:
             return
         aside = defect(error)
@@ -172,19 +180,26 @@ class Reconciler:
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
         snapshot, decision = await self._decide(job, key)
-        if lacks_aggregator(snapshot):
+        if snapshot.kind.lacks_template(snapshot):
             aggregator = await self._read_aggregator()
             snapshot, decision = await self._decide(job, key, aggregator=aggregator)
         if _creates_again(snapshot, decision) and not await self._is_current(job, key):
             return 0.0
         if decision.from_absence and not await self._are_gone(snapshot, key):
             return NEXT_LOOK
-        faults = await self._executor.run(decision.actions)
+        is_wanted = partial(self._is_as_decided, job, key)
+        faults = await self._executor.run(decision.actions, is_wanted=is_wanted)
+        if not is_wanted():
+            return 0.0
         acted = bool(decision.actions) and not faults
         if faults:
-            decision = on_error(snapshot, gravest(faults), self._clock.now())
-            await self._executor.run(decision.actions)
+            fault = gravest(faults)
+            log.info("refused", seen=fault.seen.name, times=len(faults), by=_words(fault))
+            decision = on_error(snapshot, fault, self._clock.now())
+            await self._executor.run(decision.actions, is_wanted=is_wanted)
         wrote = decision.status is not None and await self._status.write(job, decision.status)
+        if wrote:
+            _log_phase(snapshot.status, Status.read(decision.status))
         # Only now: an event about a phase that was never written would be a lie.
         for event in decision.events:
             self._emit(job, event)
@@ -201,29 +216,31 @@ class Reconciler:
         # What is made for one decision about four thousand pods would set the collector going
         # again and again, each time over all that the caches hold.
         with collector_paused():
-            snapshot = Snapshot.build(
+            snapshot = read_snapshot(
                 job,
-                self._world.pods(key),
-                self._world.services(key),
-                self._world.configmaps(key),
+                self._informers.pods(key),
+                self._informers.services(key),
+                self._informers.configmaps(key),
                 read=self._examine,
                 read_pod=self._read_pod,
                 grant=self._grant(job) if self._grant is not None else None,
                 aggregator=aggregator,
             )
             if len(snapshot.slots) > READ_AT_ONCE:
-                await asyncio.sleep(0)
-            return snapshot, decide(snapshot, self._clock.now(), self._settings)
+                await _stand_back()
+            server_ca = self._server_ca() if self._server_ca is not None else None
+            settings = replace(self._settings, server_ca=server_ca)
+            return snapshot, decide(snapshot, self._clock.now(), settings)
 
     async def _read_ahead(self, key: JobKey) -> None:
         """Read the pods of a large job in parts, so that others get their turn in between.
 
         What is new since then is read with the snapshot.
         """
-        for count, pod in enumerate(self._world.pods(key), 1):
+        for count, pod in enumerate(self._informers.pods(key), 1):
             self._read_pod(pod)
             if count % READ_AT_ONCE == 0:
-                await asyncio.sleep(0)
+                await _stand_back()
 
     async def _read_aggregator(self) -> Mapping[str, Any] | None:
         """Read the template of aggregators, for the few moments when one is made."""
@@ -235,6 +252,14 @@ class Reconciler:
         template: Mapping[str, Any] = found["spec"]["aggregator"]["template"]
         return template
 
+    def _is_as_decided(self, job: Mapping[str, Any], key: JobKey) -> bool:
+        """Tell whether, as far as is known, the job still wants what was decided for it.
+
+        Making four thousand pods takes a minute, in which it may be deleted or get another spec.
+        """
+        now = self._informers.job(key)
+        return now is not None and _wish(now) == _wish(job)
+
     async def _is_current(self, job: Mapping[str, Any], key: JobKey) -> bool:
         """Tell whether the job is as it was decided from; else the next decision knows better.
 
@@ -243,7 +268,7 @@ class Reconciler:
         """
         seen = job["metadata"]["resourceVersion"]
         await self._refresh(key, job["metadata"]["uid"])
-        now = self._world.job(key)
+        now = self._informers.job(key)
         return now is not None and now["metadata"]["resourceVersion"] == seen
 
     async def _are_gone(self, snapshot: Snapshot, key: JobKey) -> bool:
@@ -252,35 +277,33 @@ class Reconciler:
         Some may be out of sight of every watch, because somebody took their labels or their owner
         away. They get them back.
         """
-        selector = f"{LABEL_JOB}={key.name}"
         missing = {slot.name: slot for slot in snapshot.missing}
-
-        def kept(pod: dict[str, Any]) -> dict[str, Any]:
-            # Whole only where it may have to be put right: the others are thousands.
-            return pod if pod["metadata"]["name"] in missing else self._world.recognise(PODS, pod)
-
-        pods, version = await self._client.list(
-            PODS, key.namespace, label_selector=selector, trim=kept
+        listed, version = await self._client.list(
+            PODS,
+            key.namespace,
+            label_selector=f"{LABEL_JOB}={key.name}",
+            # Whole, as it may have to be put right; the others are thousands, and known.
+            trim=lambda pod: pod if pod["metadata"]["name"] in missing else {},
         )
-        listed = {pod["metadata"]["name"] for pod in pods}
-        unlisted = [slot.name for slot in snapshot.missing if slot.name not in listed]
-        unseen = await self._read_pods(unlisted[:LOOKED_FOR], key.namespace)
-        wanted = [(pod, missing.get(pod["metadata"]["name"])) for pod in (*pods, *unseen)]
+        listed = [pod for pod in listed if pod]
+        names = {pod["metadata"]["name"] for pod in listed}
+        unlisted = [name for name in missing if name not in names]
+        found = [*listed, *await self._read_pods(unlisted[:LOOKED_FOR], key.namespace)]
         marks = [
             action
-            for pod, slot in wanted
-            if slot is not None
-            if (action := reclaim(snapshot, "Pod", pod, slot)) is not None
+            for pod in found
+            if (action := reclaim(snapshot, "Pod", pod, missing[pod["metadata"]["name"]]))
+            is not None
         ]
-        there = any(slot is not None and snapshot.is_own(pod) for pod, slot in wanted)
+        there = any(snapshot.is_own(pod) for pod in found)
         # The cache keeps what the watch selects, and nothing that the watch would never bury.
         seen = [
-            self._world.recognise(PODS, pod) if pod["metadata"]["name"] in missing else pod
-            for pod in pods
+            self._informers.recognise(PODS, pod)
+            for pod in listed
             if pod["metadata"]["labels"].get(LABEL_OPERATOR) == OPERATOR_NAME
         ]
-        self._world.observe_all(PODS, seen, version)
-        await self._executor.run(marks)
+        self._informers.observe_all(PODS, seen, version)
+        await self._executor.run(marks, is_wanted=partial(self._is_as_decided, snapshot.job, key))
         for event in restored_events(marks):
             self._emit(snapshot.job, event)
         return not there and not marks
@@ -307,9 +330,32 @@ class Reconciler:
         try:
             job = await self._client.get(DIJOBS, key.name, key.namespace)
         except NotFound:
-            self._world.forget(uid)
+            self._informers.forget(uid)
         else:
-            self._world.observe(DIJOBS, job)
+            self._informers.observe(DIJOBS, job)
+
+
+async def _stand_back() -> None:
+    """Let everybody have a turn who became ready meanwhile: they queue behind the first pass."""
+    for _ in range(2):
+        await asyncio.sleep(0)
+
+
+def _wish(job: Mapping[str, Any]) -> tuple[object, ...]:
+    """What of a job its user decides: which one it is, its spec, and whether it is to go."""
+    metadata = job["metadata"]
+    return metadata["uid"], metadata.get("generation"), metadata.get("deletionTimestamp")
+
+
+def _words(fault: Fault) -> str:
+    if isinstance(fault, NameTaken):
+        return f"{fault.kind} {fault.found['metadata']['name']}"
+    return fault.message
+
+
+def _log_phase(before: Status, after: Status) -> None:
+    if before.phase != after.phase:
+        log.info("phase", before=before.phase, after=after.phase)
 
 
 def _creates_again(snapshot: Snapshot, decision: Decision) -> bool:
@@ -318,6 +364,5 @@ def _creates_again(snapshot: Snapshot, decision: Decision) -> bool:
     The first ones of a new job are not worth a read: it was there a moment ago.
     """
     return snapshot.status.phase is not None and any(
-        isinstance(action, CreatePod | CreateService | CreateConfigMap)
-        for action in decision.actions
+        isinstance(action, Create) for action in decision.actions
     )

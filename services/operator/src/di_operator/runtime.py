@@ -16,9 +16,9 @@ from di_api.kube.resources import Resource
 from di_operator.clock import Clock
 from di_operator.controller import Controller, JobKey
 from di_operator.events import EventRecorder
+from di_operator.informer_state import InformerState
 from di_operator.queue import KeyQueue
 from di_operator.supervision import Duty, Supervisor
-from di_operator.world import World
 
 log = structlog.get_logger(__name__)
 
@@ -69,7 +69,7 @@ class Runtime:
         self,
         *,
         caches: Mapping[Resource, WatchCache],
-        world: World,
+        informers: InformerState,
         queue: KeyQueue[JobKey],
         controller: Controller,
         recorder: EventRecorder,
@@ -82,7 +82,7 @@ class Runtime:
     ) -> None:
         """`duties` are further parts that only the leader runs, for as long as it leads."""
         self._caches = caches
-        self._world = world
+        self._informers = informers
         self._queue = queue
         self._controller = controller
         self._recorder = recorder
@@ -170,7 +170,7 @@ class Runtime:
         """
         while not stopping.done() and not await self._compare():
             await self._clock.sleep(CATCH_UP_PAUSE)
-        self._world.wake_all()
+        self._informers.wake_all()
         await self._controller.run()
 
     async def _poll(self) -> None:
@@ -178,17 +178,17 @@ class Runtime:
         while True:
             await self._clock.sleep(self._sync_period)
             await self._compare()
-            self._world.wake_all()
+            self._informers.wake_all()
 
     async def _compare(self) -> bool:
         """Read everything and repair what the watches lost; False if something could not be."""
-        hidden = self._world.hidden
+        hidden = self._informers.hidden
         try:
             await asyncio.gather(*(cache.relist() for cache in self._caches.values()))
         except ApiError as error:
             log.warning("poll failed", error=str(error))
             return False
-        self._world.reveal(hidden)
+        self._informers.reveal(hidden)
         return True
 
     @staticmethod

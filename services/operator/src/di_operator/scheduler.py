@@ -23,15 +23,15 @@ from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
 from di_api.names import KIND
 from di_operator.allocator.admit import in_order
 from di_operator.allocator.culprits import find_culprits
+from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import WAIT, NodeList
 from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policy import Policy
-from di_operator.allocator.scene import (
-    Ref,
-    Scene,
+from di_operator.allocator.scheduling_snapshot import (
+    SchedulingSnapshot,
     asks_for_nodes,
-    leave_room,
-    read_scene,
+    leave_capacity,
+    read_scheduling_snapshot,
     reduced,
 )
 from di_operator.allocator.shortage import find_shortage
@@ -105,9 +105,8 @@ class Scheduler:
         self._granted: dict[str, NodeList] = {}
         self._grants: dict[str, Grant] = {}
         self._seen: dict[str, object] = {}
-        # What the last look could not read, and why; jobs also by UID.
-        self._unreadable: Mapping[Ref, str] = {}
-        self._blamed: Mapping[str, str] = {}
+        # By UID: what the last look could not read.
+        self._unreadable: Mapping[str, Unreadable] = {}
         # By UID: jobs that the policy failed on, in which version, and why.
         self._rejected: dict[str, tuple[object, str]] = {}
         # UIDs of the jobs that may want something. Without any, all pods of the cluster come and
@@ -126,8 +125,9 @@ class Scheduler:
         known = self._grants.get(uid)
         if known is not None:
             return known
-        if (why := self._blamed.get(uid)) is not None:
-            return Grant(reason=REASON_NOT_ALLOCATABLE, message=f"cannot be allocated: {why}")
+        if (left_out := self._unreadable.get(uid)) is not None:
+            message = f"cannot be allocated: {left_out.reason}"
+            return Grant(reason=REASON_NOT_ALLOCATABLE, message=message)
         try:
             spec = self._read_spec(job)
         except InvalidSpec:
@@ -162,17 +162,17 @@ class Scheduler:
             if not self._asking:
                 await self._next_change(self._period)
                 continue
-            scene = self._read()
+            snapshot = self._read()
             everything = self._everything or (
                 self._clock.monotonic() - reconsidered >= self._period
             )
             if everything:
                 self._everything = False
                 reconsidered = self._clock.monotonic()
-                scene = await self._reconsider(scene)
+                snapshot = await self._reconsider(snapshot)
             else:
-                await self._admit(scene)
-            self._publish(scene, explain=everything)
+                await self._admit(snapshot)
+            self._publish(snapshot, explain=everything)
             left = reconsidered + self._period - self._clock.monotonic()
             await self._next_change(max(left, SETTLE))
 
@@ -195,7 +195,7 @@ class Scheduler:
             for uid in known.keys() - self._asking:
                 del known[uid]
 
-    def _read(self) -> Scene:
+    def _read(self) -> SchedulingSnapshot:
         jobs = self._caches[DIJOBS].items()
         versions = {job["metadata"]["uid"]: _version(job) for job in jobs} if self._rejected else {}
         self._rejected = {
@@ -203,7 +203,7 @@ class Scheduler:
             for uid, (version, why) in self._rejected.items()
             if versions.get(uid) == version
         }
-        scene = read_scene(
+        snapshot = read_scheduling_snapshot(
             jobs=jobs,
             departed=self._departed.values(),
             pods=self._caches[PODS].items(),
@@ -214,69 +214,64 @@ class Scheduler:
             read_spec=self._read_spec,
             now=self._clock.now(),
         )
-        self._name_unreadable(scene.unreadable)
+        self._name_unreadable(snapshot.unreadable)
         # Who is not looked after any more has nothing left to be told: a gang that is bound, a job
         # that ended or was suspended.
-        for uid in self._grants.keys() - scene.uids.values():
+        for uid in self._grants.keys() - snapshot.uids.values():
             for known in (self._grants, self._granted, self._decided):
                 known.pop(uid, None)
-        return scene
+        return snapshot
 
-    def _name_unreadable(self, unreadable: Mapping[Ref, str]) -> None:
+    def _name_unreadable(self, unreadable: Mapping[str, Unreadable]) -> None:
         """Say once of each object that it is left out, and why; jobs are told to look."""
-        for ref, why in unreadable.items():
-            if self._unreadable.get(ref) != why:
-                log.warning("an object cannot be read", **ref._asdict(), reason=why)
-        changed = {
-            JobKey(ref.namespace, ref.name)
-            for ref in {*unreadable, *self._unreadable}
-            if ref.kind == KIND and unreadable.get(ref) != self._unreadable.get(ref)
-        }
+        before, now = self._unreadable.items(), unreadable.items()
+        for uid, found in now - before:
+            log.warning("an object cannot be read", uid=uid, **found._asdict())
+        changed = {JobKey(one.namespace, one.name) for _, one in now ^ before if one.kind == KIND}
         for kind in (KIND, PODS.kind, NODES.kind):
-            self._observer.unreadable(kind, sum(ref.kind == kind for ref in unreadable))
+            self._observer.unreadable(kind, sum(one.kind == kind for one in unreadable.values()))
         self._unreadable = unreadable
-        self._blamed = {ref.uid: why for ref, why in unreadable.items() if ref.uid}
         for key in changed:
             self._wake(key, 0.0)
 
-    async def _reconsider(self, scene: Scene) -> Scene:
-        """Decide about all jobs anew; returns the scene without those the policy failed on."""
-        answer = await self._optimize(scene)
-        if answer is None and await self._set_culprits_aside(scene):
-            scene = self._read()
-            answer = await self._optimize(scene)
+    async def _reconsider(self, snapshot: SchedulingSnapshot) -> SchedulingSnapshot:
+        """Decide about all jobs anew; returns the snapshot without those the policy failed on."""
+        answer = await self._optimize(snapshot)
+        if answer is None and await self._set_culprits_aside(snapshot):
+            snapshot = self._read()
+            answer = await self._optimize(snapshot)
         if answer is None:
-            await self._admit(scene)
+            await self._admit(snapshot)
         else:
-            self._decide(scene, answer)
-        return scene
+            self._decide(snapshot, answer)
+        return snapshot
 
-    async def _optimize(self, scene: Scene) -> Any:
-        ask = partial(self._policy.optimize, scene.jobs, scene.nodes, scene.held)
+    async def _optimize(self, snapshot: SchedulingSnapshot) -> Any:
+        ask = partial(self._policy.optimize, snapshot.jobs, snapshot.nodes, snapshot.held)
         return await self._ask("optimize", ask)
 
-    async def _set_culprits_aside(self, scene: Scene) -> bool:
+    async def _set_culprits_aside(self, snapshot: SchedulingSnapshot) -> bool:
         """Leave out the jobs that the policy fails on, until they change; False if none is."""
         culprits = await asyncio.to_thread(
-            find_culprits, self._policy, scene.jobs, scene.nodes, scene.held
+            find_culprits, self._policy, snapshot.jobs, snapshot.nodes, snapshot.held
         )
-        by_uid = {scene.uids[key]: why for key, why in culprits.items()}
+        by_uid = {snapshot.uids[key]: why for key, why in culprits.items()}
         for job in self._caches[DIJOBS].items():
             if (why := by_uid.get(job["metadata"]["uid"])) is not None:
                 self._rejected[job["metadata"]["uid"]] = _version(job), why
         return bool(culprits)
 
-    async def _admit(self, scene: Scene) -> None:
+    async def _admit(self, snapshot: SchedulingSnapshot) -> None:
         """Place the jobs that have come since; those that already wait are not asked for again."""
-        for job in in_order(scene.jobs):
-            uid = scene.uids[job.key]
-            if uid in self._decided or scene.held[job.key]:
+        for job in in_order(snapshot.jobs):
+            uid = snapshot.uids[job.key]
+            if uid in self._decided or snapshot.held[job.key]:
                 continue
-            ask = partial(self._policy.allocate, job, leave_room(scene))
+            ask = partial(self._policy.allocate, job, leave_capacity(snapshot))
             wants = await self._ask("allocate", ask)
             if wants is not None:
-                self._decide(scene, {job.key: wants})
-                scene = replace(scene, held={**scene.held, job.key: self._decided[uid]})
+                self._decide(snapshot, {job.key: wants})
+                snapshot = replace(snapshot, held={**snapshot.held, job.key: self._decided[uid]})
 
     async def _ask(self, call: str, ask: Callable[[], Any]) -> Any:
         """Call the policy beside the event loop; None if it fails, which may be a user's own."""
@@ -290,42 +285,42 @@ class Scheduler:
         self._observer.allocated(call, "ok", self._clock.monotonic() - began)
         return answer
 
-    def _decide(self, scene: Scene, answer: Mapping[str, NodeList]) -> None:
-        plan = make_plan(answer, scene.jobs, scene.nodes, scene.held)
+    def _decide(self, snapshot: SchedulingSnapshot, answer: Mapping[str, NodeList]) -> None:
+        plan = make_plan(answer, snapshot.jobs, snapshot.nodes, snapshot.held)
         for key, reason in plan.refused.items():
             log.warning("the policy's answer was put aside", job=key, reason=reason)
         for key, change in plan.changes.items():
             log.info("decided", job=key, change=str(change), replicas=len(plan.allocations[key]))
         for key, wants in plan.allocations.items():
-            self._decided[scene.uids[key]] = wants
+            self._decided[snapshot.uids[key]] = wants
 
-    def _publish(self, scene: Scene, *, explain: bool) -> None:
+    def _publish(self, snapshot: SchedulingSnapshot, *, explain: bool) -> None:
         """Grant what is decided as far as there is room for it at this moment.
 
         With `explain`, those that wait are told anew why.
         """
-        given: list[str] = [key for key, held in scene.held.items() if held]
-        for job in in_order(scene.jobs):
-            key, uid = job.key, scene.uids[job.key]
+        given: list[str] = [key for key, held in snapshot.held.items() if held]
+        for job in in_order(snapshot.jobs):
+            key, uid = job.key, snapshot.uids[job.key]
             wants = self._decided.get(uid)
             if wants is None:
                 continue
-            held = scene.held[key]
+            held = snapshot.held[key]
             if not wants and not held and uid in self._grants and not explain:
                 continue
             if not wants:
-                self._tell(scene, key, WAIT)
-            elif wants == held or scene.fits_now(key, wants, given):
-                self._tell(scene, key, wants)
+                self._tell(snapshot, key, WAIT)
+            elif wants == held or snapshot.fits_now(key, wants, given):
+                self._tell(snapshot, key, wants)
                 given.append(key)
             else:
-                self._tell(scene, key, reduced(scene, key, wants))
+                self._tell(snapshot, key, reduced(snapshot, key, wants))
 
-    def _tell(self, scene: Scene, key: str, nodes: NodeList) -> None:
-        job, uid = scene.jobs[key], scene.uids[key]
+    def _tell(self, snapshot: SchedulingSnapshot, key: str, nodes: NodeList) -> None:
+        job, uid = snapshot.jobs[key], snapshot.uids[key]
         reason = message = ""
         if not nodes:
-            shortage = find_shortage(job, scene.nodes)
+            shortage = find_shortage(job, snapshot.nodes)
             reason = REASON_UNSCHEDULABLE if shortage else REASON_WAITING
             message = shortage.message if shortage else "waiting for nodes that other jobs have"
         placement = dict(nodes.tasks) if job.preemptible else None

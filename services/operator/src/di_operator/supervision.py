@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 
 import structlog
 
-from di_api.kube.backoff import Backoff
+from di_api.service.backoff import Backoff
 from di_operator.clock import Clock
 from di_operator.controller import NotLeading
 

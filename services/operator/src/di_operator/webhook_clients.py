@@ -31,9 +31,12 @@ class _Client(NamedTuple):
     """Pointer and value of what tells that the object is still what was read."""
 
 
-def name_of(resource: Resource, settings: CertificateSettings) -> str:
-    """Name of the object of one of CONFIGURATIONS."""
-    return _DEFINITION if resource is CRDS else settings.configuration
+def names_of(settings: CertificateSettings) -> dict[Resource, str]:
+    """Name of the object of each of CONFIGURATIONS; none where there is no webhook."""
+    configuration = settings.configuration
+    if configuration is None:
+        return {}
+    return {each: _DEFINITION if each is CRDS else configuration for each in CONFIGURATIONS}
 
 
 def bundles(
@@ -81,11 +84,14 @@ def _of(
 
 
 def _is_called(config: Mapping[str, Any], settings: CertificateSettings) -> bool:
-    """Whether the webhook of these settings is what `config` calls."""
+    """Whether a service of these settings is what `config` calls."""
     service = config.get("service") or {}
-    if (service.get("namespace"), service.get("name")) == (settings.namespace, settings.service):
-        return True
-    return urlsplit(config.get("url") or "").hostname in settings.extra_hosts
+    host = urlsplit(config.get("url") or "").hostname
+    return any(
+        (service.get("namespace"), service.get("name")) == (settings.namespace, leaf.service)
+        or host in leaf.extra_hosts
+        for leaf in settings.leaves
+    )
 
 
 def _bundle(config: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""The WSGI application: routes from the table of operations, and problems to answers."""
+"""The WSGI application: routes from the tables of operations, and problems to responses."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.routing import BaseConverter
 
 from di_api.kube.errors import ApiError
-from di_server import coordinated_operations, envelope, openapi
+from di_server import openapi
+from di_server.coordination import operations as coordination_operations
+from di_server.coordination.handlers import CoordinationHandlers
 from di_server.deadline import Clock
-from di_server.handlers.coordination import CoordinationHandlers
-from di_server.handlers.jobs import JobHandlers
-from di_server.handlers.probes import Probes
+from di_server.jobs import operations as job_operations
+from di_server.jobs.handlers import JobHandlers
 from di_server.metrics import Metrics
-from di_server.operations import OPERATIONS, PREFIX, Operation
+from di_server.probes import Probes
 from di_server.problems import HeadersTooLarge, Problem, from_api_error
+from di_server.rest import envelope
+from di_server.rest.incoming import receive, receive_for
+from di_server.rest.operation import Operation
 
 _MAX_HEADERS: Final = 16 * 1024
 _UNROUTED: Final = "none"
-_UNIMPLEMENTED: Final = tuple(f"{prefix}/" for prefix in coordinated_operations.PREFIXES)
+_UNIMPLEMENTED: Final = tuple(f"{prefix}/" for prefix in coordination_operations.PREFIXES)
 """Below these a method that is not known is 501, as the clients of that API were told."""
 _log = structlog.get_logger()
 
@@ -47,17 +51,17 @@ def create_app(
     app = Flask("di_server", static_folder=None)
     app.url_map.converters["job_id"] = _JobId
 
-    for operation in OPERATIONS:
+    for operation in job_operations.OPERATIONS:
         _route(
             app,
-            f"{PREFIX}/<job_id:job>/{operation.resource}",
+            f"{job_operations.PREFIX}/<job_id:job>/{operation.resource}",
             operation.name,
             operation.method,
             partial(_handle, jobs, operation),
         )
-    for operation in coordinated_operations.OPERATIONS:
-        view = partial(_handle_coordinated, coordination, operation)
-        for prefix in coordinated_operations.PREFIXES:
+    for operation in coordination_operations.OPERATIONS:
+        view = partial(_handle_coordination, coordination, operation)
+        for prefix in coordination_operations.PREFIXES:
             path = f"{prefix}/{operation.resource}"
             _route(app, path, operation.name, operation.method, view)
     document = openapi.document()
@@ -66,7 +70,7 @@ def create_app(
     _route(app, "/readyz", "readyz", "GET", probes.readyz)
     _route(app, "/metrics", "metrics", "GET", probes.metrics)
 
-    _answer_problems(app)
+    _map_problems(app)
     _measure(app, metrics, clock)
     app.before_request(_check_headers)
     return app
@@ -79,11 +83,13 @@ def _route(app: Flask, path: str, name: str, method: str, view: Callable[..., Re
 
 
 def _handle(handlers: JobHandlers, operation: Operation, job: str) -> Response:
-    return handlers.handle(operation, job, request)
+    data = handlers.handle(operation, *receive_for(job, request, operation))
+    return envelope.success(operation.message, data)
 
 
-def _handle_coordinated(handlers: CoordinationHandlers, operation: Operation) -> Response:
-    return handlers.handle(operation, request)
+def _handle_coordination(handlers: CoordinationHandlers, operation: Operation) -> Response:
+    data = handlers.handle(operation, receive(request, operation))
+    return envelope.success(operation.message, data)
 
 
 def _check_headers() -> None:
@@ -92,7 +98,7 @@ def _check_headers() -> None:
         raise HeadersTooLarge(f"the headers must not be longer than {_MAX_HEADERS} bytes")
 
 
-def _answer_problems(app: Flask) -> None:
+def _map_problems(app: Flask) -> None:
     def on_api_error(error: ApiError) -> Response:
         found = from_api_error(error)
         if found.status == 503:

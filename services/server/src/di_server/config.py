@@ -1,33 +1,57 @@
-"""Settings of the server, from the environment."""
+"""Settings of the server."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
 
-from marshmallow import EXCLUDE, Schema, ValidationError, fields, post_load, validate
+from marshmallow import fields, validate
 
-from di_api.size import MAX_PODS
-from di_server.decisions.scaling import DEFAULT_MAX_REPLICAS
-from di_server.logs import LEVELS
-from di_server.services.gate import AuthMode
-from di_server.storage.learners import ConfigRef
+from di_api.names import SERVER_NAME
+from di_api.service.settings import (
+    LOG_LEVEL,
+    Address,
+    AddressesField,
+    AddressField,
+    ReferenceField,
+    Setting,
+    SettingsError,
+    read_settings,
+)
+from di_api.spec import MAX_PODS
+from di_server.model.references import ConfigRef
 
-_PREFIX: Final = "DI_SERVER_"
+DEFAULT_MAX_REPLICAS: Final = 32
+"""Bound of a task without maxReplicas, unless the installation has another. The pods of a job may
+scale it without anybody's permission, so it must not be one that takes the cluster."""
 
 
-class ConfigError(ValueError):
-    """A variable has a value that means nothing; the message has all of them."""
+class AuthMode(StrEnum):
+    """Whether callers have to say who they are."""
+
+    OFF = "off"
+    """Whoever reaches the server may do everything: for development only."""
+    OPTIONAL = "optional"
+    """Without a token a pod reaches its own job, found by its address; nobody else anything."""
+    REQUIRED = "required"
+    """Nothing without a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """What may differ between two installations."""
 
-    binds: tuple[str, ...]
-    """`host:port` each; the same application on all."""
-    health_bind: str | None
+    binds: tuple[Address, ...]
+    """The same application on all."""
+    tls_port: int | None
+    """The port of `binds` that is HTTPS. Then the others, plain HTTP, take no tokens but those of
+    pods. None: all are plain HTTP and take everybody's, encrypted by something else if at all."""
+    cert_dir: Path
+    """Folder with tls.crt and tls.key; read anew when they change."""
+    health_bind: Address | None
     """One more, for probes: it has threads of its own, whatever the other requests wait for."""
     watch_namespace: str | None
     """The only namespace served; None means all."""
@@ -54,65 +78,118 @@ class Config:
     watch_nodes: bool
     """Whether nodes may be watched, to know how many GPUs one pod can have."""
     log_level: str
-    """Least level written: debug, info, warning or error."""
     drain_seconds: float
     """After SIGTERM: how long new connections are still taken. Endpoints of a Service change
     some seconds after the pod was told to end, and until then clients still come."""
 
 
-def from_environment(environment: Mapping[str, str]) -> Config:
-    """Read the DI_SERVER_* variables and KUBECONFIG; an empty value counts as missing.
+def _a_second(default: float) -> fields.Float:
+    return fields.Float(load_default=default, validate=validate.Range(0.1, 1e6))
+
+
+def _at_once(default: int) -> fields.Integer:
+    return fields.Integer(load_default=default, validate=validate.Range(1, 1_000_000))
+
+
+_SETTINGS: Final = (
+    Setting(
+        "binds",
+        AddressesField(
+            load_default=(Address(host="0.0.0.0", port=8080), Address(host="0.0.0.0", port=8081))
+        ),
+        "addresses of the listeners, with commas",
+    ),
+    Setting(
+        "tls_port",
+        fields.Integer(load_default=None),
+        "the port of binds that is HTTPS; empty: all are plain HTTP",
+    ),
+    Setting(
+        "cert_dir",
+        fields.Function(deserialize=Path, load_default=Path("/certs")),
+        "folder with tls.crt and tls.key; read anew when they change",
+    ),
+    Setting(
+        "health_bind",
+        AddressField(load_default=None),
+        "address of one more listener, for /healthz, /readyz and /metrics; empty: none",
+    ),
+    Setting(
+        "watch_namespace",
+        fields.String(load_default=None),
+        "the only namespace whose jobs are served; empty: all",
+    ),
+    Setting(
+        "auth",
+        fields.Enum(AuthMode, by_value=True, load_default=AuthMode.OPTIONAL),
+        f"whether callers have to say who they are: {', '.join(AuthMode)}",
+    ),
+    Setting(
+        "threads",
+        fields.Integer(load_default=32, validate=validate.Range(1, 1024)),
+        "requests handled at once",
+    ),
+    Setting("rate", _a_second(20.0), "requests a second that one job may send, for long"),
+    Setting("burst", _at_once(40), "requests that one job may send at once"),
+    Setting(
+        "default_max_replicas",
+        fields.Integer(load_default=DEFAULT_MAX_REPLICAS, validate=validate.Range(1, MAX_PODS)),
+        "most replicas that a task without maxReplicas is scaled to",
+    ),
+    Setting(
+        "refusal_rate",
+        _a_second(1.0),
+        "requests a second that one address may send without saying who it is, for long",
+    ),
+    Setting("refusal_burst", _at_once(20), "the same, at once"),
+    Setting(
+        "review_rate", _a_second(100.0), "TokenReviews a second, of tokens not known to have held"
+    ),
+    Setting(
+        "lookup_rate", _a_second(20.0), "lists of pods a second, for callers at unknown addresses"
+    ),
+    Setting(
+        "aggregator_config",
+        ReferenceField(load_default=None),
+        "AggregatorConfig that aggregators are made from, NAMESPACE/NAME; empty: none are made",
+    ),
+    Setting(
+        "watch_nodes",
+        fields.Boolean(load_default=True),
+        "whether nodes may be watched, to know how many GPUs one pod can have",
+    ),
+    LOG_LEVEL,
+    Setting(
+        "drain_seconds",
+        fields.Float(load_default=5.0, validate=validate.Range(0, 300)),
+        "seconds after SIGTERM in which new connections are still taken",
+    ),
+)
+_KUBECONFIG: Final = Setting(
+    "kubeconfig", fields.String(load_default=None), "empty: the pod's own service account"
+)
+
+
+def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
+    """Read flags, DI_SERVER_* and KUBECONFIG.
 
     Raises:
-        ConfigError: a value means nothing.
+        SettingsError: a value means nothing; the message has all of them.
     """
-    given = {
-        key.removeprefix(_PREFIX).lower(): value
-        for key, value in environment.items()
-        if value and (key.startswith(_PREFIX) or key == "KUBECONFIG")
-    }
-    try:
-        config: Config = _Variables().load(given)
-    except ValidationError as error:
-        found = error.messages_dict
-        raise ConfigError(
-            "; ".join(f"{_PREFIX}{key.upper()}: {' '.join(found[key])}" for key in sorted(found))
-        ) from error
-    return config
-
-
-def _config_ref(text: str) -> ConfigRef:
-    namespace, slash, name = text.partition("/")
-    if not (namespace and slash and name) or "/" in name:
-        raise ValidationError("Must be <namespace>/<name>.")
-    return ConfigRef(namespace, name)
-
-
-class _Variables(Schema):
-    class Meta:
-        unknown = EXCLUDE
-
-    binds = fields.String(load_default="0.0.0.0:8080,0.0.0.0:8081")
-    health_bind = fields.String(load_default=None, validate=validate.Regexp(r".+:\d{1,5}$"))
-    watch_namespace = fields.String(load_default=None)
-    auth = fields.Enum(AuthMode, by_value=True, load_default=AuthMode.OPTIONAL)
-    kubeconfig = fields.String(load_default=None)
-    threads = fields.Integer(load_default=32, validate=validate.Range(1, 1024))
-    rate = fields.Float(load_default=20.0, validate=validate.Range(0.1, 1e6))
-    burst = fields.Integer(load_default=40, validate=validate.Range(1, 1_000_000))
-    default_max_replicas = fields.Integer(
-        load_default=DEFAULT_MAX_REPLICAS, validate=validate.Range(1, MAX_PODS)
+    values = read_settings(
+        _SETTINGS,
+        program=SERVER_NAME,
+        about="Scales and shows DIJobs over REST.",
+        prefix="DI_SERVER_",
+        argv=argv,
+        environ=environ,
+        unprefixed=(_KUBECONFIG,),
     )
-    refusal_rate = fields.Float(load_default=1.0, validate=validate.Range(0.1, 1e6))
-    refusal_burst = fields.Integer(load_default=20, validate=validate.Range(1, 1_000_000))
-    review_rate = fields.Float(load_default=100.0, validate=validate.Range(0.1, 1e6))
-    lookup_rate = fields.Float(load_default=20.0, validate=validate.Range(0.1, 1e6))
-    aggregator_config = fields.Function(deserialize=_config_ref, load_default=None)
-    watch_nodes = fields.Boolean(load_default=True)
-    log_level = fields.String(load_default="info", validate=validate.OneOf(LEVELS))
-    drain_seconds = fields.Float(load_default=5.0, validate=validate.Range(0, 300))
-
-    @post_load
-    def _frozen(self, values: dict[str, Any], **_: object) -> Config:
-        binds = tuple(bind.strip() for bind in values.pop("binds").split(","))
-        return Config(binds=binds, **values)
+    port = values["tls_port"]
+    if port is not None and port not in [each.port for each in values["binds"]]:
+        raise SettingsError(
+            f"DI_SERVER_TLS_PORT={str(port)!r}: must be the port of one of the binds"
+        )
+    if values["aggregator_config"]:
+        values["aggregator_config"] = ConfigRef(*values["aggregator_config"])
+    return Config(**values)

@@ -9,7 +9,7 @@ from typing import Final
 from di_server.problems import Busy
 
 REQUEST_SECONDS: Final = 10.0
-COORDINATED_SECONDS: Final = 30.0
+COORDINATION_SECONDS: Final = 30.0
 """For requests of coordinators, whose clients would rather wait than be refused."""
 
 Clock = Callable[[], float]

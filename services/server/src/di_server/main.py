@@ -7,193 +7,214 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Final
 
+import structlog
 from flask import Flask
-from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # ships no types
 
 from di_api.kube.config import ConfigError as KubeConfigError
-from di_api.kube.config import KubeConfig, load_config
+from di_api.kube.config import KubeConfig
+from di_api.kube.config import load_config as load_kube_config
 from di_api.kube.sync import SyncKubeClient
-from di_server import config, logs
+from di_api.names import SERVER_NAME
+from di_api.service.logs import configure_logs
+from di_api.service.settings import SettingsError, refuse_to_start
+from di_api.serving.certificate import CertificateReport, ServingCertificate
+from di_api.serving.front import Front
+from di_api.serving.gunicorn import Gunicorn
+from di_api.serving.worker import Serving
+from di_server import serving
+from di_server.access.address_lookups import AddressLookups
+from di_server.access.authorizer import Authorizer
+from di_server.access.budget import Budget
+from di_server.access.permissions import Permissions
+from di_server.access.rate_limits import AuthFailureLimiter, JobRateLimiter
+from di_server.access.tokens import TokenAuthenticator
 from di_server.app import create_app
-from di_server.config import Config, ConfigError
-from di_server.deadline import COORDINATED_SECONDS, Clock
-from di_server.handlers.coordination import CoordinationHandlers
-from di_server.handlers.jobs import JobHandlers
-from di_server.handlers.probes import Probes
+from di_server.config import Config, load_config
+from di_server.coordination.handlers import CoordinationHandlers
+from di_server.coordination.service import CoordinationService
+from di_server.deadline import COORDINATION_SECONDS, Clock
+from di_server.jobs.handlers import JobHandlers
+from di_server.jobs.service import JobService
 from di_server.metrics import Metrics
-from di_server.services.budget import Budget, OverBudget
-from di_server.services.coordination import Coordination
-from di_server.services.gate import Gate
-from di_server.services.jobs import JobService
-from di_server.services.limiter import Limiter, Refusals
-from di_server.services.lookups import Lookups
-from di_server.services.optimism import Optimism
-from di_server.services.patience import Patience
-from di_server.services.tokens import Tokens
+from di_server.probes import Probes
+from di_server.problems import OverBudget
+from di_server.retry_policy import RetryPolicy
+from di_server.storage.caches import Caches
+from di_server.storage.informers import Informers
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Kube
 from di_server.storage.learners import LearnerStore
 from di_server.storage.pods import PodStore
 from di_server.storage.reviews import ReviewStore
-from di_server.storage.sight import Sight, Watcher
-from di_server.worker import PROBE_THREADS, READ_SECONDS, DrainingWorker
+from di_server.storage.updates import JobUpdates
 
-_KEEPALIVE_SECONDS: Final = 75
+_GRACE_SECONDS: Final = serving.READ_SECONDS + COORDINATION_SECONDS
 
 
 def main() -> None:
     """Run the server until SIGTERM; exits with 2 when the settings make no sense."""
     try:
-        settings = config.from_environment(os.environ)
-        kube_config = load_config(settings.kubeconfig, clock=time.monotonic)
-    except (ConfigError, KubeConfigError) as error:
-        sys.exit(f"di-server: {error}")
-    logs.configure(settings.log_level)
-    Server(settings=settings, kube_config=kube_config).run()
+        settings = load_config(sys.argv[1:], os.environ)
+        kube_config = load_kube_config(settings.kubeconfig, clock=time.monotonic)
+    except (SettingsError, KubeConfigError) as error:
+        refuse_to_start(SERVER_NAME, error)
+    configure_logs(settings.log_level)
+    Gunicorn(
+        name=SERVER_NAME,
+        binds=[*settings.binds, *filter(None, [settings.health_bind])],
+        seconds_to_end=settings.drain_seconds + _GRACE_SECONDS,
+        log_level=settings.log_level,
+        load=partial(load, settings=settings, kube_config=kube_config),
+    ).run()
 
 
 def build_app(
     *,
     settings: Config,
     kube: Kube,
-    sight: Sight,
+    caches: Caches,
     draining: threading.Event,
+    metrics: Metrics,
+    has_certificate: Callable[[], bool],
     clock: Clock,
     sleep: Callable[[float], None],
     rng: Random,
 ) -> Flask:
     """Put the parts of one process together."""
-    metrics = Metrics()
-    for resource, mirror in sight.mirrors.items():
-        metrics.watch(resource, mirror)
+    for resource, cache in caches.by_resource.items():
+        metrics.watch(resource, cache)
     namespace = settings.watch_namespace
-    jobs = JobStore(kube=kube, namespace=namespace, mirror=sight.jobs)
-    pods = PodStore(kube=kube, namespace=namespace, mirror=sight.pods)
+    jobs = JobStore(kube=kube, namespace=namespace, cache=caches.jobs)
+    pods = PodStore(kube=kube, namespace=namespace, cache=caches.pods)
     reviews = ReviewStore(kube=kube)
-    gate = Gate(
+    authorizer = Authorizer(
         mode=settings.auth,
-        tokens=Tokens(
+        authenticator=TokenAuthenticator(
             reviews=reviews, budget=Budget(rate=settings.review_rate, clock=clock), clock=clock
         ),
-        reviews=reviews,
+        permissions=Permissions(reviews=reviews, clock=clock),
         pods=pods,
-        lookups=Lookups(pods=pods, budget=Budget(rate=settings.lookup_rate, clock=clock)),
-        refusals=Refusals(rate=settings.refusal_rate, burst=settings.refusal_burst, clock=clock),
-        # Strangers wait in a quarter of the threads at most.
-        patience=Patience(
-            places=max(1, settings.threads // 4), rng=rng, sleep=sleep, outlasts=(OverBudget,)
+        lookups=AddressLookups(pods=pods, budget=Budget(rate=settings.lookup_rate, clock=clock)),
+        rate_limiter=JobRateLimiter(rate=settings.rate, burst=settings.burst, clock=clock),
+        auth_failures=AuthFailureLimiter(
+            rate=settings.refusal_rate, burst=settings.refusal_burst, clock=clock
         ),
+        # Unknown callers wait in a quarter of the threads at most.
+        policy=RetryPolicy(
+            max_waiting=max(1, settings.threads // 4), rng=rng, sleep=sleep, retry_on=(OverBudget,)
+        ),
+        tls_port=settings.tls_port,
     )
-    optimism = Optimism(rng=rng, sleep=sleep, on_conflict=metrics.conflicts.inc)
+    updates = JobUpdates(jobs=jobs, rng=rng, sleep=sleep, on_conflict=metrics.conflicts.inc)
     # A quarter of the threads is left to those who need not wait.
-    patience = Patience(places=max(1, settings.threads * 3 // 4), rng=rng, sleep=sleep)
-    limiter = Limiter(rate=settings.rate, burst=settings.burst, clock=clock)
+    policy = RetryPolicy(max_waiting=max(1, settings.threads * 3 // 4), rng=rng, sleep=sleep)
     learners = LearnerStore(
-        kube=kube, sight=sight, config=settings.aggregator_config, nodes=settings.watch_nodes
+        kube=kube, caches=caches, config=settings.aggregator_config, nodes=settings.watch_nodes
     )
     return create_app(
         jobs=JobHandlers(
             service=JobService(
                 jobs=jobs,
                 pods=pods,
-                optimism=optimism,
+                updates=updates,
                 default_max_replicas=settings.default_max_replicas,
             ),
-            gate=gate,
-            limiter=limiter,
+            authorizer=authorizer,
             clock=clock,
         ),
         coordination=CoordinationHandlers(
-            service=Coordination(
+            service=CoordinationService(
                 jobs=jobs,
                 pods=pods,
                 learners=learners,
-                optimism=optimism,
-                patience=patience,
+                updates=updates,
+                policy=policy,
                 rng=rng,
             ),
-            gate=gate,
-            limiter=limiter,
-            patience=patience,
+            authorizer=authorizer,
+            policy=policy,
             clock=clock,
         ),
-        probes=Probes(jobs=jobs, registry=metrics.registry, draining=draining, clock=clock),
+        probes=Probes(
+            jobs=jobs,
+            registry=metrics.registry,
+            draining=draining,
+            has_certificate=has_certificate,
+            clock=clock,
+        ),
         metrics=metrics,
         clock=clock,
     )
 
 
-class Server(BaseApplication):  # type: ignore[misc]  # an untyped base
-    """gunicorn with one worker process of threads; more of them are more pods."""
-
-    def __init__(self, *, settings: Config, kube_config: KubeConfig) -> None:
-        self._settings = settings
-        self._kube_config = kube_config
-        self.draining = threading.Event()
-        self.drain_seconds = settings.drain_seconds
-        self.health_port = _port(settings.health_bind) if settings.health_bind else None
-        super().__init__()
-
-    def load_config(self) -> None:
-        """Settings of gunicorn; called by its constructor."""
-        values: dict[str, Any] = {
-            "bind": [*self._settings.binds, *filter(None, [self._settings.health_bind])],
-            "worker_class": DrainingWorker,
-            # One process, so that limits and locks of a job are in one place; the work is
-            # waiting for the API server, which threads do well.
-            "workers": 1,
-            "threads": self._settings.threads,
-            "worker_connections": 1000,
-            "keepalive": _KEEPALIVE_SECONDS,
-            "graceful_timeout": int(self.drain_seconds + READ_SECONDS + COORDINATED_SECONDS) + 2,
-            "limit_request_line": 4094,
-            "limit_request_fields": 40,
-            "limit_request_field_size": 8190,
-            # Nothing in front of the server is believed about who the caller is.
-            "forwarded_allow_ips": "",
-            # The worker's heartbeat; /dev/shm is writable on a read-only root file system.
-            "worker_tmp_dir": "/dev/shm",
-            "logconfig_dict": logs.gunicorn_settings(self._settings.log_level),
-            "proc_name": "di-server",
-            "control_socket_disable": True,
-        }
-        for key, value in values.items():
-            self.cfg.set(key, value)
-
-    def load(self) -> Flask:
-        """The application; called in the worker: threads and connections survive no fork."""
-        settings, sight = self._settings, Sight()
-        config = settings.aggregator_config
-        Watcher(
-            sight=sight,
-            config=self._kube_config,
-            namespace=settings.watch_namespace,
-            config_namespace=config.namespace if config else None,
-            # They only matter to learners on several GPUs.
-            nodes=settings.watch_nodes and config is not None,
-            clock=time.monotonic,
-            rng=Random(),
-        ).start()
-        return build_app(
-            settings=settings,
-            # One for each thread: nobody waits for a connection while others wait for an answer,
-            # least of all the probe of readiness.
-            kube=SyncKubeClient(
-                config=self._kube_config, connections=settings.threads + PROBE_THREADS
-            ),
-            sight=sight,
-            draining=self.draining,
-            clock=time.monotonic,
-            sleep=time.sleep,
-            rng=Random(),
+def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
+    """What the worker serves; called in it: threads and connections survive no fork."""
+    caches = Caches()
+    config = settings.aggregator_config
+    Informers(
+        caches=caches,
+        config=kube_config,
+        namespace=settings.watch_namespace,
+        config_namespace=config.namespace if config else None,
+        # They only matter to learners on several GPUs.
+        nodes=settings.watch_nodes and config is not None,
+        clock=time.monotonic,
+        rng=Random(),
+    ).start()
+    draining, metrics = threading.Event(), Metrics()
+    certificate = _certificate(settings, metrics)
+    app = build_app(
+        settings=settings,
+        # One for each thread: nobody waits for a connection while others wait for an answer,
+        # least of all the probe of readiness.
+        kube=SyncKubeClient(
+            config=kube_config, connections=settings.threads + serving.PROBE_THREADS
+        ),
+        caches=caches,
+        draining=draining,
+        metrics=metrics,
+        has_certificate=certificate.is_usable if certificate else lambda: True,
+        clock=time.monotonic,
+        sleep=time.sleep,
+        rng=Random(),
+    )
+    health = settings.health_bind
+    return Serving(
+        front=Front(
+            app,
+            threads=settings.threads,
+            bounds=serving.REST,
+            refusal=serving.refusal,
+            tls=certificate.context if certificate else None,
+            tls_port=settings.tls_port,
+        ),
+        probes=Front(
+            serving.probes_alone(app),
+            threads=serving.PROBE_THREADS,
+            bounds=serving.PROBES,
+            refusal=serving.refusal,
         )
+        if health
+        else None,
+        probe_port=health.port if health else None,
+        grace=_GRACE_SECONDS,
+        drain_seconds=settings.drain_seconds,
+        on_drain=draining.set,
+    )
 
 
-def _port(bind: str) -> int:
-    return int(bind.rpartition(":")[2])
+def _certificate(settings: Config, metrics: Metrics) -> ServingCertificate | None:
+    if settings.tls_port is None:
+        return None
+    report = CertificateReport(
+        reloads=metrics.reloads, expiry=metrics.expiry, log=structlog.get_logger()
+    )
+    return ServingCertificate(settings.cert_dir, observer=report, now=lambda: datetime.now(UTC))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from di_server.storage.mirror import Mirror
+from di_server.storage.object_cache import ObjectCache
 
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
@@ -42,15 +42,26 @@ class Metrics:
             ["resource"],
             registry=self.registry,
         )
+        self.reloads = Counter(
+            "di_server_certificate_reloads",
+            "Times the serving certificate was read, by result.",
+            ["result"],
+            registry=self.registry,
+        )
+        self.expiry = Gauge(
+            "di_server_certificate_expiry_timestamp_seconds",
+            "When the serving certificate expires, 0 while there is none.",
+            registry=self.registry,
+        )
         self.conflicts = Counter(
             "di_server_conflicts",
             "Writes repeated because the job had changed since it was read.",
             registry=self.registry,
         )
 
-    def watch(self, resource: str, mirror: Mirror[Any]) -> None:
-        """Count what a mirror holds."""
+    def watch(self, resource: str, cache: ObjectCache[Any]) -> None:
+        """Count what a cache holds."""
         self._watched.labels(resource).set_function(
-            lambda: len(mirror) if mirror.complete else math.nan
+            lambda: len(cache) if cache.synced else math.nan
         )
-        self._unreadable.labels(resource).set_function(lambda: mirror.unreadable)
+        self._unreadable.labels(resource).set_function(lambda: cache.unreadable)

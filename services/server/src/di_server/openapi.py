@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Mapping
 from typing import Any, Final
 
 from di_api.names import COORDINATED_VERSIONS, MAX_LABEL
-from di_server import coordinated_operations
-from di_server.operations import OPERATIONS, PREFIX, Operation
+from di_server.coordination import operations as coordination_operations
+from di_server.jobs.operations import OPERATIONS, PREFIX
+from di_server.rest.operation import Operation
 
 _LABEL: Final = {
     "type": "string",
@@ -28,7 +30,7 @@ _FORMS: Final = (
 """Every way to name a job in a path: template, suffix of the operation ids, parameters."""
 _SUFFIXES: Final = tuple(version.capitalize() for version in COORDINATED_VERSIONS)
 """Of the operation ids of coordinators, which are served under several versions."""
-_REFUSALS: Final = {
+_ERRORS: Final = {
     400: "The id, a header or the body is malformed; the message has the rule.",
     401: "No token, or one that does not hold.",
     403: "This caller may not do this to this job.",
@@ -40,7 +42,9 @@ _REFUSALS: Final = {
     431: "The headers are longer than 16 KiB.",
     503: "The API server is away; see Retry-After.",
 }
-_WRITE_REFUSALS: Final = {
+_UNIMPLEMENTED: Final = {501: "Coordinators have no such method."}
+"""In place of 405, as the clients of that API were told."""
+_WRITE_ERRORS: Final = {
     409: "The job is finished, suspended or being deleted, or the key stands for another request.",
     422: "Past a bound the message names.",
 }
@@ -54,10 +58,10 @@ def document() -> dict[str, Any]:
             path = paths.setdefault(f"{PREFIX}{template}/{operation.resource}", {})
             path["parameters"] = [{"$ref": f"#/components/parameters/{name}"} for name in names]
             path[operation.method.lower()] = _operation(operation, suffix)
-    for operation in coordinated_operations.OPERATIONS:
-        for prefix, suffix in zip(coordinated_operations.PREFIXES, _SUFFIXES, strict=True):
+    for operation in coordination_operations.OPERATIONS:
+        for prefix, suffix in zip(coordination_operations.PREFIXES, _SUFFIXES, strict=True):
             path = paths.setdefault(f"{prefix}/{operation.resource}", {})
-            path[operation.method.lower()] = _operation(operation, suffix)
+            path[operation.method.lower()] = _operation(operation, suffix, _UNIMPLEMENTED)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -80,24 +84,26 @@ def document() -> dict[str, Any]:
                     "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
                 },
             },
-            "responses": {"Refused": _answer("The request is refused.", 1, {"type": "null"})},
+            "responses": {"Refused": _response("The request is refused.", 1, {"type": "null"})},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def _operation(operation: Operation, suffix: str) -> dict[str, Any]:
+def _operation(
+    operation: Operation, suffix: str, further: Mapping[int, str] = {}
+) -> dict[str, Any]:
     writes = operation.body is not None
-    refusals = sorted({**_REFUSALS, **(_WRITE_REFUSALS if writes else {})}.items())
+    errors = sorted({**_ERRORS, **(_WRITE_ERRORS if writes else {}), **further}.items())
     parameters = [_query(key) for key in operation.query]
     result: dict[str, Any] = {
         "operationId": f"{operation.name}{suffix}",
         "summary": operation.summary,
         "responses": {
-            "200": _answer("Done.", 0, operation.data),
+            "200": _response("Done.", 0, operation.data),
             **{
                 str(status): {"$ref": "#/components/responses/Refused", "description": text}
-                for status, text in refusals
+                for status, text in errors
             },
         },
     }
@@ -121,7 +127,7 @@ def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
-def _answer(description: str, code: int, data: Any) -> dict[str, Any]:
+def _response(description: str, code: int, data: Any) -> dict[str, Any]:
     schema = {
         "type": "object",
         "required": ["success", "code", "message", "data"],

@@ -95,7 +95,7 @@ class _Later(Problem):
 
 
 class TooMany(_Later):
-    """More requests for one job than its share, or more refusals of one address."""
+    """More requests for one job than its rate, or more refusals of one address."""
 
     status = 429
 
@@ -104,6 +104,21 @@ class Busy(_Later):
     """The API server is away or too busy; the same request may succeed later."""
 
     status = 503
+
+
+class OverBudget(Busy):
+    """Too many unknown callers ask at once; it says nothing about this one.
+
+    Attributes:
+        retry_after: seconds until there is a call to spare.
+    """
+
+    def __init__(self, *, retry_after: float) -> None:
+        super().__init__(
+            "too many callers ask at once whom this server does not know yet, try again",
+            retry_after=retry_after,
+        )
+        self.retry_after = retry_after
 
 
 def from_api_error(error: ApiError) -> Problem:

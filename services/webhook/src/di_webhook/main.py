@@ -9,57 +9,42 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from structlog.typing import FilteringBoundLogger
+import structlog
 
+from di_api.names import WEBHOOK_NAME
+from di_api.service.logs import configure_logs
+from di_api.service.settings import SettingsError, refuse_to_start
+from di_api.serving.certificate import CertificateReport, ServingCertificate
 from di_webhook.app import create_app
-from di_webhook.certificate import ServingCertificate
-from di_webhook.config import Config, InvalidConfig, split_address
-from di_webhook.logs import create_log
+from di_webhook.config import load_config
 from di_webhook.metrics import Metrics
 from di_webhook.probes import probe_pages, serve_probes
-from di_webhook.serving import Gunicorn
+from di_webhook.serving import serve
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 
-class CertificateReport:
-    """Writes what happens to the serving certificate into log and metrics."""
-
-    def __init__(self, *, metrics: Metrics, log: FilteringBoundLogger) -> None:
-        self._metrics = metrics
-        self._log = log
-
-    def certificate_loaded(self, expires: datetime) -> None:
-        """Count the new certificate and show when it expires."""
-        self._metrics.reloads.labels("loaded").inc()
-        self._metrics.expiry.set(expires.timestamp())
-        self._log.info("serving certificate loaded", expires=expires.isoformat())
-
-    def certificate_refused(self, reason: str) -> None:
-        """Count the refusal; what was served before still is."""
-        self._metrics.reloads.labels("refused").inc()
-        self._log.warning("serving certificate not usable", reason=reason)
-
-
 def main() -> None:
     """Serve until SIGTERM; reviews in flight are answered first."""
     try:
-        config = Config.from_environment(os.environ)
-    except InvalidConfig as error:
-        sys.exit(f"di-webhook: {error}")
-    log = create_log(config.log_level)
+        config = load_config(sys.argv[1:], os.environ)
+    except SettingsError as error:
+        refuse_to_start(WEBHOOK_NAME, error)
+    configure_logs(config.log_level)
+    log = structlog.get_logger("di_webhook")
     metrics = Metrics(monotonic=time.monotonic)
     certificate = ServingCertificate(
-        config.certificate_dir,
-        observer=CertificateReport(metrics=metrics, log=log),
+        config.cert_dir,
+        observer=CertificateReport(reloads=metrics.reloads, expiry=metrics.expiry, log=log),
         now=lambda: datetime.now(UTC),
     )
     try:
-        host, port = split_address(config.health_bind)
         # Bound before the worker is forked: the socket outlives a worker that dies.
+        host = config.health_bind.host
         listener = socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+            (host, config.health_bind.port),
+            family=socket.AF_INET6 if ":" in host else socket.AF_INET,
         )
     except OSError as error:
         sys.exit(f"di-webhook: DI_WEBHOOK_HEALTH_BIND: {config.health_bind}: {error.strerror}")
@@ -71,7 +56,7 @@ def main() -> None:
             metrics=metrics, log=log, is_ready=certificate.is_usable, monotonic=time.monotonic
         )
 
-    Gunicorn(config=config, certificate=certificate, load=load).run()
+    serve(config=config, certificate=certificate, load=load)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from di_webhook import strict_json
+from di_api import strict_json
 
 # A UID is 36 characters; more is nobody's UID and would be echoed.
 MAX_UID: Final = 256

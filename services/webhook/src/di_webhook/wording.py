@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from di_api.field_error import FieldError
-from di_api.model import CleanPodPolicy
+from di_api.spec import CleanPodPolicy
 
 _COORDINATED: Final = "spec.coordinated."
 _POLICY: Final = "spec.cleanPodPolicy"

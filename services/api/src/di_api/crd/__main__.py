@@ -1,8 +1,11 @@
-"""Writes the generated schemas into the files that hold them, or checks that they are up to date.
+"""Writes what is generated into the files that hold it, or checks that they are up to date.
 
-kubectl get --raw /openapi/v3/api/v1 | python -m di_api.crd --openapi - dijobs-crd.yaml
+python -m di_api.crd charts/di-orchestrator/files/*-crd.yaml docs/dijob.md
 
-A YAML file has them between markers; a JSON file is the schema of a pod template as a whole.
+A file of YAML or Markdown has it between markers. A JSON file is the schema of a pod template as
+a whole, the only thing that needs an API server:
+
+kubectl get --raw /openapi/v3/api/v1 | python -m di_api.crd --openapi - pod_template.json
 """
 
 from __future__ import annotations
@@ -10,17 +13,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from di_api.crd.core_schema import (
-    core_schema,
-    loose_template_schema,
-    pod_template_schema,
-    quantity_schema,
-)
-from di_api.crd.document import markers, place
+from di_api.crd.changes import finished_job
+from di_api.crd.core_schema import Schema, pod_template_schema
+from di_api.crd.document import markers, place, place_lines
+from di_api.crd.spec_schema import SpecSchemas
+from di_api.crd.tables import table
+from di_api.validation.core_types import pod_template
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,50 +29,55 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m di_api.crd", description=__doc__)
     parser.add_argument(
         "--openapi",
-        required=True,
-        help="the API server's answer at /openapi/v3/api/v1, a file or - for standard input",
+        help="the API server's answer at /openapi/v3/api/v1, a file or - for standard input; "
+        "without it the schema of a pod template is that of the library",
     )
     parser.add_argument("--check", action="store_true", help="compare only, write nothing")
-    parser.add_argument("files", type=Path, nargs="+", help="definitions in YAML, schemas in JSON")
+    parser.add_argument(
+        "files", type=Path, nargs="+", help="definitions in YAML, documents, schemas in JSON"
+    )
     options = parser.parse_args(arguments)
 
-    source = (
-        sys.stdin.read() if options.openapi == "-" else Path(options.openapi).read_text("utf-8")
-    )
-    document = json.loads(source)
+    template = _template_of(options.openapi) if options.openapi else pod_template()
     code = 0
     for file in options.files:
         old = file.read_text("utf-8") if file.exists() else ""
-        new = _json(document) if file.suffix == ".json" else _yaml(old, document)
+        new = _generated(file, old, template)
         if new == old:
             continue
         if options.check:
-            print(f"{file} is out of date; run {parser.prog}", file=sys.stderr)
+            print(f"{file} is out of date; run make generate", file=sys.stderr)
             code = 1
         else:
             file.write_text(new, "utf-8")
     return code
 
 
-def _yaml(text: str, document: Mapping[str, Any]) -> str:
-    for kind in markers(text):
-        text = place(text, kind, _schema(document, kind))
+def _template_of(source: str) -> Schema:
+    text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
+    return pod_template_schema(json.loads(text))
+
+
+def _generated(file: Path, text: str, template: Schema) -> str:
+    match file.suffix:
+        case ".json":
+            return json.dumps(template, separators=(",", ":")) + "\n"
+        case ".md":
+            for name in markers(text):
+                text = place_lines(text, name, table(name))
+        case _:
+            for name in markers(text):
+                text = place(text, name, _schema(name, template))
     return text
 
 
-def _json(document: Mapping[str, Any]) -> str:
-    schema = pod_template_schema(document)
-    return json.dumps(schema, sort_keys=True, separators=(",", ":")) + "\n"
-
-
-def _schema(document: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    if kind == "PodTemplateSpec":
-        return pod_template_schema(document)
-    if kind == "LoosePodTemplateSpec":
-        return loose_template_schema(document)
-    if kind == "Quantity":
-        return quantity_schema()
-    return core_schema(document, kind)
+def _schema(name: str, template: Schema) -> dict[str, Any]:
+    if name == "PodTemplateSpec":
+        return template
+    if name == "FinishedJob":
+        return {"x-kubernetes-validations": [finished_job()]}
+    schemas = SpecSchemas(template)
+    return {"spec": schemas.older() if name == "OlderSpec" else schemas.newest()}
 
 
 if __name__ == "__main__":

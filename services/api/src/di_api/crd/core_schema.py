@@ -77,12 +77,12 @@ def pod_template_schema(document: Mapping[str, Any]) -> Schema:
     return schema
 
 
-def loose_template_schema(document: Mapping[str, Any]) -> Schema:
+def loose_template_schema(template: Schema) -> Schema:
     """The schema of a pod template of which only what our services read themselves is checked.
 
-    All other fields are kept as they are; see `pod_template_schema`.
+    All other fields are kept as they are. `template` is the whole, see `pod_template_schema`.
     """
-    return _projected(pod_template_schema(document), _READ)
+    return _projected(template, _READ)
 
 
 def quantity_schema() -> Schema:

@@ -22,12 +22,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from random import Random
 
-from di_api.kube.backoff import Backoff
 from di_api.kube.client import WATCH_SILENCE, KubeClient
 from di_api.kube.errors import ApiError, Gone, Invalid
 from di_api.kube.resources import Resource
 from di_api.kube.store import Index, Key, Store, as_number, key_of, owner_uids, version_of
 from di_api.kube.wire import Object, Objects
+from di_api.service.backoff import Backoff
 from di_api.wording import describe
 
 log = logging.getLogger(__name__)
@@ -94,6 +94,7 @@ class CacheStats:
 
     @property
     def reconnects(self) -> int:
+        """Streams after the first one."""
         return max(0, self.streams - 1)
 
 
@@ -168,9 +169,11 @@ class WatchCache:
         return len(self._store)
 
     def get(self, namespace: str | None, name: str) -> Object | None:
+        """The object of that name, None if there is none."""
         return self._store.get((namespace or "", name))
 
     def items(self) -> Objects:
+        """All objects."""
         return self._store.items()
 
     def by_owner(self, uid: str) -> Objects:

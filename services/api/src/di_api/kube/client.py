@@ -25,6 +25,8 @@ _CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
 # Objects of a page, a millisecond or two.
 _TRIM_AT_ONCE = 100
+# Events of a watch that are parsed, and taken in, before others get their turn; some milliseconds.
+_EVENTS_AT_ONCE = 50
 _NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
 
 
@@ -438,9 +440,11 @@ async def _events(
     rest = b""
     async for chunk in response.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
+        for count, line in enumerate(lines, 1):
             if line:
                 yield wire.decode_event(line, target)
+            if count % _EVENTS_AT_ONCE == 0:
+                await asyncio.sleep(0)
         if len(rest) > wire.MAX_LINE:
             raise target.broken("WatchCut", f"an event is larger than {wire.MAX_LINE} bytes")
     if rest:

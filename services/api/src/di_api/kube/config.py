@@ -117,7 +117,18 @@ def load_config(
     from di_api.kube.kubeconfig import read_kubeconfig  # noqa: PLC0415
 
     try:
-        return read_kubeconfig(kubeconfig, context, clock=clock)
+        found = read_kubeconfig(kubeconfig, context)
+        return KubeConfig(
+            server=found.server,
+            ca_pem=found.ca_pem,
+            client_cert_pem=found.client_cert_pem,
+            client_key_pem=found.client_key_pem,
+            authorization=CachedToken(read=found.authorization, clock=clock)
+            if found.authorization
+            else lambda: None,
+            verify=found.verify,
+            tls_server_name=found.tls_server_name,
+        )
     except Exception as error:
         # On a broken file the official loader fails with whatever it stumbles over: YAML, type,
         # lookup and base64 errors besides its own.

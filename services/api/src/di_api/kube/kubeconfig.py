@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,29 @@ from kubernetes.config import load_kube_config
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
 
-from di_api.kube.config import CachedToken, KubeConfig
-
 _KEY = "BearerToken"
 
 
-def read_kubeconfig(
-    files: str | None, context: str | None, *, clock: Callable[[], float]
-) -> KubeConfig:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubeconfig:
+    """What the files say of one API server and one user.
+
+    Attributes:
+        authorization: reads the Authorization header's value anew from its file or plug-in, and
+            raises OSError when it cannot be had at this moment; None: there is none.
+        The others are as those of `di_api.kube.config.KubeConfig`.
+    """
+
+    server: str
+    ca_pem: bytes | None
+    client_cert_pem: bytes | None = field(repr=False)
+    client_key_pem: bytes | None = field(repr=False)
+    authorization: Callable[[], str | None] | None = field(repr=False)
+    verify: bool
+    tls_server_name: str | None
+
+
+def read_kubeconfig(files: str | None, context: str | None) -> Kubeconfig:
     """Read a file, or several as in $KUBECONFIG; None or empty means kubectl's default files.
 
     Raises whatever the official loader does, which is of many types.
@@ -32,27 +48,25 @@ def read_kubeconfig(
     load_kube_config(  # type: ignore[no-untyped-call]  # untyped library
         config_file=files, context=context, client_configuration=found, persist_config=False
     )
-    return KubeConfig(
+    return Kubeconfig(
         server=found.host.rstrip("/"),
         ca_pem=_read(found.ssl_ca_cert),
         client_cert_pem=_read(found.cert_file),
         client_key_pem=_read(found.key_file),
-        authorization=_authorization(found, _token_file(files, context), clock),
+        authorization=_authorization(found, _token_file(files, context)),
         verify=found.verify_ssl,
         tls_server_name=getattr(found, "tls_server_name", None),
     )
 
 
-def _authorization(
-    found: Any, token_file: str | None, clock: Callable[[], float]
-) -> Callable[[], str | None]:
+def _authorization(found: Any, token_file: str | None) -> Callable[[], str | None] | None:
     if token_file is not None:
         path = Path(token_file)
-        return CachedToken(read=lambda: f"Bearer {path.read_text().strip()}", clock=clock)
+        return lambda: f"Bearer {path.read_text().strip()}"
     if _KEY in found.api_key:
         # The official client's hook runs an exec plug-in again once its token has expired.
-        return CachedToken(read=lambda: _ask_plugin(found), clock=clock)
-    return lambda: None
+        return lambda: _ask_plugin(found)
+    return None
 
 
 def _token_file(files: str, context: str | None) -> str | None:

@@ -22,6 +22,7 @@ class Resource:
 
     @property
     def api_version(self) -> str:
+        """As it stands in objects and owner references."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(

@@ -13,6 +13,7 @@ Index = Callable[[Object], Iterable[str]]
 
 
 def key_of(obj: Object) -> Key:
+    """Where an object is kept."""
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
@@ -32,6 +33,7 @@ def as_number(version: str) -> int:
 
 
 def owner_uids(obj: Object) -> Iterable[str]:
+    """The UIDs in the object's ownerReferences."""
     return [owner["uid"] for owner in obj["metadata"].get("ownerReferences", ())]
 
 
@@ -47,12 +49,15 @@ class Store:
         return len(self._objects)
 
     def get(self, key: Key) -> Object | None:
+        """The object there, None if there is none."""
         return self._objects.get(key)
 
     def keys(self) -> list[Key]:
+        """The keys of all objects."""
         return list(self._objects)
 
     def items(self) -> Objects:
+        """All objects."""
         return list(self._objects.values())
 
     def by_index(self, name: str, value: str) -> Objects:
@@ -76,6 +81,7 @@ class Store:
         return {value: len(found) for value, found in self._found[name].items()}
 
     def put(self, obj: Object) -> None:
+        """Take an object in, in place of the one of its key."""
         key = key_of(obj)
         self.remove(key)
         self._objects[key] = obj
@@ -84,6 +90,7 @@ class Store:
                 self._found[name].setdefault(value, {})[key] = obj
 
     def remove(self, key: Key) -> Object | None:
+        """Forget an object, and return it; None if there is none."""
         obj = self._objects.pop(key, None)
         if obj is None:
             return None

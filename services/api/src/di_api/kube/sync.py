@@ -59,6 +59,7 @@ class SyncKubeClient:
         self.close()
 
     def close(self) -> None:
+        """Close the connections that are kept."""
         self._pool.close()
 
     def get(

@@ -76,6 +76,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def encode(body: object) -> bytes:
+    """A request's body as JSON."""
     return orjson.dumps(body)
 
 

@@ -10,16 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.room import Room
 
 
 class ChooseNode(Protocol):
     """Picks the node of the next replica among those with room for it (`slots` > 0)."""
 
-    def __call__(self, room: Room, task: TaskInfo, slots: Sequence[int], /) -> int:
-        """Return the row of the room."""
+    def __call__(self, capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int], /) -> int:
+        """Return the row of the node."""
+
+
+def tightest(capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int]) -> int:
+    """The node with the fewest places left; the first of equals."""
+    return min((free, row) for row, free in enumerate(slots) if free)[1]
 
 
 def admit(
@@ -34,16 +39,16 @@ def admit(
 
     Without `backfill` nobody overtakes a job that waits, unless it could never fit.
     """
-    room = Room(nodes)
+    capacity = FreeCapacity(nodes)
     answer = dict.fromkeys(jobs, WAIT)
     for key, job in jobs.items():
         had = previous.get(key, WAIT)
-        if had and room.take_all(job, had):
+        if had and capacity.take_all(job, had):
             answer[key] = had
     for job in in_order(jobs):
         if answer[job.key]:
             continue
-        answer[job.key] = admit_one(room, job, choose_node)
+        answer[job.key] = admit_one(capacity, job, choose_node)
         if not answer[job.key] and not backfill and _could_fit(job, nodes, choose_node):
             break
     return answer
@@ -54,21 +59,24 @@ def in_order(jobs: Mapping[str, JobInfo]) -> list[JobInfo]:
     return sorted(jobs.values(), key=lambda job: (-job.priority, -job.age, job.key))
 
 
-def admit_one(room: Room, job: JobInfo, choose_node: ChooseNode) -> NodeList:
+def admit_one(capacity: FreeCapacity, job: JobInfo, choose_node: ChooseNode) -> NodeList:
     """Place as much of a job as it asks for and there is room for, and take that room."""
     rows: dict[str, list[int]] = {task.name: [] for task in job.tasks}
     for task in job.tasks:
         # First the minimum of all, so that no task's wishes take another's.
-        _grow(room, task, rows[task.name], _least(job, task), choose_node)
+        _grow(capacity, task, rows[task.name], _least(job, task), choose_node)
     if any(len(rows[task.name]) < _least(job, task) for task in job.tasks):
         for task in job.tasks:
             for row in rows[task.name]:
-                room.take(task, row, -1)
+                capacity.take(task, row, -1)
         return WAIT
     for task in job.tasks:
-        _grow(room, task, rows[task.name], task.replicas, choose_node)
+        _grow(capacity, task, rows[task.name], task.replicas, choose_node)
     return NodeList.of(
-        {name: tuple(room.nodes[row].name for row in sorted(found)) for name, found in rows.items()}
+        {
+            name: tuple(capacity.nodes[row].name for row in sorted(found))
+            for name, found in rows.items()
+        }
     )
 
 
@@ -76,15 +84,21 @@ def _least(job: JobInfo, task: TaskInfo) -> int:
     return task.replicas if job.gang or not job.preemptible else min(task.minimum, task.replicas)
 
 
-def _grow(room: Room, task: TaskInfo, rows: list[int], count: int, choose_node: ChooseNode) -> None:
+def _grow(
+    capacity: FreeCapacity,
+    task: TaskInfo,
+    rows: list[int],
+    count: int,
+    choose_node: ChooseNode,
+) -> None:
     while len(rows) < count:
-        slots = room.slots(task)
+        slots = capacity.slots(task)
         if not any(slots):
             return
-        row = choose_node(room, task, slots)
-        room.take(task, row)
+        row = choose_node(capacity, task, slots)
+        capacity.take(task, row)
         rows.append(row)
 
 
 def _could_fit(job: JobInfo, nodes: Mapping[str, NodeInfo], choose_node: ChooseNode) -> bool:
-    return bool(admit_one(Room(nodes), job, choose_node))
+    return bool(admit_one(FreeCapacity(nodes), job, choose_node))

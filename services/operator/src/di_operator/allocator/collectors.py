@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 
+from di_operator.allocator.admit import tightest
+from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import knee, throughput
 from di_operator.allocator.goodput.model import goodput
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
-from di_operator.allocator.policies.fit import tightest
-from di_operator.allocator.room import Room
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,52 +22,54 @@ class Team:
     had: NodeList
     rows: dict[str, list[int]] = field(default_factory=dict)
 
-    def add(self, room: Room, task: TaskInfo) -> bool:
+    def add(self, capacity: FreeCapacity, task: TaskInfo) -> bool:
         """Place one more replica: where the job has one already if possible, else tightly."""
-        slots = room.slots(task)
+        slots = capacity.slots(task)
         if not any(slots):
             return False
         mine = self.rows.setdefault(task.name, [])
         kept = [
             row
             for name in self.had.task(task.name)
-            if (row := room.index.get(name)) is not None and slots[row] > 0
+            if (row := capacity.index.get(name)) is not None and slots[row] > 0
         ]
         # As often as it had replicas there, not more: a node it has now is no better otherwise.
         row = next((row for row in kept if mine.count(row) < kept.count(row)), None)
-        row = tightest(room, task, slots) if row is None else row
-        room.take(task, row)
+        row = tightest(capacity, task, slots) if row is None else row
+        capacity.take(task, row)
         mine.append(row)
         return True
 
-    def node_list(self, room: Room) -> NodeList:
+    def node_list(self, capacity: FreeCapacity) -> NodeList:
         """The whole job's nodes, tasks in the job's order."""
         return NodeList.of(
             {
                 task.name: self.learners
                 if task is self.job.scaled
-                else tuple(room.nodes[row].name for row in sorted(self.rows.get(task.name, ())))
+                else tuple(capacity.nodes[row].name for row in sorted(self.rows.get(task.name, ())))
                 for task in self.job.tasks
             }
         )
 
 
-def place_others(room: Room, job: JobInfo, learners: tuple[str, ...], had: NodeList) -> Team | None:
+def place_others(
+    capacity: FreeCapacity, job: JobInfo, learners: tuple[str, ...], had: NodeList
+) -> Team | None:
     """Place the minimum of every other task beside the learners; None, and no change, if not."""
     team = Team(job=job, learners=learners, had=had)
     for task in job.tasks:
         if task is job.scaled:
             continue
         for _ in range(task.minimum):
-            if not team.add(room, task):
+            if not team.add(capacity, task):
                 for other in job.tasks:
                     for row in team.rows.get(other.name, ()):
-                        room.take(other, row, -1)
+                        capacity.take(other, row, -1)
                 return None
     return team
 
 
-def add_collectors(room: Room, teams: Sequence[Team]) -> None:
+def add_collectors(capacity: FreeCapacity, teams: Sequence[Team]) -> None:
     """Let the other tasks grow as far as they are of use, the most useful replica first."""
     heap = [
         (-gain, order, index)
@@ -80,7 +82,7 @@ def add_collectors(room: Room, teams: Sequence[Team]) -> None:
         _, order, index = heap[0]
         team = teams[order]
         task = team.job.tasks[index]
-        gain = _gain(team, task) if team.add(room, task) else 0.0
+        gain = _gain(team, task) if team.add(capacity, task) else 0.0
         if gain > 0:
             heapreplace(heap, (-gain, order, index))
         else:

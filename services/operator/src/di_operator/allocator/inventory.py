@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
-from di_api.model import JobSpec, Priority, Task
+from di_api.spec import JobSpec, Priority, Task
 from di_api.wording import reason_of
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo, Taint, read_constraints
@@ -21,22 +21,33 @@ _CORDONED = Taint(key="node.kubernetes.io/unschedulable")
 _NOT_READY = Taint(key="node.kubernetes.io/not-ready")
 
 
-Named: TypeAlias = tuple[str, str, str]
-"""Kind, namespace (empty for a node) and name of an object."""
+class Unreadable(NamedTuple):
+    """An object that cannot be read, and why; the namespace of a node is empty."""
+
+    kind: str
+    namespace: str
+    name: str
+    reason: str
+
+    @classmethod
+    def of(cls, kind: str, found: Object, reason: str) -> Unreadable:
+        """Name an object by its metadata."""
+        metadata = found["metadata"]
+        return cls(kind, metadata.get("namespace", ""), metadata["name"], reason)
 
 
 def read_nodes(
     nodes: Iterable[Object], pods: Iterable[Object], *, ours: Callable[[Object], bool]
-) -> tuple[dict[str, NodeInfo], dict[Named, str]]:
+) -> tuple[dict[str, NodeInfo], dict[str, Unreadable]]:
     """Return the nodes, sorted by name, with what the pods of others leave free.
 
     `ours` says which pods the allocator places itself; their room is its own to give. A pod that
     has ended takes no room; one that is being deleted still does.
 
-    The second value names the nodes and pods that cannot be read, and why: such a node is left
-    out, such a pod counts as one pod without requests.
+    The second value has the nodes and pods that cannot be read, by UID: such a node is left out,
+    such a pod counts as one pod without requests.
     """
-    unreadable: dict[Named, str] = {}
+    unreadable: dict[str, Unreadable] = {}
     taken: dict[str, list[Resources]] = {}
     for pod in pods:
         node = (pod.get("spec") or {}).get("nodeName")
@@ -46,7 +57,7 @@ def read_nodes(
         try:
             request = pod_request(pod["spec"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            unreadable[_named("Pod", pod)] = reason_of(error)
+            unreadable[pod["metadata"]["uid"]] = Unreadable.of("Pod", pod, reason_of(error))
         taken.setdefault(node, []).append(request)
     found: dict[str, NodeInfo] = {}
     for node in sorted(nodes, key=lambda node: str(node["metadata"]["name"])):
@@ -54,7 +65,7 @@ def read_nodes(
         try:
             found[name] = _node(node, total(taken.get(name, ())))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            unreadable[_named("Node", node)] = reason_of(error)
+            unreadable[node["metadata"]["uid"]] = Unreadable.of("Node", node, reason_of(error))
     return found, unreadable
 
 
@@ -107,11 +118,6 @@ def read_job(
         explored=report.explored() if report else 0,
         remaining=report.remaining(now) if report else None,
     )
-
-
-def _named(kind: str, found: Object) -> Named:
-    metadata = found["metadata"]
-    return kind, metadata.get("namespace", ""), metadata["name"]
 
 
 def _not_above(task: TaskInfo, count: int) -> TaskInfo:

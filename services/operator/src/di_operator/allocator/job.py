@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from di_api.model import TaskType
+from di_api.spec import TaskType
 from di_operator.allocator.goodput.params import Collecting, GoodputModel
 from di_operator.allocator.node import Constraints
 from di_operator.allocator.resources import Resources

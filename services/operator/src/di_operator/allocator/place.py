@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import TaskInfo
-from di_operator.allocator.room import Room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +29,9 @@ class Wish:
 
 @dataclass(slots=True)
 class Packing:
-    """An arrangement in the making; `placed` has the nodes by job, by row of the room."""
+    """An arrangement in the making; `placed` has the nodes by job, by row of the free capacity."""
 
-    room: Room
+    capacity: FreeCapacity
     placed: dict[str, dict[int, int]] = field(default_factory=dict)
     spread: list[int] = field(init=False)
     """How many jobs over several nodes there are on each node."""
@@ -39,8 +39,8 @@ class Packing:
     _tenants: list[set[str]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.spread = [0] * len(self.room.nodes)
-        self._tenants = [set() for _ in self.room.nodes]
+        self.spread = [0] * len(self.capacity.nodes)
+        self._tenants = [set() for _ in self.capacity.nodes]
 
     def pack(self, wishes: Iterable[Wish]) -> None:
         """Place all wishes; one that does not fit is left out of `placed`."""
@@ -66,9 +66,9 @@ class Packing:
                 self._settle(wish, nodes)
 
     def nodes(self, key: str) -> tuple[str, ...]:
-        """The nodes of a job's replicas, in the room's order; none if it was not placed."""
+        """The nodes of a job's replicas, in the order of the nodes; none if it was not placed."""
         return tuple(
-            self.room.nodes[row].name
+            self.capacity.nodes[row].name
             for row, count in sorted(self.placed.get(key, {}).items())
             for _ in range(count)
         )
@@ -88,7 +88,7 @@ class Packing:
     def _release(self, key: str) -> tuple[Wish, dict[int, int]]:
         wish, nodes = self._wishes.pop(key), self.placed.pop(key)
         for row, count in nodes.items():
-            self.room.take(wish.task, row, -count)
+            self.capacity.take(wish.task, row, -count)
             self._tenants[row].discard(key)
             self.spread[row] -= len(nodes) > 1
         return wish, nodes
@@ -98,11 +98,11 @@ class Packing:
             return False
         nodes: dict[int, int] = {}
         for name in wish.current:
-            row = self.room.index.get(name)
+            row = self.capacity.index.get(name)
             if row is None:
                 return False
             nodes[row] = nodes.get(row, 0) + 1
-        if not all(self.room.fits(wish.task, row, count) for row, count in nodes.items()):
+        if not all(self.capacity.fits(wish.task, row, count) for row, count in nodes.items()):
             return False
         if len(nodes) > 1 and any(self.spread[row] for row in nodes):
             return False
@@ -111,7 +111,7 @@ class Packing:
 
     def _find(self, wish: Wish) -> dict[int, int] | None:
         """Nodes with room for the wish: one if possible, else as few as possible."""
-        slots = self.room.slots(wish.task)
+        slots = self.capacity.slots(wish.task)
         tight = min(
             ((free, row) for row, free in enumerate(slots) if free >= wish.count), default=None
         )
@@ -134,11 +134,11 @@ class Packing:
 
     def _fits_whole(self, wish: Wish) -> bool:
         """Whether some node would take the whole wish if it were empty; then it is not spread."""
-        return max(self.room.empty_slots(wish.task), default=0) >= wish.count
+        return max(self.capacity.empty_slots(wish.task), default=0) >= wish.count
 
     def _clear(self, wish: Wish) -> list[Wish] | None:
         """Take strictly smaller jobs off nodes until the wish fits; None, and no change, if not."""
-        whole = self.room.empty_slots(wish.task)
+        whole = self.capacity.empty_slots(wish.task)
         largest = max(whole, default=0)
         if largest == 0:
             return None
@@ -177,7 +177,7 @@ class Packing:
 
     def _settle(self, wish: Wish, nodes: Mapping[int, int]) -> None:
         for row, count in nodes.items():
-            self.room.take(wish.task, row, count)
+            self.capacity.take(wish.task, row, count)
             self._tenants[row].add(wish.key)
             self.spread[row] += len(nodes) > 1
         self.placed[wish.key] = dict(nodes)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.room import Room
 
 
 class Change(StrEnum):
@@ -44,7 +44,7 @@ def make_plan(
     waits. Jobs that are not in the answer keep what they have. Nothing here raises for what a
     policy may answer.
     """
-    room = Room(nodes)
+    capacity = FreeCapacity(nodes)
     refused: dict[str, str] = {}
     wanted: dict[str, NodeList] = {}
     for key, job in jobs.items():
@@ -58,12 +58,12 @@ def make_plan(
     allocations: dict[str, NodeList] = {}
     # Who stays goes first: a newcomer must not push a running job off by a mistake of the policy.
     for key in sorted(jobs, key=lambda key: (wanted[key] != previous.get(key, WAIT), key)):
-        if room.take_all(jobs[key], wanted[key]):
+        if capacity.take_all(jobs[key], wanted[key]):
             allocations[key] = wanted[key]
             continue
         had = previous.get(key, WAIT)
         refused.setdefault(key, "its nodes have not that much room")
-        allocations[key] = had if had and room.take_all(jobs[key], had) else WAIT
+        allocations[key] = had if had and capacity.take_all(jobs[key], had) else WAIT
     changes = {
         key: change
         for key, job in jobs.items()

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from di_operator.allocator.admit import admit_one
+from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import JobInfo, TaskInfo
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.resources import in_units
-from di_operator.allocator.room import Room
 
 # Nodes named in a message.
 _NAMED = 3
@@ -28,39 +28,39 @@ def find_shortage(job: JobInfo, nodes: Mapping[str, NodeInfo]) -> Shortage | Non
 
     Only what is not the allocator's to give counts as taken: pods of others.
     """
-    room = Room(nodes)
+    capacity = FreeCapacity(nodes)
     least = [(task, task.minimum if job.preemptible else task.replicas) for task in job.tasks]
     for task, count in least:
         if not count:
             continue
-        places = sum(room.slots(task))
+        places = sum(capacity.slots(task))
         if places < count:
-            return Shortage(task=task.name, message=_message(room, task, count, places))
-    if admit_one(room, job, lambda _room, _task, slots: slots.index(max(slots))):
+            return Shortage(task=task.name, message=_message(capacity, task, count, places))
+    if admit_one(capacity, job, lambda _capacity, _task, slots: slots.index(max(slots))):
         return None
     names = " and ".join(task.name for task, count in least if count)
     return Shortage(task=job.tasks[0].name, message=f"{names} fit one by one, but not together")
 
 
-def _message(room: Room, task: TaskInfo, count: int, places: int) -> str:
-    admitting = [row for row, node in enumerate(room.nodes) if task.constraints.admit(node)]
+def _message(capacity: FreeCapacity, task: TaskInfo, count: int, places: int) -> str:
+    admitting = [row for row, node in enumerate(capacity.nodes) if task.constraints.admit(node)]
     replicas = f"{count} replica{'s' if count != 1 else ''}"
     if not admitting:
         return (
-            f"task {task.name} needs {replicas}; none of {len(room.nodes)} nodes admits its pods"
-            " (node selector, affinity or taints)"
+            f"task {task.name} needs {replicas}; none of {len(capacity.nodes)} nodes admits its"
+            " pods (node selector, affinity or taints)"
         )
-    closest = sorted(admitting, key=lambda row: (_share_missing(room, task, row), row))
-    named = ", ".join(_describe(room, task, row) for row in closest[:_NAMED])
+    closest = sorted(admitting, key=lambda row: (_share_missing(capacity, task, row), row))
+    named = ", ".join(_describe(capacity, task, row) for row in closest[:_NAMED])
     return (
         f"task {task.name} needs {replicas}, there is room for {places} on"
-        f" {len(admitting)} of {len(room.nodes)} nodes; closest to one more: {named}"
+        f" {len(admitting)} of {len(capacity.nodes)} nodes; closest to one more: {named}"
     )
 
 
-def _missing(room: Room, task: TaskInfo, row: int) -> dict[str, int]:
+def _missing(capacity: FreeCapacity, task: TaskInfo, row: int) -> dict[str, int]:
     """What a node lacks for one replica."""
-    free = room.free[row]
+    free = capacity.free[row]
     return {
         name: amount - free.get(name, 0)
         for name, amount in task.resources.items()
@@ -68,20 +68,20 @@ def _missing(room: Room, task: TaskInfo, row: int) -> dict[str, int]:
     }
 
 
-def _share_missing(room: Room, task: TaskInfo, row: int) -> float:
+def _share_missing(capacity: FreeCapacity, task: TaskInfo, row: int) -> float:
     """The largest part of what a node would have to have, that it lacks."""
-    total = room.nodes[row].total
+    total = capacity.nodes[row].total
     return max(
         (
             amount / max(total.get(name, 0), amount)
-            for name, amount in _missing(room, task, row).items()
+            for name, amount in _missing(capacity, task, row).items()
         ),
         default=0.0,
     )
 
 
-def _describe(room: Room, task: TaskInfo, row: int) -> str:
+def _describe(capacity: FreeCapacity, task: TaskInfo, row: int) -> str:
     lacks = " and ".join(
-        f"{in_units(amount)} {name}" for name, amount in _missing(room, task, row).items()
+        f"{in_units(amount)} {name}" for name, amount in _missing(capacity, task, row).items()
     )
-    return f"{room.nodes[row].name} {f'lacks {lacks}' if lacks else 'has room'}"
+    return f"{capacity.nodes[row].name} {f'lacks {lacks}' if lacks else 'has room'}"

@@ -4,39 +4,68 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from di_api import names
 from di_operator.builders.metadata import object_metadata
-from di_operator.builders.nodes import NodeLists
+
+_DIGEST = "digest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigMapRecipe:
+    """The ConfigMap of some files, still to be built."""
+
+    job: Mapping[str, Any]
+    files: Mapping[str, str]
+    resource_version: str | None = None
+    """Of the one that it replaces."""
+
+    def build(self) -> dict[str, Any]:
+        """The ConfigMap's body."""
+        return configmap_body(self.job, self.files, resource_version=self.resource_version)
 
 
 def configmap_body(
-    job: Mapping[str, Any], nodes: NodeLists, *, resource_version: str | None = None
+    job: Mapping[str, Any], files: Mapping[str, str], *, resource_version: str | None = None
 ) -> dict[str, Any]:
-    """Return the ConfigMap; with ``resource_version`` as a replacement of what was read."""
+    """Return the ConfigMap of some files; with ``resource_version`` as a replacement of what was
+    read."""
     metadata = object_metadata(job, names.nodes_config_map_name(job["metadata"]["name"]))
-    data = nodes.files()
-    metadata["annotations"] = {names.ANNOTATION_DIGEST: _digest(data)}
+    metadata["annotations"] = {names.ANNOTATION_DIGEST: _digest(files)}
     if resource_version is not None:
         metadata["resourceVersion"] = resource_version
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata,
-        "data": data,
+        "data": files,
     }
 
 
+def trim_configmap(body: dict[str, Any]) -> dict[str, Any]:
+    """Keep of the files, half a megabyte for the largest job, their digest: it is taken once and
+    not at each look."""
+    metadata = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
+    return {"metadata": metadata, _DIGEST: _digest(body.get("data") or {})}
+
+
+def has_files(configmap: Mapping[str, Any], files: Mapping[str, str]) -> bool:
+    """Whether a ConfigMap, trimmed, holds these files."""
+    return bool(configmap.get(_DIGEST) == _digest(files))
+
+
 def is_as_written(configmap: Mapping[str, Any]) -> bool:
-    """Whether nobody but the operator has written the lists, as far as the ConfigMap tells.
+    """Whether nobody but the operator has written the lists, as far as the ConfigMap tells; as
+    trimmed.
 
     They may be behind what they would be today all the same: they are brought up to date for new
     pods only. Earlier versions left no digest.
     """
     annotations: Mapping[str, str] = configmap["metadata"].get("annotations") or {}
     digest = annotations.get(names.ANNOTATION_DIGEST)
-    return digest is None or digest == _digest(configmap.get("data") or {})
+    return digest is None or digest == configmap.get(_DIGEST)
 
 
 def _digest(data: Mapping[str, str]) -> str:

@@ -34,13 +34,8 @@ class NodeLists:
             },
         }
 
-    @property
-    def size(self) -> int:
-        """Bytes of those files together."""
-        return sum(map(len, self.files().values()))
-
     def files(self) -> dict[str, str]:
-        """Contents of those files by name."""
+        """Contents of those files by name, put together anew with each call."""
         return {
             names.NODES_FILE_KEY: ",".join(self.by_rank),
             **{

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from di_api import names
-from di_api.model import Task
+from di_api.spec import Task
+from di_operator.builders.access import Access
 from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.nodes import NodeLists
-from di_operator.builders.token import token_environment, token_mount, token_volume
 
 Object = Mapping[str, Any]
 
@@ -27,7 +27,7 @@ class PodFrame:
     by_file: bool
     """The node lists come through the job's ConfigMap instead of the environment."""
     server_url: str
-    token_audience: str | None = None
+    access: Access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +98,7 @@ def pod_body(
                 names.ANNOTATION_RANK: str(rank),
                 names.ANNOTATION_TASK_RANK: str(index),
                 names.ANNOTATION_NODE: node,
+                **frame.access.annotations(),
             },
             "ownerReferences": [owner_reference(frame.job)],
         },
@@ -108,7 +109,6 @@ def pod_body(
 def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
     metadata: Object = frame.job["metadata"]
     nodes = frame.nodes.file_environment() if frame.by_file else frame.nodes.environment()
-    token = token_environment() if frame.token_audience else {}
     return {
         names.ENV_JOB_ID: names.job_id(metadata["namespace"], metadata["name"]),
         names.ENV_SERVER_URL: frame.server_url,
@@ -117,7 +117,7 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
         names.ENV_TASK_TYPE: task.type.value,
         names.ENV_TASK_RANK: str(index),
         **nodes,
-        **token,
+        **frame.access.environment(),
     }
 
 
@@ -126,17 +126,14 @@ def _volumes(frame: PodFrame) -> list[Object]:
     if frame.by_file:
         configmap = {"name": names.nodes_config_map_name(frame.job["metadata"]["name"])}
         volumes.append({"name": names.NODES_VOLUME, "configMap": configmap})
-    if frame.token_audience:
-        volumes.append(token_volume(frame.token_audience))
-    return volumes
+    return [*volumes, *frame.access.volumes()]
 
 
 def _mounts(frame: PodFrame) -> Iterable[Object]:
     if frame.by_file:
         # The whole directory: a file mounted by subPath would never see a change.
         yield {"name": names.NODES_VOLUME, "mountPath": names.NODES_FILE_DIR, "readOnly": True}
-    if frame.token_audience:
-        yield token_mount()
+    yield from frame.access.mounts()
 
 
 def with_environment(

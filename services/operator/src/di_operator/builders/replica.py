@@ -7,17 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from di_api import names
-from di_api.coordinated import (
-    PORT_VARIABLES,
-    Replica,
-    Role,
-    Template,
-    address,
-    port_of,
-)
+from di_api.coordinated import PORT_VARIABLES, address, port_of
+from di_api.spec import Replica, Role, Template
+from di_operator.builders.access import Access
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
 from di_operator.builders.pod import with_environment, with_volumes
-from di_operator.builders.token import token_environment, token_mount, token_volume
 
 Object = Mapping[str, Any]
 _ZERO = ("0", 0)
@@ -31,7 +25,7 @@ class ReplicaFrame:
     volumes: tuple[Object, ...]
     priority_class_name: str | None
     server_url: str
-    token_audience: str | None = None
+    access: Access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +96,7 @@ def replica_pod(frame: ReplicaFrame, member: Member) -> dict[str, Any]:
     own: Object = template.get("metadata") or {}
     spec: Object = template.get("spec") or {}
     env = dict(_environment(frame, member))
-    mounts = [token_mount()] if frame.token_audience else []
+    mounts = frame.access.mounts()
     containers = [with_environment(c, env, mounts) for c in spec.get("containers") or ()]
     main = main_container(containers)
     if main is not None:
@@ -112,8 +106,8 @@ def replica_pod(frame: ReplicaFrame, member: Member) -> dict[str, Any]:
     body: dict[str, Any] = {**spec, "containers": containers}
     if init := spec.get("initContainers"):
         body["initContainers"] = [with_environment(c, env, mounts) for c in init]
-    token = [token_volume(frame.token_audience)] if frame.token_audience else []
-    if volumes := with_volumes(spec.get("volumes") or (), [*frame.volumes, *token]):
+    ours = [*frame.volumes, *frame.access.volumes()]
+    if volumes := with_volumes(spec.get("volumes") or (), ours):
         body["volumes"] = volumes
     if replica.role is Role.COORDINATOR:
         body["restartPolicy"] = spec.get("restartPolicy") or "Never"
@@ -208,8 +202,7 @@ def _environment(frame: ReplicaFrame, member: Member) -> Iterator[tuple[str, str
         yield names.ENV_START_RANK, str(sum(each.gpus for each in member.group[:before]))
         yield names.ENV_MASTER_ADDR, "localhost" if member.is_master else master
         yield names.ENV_MASTER_PORT, str(names.MASTER_PORT)
-    if frame.token_audience:
-        yield from token_environment().items()
+    yield from frame.access.environment().items()
 
 
 def _with_ports(present: Sequence[Object], wanted: Mapping[str, int]) -> list[Object]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from di_api.model import Phase
-from di_operator.lifecycle.conditions import REASON_FORBIDDEN, REASON_QUOTA
+from di_operator.lifecycle.rules import WAITING
 from di_operator.lifecycle.snapshot import Snapshot
 
 SHORTEST = 2.0
@@ -24,7 +23,7 @@ def until_retry(snapshot: Snapshot, now: datetime) -> float:
     The status tells it: when the job began to wait and when it was refused last.
     """
     status = snapshot.status
-    if status.phase is not Phase.PENDING or status.reason not in (REASON_QUOTA, REASON_FORBIDDEN):
+    if not status.is_waiting or status.reason not in WAITING:
         return 0.0
     if status.transitioned is None or status.updated is None:
         return 0.0

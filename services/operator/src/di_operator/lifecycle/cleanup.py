@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from di_api.model import CleanPodPolicy
+from di_api.kube.resources import CONFIGMAPS, SERVICES
+from di_api.spec import CleanPodPolicy
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.decision import Decision, JobEvent
-from di_operator.lifecycle.deletion import (
-    delete_configmap,
-    delete_pod,
-    delete_service,
-    is_terminating,
-)
+from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import count_of
@@ -29,8 +25,8 @@ def clean_up(snapshot: Snapshot) -> Decision:
     deletions: list[Action] = [delete_pod(pod) for pod in (*pods, *_namesakes(snapshot))]
     services = (*snapshot.services, *snapshot.old_services)
     configmaps = (snapshot.configmap, *snapshot.old_configmaps)
-    deletions += [delete_service(s) for s in services if not is_terminating(s)]
-    deletions += [delete_configmap(c) for c in configmaps if c and not is_terminating(c)]
+    deletions += [delete(SERVICES, s) for s in services if not is_terminating(s)]
+    deletions += [delete(CONFIGMAPS, c) for c in configmaps if c and not is_terminating(c)]
     events = (
         JobEvent(
             type="Normal",

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from di_api.model import Phase
+from di_api.phase import Phase
 from di_operator.lifecycle.timestamps import format_time
 
 SUSPENDED = "Suspended"

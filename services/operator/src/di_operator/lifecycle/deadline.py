@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from di_api.model import Phase
-from di_api.schema import MAX_INT64
+from di_api.phase import Phase
+from di_api.spec import MAX_INT64
 from di_operator.lifecycle.conditions import REASON_DEADLINE
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of

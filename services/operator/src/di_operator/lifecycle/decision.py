@@ -15,13 +15,16 @@ class Settings:
     ``service_domain`` is the cluster's service domain (``svc.cluster.local``), ``server_url`` what
     pods get as ``DI_SERVER_URL``, ``coordinated_server_url`` what those of coordinated jobs get as
     ``KUBERNETES_SERVER_URL``. With ``token_audience`` set, every pod gets a projected
-    service-account token of that audience; None leaves it out.
+    service-account token of that audience; None leaves it out. ``server_ca`` are the authorities
+    (PEM) that pods of jobs with tasks know di-server by: empty while they are not known yet, None
+    where ``server_url`` needs none.
     """
 
     service_domain: str
     server_url: str
     coordinated_server_url: str
     token_audience: str | None = None
+    server_ca: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

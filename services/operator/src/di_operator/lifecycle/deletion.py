@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from di_operator.lifecycle.actions import DeleteConfigMap, DeleteJob, DeletePod, DeleteService
+from di_api.kube.resources import PODS, Resource
+from di_operator.lifecycle.actions import Delete
 from di_operator.lifecycle.pods import Pod
 
 Object = Mapping[str, Any]
 
 
-def delete_pod(pod: Pod, *, grace_period_seconds: int | None = None) -> DeletePod:
+def delete_pod(pod: Pod, *, grace_period_seconds: int | None = None) -> Delete:
     """Delete a pod with its own grace period unless told otherwise."""
-    return DeletePod(
+    return Delete(
+        resource=PODS,
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,
@@ -22,31 +24,18 @@ def delete_pod(pod: Pod, *, grace_period_seconds: int | None = None) -> DeletePo
     )
 
 
-def delete_service(service: Object) -> DeleteService:
-    """Delete a Service."""
-    return DeleteService(**_identity(service))
-
-
-def delete_configmap(configmap: Object) -> DeleteConfigMap:
-    """Delete a ConfigMap."""
-    return DeleteConfigMap(**_identity(configmap))
-
-
-def delete_job(job: Object) -> DeleteJob:
-    """Delete a job."""
-    return DeleteJob(**_identity(job))
+def delete(resource: Resource, found: Object) -> Delete:
+    """Delete an object."""
+    metadata = found["metadata"]
+    return Delete(
+        resource=resource,
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+    )
 
 
 def is_terminating(found: Object) -> bool:
     """Whether an object is being deleted already."""
     return "deletionTimestamp" in found["metadata"]
-
-
-def _identity(found: Object) -> dict[str, str]:
-    metadata = found["metadata"]
-    return {
-        "namespace": metadata["namespace"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "resource_version": metadata["resourceVersion"],
-    }

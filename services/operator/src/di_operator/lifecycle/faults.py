@@ -15,23 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
-from di_api.model import Phase
-from di_operator.lifecycle import conditions
-from di_operator.lifecycle.actions import Action, Reclaim
+from di_api.phase import Phase
+from di_operator.lifecycle.actions import OWNED, Action, Reclaim
 from di_operator.lifecycle.backoff import pause
+from di_operator.lifecycle.conclude import conclude
 from di_operator.lifecycle.decision import Decision, JobEvent
-from di_operator.lifecycle.deletion import (
-    delete_configmap,
-    delete_pod,
-    delete_service,
-    is_terminating,
-)
-from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.deletion import delete, is_terminating
 from di_operator.lifecycle.reclaim import reclaim, restored_events
+from di_operator.lifecycle.rules import Rule, Seen, Then
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.verdict import Verdict, conclude
+from di_operator.lifecycle.verdict import Verdict
 
 _NEXT_LOOK = 1.0
 _NEXT_ATTEMPT = 10.0
@@ -42,6 +37,7 @@ _NEXT_ATTEMPT = 10.0
 class TemplateRefused:
     """The API server refused an object as invalid (422); ``message`` is its own text."""
 
+    seen: ClassVar[Seen] = Seen.TEMPLATE_REFUSED
     message: str
 
 
@@ -52,6 +48,7 @@ class NodeListsRefused:
     It says nothing about the pods that exist, so it never ends a job.
     """
 
+    seen: ClassVar[Seen] = Seen.NODE_LISTS_REFUSED
     message: str
 
 
@@ -59,6 +56,7 @@ class NodeListsRefused:
 class QuotaExceeded:
     """A ResourceQuota refused an object (403); ``message`` is the API server's text."""
 
+    seen: ClassVar[Seen] = Seen.QUOTA_EXCEEDED
     message: str
 
 
@@ -66,6 +64,7 @@ class QuotaExceeded:
 class CreateForbidden:
     """Admission or authorization refused an object (403), quota apart."""
 
+    seen: ClassVar[Seen] = Seen.CREATE_FORBIDDEN
     message: str
 
 
@@ -78,13 +77,22 @@ class NameTaken:
     ``kind`` is ``Pod``, ``Service`` or ``ConfigMap``.
     """
 
+    seen: ClassVar[Seen] = Seen.NAME_OF_OTHER
+    """What it is until somebody has asked whose."""
     kind: str
     found: Mapping[str, Any]
+
+    @property
+    def message(self) -> str:
+        """What an object of somebody else in the way is told as."""
+        return (
+            f"{self.kind} {self.found['metadata']['name']} exists and does not belong to this job"
+        )
 
 
 Fault: TypeAlias = TemplateRefused | NodeListsRefused | QuotaExceeded | CreateForbidden | NameTaken
 
-_GRAVITY = (TemplateRefused, NameTaken, NodeListsRefused, QuotaExceeded, CreateForbidden)
+_GRAVITY: Final = tuple(Seen)
 
 
 def gravest(faults: Iterable[Fault]) -> Fault:
@@ -92,11 +100,11 @@ def gravest(faults: Iterable[Fault]) -> Fault:
 
     A refused template ends the job, a foreign object may, the others make it wait.
     """
-    return min(faults, key=lambda fault: _GRAVITY.index(type(fault)))
+    return min(faults, key=lambda fault: _GRAVITY.index(fault.seen))
 
 
 def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
-    """Decide what a refused action makes of the job.
+    """Decide what a refused action makes of the job, by the table of rules.
 
     The answer replaces the status and events of the decision whose action was refused; its own
     actions, if any, are executed in the same way.
@@ -104,30 +112,26 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
     if isinstance(fault, NameTaken) and (marks := _take_back(snapshot, fault)):
         events = restored_events([marks])
         return Decision(actions=(marks,), events=events, requeue_after=0.0)
-    if _concerns_replicas(snapshot):
-        return _later(fault)
-    match fault:
-        case TemplateRefused():
-            verdict = Verdict(
-                phase=Phase.FAILED,
-                reason=conditions.REASON_INVALID_TEMPLATE,
-                message=fault.message,
-            )
-            return conclude(snapshot, verdict, now)
-        case NodeListsRefused():
-            verdict = Verdict(
-                phase=snapshot.status.phase or Phase.PENDING,
-                reason=conditions.REASON_NODE_LISTS,
-                message=fault.message,
-                requeue_after=_NEXT_ATTEMPT,
-            )
-            return conclude(snapshot, verdict, now)
-        case QuotaExceeded() | CreateForbidden():
-            is_quota = isinstance(fault, QuotaExceeded)
-            reason = conditions.REASON_QUOTA if is_quota else conditions.REASON_FORBIDDEN
-            return _wait(snapshot, reason, fault.message, now)
-        case NameTaken():
-            return _name_taken(snapshot, fault, now)
+    rule = snapshot.rule(_seen(snapshot, fault), snapshot.kind.refused(snapshot))
+    return _answer(snapshot, fault, rule, now)
+
+
+def _answer(snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Decision:
+    match rule.then:
+        case Then.LOOK:
+            return Decision(requeue_after=_NEXT_LOOK)
+        case Then.DELETE:
+            return Decision(actions=_removal(fault), requeue_after=_NEXT_LOOK)
+        case Then.TELL:
+            return _tell(fault, rule)
+        case Then.WAIT:
+            return _wait(snapshot, fault, rule, now)
+        case Then.HOLD:
+            return conclude(snapshot, _held(snapshot, fault, rule), now)
+        case Then.FAIL:
+            return conclude(snapshot, _failed(fault, rule), now)
+        case Then.RESTART | Then.RESCHEDULE | Then.IGNORE:
+            raise AssertionError(f"no answer to a refused write: {rule}")
 
 
 def _take_back(snapshot: Snapshot, fault: NameTaken) -> Reclaim | None:
@@ -136,73 +140,61 @@ def _take_back(snapshot: Snapshot, fault: NameTaken) -> Reclaim | None:
     return reclaim(snapshot, fault.kind, fault.found, slot)
 
 
-def _concerns_replicas(snapshot: Snapshot) -> bool:
-    """Whether only pods besides the coordinator can have been refused; they change no phase."""
-    return snapshot.is_coordinated and snapshot.slots[0] not in snapshot.missing
+def _seen(snapshot: Snapshot, fault: Fault) -> Seen:
+    if isinstance(fault, NameTaken):
+        if snapshot.is_own(fault.found):
+            return Seen.NAME_OF_OWN
+        if snapshot.is_predecessor(fault.found):
+            return Seen.NAME_OF_EARLIER
+    return fault.seen
 
 
-def _later(fault: Fault) -> Decision:
-    """Tell of the refusal and try again; the coordinator may do without."""
-    match fault:
-        case NameTaken(kind=kind, found=found):
-            reason = conditions.REASON_NAME_CONFLICT
-            message = f"{kind} {found['metadata']['name']} exists already"
-        case QuotaExceeded(message=message):
-            reason = conditions.REASON_QUOTA
-        case CreateForbidden(message=message):
-            reason = conditions.REASON_FORBIDDEN
-        case TemplateRefused(message=message):
-            reason = conditions.REASON_INVALID_TEMPLATE
-        case NodeListsRefused(message=message):
-            reason = conditions.REASON_NODE_LISTS
-    event = JobEvent(type="Warning", reason=reason, message=message)
+def _tell(fault: Fault, rule: Rule) -> Decision:
+    """Tell of the refusal and try again; the job goes on without what was refused."""
+    message = fault.message
+    if isinstance(fault, NameTaken):
+        message = f"{fault.kind} {fault.found['metadata']['name']} exists already"
+    event = JobEvent(type="Warning", reason=rule.reason, message=message)
     return Decision(events=(event,), requeue_after=_NEXT_ATTEMPT)
 
 
-def _wait(snapshot: Snapshot, reason: str, message: str, now: datetime) -> Decision:
+def _wait(snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Decision:
     """Let the job wait in Pending; every refusal is written, the next pause counts from it."""
-    verdict = Verdict(phase=Phase.PENDING, reason=reason, message=message, insist=True)
+    verdict = Verdict(phase=Phase.PENDING, reason=rule.reason, message=fault.message, insist=True)
     decision = conclude(snapshot, verdict, now)
     status = snapshot.status
-    again = status.phase is Phase.PENDING and status.reason == reason
+    again = status.is_waiting and status.reason == rule.reason
     waited = (now - status.transitioned).total_seconds() if again and status.transitioned else 0.0
     return replace(decision, requeue_after=pause(waited))
 
 
-def _name_taken(snapshot: Snapshot, fault: NameTaken, now: datetime) -> Decision:
-    if snapshot.is_own(fault.found):
-        return Decision(requeue_after=_NEXT_LOOK)  # it is ours after all, the watch will show it
-    name = fault.found["metadata"]["name"]
-    if snapshot.is_predecessor(fault.found):
-        # The watch has not shown it yet, or decide() would have waited for its end.
-        gone = is_terminating(fault.found)
-        return Decision(
-            actions=() if gone else (_delete(fault.kind, fault.found),), requeue_after=_NEXT_LOOK
-        )
-    phase = snapshot.status.phase
-    if phase in (Phase.STARTING, Phase.RUNNING):
-        return _later(fault)  # its pods are there, and need no more than they have
-    message = f"{fault.kind} {name} exists and does not belong to this job"
-    told = JobEvent(type="Warning", reason="NameConflict", message=message)
-    waits = snapshot.status.has_started
-    if waits:
+def _held(snapshot: Snapshot, fault: Fault, rule: Rule) -> Verdict:
+    message = fault.message
+    if isinstance(fault, NameTaken):
         message += "; waiting until it is gone, or has the job as its controller again"
-    verdict = Verdict(
-        # What the job has done is not thrown away for something that somebody can put right.
-        phase=(phase or Phase.PENDING) if waits else Phase.FAILED,
-        reason=conditions.REASON_NAME_CONFLICT,
+    return Verdict(
+        phase=snapshot.status.phase or Phase.PENDING,
+        reason=rule.reason,
         message=message,
-        events=(told,),
-        requeue_after=_NEXT_ATTEMPT if waits else None,
+        events=_conflict(fault),
+        requeue_after=_NEXT_ATTEMPT,
     )
-    return conclude(snapshot, verdict, now)
 
 
-def _delete(kind: str, found: Mapping[str, Any]) -> Action:
-    match kind:
-        case "Service":
-            return delete_service(found)
-        case "ConfigMap":
-            return delete_configmap(found)
-        case _:
-            return delete_pod(Pod.read(found))
+def _failed(fault: Fault, rule: Rule) -> Verdict:
+    return Verdict(
+        phase=Phase.FAILED, reason=rule.reason, message=fault.message, events=_conflict(fault)
+    )
+
+
+def _conflict(fault: Fault) -> tuple[JobEvent, ...]:
+    if not isinstance(fault, NameTaken):
+        return ()
+    return (JobEvent(type="Warning", reason="NameConflict", message=fault.message),)
+
+
+def _removal(fault: Fault) -> tuple[Action, ...]:
+    """Delete what has the name, unless it goes already."""
+    if not isinstance(fault, NameTaken) or is_terminating(fault.found):
+        return ()
+    return (delete(OWNED[fault.kind], fault.found),)

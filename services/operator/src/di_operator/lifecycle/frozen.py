@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from di_api.coordinated import coordinator_name, is_coordinated
-from di_api.model import Phase
+from di_api.phase import Phase
 from di_operator.lifecycle.deadline import judge_deadline
-from di_operator.lifecycle.pods import Pod, failure_text
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.verdict import Verdict, count_of
+from di_operator.lifecycle.verdict import Verdict
 
 
 def judge_frozen(snapshot: Snapshot, now: datetime) -> Verdict:
@@ -22,32 +20,7 @@ def judge_frozen(snapshot: Snapshot, now: datetime) -> Verdict:
         return verdict
     # A wiped status says nothing; with pods there, the job has been started.
     phase = snapshot.status.phase or Phase.STARTING
-    end = _coordinator_end(snapshot) if is_coordinated(snapshot.job) else _tasks_end(snapshot)
+    end = snapshot.kind.end_of_frozen(snapshot)
     if end is not None and phase is Phase.RUNNING:
         return end
     return Verdict(phase=phase)
-
-
-def _coordinator_end(snapshot: Snapshot) -> Verdict | None:
-    name = coordinator_name(snapshot.name)
-    pod = next((pod for pod in _pods(snapshot) if pod.name == name), None)
-    if pod is None or pod.disrupted:
-        return None
-    if pod.phase == "Succeeded":
-        return Verdict(phase=Phase.SUCCEEDED, message="the coordinator succeeded")
-    if pod.phase == "Failed":
-        message = f"the coordinator failed: {failure_text(pod)}"
-        return Verdict(phase=Phase.FAILED, message=message, counted=(pod,))
-    return None
-
-
-def _tasks_end(snapshot: Snapshot) -> Verdict | None:
-    pods, wanted = _pods(snapshot), sum((snapshot.status.desired or {}).values())
-    if len(pods) != wanted or not all(pod.phase == "Succeeded" for pod in pods):
-        return None
-    return Verdict(phase=Phase.SUCCEEDED, message=f"{count_of(wanted, 'pod')} succeeded")
-
-
-def _pods(snapshot: Snapshot) -> tuple[Pod, ...]:
-    """The job's pods: without a spec none of them has a slot."""
-    return snapshot.surplus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from di_api.model import Phase
+from di_api.phase import Phase
 
 TRANSITIONS: Mapping[Phase | None, frozenset[Phase]] = {
     # A new job, or one whose status was wiped: its pods may be in any state already.
@@ -37,11 +37,16 @@ TRANSITIONS: Mapping[Phase | None, frozenset[Phase]] = {
 """From a phase (None: no status yet) to those that may follow it; staying is always allowed."""
 
 
+def may_follow(old: Phase | None, new: Phase) -> bool:
+    """Whether a job may go from ``old`` to another phase ``new``."""
+    return new in TRANSITIONS[old]
+
+
 class IllegalTransition(AssertionError):
     """A decision left the table: a defect of a policy, never the result of input."""
 
 
 def check_transition(old: Phase | None, new: Phase) -> None:
     """Raise IllegalTransition if ``new`` may not follow ``old``."""
-    if new is not old and new not in TRANSITIONS[old]:
+    if new is not old and not may_follow(old, new):
         raise IllegalTransition(f"{old} -> {new} is not a transition of a DIJob")

@@ -6,21 +6,23 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from di_api.names import ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ENV_RANK
 from di_api.ownership import controlling_job
+from di_api.phase import Phase
+from di_operator.lifecycle.rules import POD_CONDITIONS, Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
-# The kubelet or the control plane ended the pod for reasons of the cluster, not of the program.
-_DISRUPTION_REASONS = frozenset({"UnexpectedAdmissionError", "NodeLost", "Evicted"})
-# OutOfcpu, OutOfmemory, OutOfnvidia.com/gpu: the node had no room when the kubelet looked.
-_OUT_OF = "OutOf"
 # Set by the control plane's taint manager when the pod's node has been unreachable for too long.
 _NODE_GONE = "DeletionByTaintManager"
+_READY, _DISRUPTED = "Ready", "DisruptionTarget"
 _FINISHED = ("Succeeded", "Failed")
 _MAX_REASON = 1024
 _NUMBER = re.compile("[0-9]{1,5}")
+
+READ_CONDITIONS: Final = tuple(sorted({_READY, _DISRUPTED, *POD_CONDITIONS}))
+"""Types of the conditions that are read of a pod."""
 
 
 def told_rank(raw: Mapping[str, Any]) -> int | None:
@@ -56,7 +58,6 @@ class Pod:
     node: str
     """Where it runs; empty until it is bound."""
     ready: bool
-    disrupted: bool
     deleted_at: datetime | None
     """When the pod's grace period ends, None while nobody deleted it."""
     terminating: bool
@@ -67,9 +68,6 @@ class Pod:
         """Read a pod as the API server returns it."""
         metadata: Mapping[str, Any] = raw["metadata"]
         status: Mapping[str, Any] = raw.get("status") or {}
-        conditions = {
-            condition.get("type"): condition for condition in status.get("conditions") or ()
-        }
         annotations: Mapping[str, Any] = metadata.get("annotations") or {}
         deletion = metadata.get("deletionTimestamp")
         return cls(
@@ -83,9 +81,7 @@ class Pod:
             told_rank=told_rank(raw),
             task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
             node=(raw.get("spec") or {}).get("nodeName") or "",
-            ready=_is_true(conditions.get("Ready")),
-            disrupted=_is_true(conditions.get("DisruptionTarget"))
-            or _is_disruption(status.get("reason") or ""),
+            ready=_READY in _conditions(status),
             deleted_at=parse_time(deletion),
             terminating=deletion is not None,
             raw=raw,
@@ -106,6 +102,18 @@ class Pod:
         ended = [status for status in statuses if "terminated" in (status.get("state") or {})]
         return bool(ended) and len(ended) >= len(containers)
 
+    def answer(self, part: Part, phase: Phase | None) -> Then:
+        """What is done about it if it has failed, in a job of that phase."""
+        status = self.raw.get("status") or {}
+        case = Case(
+            seen=Seen.POD_FAILED,
+            part=part,
+            phase=phase,
+            pod_reason=status.get("reason") or "",
+            pod_conditions=_conditions(status),
+        )
+        return rule_for(case).then
+
     @property
     def node_is_lost(self) -> bool:
         """Whether the pod is deleted because its node does not answer any more."""
@@ -115,7 +123,7 @@ class Pod:
             or any(
                 condition.get("reason") == _NODE_GONE and _is_true(condition)
                 for condition in status.get("conditions") or ()
-                if condition.get("type") == "DisruptionTarget"
+                if condition.get("type") == _DISRUPTED
             )
         )
 
@@ -144,6 +152,16 @@ class PodCache:
             if len(self._pods) > self._size:
                 del self._pods[next(iter(self._pods))]
         return pod
+
+    def follow(self, kind: str, raw: Mapping[str, Any]) -> None:
+        """Read a pod when it changes: a look at a large job then finds what is read already.
+
+        A subscriber of a watch cache; forgets a pod that is gone.
+        """
+        if kind == "DELETED":
+            self._pods.pop(raw["metadata"].get("uid", ""), None)
+        else:
+            self(raw)
 
 
 def first_failed(pods: Iterable[Pod]) -> Pod:
@@ -199,12 +217,14 @@ def _ended(pod: Pod) -> list[Mapping[str, Any]]:
     return [state for state in states if state]
 
 
-def _is_true(condition: Mapping[str, Any] | None) -> bool:
-    return condition is not None and condition.get("status") == "True"
+def _conditions(status: Mapping[str, Any]) -> frozenset[str]:
+    """The types of conditions that are True."""
+    by_type = {condition.get("type"): condition for condition in status.get("conditions") or ()}
+    return frozenset(str(kind) for kind, condition in by_type.items() if _is_true(condition))
 
 
-def _is_disruption(reason: str) -> bool:
-    return reason in _DISRUPTION_REASONS or reason.startswith(_OUT_OF)
+def _is_true(condition: Mapping[str, Any]) -> bool:
+    return bool(condition.get("status") == "True")
 
 
 def _number(annotations: Mapping[str, Any], key: str) -> int | None:

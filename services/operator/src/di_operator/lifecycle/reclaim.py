@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from di_api.names import ANNOTATION_RANK, LABEL_POD_NAME, LABEL_TASK_NAME
+from di_api.names import ANNOTATION_RANK
 from di_operator.builders.metadata import job_labels
 from di_operator.lifecycle.actions import Reclaim
 from di_operator.lifecycle.decision import JobEvent
@@ -71,9 +71,7 @@ def _marks(snapshot: Snapshot, slot: Slot | None) -> tuple[dict[str, str], dict[
     labels, annotations = job_labels(snapshot.job), dict[str, str]()
     if slot is None:
         return labels, annotations
-    labels[LABEL_TASK_NAME] = slot.task.name
-    if slot.replica is not None:
-        labels[LABEL_POD_NAME] = slot.name
+    labels |= slot.labels
     pod = snapshot.held.get(slot.name)
     if pod is not None and pod.rank is not None:
         annotations[ANNOTATION_RANK] = str(pod.rank)

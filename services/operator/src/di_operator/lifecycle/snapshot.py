@@ -1,30 +1,25 @@
-"""One job and everything that belongs to it, read once and sorted into buckets."""
+"""One job and everything that belongs to it at one moment, sorted into buckets."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from di_api.coordinated import Coordinated, Replica, Role, Template, coordinator_name
 from di_api.field_error import FieldError
-from di_api.model import JobSpec, Task, TaskType
-from di_api.names import ENV_RANK, pod_name
-from di_api.ownership import (
-    controlling_job,
-    is_controlled_by,
-    is_of_earlier_job,
-    names_earlier_job,
-)
+from di_api.ownership import is_controlled_by, is_of_earlier_job
+from di_api.spec import JobSpec, Task
 from di_operator.lifecycle.placement import Grant, Placement
-from di_operator.lifecycle.pods import Pod, PodReader
-from di_operator.lifecycle.specs import Examine, examine
+from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.rules import Case, Part, Rule, Seen, rule_for
 from di_operator.lifecycle.status import Status
 
+if TYPE_CHECKING:
+    # A kind decides about snapshots, so its module needs this one.
+    from di_operator.lifecycle.kinds.kind import Kind
+
 Object = Mapping[str, Any]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +28,13 @@ class Slot:
 
     name: str
     task: Task
+    part: Part
+    """What its pod is to the job."""
     index: int
     node: str = ""
     """Where the allocator wants it; empty: the cluster's scheduler decides."""
-    replica: Replica | None = None
-    """Of a coordinated job, what it is; its task is then that of all of one role."""
+    labels: Mapping[str, str]
+    """Of its pod, beside the job's: decisions and other services rest on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +65,10 @@ class Snapshot:
     """What the allocator says about the job, None without an allocator."""
     placement: Placement | None
     """Where the replicas are to run; None for a job that the cluster's scheduler places."""
+    kind: Kind
+    """Whether the job has tasks or a coordinator, and all that follows from it."""
     tasks: tuple[Task, ...]
-    """Those of the spec, or one for each role of a coordinated job."""
+    """Those of the spec, or one for each role that a coordinator asks for."""
     slots: tuple[Slot, ...]
     held: Mapping[str, Pod]
     live: tuple[Pod, ...]
@@ -84,89 +83,10 @@ class Snapshot:
     missing: tuple[Slot, ...]
     predecessors: tuple[Pod, ...]
     services: tuple[Object, ...]
-    """One of a job with tasks, one a pod of a coordinated job."""
+    """One of a job with tasks, one a pod of a job with a coordinator."""
     configmap: Object | None
     old_services: tuple[Object, ...]
     old_configmaps: tuple[Object, ...]
-
-    @classmethod
-    def build(
-        cls,
-        job: Object,
-        pods: Iterable[Object] = (),
-        services: Iterable[Object] = (),
-        configmaps: Iterable[Object] = (),
-        *,
-        read: Examine = examine,
-        read_pod: PodReader = Pod.read,
-        grant: Grant | None = None,
-        aggregator: Template | None = None,
-    ) -> Snapshot:
-        """Sort the objects of the job's namespace that a job of its name controls.
-
-        Objects of others may be among them: ownership is judged by the controller reference, so
-        the caller may pass too many, never too few. ``read`` is the place for
-        :meth:`~di_operator.lifecycle.specs.SpecCache.examine`, ``read_pod`` that for a
-        :class:`~di_operator.lifecycle.pods.PodCache`, ``aggregator`` the template of the
-        AggregatorConfig where one was read. Never raises for what a user can write.
-        """
-        metadata = job["metadata"]
-        status = Status.read(job.get("status"))
-        own, predecessors = _by_owner(metadata, map(read_pod, pods), attrgetter("owner"))
-        # A status that was wiped does not know of the pods that run.
-        has_started = status.has_started or bool(own)
-        spec, errors = _read(job, status, read, has_started=has_started)
-        placement = _placement(spec, status, grant)
-        tasks = _tasks(spec, aggregator) if spec else ()
-        slots = tuple(_slots(metadata["name"], spec, tasks, placement)) if spec else ()
-        own_services, old_services = _by_owner(metadata, services, controlling_job)
-        own_configmaps, old_configmaps = _by_owner(metadata, configmaps, controlling_job)
-
-        by_name = {pod.name: pod for pod in own}
-        held = {
-            slot.name: _at_its_rank(by_name.pop(slot.name), slot)
-            for slot in slots
-            if slot.name in by_name
-        }
-        buckets: dict[str, list[Pod]] = {
-            kind: []
-            for kind in ("live", "displaced", "succeeded", "failed", "disrupted", "terminating")
-        }
-        replicas = Counter(slot.task.name for slot in slots)
-        for slot in slots:
-            if pod := held.get(slot.name):
-                buckets[_bucket(pod, slot, replicas[slot.task.name])].append(pod)
-        return cls(
-            job=job,
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            uid=metadata["uid"],
-            generation=metadata.get("generation") or 0,
-            status=status,
-            spec=spec,
-            errors=errors,
-            has_started=has_started,
-            grant=grant,
-            placement=placement,
-            tasks=tasks,
-            slots=slots,
-            held=held,
-            live=tuple(buckets["live"]),
-            ready=tuple(pod for pod in buckets["live"] if pod.ready),
-            displaced=tuple(buckets["displaced"]),
-            succeeded=tuple(buckets["succeeded"]),
-            failed=tuple(buckets["failed"]),
-            disrupted=tuple(buckets["disrupted"]),
-            terminating=tuple(buckets["terminating"]),
-            surplus=tuple(pod for pod in by_name.values() if not pod.terminating),
-            leaving=tuple(pod for pod in by_name.values() if pod.terminating),
-            missing=tuple(slot for slot in slots if slot.name not in held),
-            predecessors=tuple(predecessors),
-            services=tuple(own_services),
-            configmap=own_configmaps[0] if own_configmaps else None,
-            old_services=tuple(old_services),
-            old_configmaps=tuple(old_configmaps),
-        )
 
     @property
     def is_frozen(self) -> bool:
@@ -174,19 +94,22 @@ class Snapshot:
         return self.spec is None and self.has_started and bool(self.errors)
 
     @property
-    def is_coordinated(self) -> bool:
-        """Whether the job has a coordinator, as far as its spec is known."""
-        return self.spec is not None and self.spec.coordinated is not None
-
-    @property
-    def service(self) -> Object | None:
-        """The Service of a job with tasks."""
-        return self.services[0] if self.services else None
+    def desired(self) -> Mapping[str, int]:
+        """The replicas of each task that the spec asks for."""
+        counts = Counter(slot.task.name for slot in self.slots)
+        return {task.name: counts[task.name] for task in self.tasks}
 
     @property
     def is_deleted(self) -> bool:
         """Whether the job itself is being deleted; its objects then follow by their owner."""
         return "deletionTimestamp" in self.job["metadata"]
+
+    def rule(self, seen: Seen, part: Part) -> Rule:
+        """What is done about something that is seen now."""
+        status = self.status
+        return rule_for(
+            Case(seen=seen, part=part, phase=status.phase, has_started=status.has_started)
+        )
 
     def slot(self, name: str) -> Slot | None:
         """The replica of that name, None if the spec asks for none."""
@@ -199,109 +122,3 @@ class Snapshot:
     def is_own(self, found: Object) -> bool:
         """Whether an object is controlled by this very job."""
         return is_controlled_by(found, self.uid)
-
-
-def _read(
-    job: Object, status: Status, read: Examine, *, has_started: bool
-) -> tuple[JobSpec | None, tuple[FieldError, ...]]:
-    if status.phase is not None and status.phase.is_finished:
-        return None, ()  # clean-up needs no slots, and the spec may be what ended the job
-    reading = read(job)
-    may_act = has_started or not reading.errors
-    return reading.spec if may_act else None, reading.errors
-
-
-def _placement(spec: JobSpec | None, status: Status, grant: Grant | None) -> Placement | None:
-    if spec is None or not spec.preemptible:
-        return None
-    if grant is not None and grant.placement is not None:
-        return grant.placement
-    if status.placement is None and grant is not None:
-        return {}  # the allocator has not looked at it yet
-    return status.placement
-
-
-def _tasks(spec: JobSpec, aggregator: Template | None) -> tuple[Task, ...]:
-    coordinated = spec.coordinated
-    if coordinated is None:
-        return spec.tasks
-    counts = Counter([Role.COORDINATOR, *(replica.role for replica in coordinated.replicas)])
-    return tuple(
-        Task(
-            name=role.value,
-            type=TaskType.NONE,
-            replicas=counts[role],
-            template=coordinated.template(role) or (role is Role.AGGREGATOR and aggregator) or {},
-        )
-        for role in Role
-        if counts[role]
-    )
-
-
-def _slots(
-    job: str, spec: JobSpec, tasks: Iterable[Task], placement: Placement | None
-) -> Iterable[Slot]:
-    if spec.coordinated is not None:
-        yield from _replica_slots(job, spec.coordinated, {task.name: task for task in tasks})
-        return
-    for task in tasks:
-        nodes = [""] * task.replicas if placement is None else placement.get(task.name, ())
-        for index, node in enumerate(nodes):
-            yield Slot(name=pod_name(job, task.name, index), task=task, index=index, node=node)
-
-
-def _replica_slots(job: str, coordinated: Coordinated, tasks: Mapping[str, Task]) -> Iterable[Slot]:
-    coordinator = Replica(name=coordinator_name(job), role=Role.COORDINATOR)
-    for index, replica in enumerate((coordinator, *coordinated.replicas)):
-        task = tasks[replica.role.value]
-        yield Slot(name=replica.name, task=task, index=index, replica=replica)
-
-
-def _at_its_rank(pod: Pod, slot: Slot) -> Pod:
-    """The pod with the rank it was started with, whatever its annotation says by now.
-
-    A template that sets the variable itself says nothing about the rank.
-    """
-    if pod.told_rank is None or pod.told_rank == pod.rank:
-        return pod
-    containers = (slot.task.template.get("spec") or {}).get("containers") or [{}]
-    theirs = (variable.get("name") for variable in containers[0].get("env") or ())
-    return pod if ENV_RANK in theirs else replace(pod, rank=pod.told_rank)
-
-
-def _bucket(pod: Pod, slot: Slot, replicas: int) -> str:
-    # Being deleted comes first: what a pod does after its SIGTERM is neither success nor failure.
-    if pod.terminating:
-        return "terminating"
-    if pod.phase == "Succeeded":
-        return "succeeded"
-    if pod.phase == "Failed":
-        return "disrupted" if pod.disrupted else "failed"
-    if slot.node and (pod.node != slot.node or _has_other_peers(pod, slot, replicas)):
-        return "displaced"
-    return "live"
-
-
-def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
-    """Whether a learner was started in a group of another size.
-
-    Learners train as one group whose size is fixed when it starts, so all of them begin anew from
-    the last checkpoint. Collectors and evaluators come and go.
-    """
-    fixed = slot.task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR)
-    return fixed and pod.task_replicas != replicas
-
-
-def _by_owner(
-    metadata: Object, found: Iterable[T], owner_of: Callable[[T], Object | None]
-) -> tuple[list[T], list[T]]:
-    """Return those the job controls, and those of earlier jobs of its name."""
-    name, uid = metadata["name"], metadata["uid"]
-    own, old = list[T](), list[T]()
-    for each in found:
-        owner = owner_of(each)
-        if owner is not None and owner.get("uid") == uid:
-            own.append(each)
-        elif names_earlier_job(owner, name=name, uid=uid):
-            old.append(each)
-    return own, old

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from di_api.field_error import FieldError, InvalidSpec
-from di_api.lenient import load_leniently
-from di_api.model import JobSpec
-from di_api.schema import load_spec
-from di_api.validation import validate_job
+from di_api.spec import JobSpec
+from di_api.validation import load_leniently, load_spec, validate_job
 from di_operator.lifecycle.status import Status
 
 

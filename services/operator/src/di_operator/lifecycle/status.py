@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from di_api.model import Phase
+from di_api.phase import Phase
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.placement import Placement, read_placement
 from di_operator.lifecycle.timestamps import parse_time
@@ -87,6 +87,26 @@ class Status:
         return self.phase is not None and self.phase.is_finished
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether the job waits, or nobody has looked at it yet."""
+        return self.phase is None or self.phase.is_waiting
+
+    @property
+    def is_up(self) -> bool:
+        """Whether every pod had been made when this was written."""
+        return self.phase is not None and self.phase.is_up
+
+    @property
+    def is_replacing(self) -> bool:
+        """Whether pods are being replaced."""
+        return self.phase is not None and self.phase.is_replacing
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the job has pods whose change is counted."""
+        return self.phase is not None and self.phase.is_placed
+
+    @property
     def has_started(self) -> bool:
         """Whether the job has been past Pending, or a pod of it has run, by what is written here.
 
@@ -94,8 +114,8 @@ class Status:
         """
         written = {condition["type"] for condition in self.conditions}
         return (
-            self.phase not in (None, Phase.PENDING)
-            or any(phase.value in written for phase in Phase if phase is not Phase.PENDING)
+            not self.is_waiting
+            or any(phase.value in written for phase in Phase if not phase.is_waiting)
             or self.restarts + self.reschedules > 0
             or _ran(self.raw.get("taskStatus"))
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from di_api.model import Phase
+from di_api.phase import Phase
 from di_operator.lifecycle.conditions import REASON_SUSPENDED
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import delete_pod
@@ -24,7 +24,7 @@ def judge_suspension(snapshot: Snapshot) -> Verdict | None:
     ]
     what = f"suspended, {count_of(len(ending), 'pod')} to end"
     present = snapshot.status
-    waiting = present.phase is Phase.PENDING and present.reason == REASON_SUSPENDED
+    waiting = present.is_waiting and present.reason == REASON_SUSPENDED
     return Verdict(
         phase=Phase.PENDING,
         reason=REASON_SUSPENDED,

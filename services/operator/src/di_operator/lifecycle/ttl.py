@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from di_api.kube.resources import DIJOBS
 from di_operator.lifecycle.decision import Decision
-from di_operator.lifecycle.deletion import delete_job
+from di_operator.lifecycle.deletion import delete
 from di_operator.lifecycle.snapshot import Snapshot
 
 
@@ -21,4 +22,4 @@ def expire(snapshot: Snapshot, now: datetime) -> Decision:
     left = ttl - (now - completed).total_seconds()
     if left > 0:
         return Decision(requeue_after=left)
-    return Decision(actions=(delete_job(snapshot.job),))
+    return Decision(actions=(delete(DIJOBS, snapshot.job),))

@@ -8,42 +8,40 @@ from typing import Final
 from di_api.kube.resources import DIJOBS
 from di_api.names import SERVER_NAME
 from di_server.deadline import Deadline
-from di_server.decisions.coordinated.job import CoordinatedJob
-from di_server.decisions.job_id import JobRef
+from di_server.model.job import Job
+from di_server.model.references import JobRef
 from di_server.problems import NoSuchJob
 from di_server.storage.kube import Kube, Object
-from di_server.storage.mirror import Mirror
+from di_server.storage.object_cache import ObjectCache
 
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 class JobStore:
-    """Reads and patches jobs; errors are the API client's, but for jobs out of sight."""
+    """Reads and patches jobs; errors are the API client's, but for jobs that are not served."""
 
-    def __init__(
-        self, *, kube: Kube, namespace: str | None, mirror: Mirror[CoordinatedJob]
-    ) -> None:
+    def __init__(self, *, kube: Kube, namespace: str | None, cache: ObjectCache[Job]) -> None:
         """`namespace` is the only one served; None means all."""
         self._kube = kube
         self._namespace = namespace
-        self._mirror = mirror
+        self._cache = cache
 
-    def known(self, ref: JobRef) -> CoordinatedJob | None:
+    def cached(self, ref: JobRef) -> Job | None:
         """The job as the watch has shown it, or as this server wrote it since; None if it is
-        not in sight, which does not mean that there is none."""
-        return self._mirror.get(ref.namespace, ref.name)
+        not cached, which does not mean that there is none."""
+        return self._cache.get(ref.namespace, ref.name)
 
-    def all(self, namespace: str | None, deadline: Deadline) -> list[CoordinatedJob]:
+    def all(self, namespace: str | None, deadline: Deadline) -> list[Job]:
         """Jobs of a namespace (None: of all that are served), by namespace and name."""
         where = namespace or self._namespace
         if self._namespace not in (None, where):
             return []
-        if self._mirror.complete:
-            found = [job for job in self._mirror.values() if where in (None, job.ref.namespace)]
+        if self._cache.synced:
+            found = [job for job in self._cache.values() if where in (None, job.ref.namespace)]
         else:
             jobs, _ = self._kube.list(DIJOBS, where, timeout=deadline.for_call())
-            found = [CoordinatedJob(job) for job in jobs]
+            found = [Job(job) for job in jobs]
         return sorted(found, key=lambda job: (job.ref.namespace, job.ref.name))
 
     def get(self, ref: JobRef, deadline: Deadline) -> Object:
@@ -55,7 +53,7 @@ class JobStore:
         if self._namespace not in (None, ref.namespace):
             raise NoSuchJob(f"no such job: {ref.id}")
         job = self._kube.get(DIJOBS, ref.name, ref.namespace, timeout=deadline.for_call())
-        self._mirror.absorb(job)
+        self._cache.put_newer(job)
         return job
 
     def patch_spec(self, ref: JobRef, operations: Sequence[Object], deadline: Deadline) -> Object:
@@ -69,7 +67,7 @@ class JobStore:
             field_manager=SERVER_NAME,
             timeout=deadline.for_call(),
         )
-        self._mirror.absorb(job)
+        self._cache.put_newer(job)
         return job
 
     def patch_status(self, ref: JobRef, patch: Object, deadline: Deadline) -> Object:

@@ -15,7 +15,9 @@ class Kube(Protocol):
 
     def get(
         self, resource: Resource, name: str, namespace: str | None = None, *, timeout: float | None
-    ) -> Object: ...
+    ) -> Object:
+        """One object."""
+        ...
 
     def list(
         self,
@@ -25,9 +27,13 @@ class Kube(Protocol):
         label_selector: str | None = None,
         field_selector: str | None = None,
         timeout: float | None,
-    ) -> tuple[list[Object], str]: ...
+    ) -> tuple[list[Object], str]:
+        """The objects of a kind, and the resourceVersion of the list."""
+        ...
 
-    def create(self, resource: Resource, body: Object, *, timeout: float | None) -> Object: ...
+    def create(self, resource: Resource, body: Object, *, timeout: float | None) -> Object:
+        """The object as it was made."""
+        ...
 
     def patch(
         self,
@@ -40,4 +46,6 @@ class Kube(Protocol):
         subresource: str | None = None,
         field_manager: str | None = None,
         timeout: float | None,
-    ) -> Object: ...
+    ) -> Object:
+        """The object as it is after the patch."""
+        ...

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from di_api.kube.errors import Forbidden, NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, NODES
 from di_api.names import GPU_RESOURCE
 from di_server.deadline import Deadline
+from di_server.model.references import ConfigRef
 from di_server.problems import NoAggregatorConfig
+from di_server.storage.caches import Caches
 from di_server.storage.kube import Kube, Object
-from di_server.storage.sight import Sight
 
 Template = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigRef:
-    """Which AggregatorConfig is used."""
-
-    namespace: str
-    name: str
-
-
 class LearnerStore:
-    """Reads from memory, and from the API server what is not there."""
+    """Reads from the caches, and from the API server what is not there."""
 
-    def __init__(self, *, kube: Kube, sight: Sight, config: ConfigRef | None, nodes: bool) -> None:
+    def __init__(
+        self, *, kube: Kube, caches: Caches, config: ConfigRef | None, nodes: bool
+    ) -> None:
         """`nodes`: whether the server may read nodes."""
         self._kube = kube
-        self._sight = sight
+        self._caches = caches
         self._config = config
         self._nodes = nodes
 
@@ -61,16 +55,16 @@ class LearnerStore:
             )
 
     def _find(self, ref: ConfigRef, deadline: Deadline) -> Object | None:
-        found = self._sight.configs.get(ref.namespace, ref.name)
-        # One that was made a moment ago may not be in sight yet.
+        found = self._caches.configs.get(ref.namespace, ref.name)
+        # One that was made a moment ago may not be cached yet.
         return found if found is not None else self._read(ref, deadline)
 
     def node_gpus(self, deadline: Deadline) -> list[int]:
         """Allocatable GPUs of each node; nothing if nodes may not be read."""
         if not self._nodes:
             return []
-        if self._sight.nodes.complete:
-            nodes = self._sight.nodes.values()
+        if self._caches.nodes.synced:
+            nodes = self._caches.nodes.values()
         else:
             try:
                 nodes, _ = self._kube.list(NODES, timeout=deadline.for_call())

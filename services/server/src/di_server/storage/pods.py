@@ -8,10 +8,10 @@ from di_api.kube.errors import NotFound
 from di_api.kube.resources import PODS
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_server.deadline import Deadline
-from di_server.decisions.job_id import JobRef
+from di_server.model.references import JobRef
+from di_server.storage.caches import BY_IP, BY_JOB
 from di_server.storage.kube import Kube, Object
-from di_server.storage.mirror import Mirror
-from di_server.storage.sight import BY_IP, BY_JOB
+from di_server.storage.object_cache import ObjectCache
 
 _OURS: Final = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
 
@@ -19,28 +19,28 @@ _OURS: Final = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
 class PodStore:
     """Reads pods; errors are the API client's."""
 
-    def __init__(self, *, kube: Kube, namespace: str | None, mirror: Mirror[Object]) -> None:
+    def __init__(self, *, kube: Kube, namespace: str | None, cache: ObjectCache[Object]) -> None:
         """`namespace` is the only one served; None means all."""
         self._kube = kube
         self._namespace = namespace
-        self._mirror = mirror
+        self._cache = cache
 
     @property
-    def in_sight(self) -> bool:
+    def synced(self) -> bool:
         """Whether the watch has shown every pod of a job, so that a missing one is news."""
-        return self._mirror.complete
+        return self._cache.synced
 
-    def known(self, namespace: str, name: str) -> Object | None:
-        """A pod as the watch has shown it, None if it is not in sight."""
-        return self._mirror.get(namespace, name)
+    def cached(self, namespace: str, name: str) -> Object | None:
+        """A pod as the watch has shown it, None if it is not cached."""
+        return self._cache.get(namespace, name)
 
-    def known_of(self, ref: JobRef) -> list[Object]:
+    def cached_of(self, ref: JobRef) -> list[Object]:
         """Every pod labelled as the job's, as the watch has shown them."""
-        return self._mirror.find(BY_JOB, (ref.namespace, ref.name))
+        return self._cache.by_index(BY_JOB, (ref.namespace, ref.name))
 
-    def known_at(self, ip: str) -> list[Object]:
+    def cached_at(self, ip: str) -> list[Object]:
         """Those the watch has shown at one address, of whatever job."""
-        return self._mirror.find(BY_IP, ip)
+        return self._cache.by_index(BY_IP, ip)
 
     def of_job(self, ref: JobRef, deadline: Deadline) -> list[Object]:
         """Every pod labelled as the job's; whose they are only the owner's UID tells."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from di_api.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
 from di_api.names import GROUP, PLURAL
 from di_server.deadline import Deadline
-from di_server.decisions.job_id import JobRef
+from di_server.model.references import JobRef
 from di_server.storage.kube import Kube
 
 AUDIENCE: Final = "di-server"

@@ -37,7 +37,7 @@ _ROLES: Final = ("coordinator", "collector", "learner")
 
 
 def trim_job(job: Object) -> Object:
-    """Of a job: its tasks' sizes and the answers it was given, or its replicas and where they
+    """Of a job: its tasks' sizes and the results of its requests, or its replicas and where they
     listen."""
     metadata = job["metadata"]
     spec = job.get("spec") or {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from di_operator.allocator.admit import admit
+from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.room import Room
 
 _OTHER_WEIGHT = 1.0
 
@@ -44,7 +44,7 @@ class BinpackPolicy:
         """Start whoever fits beside those that run."""
         return admit(jobs, nodes, previous, choose_node=self._fullest, backfill=self._backfill)
 
-    def _fullest(self, room: Room, task: TaskInfo, slots: Sequence[int]) -> int:
+    def _fullest(self, capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int]) -> int:
         weights = {
             name: self._weights.get(name, _OTHER_WEIGHT)
             for name, amount in task.resources.items()
@@ -52,7 +52,7 @@ class BinpackPolicy:
         }
 
         def score(row: int) -> float:
-            total, free = room.nodes[row].total, room.free[row]
+            total, free = capacity.nodes[row].total, capacity.free[row]
             return sum(
                 weight * (total[name] - free[name] + task.resources[name]) / total[name]
                 for name, weight in weights.items()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from di_operator.allocator.admit import admit
-from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
+from di_operator.allocator.admit import admit, tightest
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.room import Room
 
 
 class FitPolicy:
@@ -32,8 +31,3 @@ class FitPolicy:
     ) -> dict[str, NodeList]:
         """Start whoever fits beside those that run."""
         return admit(jobs, nodes, previous, choose_node=tightest, backfill=self._backfill)
-
-
-def tightest(room: Room, task: TaskInfo, slots: Sequence[int]) -> int:
-    """The node with the fewest places left; the first of equals."""
-    return min((free, row) for row, free in enumerate(slots) if free)[1]

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from di_operator.allocator.admit import admit, in_order
+from di_operator.allocator.admit import admit, in_order, tightest
 from di_operator.allocator.choose import Offer, choose
 from di_operator.allocator.collectors import Team, add_collectors, place_others
+from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import throughput
 from di_operator.allocator.goodput.curves import Curve, Curves, Question
 from di_operator.allocator.goodput.objective import (
@@ -26,9 +27,7 @@ from di_operator.allocator.goodput.sizes import Bounds, sizes
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.place import Packing, Wish
-from di_operator.allocator.policies.fit import tightest
 from di_operator.allocator.resources import total
-from di_operator.allocator.room import Room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,29 +119,30 @@ class GoodputPolicy:
     ) -> dict[str, NodeList]:
         rigid = {key: job for key, job in jobs.items() if not job.preemptible}
         answer = dict.fromkeys(jobs, WAIT)
-        room = Room(nodes)
+        capacity = FreeCapacity(nodes)
         for key, placed in admit(rigid, nodes, previous, choose_node=tightest).items():
-            if room.take_all(rigid[key], placed):
+            if capacity.take_all(rigid[key], placed):
                 answer[key] = placed
-        room.settle()
+        capacity.settle()
         demands = [
             demand
             for job in in_order(jobs)
-            if job.preemptible and (demand := self._demand(job, room, previous.get(job.key, WAIT)))
+            if job.preemptible
+            and (demand := self._demand(job, capacity, previous.get(job.key, WAIT)))
         ]
         if demands:
-            chosen = self._choose(demands, room, curves)
-            answer |= _place(demands, chosen, room, previous)
+            chosen = self._choose(demands, capacity, curves)
+            answer |= _place(demands, chosen, capacity, previous)
         return answer
 
-    def _demand(self, job: JobInfo, room: Room, had: NodeList) -> _Demand | None:
+    def _demand(self, job: JobInfo, capacity: FreeCapacity, had: NodeList) -> _Demand | None:
         """Return what the job may be offered; None: there is no room even for its minimum."""
         task = job.scaled
         # On nodes of another kind than the most common the placement finds what fits.
-        per_node = room.per_node(task)
+        per_node = capacity.per_node(task)
         if not per_node:
             return None
-        maximum = min(task.maximum, sum(room.empty_slots(task)))
+        maximum = min(task.maximum, sum(capacity.empty_slots(task)))
         present = len(had.task(task.name))
         bounds = Bounds(per_node=per_node, minimum=task.minimum, maximum=maximum)
         ladder = sizes(bounds, also=present)
@@ -162,10 +162,12 @@ class GoodputPolicy:
             offered=sum(size <= limit for size in ladder),
         )
 
-    def _choose(self, demands: Sequence[_Demand], room: Room, curves: Curves) -> list[int]:
+    def _choose(
+        self, demands: Sequence[_Demand], capacity: FreeCapacity, curves: Curves
+    ) -> list[int]:
         """Return the size of each job."""
         speeds = self._speeds(demands, curves)
-        scarce, capacity = _scarcest(demands, room)
+        scarce, amount = _scarcest(demands, capacity)
         ranks = _ranks(demands, speeds)
         offers = []
         for demand, speed in zip(demands, speeds, strict=True):
@@ -180,7 +182,7 @@ class GoodputPolicy:
                 values = fair_values(
                     demand.sizes,
                     speed,
-                    fair=capacity / len(demands) / each,
+                    fair=amount / len(demands) / each,
                     fairness=self._fairness,
                     present=demand.present,
                     costs=self._costs,
@@ -188,7 +190,7 @@ class GoodputPolicy:
             weight *= self._priority_weight**demand.job.priority
             n = demand.offered
             offers.append(Offer(_costs(demand, scarce)[:n], [weight * v for v in values[:n]]))
-        picked = choose(offers, float(capacity))
+        picked = choose(offers, float(amount))
         return [demand.sizes[at] for demand, at in zip(demands, picked, strict=True)]
 
     def _speeds(self, demands: Sequence[_Demand], curves: Curves) -> list[Curve]:
@@ -235,13 +237,13 @@ def _costs(demand: _Demand, resource: str) -> list[float]:
     return [float(size * each + others) if size else 0.0 for size in demand.sizes]
 
 
-def _scarcest(demands: Sequence[_Demand], room: Room) -> tuple[str, int]:
+def _scarcest(demands: Sequence[_Demand], capacity: FreeCapacity) -> tuple[str, int]:
     """The resource that would run out first, and how much of it there is."""
     wanted: Counter[str] = Counter()
     for demand in demands:
         for name, amount in demand.task.resources.items():
             wanted[name] += demand.sizes[-1] * amount
-    free = total(room.free)
+    free = total(capacity.free)
     # By name among equals, so that the order of requests does not matter.
     scarce = max(sorted(wanted), key=lambda name: wanted[name] / max(free.get(name, 0), 1))
     return scarce, free.get(scarce, 0)
@@ -250,28 +252,28 @@ def _scarcest(demands: Sequence[_Demand], room: Room) -> tuple[str, int]:
 def _others_of_who_stays(
     demands: Sequence[_Demand],
     wishes: Sequence[Wish],
-    room: Room,
+    capacity: FreeCapacity,
     previous: Mapping[str, NodeList],
 ) -> list[tuple[TaskInfo, int]]:
     """Task and row of each collector whose job keeps its number of learners."""
     return [
-        (task, room.index[node])
+        (task, capacity.index[node])
         for demand, wish in zip(demands, wishes, strict=True)
         if wish.count and wish.count == len(wish.current)
         for task in demand.job.tasks
         if task is not demand.task
         for node in previous[wish.key].task(task.name)
-        if node in room.index
+        if node in capacity.index
     ]
 
 
 def _pack(packing: Packing, wishes: Sequence[Wish], others: Sequence[tuple[TaskInfo, int]]) -> None:
     """Place the learners beside the collectors there are, or else where these have to make way."""
     for task, row in others:
-        packing.room.take(task, row)
+        packing.capacity.take(task, row)
     packing.pack(wishes)
     for task, row in others:
-        packing.room.take(task, row, -1)
+        packing.capacity.take(task, row, -1)
     if all(map(packing.is_content, wishes)):
         return
     for key in tuple(packing.placed):
@@ -282,10 +284,10 @@ def _pack(packing: Packing, wishes: Sequence[Wish], others: Sequence[tuple[TaskI
 def _place(
     demands: Sequence[_Demand],
     chosen: Sequence[int],
-    room: Room,
+    capacity: FreeCapacity,
     previous: Mapping[str, NodeList],
 ) -> dict[str, NodeList]:
-    packing = Packing(room)
+    packing = Packing(capacity)
     wishes = [
         Wish(
             key=demand.job.key,
@@ -295,7 +297,7 @@ def _place(
         )
         for demand, size in zip(demands, chosen, strict=True)
     ]
-    _pack(packing, wishes, _others_of_who_stays(demands, wishes, room, previous))
+    _pack(packing, wishes, _others_of_who_stays(demands, wishes, capacity, previous))
     for demand, wish in zip(demands, wishes, strict=True):
         # Room that is there, but in pieces too small: the next size that fits.
         for size in reversed(demand.sizes[1:]):
@@ -311,10 +313,10 @@ def _place(
             answer[job.key] = WAIT
         elif len(job.tasks) == 1:
             answer[job.key] = NodeList(((demand.task.name, learners),))
-        elif team := place_others(room, job, learners, previous.get(job.key, WAIT)):
+        elif team := place_others(capacity, job, learners, previous.get(job.key, WAIT)):
             teams.append(team)
         else:
             packing.release(job.key)
             answer[job.key] = WAIT
-    add_collectors(room, teams)
-    return answer | {team.job.key: team.node_list(room) for team in teams}
+    add_collectors(capacity, teams)
+    return answer | {team.job.key: team.node_list(capacity) for team in teams}

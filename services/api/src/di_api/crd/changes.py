@@ -1,0 +1,167 @@
+"""The CRD's rules about changes, which hold with the webhook away too: from what may change.
+
+They say with `has` what is not always there: with optionals (`.?`) the API server takes the cost
+of the rules for boundless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from di_api.crd.relations import Rule
+from di_api.phase import Phase
+from di_api.spec.declared import Field, fields_of
+from di_api.spec.job import JobSpec
+from di_api.spec.kinds import (
+    Flag,
+    Labels,
+    PodTemplate,
+    Quantities,
+    Struct,
+    Structs,
+    Volumes,
+    Whole,
+)
+
+_FIXED: Final = "may not change while the job exists; delete it and create it anew"
+
+
+def may_change(owner: type, *, with_lists: bool = False) -> Iterator[str]:
+    """The fields that may change while the job exists: `a`, `object.b`, and `c` of a list's items.
+
+    `with_lists` these are `list[].c`.
+    """
+    for name, field in fields_of(owner).items():
+        if field.declared.may_change:
+            yield name
+        elif isinstance(field.kind, Struct):
+            yield from (f"{name}.{inner}" for inner in may_change(field.kind.of))
+        elif isinstance(field.kind, Structs):
+            prefix = f"{name}[]." if with_lists else ""
+            yield from (prefix + inner for inner in may_change(field.kind.of))
+
+
+def fixed_fields(owner: type) -> list[Rule]:
+    """Rules of an object: what in it may not change while the job exists."""
+    rules = {name: _same_field(field) for name, field in fields_of(owner).items()}
+    return [
+        {"rule": rule, "message": _FIXED, "fieldPath": f".{name}"}
+        for name, rule in rules.items()
+        if rule
+    ]
+
+
+def fixed_in_items(listed: Field) -> list[Rule]:
+    """Rules of a list of objects: its length, and what in its items may not change."""
+    assert isinstance(listed.kind, Structs)
+    item, verb = listed.kind.item, "may not be added or removed while the job exists"
+    rules = [
+        {
+            "rule": "self.size() == oldSelf.size()",
+            "message": f"{item}s {verb}; delete it and create it anew",
+        }
+    ]
+    for name, field in listed.inner.items():
+        if field.is_fixed:
+            order = f" and the order of {item}s" if field.declared.default_from else ""
+            message = f"{name} of a {item}{order} {_FIXED}"
+            rules.append({"rule": _same_in_items(field), "message": message})
+    return rules
+
+
+def finished_job() -> Rule:
+    """The rule of a whole job: once it has finished, nothing of its spec may change.
+
+    What may not change before either has rules of its own.
+    """
+    phases = ", ".join(f"'{phase.value}'" for phase in Phase if phase.is_finished)
+    same = [rule for field in fields_of(JobSpec).values() if (rule := _same_as_it_ended(field))]
+    return {
+        "rule": "!has(oldSelf.status) || !has(oldSelf.status.phase) || "
+        f"!(oldSelf.status.phase in [{phases}]) || " + " && ".join(same),
+        "message": "may not change, the job has finished",
+        "fieldPath": ".spec",
+    }
+
+
+def _same_field(field: Field) -> str | None:
+    """That a field did not change, as far as its schema shows; None if that is always so."""
+    if field.declared.may_change:
+        return None
+    is_unseen = any(_is_loose(each) for each in field.inner.values())
+    if is_unseen and field.is_required:
+        return None
+    if is_unseen or not field.is_fixed:
+        return _same_presence(f"self.{field.name}")
+    return _same(field, "self")
+
+
+def _is_loose(field: Field) -> bool:
+    return isinstance(field.kind, PodTemplate) and field.kind.is_loose
+
+
+def _same_as_it_ended(field: Field) -> str | None:
+    """That what may change in a field did not; None if nothing may."""
+    if field.declared.may_change:
+        return _same(field, "self.spec")
+    inner = [each for each in field.inner.values() if each.declared.may_change]
+    if not inner:
+        return None
+    where = f"self.spec.{field.name}"
+    if isinstance(field.kind, Struct):
+        same = " && ".join(_same(each, where) for each in inner)
+    else:
+        counts = ", ".join(_value_in_item(each) for each in inner)
+        same = f"{where}.map(t, [{counts}]) == {_old(where)}.map(t, [{counts}])"
+    return f"(!has({where}) || !has({_old(where)}) || {same})"
+
+
+def _same(field: Field, owner: str) -> str:
+    value = f"{owner}.{field.name}"
+    same = f"{value} == {_old(value)}"
+    if field.is_required or field.default is not None:
+        return same
+    return f"{_same_presence(value)} && (!has({value}) || {same})"
+
+
+def _same_presence(value: str) -> str:
+    return f"has({value}) == has({_old(value)})"
+
+
+def _same_in_items(field: Field) -> str:
+    value = f"map(t, {_value_in_item(field)})"
+    same = f"self.{value} == oldSelf.{value}"
+    if field.is_required or field.default is not None:
+        return same
+    presence = f"map(t, has(t.{field.name}))"
+    return f"self.{presence} == oldSelf.{presence} && {same}"
+
+
+def _value_in_item(field: Field) -> str:
+    """The value of a field of a list's item `t`."""
+    value = f"t.{field.name}"
+    if field.declared.default_from:
+        return f"has({value}) ? {value} : t.{field.declared.default_from}"
+    if field.is_required or field.default is not None:
+        return value
+    return f"has({value}) ? {value} : {_nothing(field)}"
+
+
+def _nothing(field: Field) -> str:
+    """A value of the field's type that stands for none."""
+    match field.kind:
+        case Whole():
+            return "0"
+        case Flag():
+            return "false"
+        case Labels() | Volumes():
+            return "[]"
+        case Struct() | Structs() | Quantities() | PodTemplate():
+            raise NotImplementedError(f"{field.name}: no value of its type stands for none")
+        case _:
+            return "''"
+
+
+def _old(value: str) -> str:
+    return f"oldSelf{value.removeprefix('self')}"

@@ -1,0 +1,163 @@
+"""The schema of the spec in the CRD, from what `di_api.spec` declares of its fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.conversion import fields_of_older_versions
+from di_api.crd import relations
+from di_api.crd.changes import fixed_fields, fixed_in_items, may_change
+from di_api.crd.core_schema import Schema, loose_template_schema, quantity_schema
+from di_api.crd.document import Shared
+from di_api.names import DNS_LABEL, MAX_LABEL
+from di_api.spec.bounds import MAX_INT32
+from di_api.spec.coordinated import Coordinated
+from di_api.spec.declared import Field, fields_of
+from di_api.spec.job import JobSpec
+from di_api.spec.kinds import (
+    Flag,
+    Label,
+    Labels,
+    OneOf,
+    PodTemplate,
+    Quantities,
+    Scalar,
+    Struct,
+    Structs,
+    Text,
+    Volumes,
+    Whole,
+)
+from di_api.spec.task import Task
+
+_RULES: Final = "x-kubernetes-validations"
+_RELATIONS: Final[dict[type, list[relations.Rule]]] = {
+    JobSpec: relations.OF_SPEC,
+    Task: relations.OF_TASK,
+}
+_RELATIONS_IN_LISTS: Final[dict[type, list[relations.Rule]]] = {Task: relations.OF_TASKS}
+# Without an enumeration: the webhook knows older spellings and has better words.
+_OLDER_POLICY: Final[Schema] = {
+    "type": "string",
+    "description": "Which pods are deleted when the job ends, Running (default), All or None.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SpecSchemas:
+    """What is made of the schema of a pod template, see `core_schema.pod_template_schema`."""
+
+    template: Schema
+
+    def newest(self) -> Schema:
+        """Of the spec in the stored version."""
+        changing = list(may_change(JobSpec))
+        about = (
+            f"What to run. While the job exists only {', '.join(changing[:-1])} and {changing[-1]} "
+            "may change; once it has finished, nothing."
+        )
+        schema = self._object(JobSpec)
+        rules = schema[_RULES] + fixed_fields(JobSpec)
+        return {"type": "object", "description": about, **schema, _RULES: rules}
+
+    def older(self) -> Schema:
+        """Of the spec in the versions of coordinated jobs, where `spec.coordinated` is the spec."""
+        declared = {**fields_of(JobSpec), **fields_of(Coordinated)}
+        shown = [each for each in declared.values() if each.name in _older_fields()]
+        changing = ", ".join(each.name for each in shown if each.declared.may_change)
+        about = f"What to run. While the job exists only {changing} may change."
+        fields = {each.name: self._field(each) for each in shown}
+        fields["cleanPodPolicy"] = _OLDER_POLICY
+        # The stored version judges what is in them.
+        del fields["volumes"]["x-kubernetes-list-type"]
+        del fields["volumes"]["x-kubernetes-list-map-keys"]
+        anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        fields["volumes"]["items"] = anything
+        return {"type": "object", "description": about, "properties": fields}
+
+    def _object(self, owner: type) -> Schema:
+        declared = fields_of(owner).values()
+        required = [e.name for e in declared if e.is_required and not e.declared.default_from]
+        rules = _RELATIONS.get(owner, [])
+        return {
+            **({"required": required} if required else {}),
+            **({_RULES: rules} if rules else {}),
+            "properties": {each.name: self._field(each) for each in declared},
+        }
+
+    def _field(self, field: Field) -> Schema:
+        about = {"description": field.declared.about.replace("`", "")}
+        default = {} if field.default is None else {"default": field.default}
+        match kind := field.kind:
+            case PodTemplate():
+                is_loose, whole = kind.is_loose, self.template
+                return {**about, **(loose_template_schema(whole) if is_loose else whole)}
+            case Struct():
+                return self._struct(field, kind, about)
+            case Structs():
+                return {"type": "array", **about, **self._list(field, kind)}
+            case Labels() | Volumes():
+                return {"type": "array", **about, "maxItems": kind.most, **self._items(kind)}
+            case Quantities():
+                amounts = {"maxProperties": kind.most, "additionalProperties": quantity_schema()}
+                return {"type": "object", **about, **amounts}
+            case _:
+                kind_of_value, bounds = _scalar(kind)
+                return {**kind_of_value, **about, **bounds, **default}
+
+    def _struct(self, field: Field, kind: Struct, about: Schema) -> Schema:
+        schema = {"type": "object", **about, **self._object(kind.of)}
+        if not field.is_fixed and (rules := fixed_fields(kind.of)):
+            schema[_RULES] = schema.get(_RULES, []) + rules
+        is_role = any(isinstance(each.kind, PodTemplate) for each in field.inner.values())
+        # The same for all roles, in all versions.
+        return Shared("role", schema) if is_role else schema
+
+    def _list(self, field: Field, kind: Structs) -> Schema:
+        """Not a map by name: what writes one of its items writes all."""
+        fixed = [] if field.declared.may_change else fixed_in_items(field)
+        rules = [*_RELATIONS_IN_LISTS.get(kind.of, []), *fixed]
+        return {
+            **({"minItems": kind.least} if kind.least else {}),
+            "maxItems": kind.most,
+            "x-kubernetes-list-type": "atomic",
+            **({_RULES: rules} if rules else {}),
+            "items": {"type": "object", **self._object(kind.of)},
+        }
+
+    def _items(self, kind: Labels | Volumes) -> Schema:
+        if isinstance(kind, Labels):
+            item = {"type": "string", "maxLength": MAX_LABEL}
+            return {"x-kubernetes-list-type": "set", "items": item}
+        return {
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+            "items": self.template["properties"]["spec"]["properties"]["volumes"]["items"],
+        }
+
+
+def _older_fields() -> frozenset[str]:
+    return fields_of_older_versions()["spec"]
+
+
+def _scalar(kind: Scalar) -> tuple[Schema, Schema]:
+    """The type of a value and its bounds."""
+    bounds: dict[str, Any]
+    match kind:
+        case Flag():
+            return {"type": "boolean"}, {}
+        case Whole():
+            is_large = kind.maximum > MAX_INT32
+            bounds = {"minimum": kind.minimum}
+            if kind.maximum < MAX_INT32:
+                bounds["maximum"] = kind.maximum
+            return {"type": "integer", "format": "int64" if is_large else "int32"}, bounds
+        case OneOf():
+            bounds = {"enum": [choice.value for choice in kind.choices]}
+        case Text():
+            bounds = {"maxLength": kind.longest}
+        case Label():
+            pattern = {} if kind.of else {"pattern": f"^{DNS_LABEL}$"}
+            bounds = {"maxLength": MAX_LABEL, **pattern}
+    return {"type": "string"}, bounds

@@ -1,0 +1,119 @@
+"""The tables of docs/dijob.md, from what `di_api.spec` declares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from di_api.crd.changes import may_change
+from di_api.spec.bounds import MAX_INT32
+from di_api.spec.coordinated import Coordinated, Replica
+from di_api.spec.declared import Field, fields_of
+from di_api.spec.job import JobSpec
+from di_api.spec.kinds import (
+    Flag,
+    Kind,
+    Label,
+    Labels,
+    List,
+    OneOf,
+    PodTemplate,
+    Quantities,
+    Struct,
+    Structs,
+    Text,
+    Volumes,
+    Whole,
+)
+from di_api.spec.task import Task
+
+_OBJECTS: Final[Mapping[str, type]] = {
+    "spec": JobSpec,
+    "spec.tasks[]": Task,
+    "spec.coordinated": Coordinated,
+    "spec.coordinated.replicas[]": Replica,
+}
+"""The objects that have a table of their own; the fields of others are in that of their owner."""
+CHANGES: Final = "changes"
+TABLES: Final = (*_OBJECTS, CHANGES)
+
+
+def table(name: str) -> Iterator[str]:
+    """The lines of one of TABLES, in Markdown."""
+    if name == CHANGES:
+        yield from _changes()
+        return
+    yield "| Field | Type | Default | Meaning |"
+    yield "|---|---|---|---|"
+    yield from _rows(_OBJECTS[name])
+
+
+def _rows(owner: type) -> Iterator[str]:
+    for name, field in fields_of(owner).items():
+        if isinstance(field.kind, Struct) and field.kind.of not in _OBJECTS.values():
+            for below, inner in field.inner.items():
+                yield _row(f"{name}.{below}", inner, default=_default(inner, field), owner=field)
+        else:
+            yield _row(name, field, default=_default(field))
+
+
+def _row(name: str, field: Field, *, default: str, owner: Field | None = None) -> str:
+    about = (owner.declared.more if owner else "") or field.declared.about
+    cells = (f"`{name}`", _type(field.kind), default, f"{about} {field.declared.more}".strip())
+    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+def _default(field: Field, owner: Field | None = None) -> str:
+    if field.declared.absent:
+        return field.declared.absent
+    if field.default is not None:
+        value = field.default
+        return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+    if field.is_required and (owner is None or owner.is_required):
+        return "required"
+    return ""
+
+
+def _type(kind: Kind) -> str:
+    match kind:
+        case Flag():
+            found = "boolean"
+        case Whole():
+            found = f"{kind.minimum} or more"
+            if kind.maximum < MAX_INT32:
+                found = f"{kind.minimum} to {kind.maximum}"
+        case OneOf():
+            found = ", ".join(f"`{choice.value}`" for choice in kind.choices)
+        case Text():
+            found = f"text, up to {kind.longest} characters"
+        case Label():
+            found = f"name of a {kind.of}" if kind.of else "DNS label"
+        case Labels() | Volumes() | Structs():
+            found = _list(kind)
+        case Quantities():
+            found = f"quantities by resource, up to {kind.most}"
+        case PodTemplate():
+            found = "core/v1 PodTemplateSpec"
+        case Struct():
+            found = "object, see below"
+    return found
+
+
+def _list(kind: List) -> str:
+    match kind:
+        case Labels():
+            return f"list of {kind.of} names, up to {kind.most}"
+        case Volumes():
+            return f"list of core/v1 Volume, up to {kind.most}"
+        case _:
+            count = f"{kind.least} to {kind.most}" if kind.least else f"up to {kind.most}"
+            return f"list of {count}, see below"
+
+
+def _changes() -> Iterator[str]:
+    listed = ", ".join(f"`{name}`" for name in may_change(JobSpec, with_lists=True))
+    yield "| | May change |"
+    yield "|---|---|"
+    yield f"| while the job exists | {listed} |"
+    yield "| once it is Succeeded or Failed | nothing of the spec; labels and annotations may |"

@@ -1,0 +1,1 @@
+"""What every service needs beside its own work: settings and logs."""

@@ -1,0 +1,174 @@
+"""Settings of a service: each is a variable of the environment and a flag, with one default."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from marshmallow import Schema, ValidationError, fields, missing, validate
+from typing_extensions import override
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+"""Of log lines, by weight."""
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+
+
+class SettingsError(Exception):
+    """The settings cannot be used; the message names every variable at fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where to listen; as text `host:port`, IPv6 in brackets."""
+
+    host: str
+    port: int
+
+    @override
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One thing that a service is told at its start."""
+
+    name: str
+    """Of the value; the variable is the prefix with it in capitals, the flag it with hyphens."""
+    field: fields.Field[Any]
+    """Reads the text; has the default, or is required."""
+    text: str
+    """For --help: what it is, its unit, what an empty one means."""
+
+
+class AddressField(fields.Field[Address]):
+    """`host:port`."""
+
+    @override
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> Address:
+        host, _colon, port = str(value).strip().rpartition(":")
+        if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise ValidationError("must be HOST:PORT")
+        return Address(host=host.strip("[]"), port=int(port))
+
+
+class AddressesField(fields.Field[tuple[Address, ...]]):
+    """`host:port` several times, with commas."""
+
+    @override
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> tuple[Address, ...]:
+        each = AddressField()
+        return tuple(each.deserialize(part) for part in str(value).split(","))
+
+
+class ReferenceField(fields.Field[tuple[str, str]]):
+    """`namespace/name` of an object."""
+
+    @override
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> tuple[str, str]:
+        namespace, slash, name = str(value).partition("/")
+        if not (slash and _NAME.fullmatch(namespace) and _NAME.fullmatch(name)):
+            raise ValidationError("must be NAMESPACE/NAME")
+        return namespace, name
+
+
+class ObjectField(fields.Field[dict[str, Any]]):
+    """A JSON object."""
+
+    @override
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> dict[str, Any]:
+        try:
+            found = json.loads(str(value))
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValidationError(f"must be a JSON object: {error}") from error
+        if not isinstance(found, dict):
+            raise ValidationError("must be a JSON object")
+        return found
+
+
+def name_field(**options: Any) -> fields.String:
+    """The name of an object, as Kubernetes has them (RFC 1123)."""
+    return fields.String(validate=validate.Regexp(rf"{_NAME.pattern}\Z"), **options)
+
+
+LOG_LEVEL: Final = Setting(
+    "log_level",
+    fields.String(load_default="info", validate=validate.OneOf(LEVELS)),
+    f"least level that is written: {', '.join(LEVELS)}",
+)
+
+
+def read_settings(
+    settings: Iterable[Setting],
+    *,
+    program: str,
+    about: str,
+    prefix: str,
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    unprefixed: Iterable[Setting] = (),
+) -> dict[str, Any]:
+    """The values by name; a flag wins over its variable, an empty value counts as absent.
+
+    Args:
+        settings: what can be set.
+        program: its name, for --help.
+        about: a sentence, for --help.
+        prefix: of the variables, as `DI_SERVER_`.
+        argv: without the program's name.
+        environ: other variables in it are left alone.
+        unprefixed: settings whose variable is the name alone, as KUBECONFIG.
+
+    Raises:
+        SettingsError: values are missing or wrong; all of them are named.
+        SystemExit: argparse's own: an unknown flag, or --help.
+    """
+    by_variable = {f"{prefix}{each.name.upper()}": each for each in settings}
+    by_variable |= {each.name.upper(): each for each in unprefixed}
+    parser = argparse.ArgumentParser(
+        prog=program, description=f"{about} Every flag is also a variable of the environment."
+    )
+    for variable, each in by_variable.items():
+        flag = "--" + each.name.replace("_", "-")
+        parser.add_argument(flag, dest=variable, metavar="TEXT", help=_help(variable, each))
+    flags = {key: text for key, text in vars(parser.parse_args(argv)).items() if text is not None}
+    given = {**environ, **flags}
+    wanted = {variable: given[variable] for variable in by_variable if given.get(variable)}
+    schema = Schema.from_dict({variable: each.field for variable, each in by_variable.items()})()
+    try:
+        values = schema.load(wanted)
+    except ValidationError as error:
+        messages = error.messages_dict
+        raise SettingsError(
+            "; ".join(
+                f"{variable}={wanted.get(variable, '')!r}: {' '.join(messages[variable])}"
+                for variable in sorted(messages)
+            )
+        ) from error
+    return {each.name: values[variable] for variable, each in by_variable.items()}
+
+
+def refuse_to_start(program: str, error: Exception) -> NoReturn:
+    """End the process with 2, as for an unknown flag, and say why."""
+    print(f"{program}: {error}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _help(variable: str, setting: Setting) -> str:
+    default = setting.field.load_default
+    shown = (
+        "" if default in (None, missing) or callable(default) else f"; default: {_text(default)}"
+    )
+    return f"{setting.text}{shown} [{variable}]".replace("%", "%%")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
+    return str(value)

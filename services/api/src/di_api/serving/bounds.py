@@ -1,0 +1,46 @@
+"""How long and how much a client may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+LINGER_SECONDS = 1.0
+"""For a client to read its last answer. Closing with unread bytes resets the connection, and the
+answer may be lost on the way (RFC 9112, section 9.6)."""
+LINGER_BYTES = 16 * 1024 * 1024
+"""Of a body that was refused by its length, most is still under way; throwing it away is cheap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The bounds of one front; times in seconds, sizes in bytes."""
+
+    handshake_seconds: float
+    read_seconds: float
+    """From the first byte of a request to its last. One time-out a read would not do, a byte a
+    second passes each of them."""
+    queue_seconds: float
+    """For a thread to be free."""
+    write_seconds: float
+    """For a client to take what was written to it."""
+    idle_seconds: float
+    """Between two requests, and before the first."""
+    connections: int
+    """In all. When there are as many, the source that has most loses its longest quiet one."""
+    connections_of_source: int
+    """From one address; one more ends its longest quiet one."""
+    body_bytes: Callable[[str], int]
+    """Of one request, by its path. Of a longer one the application gets one byte more."""
+    bodies_bytes: int
+    """Of all requests that have not been answered. Above it the source that has most loses its
+    largest one that no thread has begun."""
+    line_bytes: int = 4094
+    fields: int = 40
+    field_bytes: int = 8190
+    head_bytes: int = 16 * 1024
+    pipelined: int = 4
+    """Requests of one connection that wait for the answer before."""
+    leave_seconds: float = LINGER_SECONDS
+    """For a request that is under way on an idle connection when the front ends. Its answer is the
+    connection's last; one that is closed instead fails a client that does not try again."""

@@ -1,0 +1,64 @@
+"""gunicorn as the services run it: one worker process of fronts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # ships no types
+from typing_extensions import override
+
+from di_api.service.logs import gunicorn_logs
+from di_api.service.settings import Address
+from di_api.serving.worker import FrontWorker, Serving
+
+
+class Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
+    """Starts and watches one worker process; more of them are more pods.
+
+    One process, so that what is counted, limited and locked is in one place.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        binds: Iterable[Address],
+        seconds_to_end: float,
+        log_level: str,
+        load: Callable[[], Serving],
+    ) -> None:
+        """Nothing is bound yet; `run` does it.
+
+        Args:
+            name: of the process.
+            binds: all addresses, that for probes included.
+            seconds_to_end: that the worker may need after SIGTERM; it is killed two later.
+            log_level: one of `settings.LEVELS`.
+            load: called in the worker, for threads and connections survive no fork.
+        """
+        self._settings: dict[str, Any] = {
+            "bind": [str(each) for each in binds],
+            "worker_class": FrontWorker,
+            "workers": 1,
+            "graceful_timeout": int(seconds_to_end) + 2,
+            "logconfig_dict": gunicorn_logs(log_level),
+            "loglevel": log_level,
+            "proc_name": name,
+            "control_socket_disable": True,
+        }
+        if os.access("/dev/shm", os.W_OK):
+            # The worker's heart-beat file: not on a root file system that may be read-only.
+            self._settings["worker_tmp_dir"] = "/dev/shm"
+        self._load = load
+        super().__init__()
+
+    @override
+    def load_config(self) -> None:
+        for key, value in self._settings.items():
+            self.cfg.set(key, value)
+
+    @override
+    def load(self) -> Serving:
+        return self._load()

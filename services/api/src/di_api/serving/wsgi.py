@@ -1,0 +1,149 @@
+"""A WSGI application behind an ASGI server, in a bounded number of threads."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote_to_bytes
+
+from di_api.service.sources import source_of
+from di_api.serving.penalties import Penalties
+from di_api.serving.turns import Turns
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPScope
+
+    from di_api.serving.protocol import Refusal
+
+_PLAIN: Final = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}
+
+
+class ThreadedApplication:
+    """Calls the application with requests whose body is in memory, and sends its whole answer.
+
+    A thread reads nothing from a client and writes nothing to one.
+    """
+
+    def __init__(
+        self,
+        application: WSGIApplication,
+        *,
+        threads: int,
+        queue_seconds: float,
+        refusal: Refusal,
+        penalties: Penalties,
+    ) -> None:
+        self._application = application
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="request")
+        self._turns = Turns(threads, slows=penalties.slows)
+        self._penalties = penalties
+        self._queue_seconds = queue_seconds
+        self._refusal = refusal
+
+    async def __call__(
+        self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        """Answer one request."""
+        message: Any = await receive()
+        if message["type"] != "http.request":
+            return
+        source = source_of(scope["client"][0]) if scope["client"] else ""
+        try:
+            # Who waits too long never reaches a thread.
+            await self._turns.take(source, self._queue_seconds)
+        except TimeoutError:
+            await _send(send, *self._busy())
+            return
+        try:
+            environ = _environ(scope, message["body"])
+            answer = await asyncio.get_running_loop().run_in_executor(
+                self._pool, _call, self._application, environ
+            )
+        finally:
+            self._turns.give_back(source)
+        if answer[0] == HTTPStatus.UNAUTHORIZED:
+            self._penalties.count(source, "credentials that do not hold")
+        await _send(send, *answer)
+
+    def close(self) -> None:
+        """Start no more calls."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _busy(self) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        body = self._refusal(503, "too many requests are being served, try again")
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"retry-after", b"1"),
+        ]
+        return 503, headers, body
+
+
+def _call(
+    application: WSGIApplication, environ: WSGIEnvironment
+) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    begun: list[Any] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> Any:
+        begun[:] = [status, headers]
+        return None
+
+    begin: StartResponse = start_response
+    parts = application(environ, begin)
+    try:
+        body = b"".join(parts)
+    finally:
+        # Flask's hooks at the end of a request hang on it.
+        close = getattr(parts, "close", None)
+        if close is not None:
+            close()
+    status, headers = begun
+    return (
+        int(status.split(" ", 1)[0]),
+        [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers],
+        body,
+    )
+
+
+async def _send(
+    send: ASGISendCallable, status: int, headers: list[tuple[bytes, bytes]], body: bytes
+) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _environ(scope: HTTPScope, body: bytes) -> WSGIEnvironment:
+    server, client = scope["server"] or ("", 0), scope["client"] or ("", 0)
+    environ: WSGIEnvironment = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": str(server[1]),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": client[0],
+        "REMOTE_PORT": str(client[1]),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": io.BytesIO(body),
+        # The input ends where the body does, also of one that said no length.
+        "wsgi.input_terminated": True,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for raw, value in scope["headers"]:
+        if b"_" in raw:
+            # X_Y would pass for X-Y.
+            continue
+        name = _PLAIN.get(raw) or "HTTP_" + raw.decode("latin-1").upper().replace("-", "_")
+        text = value.decode("latin-1")
+        environ[name] = f"{environ[name]},{text}" if name in environ else text
+    return environ

@@ -1,0 +1,27 @@
+"""The DIJob spec: each field declared once, on the attribute that holds its value when it is read.
+
+A new field is an attribute of one of these dataclasses (`di_api.spec.declared` says what is
+declared of it); `make generate` brings the CRD and docs/dijob.md up to date.
+"""
+
+from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS
+from di_api.spec.coordinated import Coordinated, Replica, Role
+from di_api.spec.job import CleanPodPolicy, JobSpec, Priority, Scheduling
+from di_api.spec.task import Task, TaskType
+from di_api.spec.template import Template
+
+__all__ = [
+    "MAX_INT64",
+    "MAX_PODS",
+    "MAX_REPLICAS",
+    "CleanPodPolicy",
+    "Coordinated",
+    "JobSpec",
+    "Priority",
+    "Replica",
+    "Role",
+    "Scheduling",
+    "Task",
+    "TaskType",
+    "Template",
+]

@@ -1,0 +1,14 @@
+"""Bounds that more than one field, rule or service goes by."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_INT32: Final = 2**31 - 1
+MAX_INT64: Final = 2**63 - 1
+MAX_TASKS: Final = 64
+"""Most tasks in a job; bounds the cost of the CRD's rules, which compare tasks pairwise."""
+MAX_PODS: Final = 4096
+"""Most pods of a job, of each task the larger of `replicas` and `maxReplicas` counted."""
+MAX_REPLICAS: Final = 2048
+"""Most replicas a coordinator may have; the job carries the list of them to every watcher."""

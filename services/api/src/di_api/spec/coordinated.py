@@ -1,0 +1,165 @@
+"""`spec.coordinated`: one coordinator pod, which asks for all the others while it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any
+
+from di_api.names import GPU_RESOURCE
+from di_api.spec.bounds import MAX_INT64, MAX_REPLICAS
+from di_api.spec.declared import Declared
+from di_api.spec.kinds import Label, OneOf, PodTemplate, Quantities, Struct, Structs, Text, Whole
+from di_api.spec.template import Template
+
+
+class Role(StrEnum):
+    """What a pod of a coordinated job is for; the value is part of its name."""
+
+    COORDINATOR = "coordinator"
+    """Trains, and asks di-server for the others. Its end is the job's."""
+    COLLECTOR = "collector"
+    LEARNER = "learner"
+    """On one GPU or none."""
+    DDP_LEARNER = "ddp-learner"
+    """A part of a learner on several GPUs."""
+    AGGREGATOR = "aggregator"
+    """Stands before the ddp learners of one learner, as if it were that learner."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolePods:
+    """The pods of one role."""
+
+    template: Annotated[
+        Template,
+        Declared(
+            kind=PodTemplate(is_loose=True),
+            about="Template of the pods of this role, as core/v1 PodTemplateSpec.",
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One pod that the coordinator has asked for."""
+
+    name: Annotated[str, Declared(kind=Label(), about="Name of the pod and of its Service.")]
+    role: Annotated[
+        Role,
+        Declared(
+            kind=OneOf(Role, but=(Role.COORDINATOR,)),
+            about="What the pod is for.",
+        ),
+    ]
+    resources: Annotated[
+        Mapping[str, str | int],
+        Declared(
+            kind=Quantities(most=16),
+            about="Requests and limits of its main container.",
+            more="They take precedence over those of the template.",
+        ),
+    ] = field(default_factory=dict)
+    generation: Annotated[
+        int,
+        Declared(
+            kind=Whole(0, MAX_INT64),
+            about="How many failed replicas it stands in for.",
+            is_filled_in=False,
+            absent="`0`",
+        ),
+    ] = 0
+    aggregator: Annotated[
+        str | None,
+        Declared(
+            kind=Label("replica"),
+            about="Of a ddp-learner, the aggregator in front of it.",
+        ),
+    ] = None
+
+    @property
+    def gpus(self) -> int:
+        """Whole GPUs asked for, 0 if none."""
+        value = self.resources.get(GPU_RESOURCE, 0)
+        return int(value) if str(value).isdecimal() else 0
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> Replica:
+        """Read an entry of `spec.coordinated.replicas`. Raises KeyError, ValueError."""
+        return cls(
+            name=raw["name"],
+            role=Role(raw["role"]),
+            resources=raw.get("resources") or {},
+            generation=raw.get("generation") or 0,
+            aggregator=raw.get("aggregator"),
+        )
+
+    def dump(self) -> dict[str, Any]:
+        """The entry of `spec.coordinated.replicas`."""
+        entry: dict[str, Any] = {"name": self.name, "role": self.role.value}
+        if self.resources:
+            entry["resources"] = dict(self.resources)
+        if self.generation:
+            entry["generation"] = self.generation
+        if self.aggregator is not None:
+            entry["aggregator"] = self.aggregator
+        return entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinated:
+    """`spec.coordinated`."""
+
+    coordinator: Annotated[
+        RolePods,
+        Declared(
+            kind=Struct(RolePods),
+            about="The pods of one role.",
+            more="The coordinator's pod; its `restartPolicy` is `Never` unless given.",
+        ),
+    ]
+    collector: Annotated[
+        RolePods | None,
+        Declared(
+            kind=Struct(RolePods),
+            about="The pods of one role.",
+            more="The collectors it may ask for; without a template it cannot.",
+        ),
+    ] = None
+    learner: Annotated[
+        RolePods | None,
+        Declared(
+            kind=Struct(RolePods),
+            about="The pods of one role.",
+            more="The learners it may ask for; without a template it cannot.",
+        ),
+    ] = None
+    priority_class_name: Annotated[
+        str | None, Declared(kind=Text(), about="Priority class of the coordinator's pod.")
+    ] = None
+    replicas: Annotated[
+        tuple[Replica, ...],
+        Declared(
+            kind=Structs(Replica, "replica", MAX_REPLICAS),
+            about="What the coordinator has asked for. Written by di-server alone.",
+            more="The ddp learners of an aggregator are in the order of their ranks.",
+            may_change=True,
+        ),
+    ] = ()
+
+    def template(self, role: Role) -> Template | None:
+        """The job's own template for a role; None: it has none, or the role is AGGREGATOR."""
+        match role:
+            case Role.COORDINATOR:
+                return self.coordinator.template
+            case Role.COLLECTOR:
+                return self.collector.template if self.collector else None
+            case Role.LEARNER | Role.DDP_LEARNER:
+                return self.learner.template if self.learner else None
+            case Role.AGGREGATOR:
+                return None
+
+    def group(self, aggregator: str) -> tuple[Replica, ...]:
+        """The ddp learners behind an aggregator, by rank; the first one is their master."""
+        return tuple(replica for replica in self.replicas if replica.aggregator == aggregator)

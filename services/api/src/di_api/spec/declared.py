@@ -1,0 +1,95 @@
+"""What is declared of a field of the spec, on the attribute of the dataclass that holds it.
+
+The attribute gives the name (`backoff_limit` is `backoffLimit`), its default is the field's, and
+an attribute without one is required. Everything else of a field is derived from here: the CRD's
+schema and its rules about changes, the checks, the defaults, the table of what may change and the
+tables of docs/dijob.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any, get_type_hints
+
+from di_api.spec.kinds import Kind, Struct, Structs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """The second argument of the attribute's `Annotated`."""
+
+    kind: Kind
+    about: str
+    """In Markdown, for `kubectl explain` (without its marks) and the documents."""
+    more: str = ""
+    """For the documents alone: the CRD has little room."""
+    may_change: bool = False
+    """Whether the field may change while the job exists; nothing may once it has finished. Of an
+    object of ours each field says so itself."""
+    is_filled_in: bool = True
+    """Whether the default is written into jobs that lack the field."""
+    default_from: str | None = None
+    """The field that gives its value to this one where it is missing, if it can."""
+    missing: str = "is required"
+    """What a job is told that lacks the field, if it is required."""
+    absent: str = ""
+    """In Markdown, for the documents: what a job without the field goes by, if not its default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field of the spec."""
+
+    attribute: str
+    is_required: bool
+    default: str | int | bool | None
+    """As JSON; None if nothing is filled in."""
+    declared: Declared
+
+    @property
+    def name(self) -> str:
+        """The field as it stands in a manifest."""
+        first, *others = self.attribute.split("_")
+        return first + "".join(map(str.capitalize, others))
+
+    @property
+    def kind(self) -> Kind:
+        """What its values are."""
+        return self.declared.kind
+
+    @property
+    def inner(self) -> Mapping[str, Field]:
+        """The fields of the objects of ours that it holds, by name; none if it holds others."""
+        return fields_of(self.kind.of) if isinstance(self.kind, Struct | Structs) else {}
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether nothing in it may change while the job exists."""
+        return not self.declared.may_change and all(each.is_fixed for each in self.inner.values())
+
+
+@cache
+def fields_of(owner: type) -> Mapping[str, Field]:
+    """The fields that a dataclass of the spec declares, by name and in their order."""
+    hints = get_type_hints(owner, include_extras=True)
+    found = (_field(each, hints[each.name]) for each in dataclasses.fields(owner))
+    return {each.name: each for each in found}
+
+
+def _field(attribute: dataclasses.Field[Any], hint: Any) -> Field:
+    (declared,) = (each for each in hint.__metadata__ if isinstance(each, Declared))
+    default = attribute.default
+    has_default = default is not dataclasses.MISSING
+    value = default if has_default and declared.is_filled_in else None
+    if isinstance(value, StrEnum):
+        value = value.value
+    return Field(
+        attribute=attribute.name,
+        is_required=not has_default and attribute.default_factory is dataclasses.MISSING,
+        default=value if isinstance(value, str | int) else None,
+        declared=declared,
+    )

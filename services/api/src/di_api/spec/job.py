@@ -1,0 +1,156 @@
+"""`spec`: what the user asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+from di_api.spec.bounds import MAX_INT64, MAX_TASKS
+from di_api.spec.coordinated import Coordinated
+from di_api.spec.declared import Declared
+from di_api.spec.kinds import Flag, OneOf, Struct, Structs, Text, Volumes, Whole
+from di_api.spec.task import Task
+
+
+class Priority(StrEnum):
+    """Precedence of a job over the others that wait for capacity."""
+
+    NORMAL = "normal"
+    HIGH = "high"
+
+
+class CleanPodPolicy(StrEnum):
+    """Which pods are deleted when the job ends."""
+
+    RUNNING = "Running"
+    ALL = "All"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    """How a job gets its first nodes."""
+
+    gang: Annotated[
+        bool,
+        Declared(
+            kind=Flag(),
+            about="True creates no pod before there is room for all of them at once. For "
+            "preemptible jobs, there is always room for `minReplicas` of each task.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """What the user asks for, defaults applied.
+
+    Kubernetes objects inside (pod templates, volumes) stay raw mappings and must not be modified.
+    """
+
+    priority: Annotated[
+        Priority,
+        Declared(
+            kind=OneOf(Priority),
+            about="Precedence over other jobs that wait for capacity.",
+            may_change=True,
+        ),
+    ] = Priority.NORMAL
+    clean_pod_policy: Annotated[
+        CleanPodPolicy,
+        Declared(
+            kind=OneOf(CleanPodPolicy),
+            about="Which pods are deleted when the job ends. `Running` deletes those that still "
+            "run, so that the logs of the others stay; `All` deletes every pod; `None` deletes "
+            "none.",
+            more="The job's Service always goes.",
+            may_change=True,
+        ),
+    ] = CleanPodPolicy.RUNNING
+    preemptible: Annotated[
+        bool,
+        Declared(
+            kind=Flag(),
+            about="False means a fixed number of replicas, placed by the cluster's scheduler. "
+            "True lets the allocator choose how many, between `minReplicas` and `maxReplicas`, "
+            "and where.",
+        ),
+    ] = False
+    backoff_limit: Annotated[
+        int,
+        Declared(
+            kind=Whole(0),
+            about="Restarts allowed before the job is Failed. Pods lost with their node or evicted "
+            "do not count.",
+            more="Failures seen together count once.",
+            may_change=True,
+        ),
+    ] = 3
+    group: Annotated[
+        str | None,
+        Declared(kind=Text(), about="Free text, kept and shown, without any meaning."),
+    ] = None
+    volumes: Annotated[
+        tuple[Mapping[str, Any], ...],
+        Declared(
+            kind=Volumes(most=128),
+            about="Volumes added to every pod of the job, as in a pod's `spec.volumes`.",
+            more="Names may not repeat those of a template's own volumes.",
+        ),
+    ] = ()
+    tasks: Annotated[
+        tuple[Task, ...],
+        Declared(
+            kind=Structs(Task, "task", MAX_TASKS, least=1),
+            about="The groups of pods the job consists of.",
+            absent="required without `coordinated`",
+        ),
+    ] = ()
+    """Empty in a coordinated job, and in no other."""
+    coordinated: Annotated[
+        Coordinated | None,
+        Declared(
+            kind=Struct(Coordinated),
+            about="A job whose coordinator asks for collectors and learners while it trains; in "
+            "place of `tasks`.",
+        ),
+    ] = None
+    scheduling: Annotated[
+        Scheduling,
+        Declared(kind=Struct(Scheduling), about="How the job gets its first nodes."),
+    ] = Scheduling()
+    suspend: Annotated[
+        bool,
+        Declared(
+            kind=Flag(),
+            about="True ends the pods gracefully and keeps the job waiting; false again resumes "
+            "it.",
+            may_change=True,
+        ),
+    ] = False
+    active_deadline_seconds: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(1, MAX_INT64),
+            about="Seconds the job may be active, counted from its start, before it is Failed.",
+            may_change=True,
+        ),
+    ] = None
+    ttl_seconds_after_finished: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(0),
+            about="Seconds after its end when the job is deleted with its pods. Absent means "
+            "never.",
+            may_change=True,
+        ),
+    ] = None
+
+    @property
+    def replicas(self) -> int:
+        """R, the number of pods of the whole job."""
+        if self.coordinated is not None:
+            return 1 + len(self.coordinated.replicas)
+        return sum(task.replicas for task in self.tasks)

@@ -1,0 +1,145 @@
+"""From a raw spec to its dataclasses, by the types of values alone.
+
+Which rules a value keeps is no concern here, and unknown fields are passed over. Nothing is
+guessed: what has a type or a word that this version cannot read is an error, the first of them.
+A null is a field that is not there, as it is to the API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from di_api.field_error import ABSENT, FieldError, InvalidSpec, child
+from di_api.spec.bounds import MAX_INT64
+from di_api.spec.declared import fields_of
+from di_api.spec.kinds import (
+    Flag,
+    Kind,
+    Label,
+    Labels,
+    OneOf,
+    PodTemplate,
+    Quantities,
+    Scalar,
+    Struct,
+    Structs,
+    Text,
+    Volumes,
+    Whole,
+)
+
+_Spec = TypeVar("_Spec")
+
+
+def read(owner: type[_Spec], raw: Mapping[str, Any], path: str) -> _Spec:
+    """The raw object at `path` as a dataclass of `di_api.spec`.
+
+    Raises:
+        InvalidSpec: a value cannot be read, or one that is required is not there.
+    """
+    values: dict[str, Any] = {}
+    declaring: type = owner
+    for name, field in fields_of(declaring).items():
+        found = raw.get(name)
+        if found is not None:
+            values[field.attribute] = _value(field.kind, found, f"{path}.{name}")
+        elif field.is_required:
+            raise _invalid(f"{path}.{name}", raw.get(name, ABSENT), "is required")
+    return owner(**values)
+
+
+def text_of(value: object, path: str) -> str:
+    """`value`, which has to be a text. Raises InvalidSpec."""
+    if not isinstance(value, str):
+        raise _invalid(path, value, "must be a string")
+    return value
+
+
+def object_of(value: object, path: str) -> Mapping[str, Any]:
+    """`value`, which has to be an object. Raises InvalidSpec."""
+    if not isinstance(value, Mapping):
+        raise _invalid(path, value, "must be an object")
+    return value
+
+
+def items_of(value: object, path: str) -> Iterator[tuple[str, Any]]:
+    """The items of `value`, which has to be a list, each with its path. Raises InvalidSpec."""
+    if not isinstance(value, list):
+        raise _invalid(path, value, "must be a list")
+    return ((child(path, index), item) for index, item in enumerate(value))
+
+
+def objects_of(value: object, path: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """The same of a list of objects."""
+    return [(where, object_of(item, where)) for where, item in items_of(value, path)]
+
+
+def _value(kind: Kind, value: object, path: str) -> object:
+    match kind:
+        case Labels():
+            return tuple(text_of(item, where) for where, item in items_of(value, path))
+        case Quantities():
+            return _amounts(value, path)
+        case PodTemplate():
+            return object_of(value, path)
+        case Volumes():
+            return tuple(item for _, item in objects_of(value, path))
+        case Struct() | Structs():
+            return _ours(kind, value, path)
+        case _:
+            return _scalar(kind, value, path)
+
+
+def _ours(kind: Struct | Structs, value: object, path: str) -> object:
+    if isinstance(kind, Struct):
+        return read(kind.of, object_of(value, path), path)
+    return tuple(read(kind.of, item, where) for where, item in objects_of(value, path))
+
+
+def _scalar(kind: Scalar, value: object, path: str) -> object:
+    match kind:
+        case Flag():
+            if not isinstance(value, bool):
+                raise _invalid(path, value, "must be true or false")
+            return value
+        case Whole():
+            return _whole(kind, value, path)
+        case OneOf():
+            return _choice(kind, value, path)
+        case Text():
+            return text_of(value, path)
+        case Label():
+            if not text_of(value, path) and kind.of is None:
+                raise _invalid(path, value, "is required")
+            return value
+
+
+def _whole(kind: Whole, value: object, path: str) -> int:
+    lowest = kind.minimum if kind.readable_from is None else kind.readable_from
+    # True is an int to Python and not to JSON.
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _invalid(path, value, f"must be a whole number, {lowest} or more")
+    if not lowest <= value <= MAX_INT64:
+        raise _invalid(path, value, f"must be {lowest} or more, and {MAX_INT64} or less")
+    return value
+
+
+def _choice(kind: OneOf, value: object, path: str) -> object:
+    for choice in kind.choices:
+        if choice.value == value:
+            return choice
+    words = ", ".join(choice.value for choice in kind.choices)
+    raise _invalid(path, value, f"must be one of {words}")
+
+
+def _amounts(value: object, path: str) -> Mapping[str, Any]:
+    amounts = object_of(value, path)
+    for name, amount in amounts.items():
+        if isinstance(amount, bool) or not isinstance(amount, str | int | float):
+            raise _invalid(f"{path}.{name}", amount, "no quantity")
+    return amounts
+
+
+def _invalid(path: str, value: object, message: str) -> InvalidSpec:
+    return InvalidSpec([FieldError(path, value, message)])

@@ -1,0 +1,93 @@
+"""`spec.tasks[]`: a group of equal pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from di_api.spec.bounds import MAX_TASKS
+from di_api.spec.declared import Declared
+from di_api.spec.kinds import Label, Labels, OneOf, PodTemplate, Whole
+from di_api.spec.template import Template
+
+
+class TaskType(StrEnum):
+    """Role of a task. The named roles occur at most once in a job, NONE any number of times."""
+
+    LEARNER = "learner"
+    COLLECTOR = "collector"
+    EVALUATOR = "evaluator"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One group of equal pods."""
+
+    name: Annotated[
+        str,
+        Declared(
+            kind=Label(),
+            about="Name of the task, part of the names of its pods; unique in the job. Defaults to "
+            "the type; required when the type is `none`.",
+            default_from="type",
+            missing="is required unless the type is learner, collector or evaluator",
+            absent="the type",
+        ),
+    ]
+    type: Annotated[
+        TaskType,
+        Declared(
+            kind=OneOf(TaskType),
+            about="Role of the task. Learner, collector and evaluator occur at most once each, "
+            "none any number of times.",
+        ),
+    ]
+    replicas: Annotated[
+        int,
+        Declared(
+            kind=Whole(1, readable_from=0),
+            about="Number of pods. May change while the job runs.",
+            more="[At most 4,096](#how-large-a-job-may-be) in all tasks together.",
+            may_change=True,
+        ),
+    ] = 1
+    min_replicas: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(1, readable_from=0),
+            about="Lower bound of scaling. Absent means `replicas` for the allocator and 1 for "
+            "scaling by REST.",
+            may_change=True,
+        ),
+    ] = None
+    max_replicas: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(1, readable_from=0),
+            about="Upper bound of scaling. Absent means `replicas` for the allocator and "
+            "di-server's own default for scaling by REST.",
+            more="That is 32, a [setting of di-server](rest.md#scaling-tasks); `kubectl` is not "
+            "bound by it. `minReplicas <= replicas <= maxReplicas`.",
+            may_change=True,
+        ),
+    ] = None
+    depends_on: Annotated[
+        tuple[str, ...],
+        Declared(
+            kind=Labels("task", MAX_TASKS),
+            about="Names of tasks to wait for. The pods of this task are created once every pod "
+            "of those is ready or has succeeded.",
+            more="Circles are refused.",
+        ),
+    ] = ()
+    template: Annotated[
+        Template,
+        Declared(
+            kind=PodTemplate(),
+            about="The pods of the task. `restartPolicy` is always `Never`, the operator replaces "
+            "failed pods; keys of `diengine/` in labels and annotations are reserved.",
+            more="`metadata` takes labels and annotations.",
+        ),
+    ]

@@ -1,0 +1,26 @@
+"""Whether a DIJob may be created or changed, and what can be read of one that is there already.
+
+Judging: `job` and `update` bring together what each of the other modules, named for what it
+checks, has against a spec. Reading: `strict` takes only what is right, `lenient` all that has a
+meaning.
+"""
+
+from di_api.field_error import FieldError, InvalidSpec
+from di_api.validation.job import validate_job
+from di_api.validation.lenient import load_leniently
+from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
+from di_api.validation.size import total_errors
+from di_api.validation.strict import load_spec
+from di_api.validation.update import validate_update
+
+__all__ = [
+    "MAX_NODE_LISTS",
+    "FieldError",
+    "InvalidSpec",
+    "load_leniently",
+    "load_spec",
+    "node_list_errors",
+    "total_errors",
+    "validate_job",
+    "validate_update",
+]

@@ -1,0 +1,72 @@
+"""What changed in a spec that may not: running pods were made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from di_api.difference import first_difference
+from di_api.field_error import ABSENT, FieldError, child, items, mapping
+from di_api.spec.coordinated import Coordinated
+from di_api.spec.declared import fields_of
+from di_api.spec.job import JobSpec
+from di_api.spec.task import Task
+
+_LONGEST_PATH: Final = 500
+
+
+def changed_fixed_fields(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Iterator[FieldError]:
+    """Fields that changed although running pods were made from them."""
+    one, other = before.get("coordinated"), after.get("coordinated")
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        yield from _fixed("spec.coordinated", Coordinated, one, other)
+        yield from _fixed("spec", JobSpec, before, after, apart_from="coordinated")
+        return
+    yield from _fixed("spec", JobSpec, before, after, apart_from="tasks")
+    old_tasks, new_tasks = items(before.get("tasks")), items(after.get("tasks"))
+    if len(old_tasks) != len(new_tasks):
+        yield FieldError(
+            "spec.tasks",
+            after.get("tasks", ABSENT),
+            f"tasks may not be added or removed while the job exists; it has {len(old_tasks)}",
+        )
+        return
+    for index, (old_task, new_task) in enumerate(zip(old_tasks, new_tasks, strict=True)):
+        yield from _fixed(f"spec.tasks[{index}]", Task, mapping(old_task), mapping(new_task))
+
+
+def _fixed(
+    path: str,
+    owner: type,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    apart_from: str | None = None,
+) -> Iterator[FieldError]:
+    declared = fields_of(owner)
+    for name in sorted({*before, *after} - {apart_from}):
+        if name in declared and declared[name].declared.may_change:
+            continue
+        changed = first_difference(before.get(name), after.get(name))
+        if changed is not None:
+            where, value = located(child(path, name), changed, after.get(name, ABSENT))
+            yield FieldError(
+                where, value, "may not change while the job exists; delete it and create it anew"
+            )
+
+
+def located(path: str, below: tuple[str | int, ...], value: object) -> tuple[str, object]:
+    """Path text and value of what lies at `below` within `value`."""
+    for key in below:
+        # Building the text of a path thousands deep would be quadratic, and nobody reads it.
+        if len(path) > _LONGEST_PATH:
+            return f"{path}...", value
+        path = child(path, key)
+        if isinstance(key, int):
+            found = items(value)
+            value = found[key] if key < len(found) else ABSENT
+        else:
+            value = mapping(value).get(key, ABSENT)
+    return path, value

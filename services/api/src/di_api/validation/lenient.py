@@ -1,0 +1,114 @@
+"""Reading a spec that was admitted by other rules than those of this version.
+
+A job that runs is not judged again: its spec may come from a version with fewer rules (before an
+upgrade) or with more fields (before a rollback). So rules are not applied here and unknown fields
+are passed over. Types matter: what is read must mean what its author meant, because pods are made
+and deleted by it. Nothing is guessed; whatever cannot be read makes the whole spec unreadable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from di_api.defaults import with_defaults
+from di_api.field_error import ABSENT, FieldError, InvalidSpec, child
+from di_api.spec.bounds import MAX_PODS
+from di_api.spec.job import JobSpec
+from di_api.spec.reading import object_of, objects_of, read, text_of
+from di_api.validation.templates import coordinated_templates
+
+MAX_READABLE_REPLICAS: Final = 4 * MAX_PODS
+"""Most pods of a job that was admitted without the bound of today.
+
+The node list of a larger one never fitted into its ConfigMap, so none has ever run; one that says
+so now was changed behind the webhook's back, and making a plan for it would hold up all others.
+"""
+
+_Object = tuple[str, Mapping[str, Any]]
+"""A raw object and its path."""
+
+
+def load_leniently(spec: object) -> JobSpec:
+    """Read a raw spec, defaults applied, by its types alone.
+
+    Raises:
+        InvalidSpec: a value has a type or a word that this version cannot read, or the spec does
+            not say which pods there are; the exception has the first of these.
+    """
+    full = with_defaults(object_of(spec, "spec"))
+    result = read(JobSpec, full, "spec")
+    if bool(result.tasks) == (result.coordinated is not None):
+        value = full.get("tasks", ABSENT)
+        raise InvalidSpec([FieldError("spec.tasks", value, "a job has tasks or a coordinator")])
+    _check_names(_objects(("spec", full), "volumes"))
+    for index, task in enumerate(result.tasks):
+        _check_template((f"spec.tasks[{index}].template", task.template))
+    for path, template in coordinated_templates(full):
+        if isinstance(template, Mapping):
+            _check_template((path, template))
+    _check_pods(result, full)
+    return result
+
+
+def _check_template(template: _Object) -> None:
+    """Whether the parts of a template that pods are made by are there, and of their types."""
+    if metadata := _object(template, "metadata"):
+        _object(metadata, "labels")
+        _object(metadata, "annotations")
+    spec = _object(template, "spec")
+    if spec is None or not _objects(spec, "containers"):
+        path, raw = template
+        message = "must hold at least one container"
+        raise InvalidSpec([FieldError(child(path, "spec"), raw.get("spec", ABSENT), message)])
+    _text(spec, "restartPolicy")
+    _check_names(_objects(spec, "volumes"))
+    for container in (*_objects(spec, "containers"), *_objects(spec, "initContainers")):
+        _text(container, "name")
+        _check_names(_objects(container, "env"))
+        for mount in _objects(container, "volumeMounts"):
+            _text(mount, "mountPath")
+        _check_names(_objects(container, "ports"))
+        if resources := _object(container, "resources"):
+            _object(resources, "requests")
+            _object(resources, "limits")
+
+
+def _check_names(entries: Iterable[_Object]) -> None:
+    for entry in entries:
+        _text(entry, "name")
+
+
+def _text(owner: _Object, key: str) -> None:
+    path, raw = owner
+    if raw.get(key) is not None:
+        text_of(raw[key], child(path, key))
+
+
+def _object(owner: _Object, key: str) -> _Object | None:
+    path, raw = owner
+    if raw.get(key) is None:
+        return None
+    below = child(path, key)
+    return below, object_of(raw[key], below)
+
+
+def _objects(owner: _Object, key: str) -> list[_Object]:
+    path, raw = owner
+    return [] if raw.get(key) is None else objects_of(raw[key], child(path, key))
+
+
+def _check_pods(spec: JobSpec, raw: Mapping[str, Any]) -> None:
+    """Whether the pods can be told from each other, and are not too many to be thought about."""
+    coordinated = spec.coordinated
+    if coordinated is not None:
+        field, names = "coordinated", [replica.name for replica in coordinated.replicas]
+    else:
+        field, names = "tasks", [task.name for task in spec.tasks]
+    wrong = None
+    if len(set(names)) < len(names):
+        wrong = "a name is repeated"
+    elif spec.replicas > MAX_READABLE_REPLICAS:
+        wrong = f"{spec.replicas} pods, more than {MAX_READABLE_REPLICAS} have never run"
+    if wrong is not None:
+        raise InvalidSpec([FieldError(f"spec.{field}", raw.get(field, ABSENT), wrong)])

@@ -1,0 +1,159 @@
+"""Whether the names made from a job's name are valid and fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api import coordinated, names
+from di_api.field_error import ABSENT, FieldError, items, mapping
+from di_api.names import is_dns_label
+from di_api.spec.bounds import MAX_PODS
+from di_api.spec.coordinated import Role
+from di_api.validation.size import reach
+
+GENERATED_SUFFIX: Final = 5
+"""Characters the API server adds to metadata.generateName."""
+MAX_NODE_LISTS: Final = 1_048_576
+"""Bytes of all node lists together: as many as the values of a ConfigMap may have."""
+DOMAIN_RESERVE: Final = 40
+"""Characters that count for the cluster's service domain, which only the operator knows."""
+_LISTS: Final = 2
+"""That a pod's name is in: that of all ranks and that of its task."""
+
+_CHARACTERS: Final = (
+    "must be lower-case letters, digits and dashes, with a letter or digit at both ends: "
+    "the names of pods and their DNS names are made from it"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Largest:
+    """The last pod of a task at the highest replica count its spec allows."""
+
+    path: str
+    task: str
+    replicas: int
+
+    @property
+    def suffix(self) -> str:
+        return names.pod_name("", self.task, self.replicas - 1)
+
+    def entry(self, job: str, namespace: str) -> int:
+        """Characters of its DNS name in a list, the comma counted."""
+        pod = names.pod_name(job, self.task, self.replicas - 1)
+        return len(names.pod_fqdn(pod, job, namespace, "x" * DOMAIN_RESERVE)) + 1
+
+
+def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Errors in the name of a job, or of a task that leaves no room for one.
+
+    `spec` is raw, defaults applied. A job with only metadata.generateName is judged by the name
+    it will get: mutating admission comes before the name is made.
+    """
+    field, added = _origin(metadata)
+    path, name = f"metadata.{field}", metadata.get(field)
+    if not isinstance(name, str) or not name:
+        yield FieldError(path, ABSENT if name is None else name, "must be a name, a string")
+        return
+    if isinstance(spec.get("coordinated"), Mapping):
+        yield from _coordinated_name(path, name, added)
+        return
+    tasks = list(_largest_pods(spec))
+    longest = names.longest_job_name((each.task, each.replicas) for each in tasks) - added
+    if longest < 1:
+        yield from _tasks_without_room(len(name) + added, tasks)
+    elif len(name) > longest:
+        suffix = max((each.suffix for each in tasks), key=len, default="")
+        reason = (
+            f"its pod <name>{suffix} may have {names.MAX_LABEL}"
+            if len(suffix) > len(names.service_name(""))
+            else f"its Service {names.service_name('<name>')} may have {names.MAX_LABEL}"
+        )
+        yield FieldError(
+            path,
+            name,
+            f"{len(name)} characters are too many, {reason}; the longest name that fits has "
+            f'{longest}, such as "{name[:longest].rstrip("-.")}"',
+        )
+    # What is generated ends in letters and digits, so its prefix may end in a dash.
+    elif not is_dns_label(name + "x" * added):
+        yield FieldError(path, name, _CHARACTERS)
+
+
+def node_list_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Whether the DNS names of all pods that a job may reach are too long for its node lists.
+
+    The lists are in one ConfigMap, which no pod of a large job starts without. `spec` is raw,
+    defaults applied.
+    """
+    field, added = _origin(metadata)
+    name, namespace = metadata.get(field), metadata.get("namespace")
+    if not isinstance(name, str):
+        return  # reported by `name_errors`
+    job = name + "x" * added
+    where = namespace if isinstance(namespace, str) else "x" * names.MAX_LABEL
+    tasks = list(_largest_pods(spec))
+    pods = sum(each.replicas for each in tasks)
+    if pods > MAX_PODS:
+        return  # reported by `total_errors`
+    size = sum(_LISTS * each.replicas * each.entry(job, where) for each in tasks)
+    if size > MAX_NODE_LISTS:
+        yield FieldError(
+            "spec.tasks",
+            spec["tasks"],
+            f"may reach {pods} pods, whose DNS names take {size} bytes of the {MAX_NODE_LISTS} "
+            f"that node lists may have: with names as long as these there is room for "
+            f"{pods * MAX_NODE_LISTS // size} pods; lower replicas or maxReplicas, or shorten the "
+            "name of the job, of its tasks or of its namespace",
+            passes=("bytes of node lists", size),
+        )
+
+
+def _origin(metadata: Mapping[str, Any]) -> tuple[str, int]:
+    """The field a job's name is made from, and how many characters are added to it."""
+    if not metadata.get("name") and metadata.get("generateName"):
+        return "generateName", GENERATED_SUFFIX
+    return "name", 0
+
+
+def _coordinated_name(path: str, name: str, added: int) -> Iterator[FieldError]:
+    longest = coordinated.LONGEST_JOB_NAME - added
+    if len(name) > longest:
+        pod = coordinated.replica_name("<name>", Role.DDP_LEARNER, "x" * coordinated.SUFFIX_LENGTH)
+        yield FieldError(
+            path,
+            name,
+            f"{len(name)} characters are too many, its pod {pod} may have {names.MAX_LABEL}; the "
+            f'longest name that fits has {longest}, such as "{name[:longest].rstrip("-.")}"',
+        )
+    elif not is_dns_label(name + "x" * added):
+        yield FieldError(path, name, _CHARACTERS)
+    elif not name[0].isalpha():
+        yield FieldError(
+            path, name, "must begin with a letter: each pod has a Service of its own name"
+        )
+
+
+def _largest_pods(spec: Mapping[str, Any]) -> Iterator[_Largest]:
+    for index, raw in enumerate(items(spec.get("tasks"))):
+        task = mapping(raw)
+        name = task.get("name")
+        if not is_dns_label(name):
+            continue  # reported by the schema
+        yield _Largest(path=f"spec.tasks[{index}].name", task=str(name), replicas=reach(task))
+
+
+def _tasks_without_room(length: int, tasks: list[_Largest]) -> Iterator[FieldError]:
+    for each in tasks:
+        if len(each.suffix) < names.MAX_LABEL:
+            continue
+        rest = len(each.suffix) - len(each.task)
+        room = max(names.MAX_LABEL - rest - length, 1)
+        yield FieldError(
+            each.path,
+            each.task,
+            f"{len(each.task)} characters are too many, pods are named <job>{each.suffix} and may "
+            f"have {names.MAX_LABEL}; the longest name that fits has {room}",
+        )

@@ -1,0 +1,37 @@
+"""How many pods a job may have.
+
+Not what it has counts but what it may reach, of each task the larger of `replicas` and
+`maxReplicas`: a job that was admitted can be scaled within its own bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from di_api.field_error import FieldError, items, mapping
+from di_api.spec.bounds import MAX_INT32, MAX_PODS
+
+_LEAST: Final = 1
+"""Replicas of a task of which nothing can be read."""
+
+
+def reach(task: Mapping[str, Any]) -> int:
+    """Most replicas a raw task may get. A count that the schema refuses is left out."""
+    counts = (task.get("replicas"), task.get("maxReplicas"))
+    possible = [count for count in counts if isinstance(count, int) and 0 < count <= MAX_INT32]
+    return max(possible, default=_LEAST)
+
+
+def total_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Whether the tasks of a raw spec may reach too many pods together."""
+    tasks = items(spec.get("tasks"))
+    total = sum(reach(mapping(task)) for task in tasks)
+    if total > MAX_PODS:
+        yield FieldError(
+            "spec.tasks",
+            tasks,
+            f"may reach {total} pods, of each task the larger of replicas and maxReplicas "
+            f"counted, and a job may have {MAX_PODS}; lower some, or make it several jobs",
+            passes=("pods", total),
+        )

@@ -1,0 +1,130 @@
+"""How the tasks of a spec stand to each other, and the fields of one task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from di_api.field_error import FieldError, child, items, mapping
+from di_api.spec.task import TaskType
+
+Tasks: TypeAlias = list[tuple[str, Mapping[str, Any]]]
+"""Raw tasks, each with its path."""
+
+
+def reused_task_types(tasks: Tasks) -> Iterator[FieldError]:
+    """Tasks of a type that a job has once, and has already."""
+    first: dict[str, str] = {}
+    for path, task in tasks:
+        kind = task.get("type")
+        if not isinstance(kind, str) or kind == TaskType.NONE or kind not in set(TaskType):
+            continue
+        if kind in first:
+            yield FieldError(
+                f"{path}.type",
+                kind,
+                f"{first[kind]} is the {kind} already; a job has at most one, "
+                "further tasks are of type none",
+            )
+        first.setdefault(kind, path)
+
+
+def reused_task_names(tasks: Tasks) -> Iterator[FieldError]:
+    """Tasks whose name another has already."""
+    first: dict[str, str] = {}
+    for path, task in tasks:
+        name = task.get("name")
+        if not isinstance(name, str):
+            continue
+        if name in first:
+            yield FieldError(f"{path}.name", name, f"is the name of {first[name]} already")
+        first.setdefault(name, path)
+
+
+def replicas_out_of_bounds(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Whether minReplicas <= replicas <= maxReplicas, each bound only where it is given."""
+    replicas = _whole(task.get("replicas"))
+    lowest, highest = _whole(task.get("minReplicas")), _whole(task.get("maxReplicas"))
+    if lowest is not None and highest is not None and lowest > highest:
+        yield FieldError(
+            f"{path}.minReplicas", lowest, f"must be at most maxReplicas, {_number(highest)}"
+        )
+    elif replicas is not None and lowest is not None and replicas < lowest:
+        yield FieldError(
+            f"{path}.replicas", replicas, f"must be at least minReplicas, {_number(lowest)}"
+        )
+    elif replicas is not None and highest is not None and replicas > highest:
+        yield FieldError(
+            f"{path}.replicas", replicas, f"must be at most maxReplicas, {_number(highest)}"
+        )
+
+
+def wrong_dependencies(path: str, task: Mapping[str, Any], known: set[str]) -> Iterator[FieldError]:
+    """Names in `dependsOn` that no other task has, or that are there twice."""
+    seen: set[str] = set()
+    for index, name in enumerate(items(task.get("dependsOn"))):
+        where = f"{path}.dependsOn[{index}]"
+        if not isinstance(name, str):
+            continue
+        if name == task.get("name"):
+            yield FieldError(where, name, "a task cannot wait for itself")
+        elif name not in known:
+            yield FieldError(where, name, "no task of this job has that name")
+        elif name in seen:
+            yield FieldError(where, name, "is listed already")
+        seen.add(name)
+
+
+def circular_tasks(tasks: Tasks) -> Iterator[FieldError]:
+    """Tasks that wait for each other in a circle would never start.
+
+    Tasks free of dependencies are taken away until none is left; what stays is on a circle or
+    waits for one. A walk from any of them along its first remaining dependency ends on a circle.
+    """
+    waits: dict[str, dict[str, None]] = {}
+    where: dict[str, str] = {}
+    for path, task in tasks:
+        name = task.get("name")
+        if isinstance(name, str) and name not in waits:
+            where[name] = path
+            # A dict as an ordered set: the message must not differ from run to run.
+            waits[name] = {
+                d: None for d in items(task.get("dependsOn")) if isinstance(d, str) and d != name
+            }
+    waiters: dict[str, list[str]] = {name: [] for name in waits}
+    missing = dict.fromkeys(waits, 0)
+    for name, wanted in waits.items():
+        for dependency in wanted:
+            if dependency in waits:
+                waiters[dependency].append(name)
+                missing[name] += 1
+    free = [name for name, count in missing.items() if count == 0]
+    while free:
+        done = free.pop()
+        del missing[done]
+        for name in waiters[done]:
+            missing[name] -= 1
+            if missing[name] == 0:
+                free.append(name)
+    if not missing:
+        return
+    walk: dict[str, int] = {}
+    name = next(iter(missing))
+    while name not in walk:
+        walk[name] = len(walk)
+        name = next(dependency for dependency in waits[name] if dependency in missing)
+    circle = [*list(walk)[walk[name] :], name]
+    yield FieldError(
+        f"{where[name]}.dependsOn",
+        mapping(dict(tasks)[where[name]]).get("dependsOn"),
+        f"tasks wait for each other in a circle: {' -> '.join(child('', n) for n in circle)}",
+    )
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: int) -> str:
+    # Python refuses to print integers of thousands of digits.
+    return str(value) if abs(value) < 2**63 else "a huge number"

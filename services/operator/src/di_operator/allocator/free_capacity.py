@@ -1,0 +1,130 @@
+"""The capacity that is free on the nodes while an answer is being made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
+from di_operator.allocator.node import Constraints, NodeInfo
+from di_operator.allocator.resources import Resources
+
+# More replicas of a task than any node has pods for.
+_UNBOUNDED = 1_000_000
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kind:
+    """All that tasks of equal requests and constraints have in common."""
+
+    request: tuple[tuple[str, int], ...]
+    admitted: Sequence[bool]
+    """Which nodes admit such pods."""
+    empty: list[int] = field(default_factory=list)
+    per_node: int = 0
+    slots: list[int] = field(default_factory=list)
+    seen: int = 0
+    """How many changes `slots` has taken in."""
+
+
+class FreeCapacity:
+    """What is free on each node, in thousandths of the base units."""
+
+    def __init__(self, nodes: Mapping[str, NodeInfo]) -> None:
+        self.nodes = tuple(nodes.values())
+        self.index = {node.name: row for row, node in enumerate(self.nodes)}
+        self.free = [dict(node.free) for node in self.nodes]
+        self._empty = [dict(free) for free in self.free]
+        self._admitted: dict[Constraints, list[bool]] = {}
+        self._kinds: dict[tuple[object, ...], _Kind] = {}
+        # By identity; the task is kept beside, so that no other can take its address.
+        self._kind_of: dict[int, tuple[TaskInfo, _Kind]] = {}
+        # Rows in the order in which they changed: a kind looks at what is new to it.
+        self._changes: list[int] = []
+
+    def slots(self, task: TaskInfo) -> Sequence[int]:
+        """How many replicas of the task each node has room for. Valid until the next change."""
+        kind = self._kind(task)
+        for row in set(self._changes[kind.seen :]):
+            kind.slots[row] = _places(kind, row, self.free[row])
+        kind.seen = len(self._changes)
+        return kind.slots
+
+    def empty_slots(self, task: TaskInfo) -> Sequence[int]:
+        """How many replicas each node had room for if all that can move were gone."""
+        return self._kind(task).empty
+
+    def per_node(self, task: TaskInfo) -> int:
+        """How many replicas the most common kind of node takes when it is empty; 0: none does."""
+        return self._kind(task).per_node
+
+    def settle(self) -> None:
+        """What is taken now stays taken: only what comes after it counts as movable."""
+        self._empty = [dict(free) for free in self.free]
+        self._kinds.clear()
+        self._kind_of.clear()
+
+    def take(self, task: TaskInfo, row: int, count: int = 1) -> None:
+        """Use the room of so many replicas; a negative count gives it back."""
+        free = self.free[row]
+        for name, amount in task.resources.items():
+            free[name] = free.get(name, 0) - count * amount
+        self._changes.append(row)
+
+    def fits(self, task: TaskInfo, row: int, count: int) -> bool:
+        """Whether a node has room for so many replicas and admits them."""
+        kind = self._kind(task)
+        free = self.free[row]
+        return kind.admitted[row] and all(
+            free.get(name, 0) >= count * amount for name, amount in kind.request
+        )
+
+    def take_all(self, job: JobInfo, placed: NodeList) -> bool:
+        """Use the room of a whole job if every replica still fits where it is, else nothing."""
+        taken: list[tuple[TaskInfo, int, int]] = []
+        for task in job.tasks:
+            for name, count in Counter(placed.task(task.name)).items():
+                row = self.index.get(name)
+                if row is None or not self.fits(task, row, count):
+                    for earlier in taken:
+                        self.take(earlier[0], earlier[1], -earlier[2])
+                    return False
+                self.take(task, row, count)
+                taken.append((task, row, count))
+        return True
+
+    def _kind(self, task: TaskInfo) -> _Kind:
+        known = self._kind_of.get(id(task))
+        if known is not None:
+            return known[1]
+        key = (tuple(sorted(task.resources.items())), task.constraints)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = self._make_kind(task.resources, task.constraints)
+        self._kind_of[id(task)] = (task, kind)
+        return kind
+
+    def _make_kind(self, resources: Resources, constraints: Constraints) -> _Kind:
+        if constraints not in self._admitted:
+            self._admitted[constraints] = [constraints.admit(node) for node in self.nodes]
+        kind = _Kind(
+            request=tuple((name, amount) for name, amount in resources.items() if amount > 0),
+            admitted=self._admitted[constraints],
+            seen=len(self._changes),
+        )
+        kind.slots = [_places(kind, row, free) for row, free in enumerate(self.free)]
+        kind.empty = [_places(kind, row, free) for row, free in enumerate(self._empty)]
+        common = Counter(places for places in kind.empty if places)
+        # Of equally common ones the smaller, so that its multiples fit the other.
+        kind.per_node = max(common, key=lambda places: (common[places], -places), default=0)
+        return kind
+
+
+def _places(kind: _Kind, row: int, free: Resources) -> int:
+    if not kind.admitted[row]:
+        return 0
+    return max(
+        0,
+        min((free.get(name, 0) // amount for name, amount in kind.request), default=_UNBOUNDED),
+    )

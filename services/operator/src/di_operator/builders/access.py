@@ -1,0 +1,65 @@
+"""How the containers of a pod know di-server, and are known by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.names import ANNOTATION_SERVER_CA, ENV_SERVER_CA_FILE
+
+VOLUME: Final = "di-server-token"
+FOLDER: Final = "/var/run/secrets/di-server"
+TOKEN_FILE: Final = "token"
+CA_FILE: Final = "ca.crt"
+ENV_TOKEN_FILE: Final = "DI_SERVER_TOKEN_FILE"
+"""Path of the token; training programs read it anew for each request, the kubelet renews it."""
+
+# Seconds; the kubelet renews a token after four fifths of its life.
+_LIFETIME: Final = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a pod is given: a volume that every container mounts, and where the files are.
+
+    All of it follows changes while the pod runs: the kubelet brings new tokens, and what is
+    written to the annotation.
+    """
+
+    token_audience: str | None = None
+    """Whom the pod's projected token is for, useless against the API server; None: no token."""
+    server_ca: str | None = None
+    """Authorities to know di-server by, PEM; empty while they are not known yet, None: none."""
+
+    def annotations(self) -> dict[str, str]:
+        """What the kubelet makes the file of authorities of."""
+        return {} if self.server_ca is None else {ANNOTATION_SERVER_CA: self.server_ca}
+
+    def environment(self) -> dict[str, str]:
+        """How containers learn where the files are."""
+        found = {}
+        if self.token_audience is not None:
+            found[ENV_TOKEN_FILE] = f"{FOLDER}/{TOKEN_FILE}"
+        if self.server_ca is not None:
+            found[ENV_SERVER_CA_FILE] = f"{FOLDER}/{CA_FILE}"
+        return found
+
+    def volumes(self) -> list[dict[str, Any]]:
+        """The volume, if there is anything to put into it."""
+        sources: list[dict[str, Any]] = []
+        if self.token_audience is not None:
+            token = {
+                "audience": self.token_audience,
+                "expirationSeconds": _LIFETIME,
+                "path": TOKEN_FILE,
+            }
+            sources.append({"serviceAccountToken": token})
+        if self.server_ca is not None:
+            field = {"fieldPath": f"metadata.annotations['{ANNOTATION_SERVER_CA}']"}
+            sources.append({"downwardAPI": {"items": [{"path": CA_FILE, "fieldRef": field}]}})
+        return [{"name": VOLUME, "projected": {"sources": sources}}] if sources else []
+
+    def mounts(self) -> list[dict[str, Any]]:
+        """Where containers find it."""
+        mount = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
+        return [mount] if self.volumes() else []

@@ -1,0 +1,297 @@
+"""What the operator knows of the cluster: the watches, and its own writes before they come back.
+
+A watch is always a little behind. Deciding from it alone, the reconcile that follows a create
+would not see the pod and create it again, and one that follows a status patch would count the same
+failure again. So the answer of every write goes into the cache at once, where only something
+newer replaces it, and what a delete removed is hidden until the watch says so too. Names of pods
+and the resourceVersion of status patches keep the same mistakes from doing harm when the operator
+has just started and knows nothing of its predecessor's writes; here they are made not to happen.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from sys import intern
+from typing import Any
+
+import orjson
+
+from di_api.kube.cache import Subscriber, WatchCache
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
+from di_api.names import (
+    ANNOTATION_RANK,
+    ANNOTATION_SERVER_CA,
+    ANNOTATION_TASK_REPLICAS,
+    ENV_RANK,
+    LABEL_JOB,
+    LABEL_OPERATOR,
+    LABEL_POD_NAME,
+    LABEL_TASK_NAME,
+)
+from di_api.ownership import controlling_job
+from di_operator.controller import JobKey
+from di_operator.lifecycle.pods import READ_CONDITIONS, told_rank
+
+INDEX_JOB = "job"
+INDEX_PHASE = "phase"
+# Objects deleted by us whose DELETED event is still to come; far more than are ever under way.
+MAX_HIDDEN = 10_000
+# A job of a thousand pods brings a thousand events, each worth a look at a thousand pods. Looks
+# at large jobs wait for company: half a millisecond a pod, a fifth of a second at most.
+SETTLE_ABOVE = 16
+SETTLE_PER_POD = 0.0005
+SETTLE_MAX = 0.2
+
+
+_POD_METADATA = (
+    *("name", "namespace", "uid", "resourceVersion", "ownerReferences"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds"),
+)
+_POD_LABELS = (LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME)
+_POD_NOTES = (ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ANNOTATION_SERVER_CA)
+_ENDED = ("exitCode", "reason", "finishedAt")
+_CONTAINER_STATUSES = ("containerStatuses", "initContainerStatuses")
+# Of pods that are alike, remembered to share them; those of many different jobs share little.
+_SHARED_PARTS = 4096
+
+
+def trim(body: dict[str, Any]) -> dict[str, Any]:
+    """Drop what no decision reads from any object."""
+    body["metadata"].pop("managedFields", None)
+    return body
+
+
+def trim_pod(body: dict[str, Any]) -> dict[str, Any]:
+    """Keep of a pod what decisions read: of fifty thousand pods every field counts."""
+    metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
+    kept = {key: metadata[key] for key in _POD_METADATA if key in metadata}
+    if "ownerReferences" in kept:
+        kept["ownerReferences"] = _shared(kept["ownerReferences"])
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    kept["labels"] = _shared({key: labels[key] for key in _POD_LABELS if key in labels})
+    kept["annotations"] = {
+        key: intern(annotations[key]) for key in _POD_NOTES if key in annotations
+    }
+    if controlling_job(body) is None:
+        # Somebody else's that carries our labels: it takes room as all others do.
+        placed = _room_of(spec)
+    else:
+        placed = {
+            "nodeName": spec.get("nodeName"),
+            "containers": _containers(body, kept["annotations"]),
+        }
+    return {
+        "metadata": kept,
+        "spec": _shared(placed),
+        "status": _shared(
+            {
+                **{key: status[key] for key in ("phase", "reason", "message") if key in status},
+                "conditions": [
+                    {key: one[key] for key in ("type", "status", "reason") if key in one}
+                    for one in status.get("conditions") or ()
+                    if one.get("type") in READ_CONDITIONS
+                ],
+                **{key: _ended(status[key]) for key in _CONTAINER_STATUSES if status.get(key)},
+            }
+        ),
+    }
+
+
+def _shared(part: Any) -> Any:
+    """A part of a pod, kept once for all that have the same: it takes a third of the memory, and
+    of what the cyclic collector walks while everything waits."""
+    return _parsed(orjson.dumps(part))
+
+
+@lru_cache(maxsize=_SHARED_PARTS)
+def _parsed(text: bytes) -> Any:
+    return orjson.loads(text)
+
+
+def _containers(body: Mapping[str, Any], notes: Mapping[str, str]) -> list[dict[str, Any]]:
+    """How many there are tells whether all have ended; a rank is kept only if it is disputed."""
+    kept: list[dict[str, Any]] = [{}] * len((body.get("spec") or {}).get("containers") or ())
+    rank = told_rank(body)
+    if rank is not None and notes.get(ANNOTATION_RANK) != str(rank):
+        kept[0] = {"env": [{"name": ENV_RANK, "value": str(rank)}]}
+    return kept
+
+
+def _ended(statuses: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"state": {"terminated": {key: ended[key] for key in _ENDED if key in ended}}}
+        for one in statuses
+        if (ended := (one.get("state") or {}).get("terminated"))
+    ]
+
+
+def trim_other_pod(body: dict[str, Any]) -> dict[str, Any]:
+    """Keep of a pod that is not ours what the allocator reads: where it takes how much room."""
+    metadata = body["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion")
+    return {
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": _room_of(body.get("spec") or {}),
+        "status": {"phase": (body.get("status") or {}).get("phase")},
+    }
+
+
+def _room_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a pod's spec: where it takes how much room."""
+    return {
+        **{key: spec[key] for key in ("nodeName", "overhead", "resources") if key in spec},
+        "containers": [_requests_of(one) for one in spec.get("containers") or ()],
+        "initContainers": [_requests_of(one) for one in spec.get("initContainers") or ()],
+    }
+
+
+def trim_node(body: dict[str, Any]) -> dict[str, Any]:
+    """Drop what the allocator does not read of a node: the list of its images is most of it."""
+    trim(body)
+    status = body.get("status") or {}
+    body["status"] = {key: status[key] for key in ("allocatable", "conditions") if key in status}
+    return body
+
+
+def _requests_of(container: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("resources", "restartPolicy")
+    return {key: container[key] for key in kept if key in container}
+
+
+def index_phase(body: Mapping[str, Any]) -> Iterable[str]:
+    """The phase of a job; one without is Pending."""
+    yield str((body.get("status") or {}).get("phase") or "Pending")
+
+
+def index_job(body: Mapping[str, Any]) -> Iterable[str]:
+    """Find an object under the job that controls it and the one its label names.
+
+    One and the same, but for what somebody edited: a pod without its label is the job's still,
+    and one without an owner has a name that the job needs.
+    """
+    return [_index_value(*key) for key in _jobs_of(body)]
+
+
+class InformerState:
+    """Jobs and their objects; tells `wake(key, delay)` which job wants a look."""
+
+    def __init__(
+        self,
+        *,
+        caches: Mapping[Resource, WatchCache],
+        wake: Callable[[JobKey, float], None],
+        follow_pod: Subscriber,
+    ) -> None:
+        """`follow_pod` is told of every change of a pod, own writes included."""
+        self._caches = caches
+        self._wake = wake
+        self._hidden: OrderedDict[str, None] = OrderedDict()
+        self._absorbing = False
+        for resource, cache in caches.items():
+            cache.subscribe(self._listener(resource))
+        caches[PODS].subscribe(follow_pod)
+
+    def job(self, key: JobKey) -> dict[str, Any] | None:
+        """Return the job of that name, None if there is none."""
+        job = self._caches[DIJOBS].get(key.namespace, key.name)
+        return None if job is None or job["metadata"]["uid"] in self._hidden else job
+
+    def pods(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
+        """Return the pods of the job, and of others under its name."""
+        return self._of_job(PODS, key)
+
+    def services(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
+        """Return the Services of the job, and of others under its name."""
+        return self._of_job(SERVICES, key)
+
+    def configmaps(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
+        """Return the ConfigMaps of the job, and of others under its name."""
+        return self._of_job(CONFIGMAPS, key)
+
+    def observe(self, resource: Resource, body: dict[str, Any]) -> None:
+        """Take in an object as a write or a read returned it; takes possession of `body`.
+
+        Wakes nobody: whoever wrote it looks again anyway.
+        """
+        self._absorbing = True
+        try:
+            self._caches[resource].absorb(body)
+        finally:
+            self._absorbing = False
+
+    def recognise(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
+        """What is kept of an object that a list showed, for `observe_all`."""
+        return self._caches[resource].recognise(body)
+
+    def observe_all(self, resource: Resource, bodies: list[dict[str, Any]], version: str) -> bool:
+        """Take in what a list of some objects showed; False if the watch is ahead of it."""
+        self._absorbing = True
+        try:
+            return self._caches[resource].absorb_list(bodies, version)
+        finally:
+            self._absorbing = False
+
+    def forget(self, uid: str) -> None:
+        """Take in that the object of that UID is gone."""
+        self._hidden[uid] = None
+        if len(self._hidden) > MAX_HIDDEN:
+            self._hidden.popitem(last=False)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """UIDs of the objects taken for gone that the watches have not buried yet."""
+        return frozenset(self._hidden)
+
+    def reveal(self, uids: Iterable[str]) -> None:
+        """Show again what the caches hold of these: they have been compared since.
+
+        Whoever answers 404 for an object that exists (a proxy, an API server that was restored)
+        would otherwise have it left alone until the operator is restarted.
+        """
+        for uid in uids:
+            self._hidden.pop(uid, None)
+
+    def wake_all(self) -> None:
+        """Ask for a look at every job, as the periodic poll does."""
+        for job in self._caches[DIJOBS].items():
+            self._wake(JobKey(job["metadata"]["namespace"], job["metadata"]["name"]), 0.0)
+
+    def _of_job(self, resource: Resource, key: JobKey) -> list[dict[str, Any]]:
+        found = self._caches[resource].by_index(INDEX_JOB, _index_value(*key))
+        if not self._hidden:
+            return found
+        return [body for body in found if body["metadata"]["uid"] not in self._hidden]
+
+    def _listener(self, resource: Resource) -> Callable[[str, dict[str, Any]], None]:
+        def listen(kind: str, body: dict[str, Any]) -> None:
+            if kind == "DELETED":
+                self._hidden.pop(body["metadata"]["uid"], None)
+            if not self._absorbing:
+                self._notify(resource, body)
+
+        return listen
+
+    def _notify(self, resource: Resource, body: Mapping[str, Any]) -> None:
+        metadata = body["metadata"]
+        if resource == DIJOBS:
+            self._wake(JobKey(metadata["namespace"], metadata["name"]), 0.0)
+            return
+        for key in _jobs_of(body):
+            self._wake(key, self._settle(key) if resource == PODS else 0.0)
+
+    def _settle(self, key: JobKey) -> float:
+        pods = self._caches[PODS].count(INDEX_JOB, _index_value(*key))
+        return min(SETTLE_MAX, pods * SETTLE_PER_POD) if pods > SETTLE_ABOVE else 0.0
+
+
+def _jobs_of(body: Mapping[str, Any]) -> set[JobKey]:
+    metadata = body["metadata"]
+    owner = controlling_job(body) or {}
+    found = (owner.get("name"), (metadata.get("labels") or {}).get(LABEL_JOB))
+    return {JobKey(metadata["namespace"], name) for name in found if isinstance(name, str)}
+
+
+def _index_value(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}"

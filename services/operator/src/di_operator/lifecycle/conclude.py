@@ -1,0 +1,213 @@
+"""From what a policy says about a job to its new status, once, and the events that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from di_operator.lifecycle import conditions
+from di_operator.lifecycle.backoff import until_retry
+from di_operator.lifecycle.conditions import Aside, phase_reason
+from di_operator.lifecycle.decision import Decision, JobEvent
+from di_operator.lifecycle.losses import remembered
+from di_operator.lifecycle.phases import check_transition
+from di_operator.lifecycle.problems import announcements, asides_of, problems_of
+from di_operator.lifecycle.ranks import allocation_by_rank
+from di_operator.lifecycle.rules import REASONS
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.status import OWNED_FIELDS, Status
+from di_operator.lifecycle.timestamps import format_time
+from di_operator.lifecycle.verdict import Verdict, earliest
+
+COUNTS_PERIOD = 10.0
+"""Seconds between two status writes that tell nothing but new counts of pods.
+
+A write for every pod that becomes ready would cost the API server more than the pods do; a change
+of phase carries the counts anyhow.
+"""
+
+_FROM_SPEC = (
+    *("replicas", "readyReplicas", "taskStatus", "replicaStatus"),
+    *("placement", "allocation", "placementTime", "replicaSeconds"),
+)
+
+
+def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
+    """Turn a verdict into a decision: the whole new status, once, and an event for a new phase.
+
+    Raises IllegalTransition if the verdict breaks the table of phases.
+    """
+    before = snapshot.status
+    check_transition(before.phase, verdict.phase)
+    problems = problems_of(snapshot)
+    asides = (_suspension(snapshot), *asides_of(problems))
+    status = _status(snapshot, verdict, asides, now)
+    owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
+    news = JobEvent(
+        type="Warning" if _is_warning(verdict) else "Normal",
+        reason=_reason(snapshot, verdict),
+        message=_message(snapshot, verdict),
+    )
+    changed_phase = verdict.phase is not before.phase
+    if status == owned and not verdict.insist:
+        return Decision(
+            actions=verdict.actions,
+            events=verdict.events,
+            requeue_after=verdict.requeue_after,
+        )
+    # The time of the last write is also that of the last refusal: counts must not move it.
+    wait = max(_until_counts(snapshot, now), until_retry(snapshot, now))
+    if wait > 0 and not _is_urgent(snapshot, verdict, asides):
+        return Decision(
+            actions=verdict.actions,
+            events=verdict.events,
+            requeue_after=earliest(verdict.requeue_after, wait),
+        )
+    _stamp(status, now)
+    warnings = announcements(before.conditions, problems)
+    announced = (
+        changed_phase
+        or news.reason != before.reason
+        # Where the verdict has events of its own, they tell what was counted.
+        or (verdict.restarts + verdict.reschedules > 0 and not verdict.events)
+        or verdict.insist
+    )
+    return Decision(
+        actions=verdict.actions,
+        status=status,
+        events=(*verdict.events, *((news,) if announced else ()), *warnings),
+        requeue_after=verdict.requeue_after,
+        from_absence=verdict.from_absence,
+    )
+
+
+def _reason(snapshot: Snapshot, verdict: Verdict) -> str:
+    if verdict.message is None and verdict.phase is snapshot.status.phase:
+        return snapshot.status.reason or phase_reason(verdict.phase)
+    return verdict.reason or phase_reason(verdict.phase)
+
+
+def _message(snapshot: Snapshot, verdict: Verdict) -> str:
+    if verdict.message is not None:
+        return verdict.message
+    present = snapshot.status.condition
+    return present["message"] if present is not None else ""
+
+
+def _is_warning(verdict: Verdict) -> bool:
+    return verdict.phase.is_alarming or verdict.reason in REASONS
+
+
+def _is_suspended(snapshot: Snapshot) -> bool:
+    if snapshot.is_frozen:
+        return conditions.is_true(snapshot.status.conditions, conditions.SUSPENDED)
+    return snapshot.spec is not None and snapshot.spec.suspend
+
+
+def _suspension(snapshot: Snapshot) -> Aside:
+    suspended = _is_suspended(snapshot)
+    return Aside(
+        type=conditions.SUSPENDED,
+        value=suspended,
+        reason=conditions.REASON_SUSPENDED if suspended else conditions.REASON_RESUMED,
+        message=f"suspend is {'set' if suspended else 'no longer set'} in the spec",
+    )
+
+
+def _status(
+    snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside], now: datetime
+) -> dict[str, Any]:
+    before = snapshot.status
+    finished = verdict.phase.is_finished
+    status: dict[str, Any] = {
+        "phase": verdict.phase.value,
+        "conditions": conditions.advance(
+            before.conditions,
+            phase=verdict.phase,
+            reason=_reason(snapshot, verdict),
+            message=_message(snapshot, verdict),
+            asides=asides,
+            generation=snapshot.generation,
+            now=now,
+        ),
+        "restarts": before.restarts + verdict.restarts,
+        "reschedules": before.reschedules + verdict.reschedules,
+        **(_kept(before) if snapshot.is_frozen else _counts(snapshot)),
+        **snapshot.kind.status(snapshot, verdict.phase),
+    }
+    if finished:
+        status["readyReplicas"] = 0
+    if snapshot.placement is not None:
+        status["placement"] = {task: list(nodes) for task, nodes in snapshot.placement.items()}
+        status["allocation"] = allocation_by_rank(snapshot)
+        is_new = snapshot.placement != before.placement
+        status["placementTime"] = format_time(now if is_new else before.placed_at or now)
+        status["replicaSeconds"] = int(before.attained(now) if is_new else before.replica_seconds)
+    if losses := remembered(snapshot, verdict.counted, now):
+        status["failures"] = losses
+    if not _is_suspended(snapshot):
+        # As in batch/v1 Job: the clock of activeDeadlineSeconds starts anew after a suspension.
+        status["startTime"] = format_time(before.started or now)
+    if finished:
+        status["completionTimestamp"] = format_time(before.completed or now)
+    return status
+
+
+def _counts(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "replicas": len(snapshot.slots),
+        "readyReplicas": len(snapshot.ready),
+        "taskStatus": _task_status(snapshot),
+    }
+
+
+def _kept(before: Status) -> dict[str, Any]:
+    """What only the spec could tell anew."""
+    return {key: before.raw[key] for key in _FROM_SPEC if key in before.raw}
+
+
+def _task_status(snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    """Count the replicas of each task by the phase of their pod, Pending without one.
+
+    The sums are what the spec asked for; the next reconcile tells a new spec by them.
+    """
+    counts: dict[str, dict[str, int]] = {task: {} for task in snapshot.desired}
+    for slot in snapshot.slots:
+        pod = snapshot.held.get(slot.name)
+        phases = counts.setdefault(slot.task.name, {})
+        phase = pod.phase if pod is not None else "Pending"
+        phases[phase] = phases.get(phase, 0) + 1
+    return counts
+
+
+def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) -> bool:
+    """Whether the status tells more than new counts."""
+    before = snapshot.status
+    counted = before.counted
+    return (
+        verdict.insist
+        or verdict.phase is not before.phase
+        or _reason(snapshot, verdict) != before.reason
+        or bool(verdict.restarts or verdict.reschedules)
+        or any(pod.uid not in counted for pod in verdict.counted)
+        or any(aside.is_news(before.conditions) for aside in asides)
+        or (snapshot.spec is not None and snapshot.desired != before.desired)
+    )
+
+
+def _until_counts(snapshot: Snapshot, now: datetime) -> float:
+    updated = snapshot.status.updated
+    if updated is None:
+        return 0.0
+    passed = (now - updated).total_seconds()
+    # A clock that was set back must not silence the status until it has caught up.
+    return COUNTS_PERIOD - passed if passed >= 0 else 0.0
+
+
+def _stamp(status: Mapping[str, Any], now: datetime) -> None:
+    """Note the time of the write on the condition that is True."""
+    current: Iterable[dict[str, Any]] = status["conditions"]
+    for condition in current:
+        if condition["type"] == status["phase"]:
+            condition["lastUpdateTime"] = format_time(now)

@@ -1,0 +1,64 @@
+"""The kind of a job with a coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from typing_extensions import override
+
+from di_api.phase import Phase
+from di_api.spec import JobSpec, Task, Template
+from di_operator.lifecycle.decision import Settings
+from di_operator.lifecycle.kinds.coordinator.judge import end_of_frozen, judge_coordinator
+from di_operator.lifecycle.kinds.coordinator.plan import lacks_aggregator, plan_replicas
+from di_operator.lifecycle.kinds.coordinator.replica_status import replica_status
+from di_operator.lifecycle.kinds.coordinator.replicas import requests_of, slots_of
+from di_operator.lifecycle.kinds.kind import Kind
+from di_operator.lifecycle.placement import Placement
+from di_operator.lifecycle.plan import Plan
+from di_operator.lifecycle.rules import Part
+from di_operator.lifecycle.snapshot import Slot, Snapshot
+from di_operator.lifecycle.verdict import Verdict
+
+
+class WithCoordinator(Kind):
+    """The first slot is the coordinator's; the others are what it asks for."""
+
+    @override
+    def slots(
+        self, job: str, spec: JobSpec, placement: Placement | None, aggregator: Template | None
+    ) -> tuple[tuple[Task, ...], tuple[Slot, ...]]:
+        return slots_of(job, spec, aggregator)
+
+    @override
+    def pod_spec(self, job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
+        return requests_of(spec, pod)
+
+    @override
+    def judge(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
+        return judge_coordinator(snapshot, now)
+
+    @override
+    def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
+        return end_of_frozen(snapshot)
+
+    @override
+    def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
+        return plan_replicas(snapshot, now, settings)
+
+    @override
+    def lacks_template(self, snapshot: Snapshot) -> bool:
+        return lacks_aggregator(snapshot)
+
+    @override
+    def refused(self, snapshot: Snapshot) -> Part:
+        has_coordinator = bool(snapshot.slots) and snapshot.slots[0] not in snapshot.missing
+        return Part.REPLICA if has_coordinator else Part.COORDINATOR
+
+    @override
+    def status(self, snapshot: Snapshot, phase: Phase) -> Mapping[str, Any]:
+        if not snapshot.slots:
+            return {}
+        return {"replicaStatus": replica_status(snapshot, phase)}

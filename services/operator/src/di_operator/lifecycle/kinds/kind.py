@@ -1,0 +1,67 @@
+"""What is to be known of a job's kind; everything else is the same for all jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from di_api.phase import Phase
+from di_api.spec import JobSpec, Task, Template
+from di_operator.lifecycle.decision import Settings
+from di_operator.lifecycle.placement import Placement
+from di_operator.lifecycle.plan import Plan
+from di_operator.lifecycle.rules import Part
+from di_operator.lifecycle.snapshot import Slot, Snapshot
+from di_operator.lifecycle.verdict import Verdict
+
+
+class Kind(Protocol):
+    """The kind of a job, chosen once by `kinds.choose`; without state of its own.
+
+    A spec, where one is given, is of that kind; so are snapshots, whose spec may be unknown only
+    where it says so.
+    """
+
+    def slots(
+        self, job: str, spec: JobSpec, placement: Placement | None, aggregator: Template | None
+    ) -> tuple[tuple[Task, ...], tuple[Slot, ...]]:
+        """The groups of equal pods of a job of that name, and all replicas in order.
+
+        `aggregator` is the template of the AggregatorConfig, None if it was not read.
+        """
+        ...
+
+    def pod_spec(self, job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
+        """What the job's spec says about a pod by its name: what it takes of a node.
+
+        Empty for a pod that is nothing the spec knows.
+        """
+        ...
+
+    def judge(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
+        """Count failures and losses and see the end; None: go on with the plan."""
+        ...
+
+    def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
+        """The end of a job that runs and whose spec cannot be read; None: it has not ended."""
+        ...
+
+    def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
+        """Remove what is not wanted, and make what is missing once that may be created."""
+        ...
+
+    def lacks_template(self, snapshot: Snapshot) -> bool:
+        """Whether a replica cannot be made before the AggregatorConfig is read."""
+        ...
+
+    def refused(self, snapshot: Snapshot) -> Part:
+        """What the pod is to the job that a refused write was for: the gravest there can be."""
+        ...
+
+    def status(self, snapshot: Snapshot, phase: Phase) -> Mapping[str, Any]:
+        """Fields of the status that only this kind has, once the job is in `phase`.
+
+        None while the spec is not known.
+        """
+        ...

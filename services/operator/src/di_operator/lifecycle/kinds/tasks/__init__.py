@@ -1,0 +1,1 @@
+"""Jobs with tasks: all replicas together say where the job stands."""

@@ -1,0 +1,42 @@
+"""A job that has no room: preempted, or never started.
+
+The allocator decides how many replicas fit and where; here is only what that means for the job's
+phase. A changed placement of a job that runs is a rescheduling (see ``scale``).
+"""
+
+from __future__ import annotations
+
+from di_api.phase import Phase
+from di_operator.lifecycle import conditions
+from di_operator.lifecycle.decision import JobEvent
+from di_operator.lifecycle.deletion import delete_pod
+from di_operator.lifecycle.placement import is_placed
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.verdict import Verdict, count_of
+
+_WAITING = "waiting for the allocator"
+
+
+def judge_allocation(snapshot: Snapshot) -> Verdict | None:
+    """Let a job without room wait; its pods, if it has any, end with their own grace period."""
+    grant = snapshot.grant
+    reason = (grant.reason if grant else "") or conditions.REASON_WAITING
+    message = (grant.message if grant else "") or _WAITING
+    waits = snapshot.status.is_waiting
+    if snapshot.placement is None:
+        held_back = grant is not None and grant.message and waits
+        if not held_back or snapshot.held:
+            return None
+        return Verdict(phase=Phase.PENDING, reason=reason, message=message)
+    if is_placed(snapshot.placement):
+        return None
+    ending = [pod for pod in snapshot.surplus if not pod.is_finished]
+    what = f"preempted, {count_of(len(ending), 'pod')} to end"
+    return Verdict(
+        phase=Phase.PENDING,
+        reason=reason,
+        message=message,
+        reschedules=int(not waits),
+        actions=tuple(delete_pod(pod) for pod in ending),
+        events=(JobEvent(type="Normal", reason="PodsDeleted", message=what),) if ending else (),
+    )

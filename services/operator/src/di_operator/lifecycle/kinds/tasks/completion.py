@@ -1,0 +1,40 @@
+"""When a job runs and when it has succeeded: every replica counts, not only a first one."""
+
+from __future__ import annotations
+
+from di_api.phase import Phase
+from di_operator.lifecycle.phases import may_follow
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.verdict import Verdict, count_of
+
+
+def judge_completion(snapshot: Snapshot) -> Verdict | None:
+    """Move a job on whose replicas, all of them, are ready or have succeeded.
+
+    A job whose pods all succeeded before anybody saw them ready is reported as Running first
+    (one write more), so that a watcher sees Running on every job that ran.
+    """
+    total = len(snapshot.slots)
+    if len(snapshot.ready) + len(snapshot.succeeded) < total:
+        return None
+    phase = snapshot.status.phase
+    if may_follow(phase, Phase.RUNNING):
+        return Verdict(phase=Phase.RUNNING, message=_running(snapshot))
+    if may_follow(phase, Phase.SUCCEEDED) and len(snapshot.succeeded) == total:
+        return Verdict(phase=Phase.SUCCEEDED, message=f"{count_of(total, 'pod')} succeeded")
+    return None
+
+
+def end_of_frozen(snapshot: Snapshot) -> Verdict | None:
+    """End a job whose spec cannot be read when as many pods as it had have succeeded."""
+    # Without a spec no pod has a slot.
+    pods, wanted = snapshot.surplus, sum((snapshot.status.desired or {}).values())
+    if len(pods) != wanted or not all(pod.phase == "Succeeded" for pod in pods):
+        return None
+    return Verdict(phase=Phase.SUCCEEDED, message=f"{count_of(wanted, 'pod')} succeeded")
+
+
+def _running(snapshot: Snapshot) -> str:
+    text = f"{count_of(len(snapshot.ready), 'pod')} ready"
+    done = len(snapshot.succeeded)
+    return f"{text}, {done} succeeded already" if done else text

@@ -1,0 +1,92 @@
+"""The kind of a job with tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from typing_extensions import override
+
+from di_api.names import LABEL_TASK_NAME, pod_name, task_of_pod
+from di_api.phase import Phase
+from di_api.spec import JobSpec, Task, Template
+from di_operator.lifecycle.decision import Settings
+from di_operator.lifecycle.kinds.kind import Kind
+from di_operator.lifecycle.kinds.tasks.allocation import judge_allocation
+from di_operator.lifecycle.kinds.tasks.completion import end_of_frozen, judge_completion
+from di_operator.lifecycle.kinds.tasks.plan import plan_tasks
+from di_operator.lifecycle.kinds.tasks.restart import judge_failures
+from di_operator.lifecycle.kinds.tasks.scale import judge_change
+from di_operator.lifecycle.placement import Placement
+from di_operator.lifecycle.plan import Plan
+from di_operator.lifecycle.rules import Part
+from di_operator.lifecycle.snapshot import Slot, Snapshot
+from di_operator.lifecycle.verdict import Verdict
+
+
+class WithTasks(Kind):
+    """Every replica counts, and all of them know each other."""
+
+    @override
+    def slots(
+        self, job: str, spec: JobSpec, placement: Placement | None, aggregator: Template | None
+    ) -> tuple[tuple[Task, ...], tuple[Slot, ...]]:
+        return spec.tasks, tuple(_slots(job, spec.tasks, placement))
+
+    @override
+    def pod_spec(self, job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
+        name = task_of_pod(job, pod)
+        found = (task.template.get("spec") for task in spec.tasks if task.name == name)
+        return next(found, None) or {}
+
+    @override
+    def judge(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
+        if verdict := judge_allocation(snapshot):
+            return verdict
+        failure, change = judge_failures(snapshot), judge_change(snapshot, now)
+        if failure is not None and change is not None and failure.phase is Phase.RESTARTING:
+            # Seen together: both are counted, the failure is what the job is said to suffer from.
+            return replace(
+                failure,
+                reschedules=change.reschedules,
+                counted=(*failure.counted, *change.counted),
+                from_absence=change.from_absence,
+            )
+        return failure or change or judge_completion(snapshot)
+
+    @override
+    def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
+        return end_of_frozen(snapshot)
+
+    @override
+    def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
+        return plan_tasks(snapshot, now, settings)
+
+    @override
+    def lacks_template(self, snapshot: Snapshot) -> bool:
+        return False
+
+    @override
+    def refused(self, snapshot: Snapshot) -> Part:
+        return Part.TASK
+
+    @override
+    def status(self, snapshot: Snapshot, phase: Phase) -> Mapping[str, Any]:
+        return {}
+
+
+def _slots(job: str, tasks: Iterable[Task], placement: Placement | None) -> Iterator[Slot]:
+    for task in tasks:
+        labels = {LABEL_TASK_NAME: task.name}
+        nodes = [""] * task.replicas if placement is None else placement.get(task.name, ())
+        for index, node in enumerate(nodes):
+            yield Slot(
+                name=pod_name(job, task.name, index),
+                task=task,
+                part=Part.TASK,
+                index=index,
+                node=node,
+                labels=labels,
+            )

@@ -1,0 +1,152 @@
+"""The way from the pods of a job with tasks to those its spec asks for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
+from di_api.names import NODES_FILE_THRESHOLD
+from di_api.validation import MAX_NODE_LISTS
+from di_operator.builders.access import Access
+from di_operator.builders.configmap import ConfigMapRecipe, has_files, is_as_written
+from di_operator.builders.pod import PodFrame, PodRecipe
+from di_operator.builders.service import ServiceRecipe
+from di_operator.lifecycle.actions import Create, Delete, Replace
+from di_operator.lifecycle.backoff import until_retry
+from di_operator.lifecycle.decision import Settings
+from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
+from di_operator.lifecycle.kinds.tasks.dependencies import waiting_tasks
+from di_operator.lifecycle.plan import Plan, lost_nodes
+from di_operator.lifecycle.ranks import assign_ranks, node_lists
+from di_operator.lifecycle.settling import settling
+from di_operator.lifecycle.snapshot import Slot, Snapshot
+from di_operator.lifecycle.verdict import count_of
+
+
+def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
+    """Remove what is not wanted, create what is missing and may be created now.
+
+    Removed are objects of an earlier job of the same name, surplus replicas (the highest indexes
+    of a task that was scaled down), and failed or lost pods whose loss the status has counted.
+    A name is used again only when its pod is gone.
+    """
+    counted = snapshot.status.counted
+    ended = (*snapshot.failed, *snapshot.disrupted, *snapshot.displaced)
+    dead = [pod for pod in ended if pod.uid in counted]
+    own = [*snapshot.surplus, *dead]
+    namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
+    overdue, patience = lost_nodes(snapshot, now)
+    removals: list[Delete] = [
+        *(delete(SERVICES, found) for found in snapshot.old_services if not is_terminating(found)),
+        *(delete(CONFIGMAPS, c) for c in snapshot.old_configmaps if not is_terminating(c)),
+        *(delete_pod(pod) for pod in (*namesakes, *own)),
+        *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
+    ]
+    pause = _pause(snapshot, now)
+    slots, waiting = _fillable(snapshot) if pause <= 0 else ([], None)
+    creations, obstacle = _creations(snapshot, slots, settings) if pause <= 0 else ([], None)
+    return Plan(
+        removals=tuple(removals),
+        creations=tuple(creations),
+        created=0 if obstacle else len(slots),
+        removed=len(own) + len(overdue),
+        waiting=waiting,
+        obstacle=obstacle,
+        pause=pause,
+        requeue_after=patience,
+    )
+
+
+def _pause(snapshot: Snapshot, now: datetime) -> float:
+    if not snapshot.missing and snapshot.services:
+        return 0.0
+    return max(until_retry(snapshot, now), settling(snapshot, now))
+
+
+def _fillable(snapshot: Snapshot) -> tuple[list[Slot], str | None]:
+    """Return the slots that may get a pod now, and why others may not."""
+    leftovers = [*snapshot.old_services, *snapshot.old_configmaps]
+    if leftovers or any(map(is_terminating, snapshot.services[:1])):
+        return [], "waiting for the Service of an earlier job of the same name to be gone"
+    held_by_namesakes = {pod.name for pod in snapshot.predecessors}
+    waits = waiting_tasks(snapshot)
+    slots: list[Slot] = []
+    reasons: list[str] = []
+    for slot in snapshot.missing:
+        if slot.name in held_by_namesakes:
+            reasons.append(f"waiting for pod {slot.name} of an earlier job to be gone")
+        elif slot.task.name in waits:
+            reasons.append(f"task {slot.task.name} waits for task {waits[slot.task.name]}")
+        else:
+            slots.append(slot)
+    ending = [
+        *(*snapshot.terminating, *snapshot.failed),
+        *(*snapshot.disrupted, *snapshot.displaced),
+    ]
+    reasons.extend(f"waiting for pod {pod.name} to end" for pod in ending)
+    if not reasons:
+        return slots, None
+    others = len(set(reasons)) - 1
+    return slots, f"{reasons[0]} (and {count_of(others, 'more reason')})" if others else reasons[0]
+
+
+def _creations(
+    snapshot: Snapshot, slots: list[Slot], settings: Settings
+) -> tuple[list[Create | Replace], str | None]:
+    """Return what is to be created, and why no pods are among it although they are missing."""
+    if snapshot.spec is None or snapshot.old_services or snapshot.old_configmaps:
+        return [], None
+    actions: list[Create | Replace] = []
+    if not snapshot.services:
+        actions.append(Create(resource=SERVICES, recipe=ServiceRecipe(job=snapshot.job)))
+    by_file = len(snapshot.slots) > NODES_FILE_THRESHOLD
+    if not slots and not _lists_are_spoilt(snapshot, by_file=by_file):
+        return actions, None
+    ranks = assign_ranks(snapshot)
+    nodes = node_lists(snapshot, ranks, settings.service_domain)
+    files = nodes.files() if by_file or snapshot.configmap is not None else {}
+    if (size := sum(map(len, files.values()))) > MAX_NODE_LISTS:
+        # Pods that exist keep the lists they have; new ones could not start without theirs.
+        return actions, (
+            f"the DNS names of {count_of(len(snapshot.slots), 'pod')} take {size} bytes of the "
+            f"{MAX_NODE_LISTS} that node lists may have; lower the replicas of the job's tasks"
+        )
+    actions.extend(_lists(snapshot, files))
+    frame = PodFrame(
+        job=snapshot.job,
+        replicas=Counter(slot.task.name for slot in snapshot.slots),
+        volumes=snapshot.spec.volumes,
+        nodes=nodes,
+        by_file=by_file,
+        server_url=settings.server_url,
+        access=Access(token_audience=settings.token_audience, server_ca=settings.server_ca),
+    )
+    for slot in slots:
+        rank = ranks[slot.name]
+        recipe = PodRecipe(frame=frame, task=slot.task, index=slot.index, rank=rank, node=slot.node)
+        actions.append(Create(resource=PODS, recipe=recipe))
+    return actions, None
+
+
+def _lists_are_spoilt(snapshot: Snapshot, *, by_file: bool) -> bool:
+    """Whether somebody deleted or edited the file that running pods read."""
+    if snapshot.configmap is None:
+        return by_file
+    return not is_as_written(snapshot.configmap)
+
+
+def _lists(snapshot: Snapshot, files: Mapping[str, str]) -> Iterator[Create | Replace]:
+    """Bring the file up to date before a pod starts that reads it."""
+    present = snapshot.configmap
+    if present is None:
+        if files:
+            recipe = ConfigMapRecipe(job=snapshot.job, files=files)
+            yield Create(resource=CONFIGMAPS, recipe=recipe)
+        return
+    # It stays when a job shrinks below the threshold: pods that mount it are still there.
+    if not has_files(present, files) or not is_as_written(present):
+        version = present["metadata"]["resourceVersion"]
+        recipe = ConfigMapRecipe(job=snapshot.job, files=files, resource_version=version)
+        yield Replace(resource=CONFIGMAPS, recipe=recipe)

@@ -1,0 +1,79 @@
+"""Replicas that are not what the spec asks for: another count, or pods lost without a failure.
+
+Each change is counted once in ``reschedules``, by what the status recorded: the replicas of each
+task (sums of ``taskStatus``), the UIDs of the pods that were lost, and the phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from di_api.phase import Phase
+from di_operator.lifecycle.losses import countable, is_counting
+from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.rules import Part, Seen, Then
+from di_operator.lifecycle.settling import settling
+from di_operator.lifecycle.snapshot import Slot, Snapshot
+from di_operator.lifecycle.verdict import Verdict, count_of
+
+
+def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
+    """Count a changed number of replicas, or lost ones, and announce that they are put right."""
+    before = snapshot.status
+    wanted = snapshot.desired
+    resized = before.is_placed and before.desired is not None and before.desired != wanted
+    ended = countable(snapshot, (*_lost(snapshot), *snapshot.displaced))
+    displaced = {pod.uid for pod in snapshot.displaced}
+    moved = [pod for pod in ended if pod.uid in displaced]
+    lost = [pod for pod in ended if pod.uid not in displaced]
+    gone = _gone(snapshot, now)
+    if not (resized or moved or lost or gone):
+        return None
+    if resized:
+        message = _resized(before.desired or {}, wanted)
+    elif moved:
+        message = f"{count_of(len(moved), 'pod')} to move, {moved[0].name} first"
+    else:
+        first = lost[0].name if lost else gone[0].name
+        message = f"{count_of(len(lost) + len(gone), 'pod')} lost, {first} first"
+    # A restart under way goes on and is not renamed for it.
+    phase = Phase.RESTARTING if before.phase is Phase.RESTARTING else Phase.RESCHEDULING
+    return Verdict(
+        phase=phase,
+        message=message,
+        reschedules=1 if resized or gone or not is_counting(snapshot) else 0,
+        counted=(*lost, *moved),
+        from_absence=bool(gone),
+    )
+
+
+def _lost(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """Pods ended by the cluster or deleted, by us or by anybody."""
+    deleted = snapshot.rule(Seen.POD_DELETED, Part.TASK).then is Then.RESCHEDULE
+    return (*snapshot.disrupted, *(snapshot.terminating if deleted else ()))
+
+
+def _gone(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:
+    """Replicas whose pod vanished between two looks.
+
+    All that the spec asked for when the phase was written had one; those added since never did.
+    """
+    counted = snapshot.rule(Seen.POD_GONE, Part.TASK).then is Then.RESCHEDULE
+    if not counted or settling(snapshot, now) > 0:
+        return ()
+    asked = snapshot.status.desired
+    return tuple(
+        slot
+        for slot in snapshot.missing
+        if asked is None or slot.index < asked.get(slot.task.name, 0)
+    )
+
+
+def _resized(old: Mapping[str, int], new: Mapping[str, int]) -> str:
+    changes = [
+        f"{task} from {old.get(task, 0)} to {count}"
+        for task, count in new.items()
+        if old.get(task, 0) != count
+    ]
+    return f"replicas changed: {', '.join(changes)}"

@@ -1,0 +1,48 @@
+"""The next steps from the objects of a job to those its spec asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from di_operator.lifecycle.actions import Create, Delete, Replace
+from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.verdict import earliest
+
+NODE_LOST_PATIENCE = 30.0
+"""Seconds past a pod's grace period before a pod on a lost node is deleted without its kubelet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The next steps, and how far they reach."""
+
+    removals: tuple[Delete, ...]
+    creations: tuple[Create | Replace, ...]
+    created: int
+    """Pods among the creations."""
+    removed: int
+    """Pods of this job among the removals."""
+    waiting: str | None
+    """Why some replica will have no pod after the creations; None if all will have one."""
+    obstacle: str | None = None
+    """Why no pod can be made until the spec is changed; None if nothing is in the way."""
+    pause: float
+    """Seconds for which nothing may be created, and nothing is; 0 or less if it may."""
+    requeue_after: float | None
+
+
+def lost_nodes(snapshot: Snapshot, now: datetime) -> tuple[list[Pod], float | None]:
+    """Return pods that only their lost node could end, and when the next one's time is up.
+
+    The kubelet of a lost node cannot confirm the end of a pod, and its name would stay taken.
+    Should the node come back, its kubelet ends the pod it still runs, for the API has none.
+    """
+    stuck = [
+        (pod, NODE_LOST_PATIENCE - (now - pod.deleted_at).total_seconds())
+        for pod in (*snapshot.terminating, *snapshot.leaving)
+        if pod.node_is_lost and pod.deleted_at is not None
+    ]
+    overdue = [pod for pod, left in stuck if left <= 0]
+    return overdue, earliest(*(left for _, left in stuck if left > 0))

@@ -1,0 +1,174 @@
+"""Reading a job and its objects, once for each decision, into a snapshot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from di_api.field_error import FieldError
+from di_api.names import ENV_RANK
+from di_api.ownership import controlling_job, names_earlier_job
+from di_api.spec import JobSpec, TaskType, Template
+from di_operator.lifecycle.kinds.choose import kind_of
+from di_operator.lifecycle.placement import Grant, Placement
+from di_operator.lifecycle.pods import Pod, PodReader
+from di_operator.lifecycle.rules import Then
+from di_operator.lifecycle.snapshot import Slot, Snapshot
+from di_operator.lifecycle.specs import Examine, examine
+from di_operator.lifecycle.status import Status
+
+Object = Mapping[str, Any]
+T = TypeVar("T")
+
+
+def read_snapshot(
+    job: Object,
+    pods: Iterable[Object] = (),
+    services: Iterable[Object] = (),
+    configmaps: Iterable[Object] = (),
+    *,
+    read: Examine = examine,
+    read_pod: PodReader = Pod.read,
+    grant: Grant | None = None,
+    aggregator: Template | None = None,
+) -> Snapshot:
+    """Sort the objects of the job's namespace that a job of its name controls.
+
+    Objects of others may be among them: ownership is judged by the controller reference, so
+    the caller may pass too many, never too few. ``read`` is the place for
+    :meth:`~di_operator.lifecycle.specs.SpecCache.examine`, ``read_pod`` that for a
+    :class:`~di_operator.lifecycle.pods.PodCache`, ``aggregator`` the template of the
+    AggregatorConfig where one was read. Never raises for what a user can write.
+    """
+    metadata = job["metadata"]
+    status = Status.read(job.get("status"))
+    own, predecessors = _by_owner(metadata, map(read_pod, pods), attrgetter("owner"))
+    # A status that was wiped does not know of the pods that run.
+    has_started = status.has_started or bool(own)
+    spec, errors = _read(job, status, read, has_started=has_started)
+    placement = _placement(spec, status, grant)
+    kind = kind_of(job, spec)
+    tasks, slots = kind.slots(metadata["name"], spec, placement, aggregator) if spec else ((), ())
+    own_services, old_services = _by_owner(metadata, services, controlling_job)
+    own_configmaps, old_configmaps = _by_owner(metadata, configmaps, controlling_job)
+
+    by_name = {pod.name: pod for pod in own}
+    held = {
+        slot.name: _at_its_rank(by_name.pop(slot.name), slot)
+        for slot in slots
+        if slot.name in by_name
+    }
+    buckets: dict[str, list[Pod]] = {
+        bucket: []
+        for bucket in ("live", "displaced", "succeeded", "failed", "disrupted", "terminating")
+    }
+    replicas = Counter(slot.task.name for slot in slots)
+    for slot in slots:
+        if pod := held.get(slot.name):
+            answer = pod.answer(slot.part, status.phase) if pod.phase == "Failed" else None
+            buckets[_bucket(pod, slot, replicas[slot.task.name], answer)].append(pod)
+    return Snapshot(
+        job=job,
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        generation=metadata.get("generation") or 0,
+        status=status,
+        spec=spec,
+        errors=errors,
+        has_started=has_started,
+        grant=grant,
+        placement=placement,
+        kind=kind,
+        tasks=tasks,
+        slots=slots,
+        held=held,
+        live=tuple(buckets["live"]),
+        ready=tuple(pod for pod in buckets["live"] if pod.ready),
+        displaced=tuple(buckets["displaced"]),
+        succeeded=tuple(buckets["succeeded"]),
+        failed=tuple(buckets["failed"]),
+        disrupted=tuple(buckets["disrupted"]),
+        terminating=tuple(buckets["terminating"]),
+        surplus=tuple(pod for pod in by_name.values() if not pod.terminating),
+        leaving=tuple(pod for pod in by_name.values() if pod.terminating),
+        missing=tuple(slot for slot in slots if slot.name not in held),
+        predecessors=tuple(predecessors),
+        services=tuple(own_services),
+        configmap=own_configmaps[0] if own_configmaps else None,
+        old_services=tuple(old_services),
+        old_configmaps=tuple(old_configmaps),
+    )
+
+
+def _read(
+    job: Object, status: Status, read: Examine, *, has_started: bool
+) -> tuple[JobSpec | None, tuple[FieldError, ...]]:
+    if status.is_finished:
+        return None, ()  # clean-up needs no slots, and the spec may be what ended the job
+    reading = read(job)
+    may_act = has_started or not reading.errors
+    return reading.spec if may_act else None, reading.errors
+
+
+def _placement(spec: JobSpec | None, status: Status, grant: Grant | None) -> Placement | None:
+    if spec is None or not spec.preemptible:
+        return None
+    if grant is not None and grant.placement is not None:
+        return grant.placement
+    if status.placement is None and grant is not None:
+        return {}  # the allocator has not looked at it yet
+    return status.placement
+
+
+def _at_its_rank(pod: Pod, slot: Slot) -> Pod:
+    """The pod with the rank it was started with, whatever its annotation says by now.
+
+    A template that sets the variable itself says nothing about the rank.
+    """
+    if pod.told_rank is None or pod.told_rank == pod.rank:
+        return pod
+    containers = (slot.task.template.get("spec") or {}).get("containers") or [{}]
+    theirs = (variable.get("name") for variable in containers[0].get("env") or ())
+    return pod if ENV_RANK in theirs else replace(pod, rank=pod.told_rank)
+
+
+def _bucket(pod: Pod, slot: Slot, replicas: int, answer: Then | None) -> str:
+    # Being deleted comes first: what a pod does after its SIGTERM is neither success nor failure.
+    if pod.terminating:
+        return "terminating"
+    if pod.phase == "Succeeded":
+        return "succeeded"
+    if pod.phase == "Failed":
+        return "disrupted" if answer is Then.RESCHEDULE else "failed"
+    if slot.node and (pod.node != slot.node or _has_other_peers(pod, slot, replicas)):
+        return "displaced"
+    return "live"
+
+
+def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
+    """Whether a learner was started in a group of another size.
+
+    Learners train as one group whose size is fixed when it starts, so all of them begin anew from
+    the last checkpoint. Collectors and evaluators come and go.
+    """
+    fixed = slot.task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR)
+    return fixed and pod.task_replicas != replicas
+
+
+def _by_owner(
+    metadata: Object, found: Iterable[T], owner_of: Callable[[T], Object | None]
+) -> tuple[list[T], list[T]]:
+    """Return those the job controls, and those of earlier jobs of its name."""
+    name, uid = metadata["name"], metadata["uid"]
+    own, old = list[T](), list[T]()
+    for each in found:
+        owner = owner_of(each)
+        if owner is not None and owner.get("uid") == uid:
+            own.append(each)
+        elif names_earlier_job(owner, name=name, uid=uid):
+            old.append(each)
+    return own, old

@@ -1,0 +1,1 @@
+"""Who may use the server on which job, and how often."""

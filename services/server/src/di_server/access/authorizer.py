@@ -1,0 +1,252 @@
+"""Who may use the server on which job."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import Final
+
+from di_server.access.address_lookups import AddressLookups
+from di_server.access.grants import Grant, grant_of, grants_at
+from di_server.access.permissions import Permissions
+from di_server.access.rate_limits import AuthFailureLimiter, JobRateLimiter
+from di_server.access.tokens import TokenAuthenticator
+from di_server.config import AuthMode
+from di_server.deadline import Deadline
+from di_server.model.references import JobRef
+from di_server.problems import NotAllowed, Unidentified
+from di_server.rest.incoming import Caller
+from di_server.retry_policy import RetryPolicy
+from di_server.storage.pods import PodStore
+from di_server.storage.reviews import AUDIENCE, User
+
+_POD_NAME: Final = "authentication.kubernetes.io/pod-name"
+_POD_UID: Final = "authentication.kubernetes.io/pod-uid"
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_EVERY: Final = "*"
+_HINT: Final = f"send a bearer token of audience {AUDIENCE}"
+
+
+class Authorizer:
+    """Decides on a request before the job is read, so that a refusal tells nothing about it.
+
+    Whoever is known from the caches passes at no cost. For all others the API server has to be
+    asked, so they are unknown callers until it has answered: the refusals of one address are
+    limited, and so are the questions that all of them cause.
+
+    Args:
+        policy: for unknown callers while too many of them ask. It has waiters of its own: nobody
+            else may wait for them.
+        tls_port: where HTTPS is served, the only way then for a token that is no pod's: it may be
+            worth more than one job, and would be there for others to read. None: nowhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        mode: AuthMode,
+        authenticator: TokenAuthenticator,
+        permissions: Permissions,
+        pods: PodStore,
+        lookups: AddressLookups,
+        rate_limiter: JobRateLimiter,
+        auth_failures: AuthFailureLimiter,
+        policy: RetryPolicy,
+        tls_port: int | None,
+    ) -> None:
+        self._mode = mode
+        self._authenticator = authenticator
+        self._permissions = permissions
+        self._pods = pods
+        self._lookups = lookups
+        self._rate_limiter = rate_limiter
+        self._auth_failures = auth_failures
+        self._policy = policy
+        self._tls_port = tls_port
+
+    def admit(
+        self,
+        ref: JobRef,
+        verb: str,
+        caller: Caller,
+        deadline: Deadline,
+        *,
+        counted: JobRef | None = None,
+    ) -> Grant:
+        """Let the caller through to the job, and count the request.
+
+        Args:
+            verb: the RBAC verb people need on `dijobs/scale`; pods need none for their own job.
+            counted: whose rate it counts for, the job's unless somebody else is named.
+
+        Raises:
+            Unidentified: no token, or one that does not hold.
+            NotAllowed: a good token of somebody who may not do this.
+            TooMany: the address has been refused too often, or more requests than the rate.
+            OverBudget: too many unknown callers ask at once.
+        """
+        grant = self._authorize(ref, verb, caller, deadline)
+        # Only now, or unknown callers could use up the rate of a job.
+        self._rate_limiter.take(counted or ref)
+        return grant
+
+    def admit_to_all(
+        self, namespace: str | None, verb: str, caller: Caller, deadline: Deadline
+    ) -> Grant | None:
+        """Let the caller see jobs of a namespace (None: of all): its own one, or (None) all.
+
+        Raises:
+            Unidentified: no token, or one that does not hold.
+            NotAllowed: a good token of somebody who may not do this and is no pod of a job.
+            TooMany, OverBudget: as in `admit`.
+        """
+        own = self._authorize_all(namespace, verb, caller, deadline)
+        self._rate_limiter.take(own.ref if own else JobRef(namespace or _EVERY, _EVERY))
+        return own
+
+    def _authorize(self, ref: JobRef, verb: str, caller: Caller, deadline: Deadline) -> Grant:
+        if self._mode is AuthMode.OFF:
+            return Grant(ref)
+        token = self._token(caller)
+        if token is None:
+            return self._by_address(ref, caller, deadline)
+        user = self._user(token, caller, deadline)
+        found = self._job_of_pod(user, deadline)
+        if found is not None and found.ref == ref:
+            return found
+        self._check_encrypted(caller)
+        if self._permissions.may(token, user, verb, ref, deadline):
+            return Grant(ref)
+        raise NotAllowed(f"{user.name} may not {verb} dijobs/scale {ref.id}")
+
+    def _authorize_all(
+        self, namespace: str | None, verb: str, caller: Caller, deadline: Deadline
+    ) -> Grant | None:
+        if self._mode is AuthMode.OFF:
+            return None
+        token = self._token(caller)
+        if token is None:
+            return self._owner_at(caller, deadline)
+        user = self._user(token, caller, deadline)
+        found = self._job_of_pod(user, deadline)
+        if found is None:
+            self._check_encrypted(caller)
+        everything = JobRef(namespace or "", "")
+        if self._may_send_tokens(caller) and self._permissions.may(
+            token, user, verb, everything, deadline
+        ):
+            return None
+        if found is not None:
+            return found
+        where = f"in namespace {namespace}" if namespace else "in all namespaces"
+        raise NotAllowed(f"{user.name} may not {verb} dijobs/scale {where}")
+
+    def _may_send_tokens(self, caller: Caller) -> bool:
+        return caller.encrypted or self._tls_port is None
+
+    def _check_encrypted(self, caller: Caller) -> None:
+        """Refuse a token that others may have read; its owner is to notice at the first try."""
+        if not self._may_send_tokens(caller):
+            raise NotAllowed(
+                f"only a pod's token for its own job is taken over plain HTTP: use https and port "
+                f"{self._tls_port}, and have this token replaced where it can be"
+            )
+
+    def _token(self, caller: Caller) -> str | None:
+        token, why = _bearer(caller.authorization)
+        if why is None and token is None and self._mode is AuthMode.REQUIRED:
+            why = "this server takes no anonymous requests"
+        if why is not None:
+            self._auth_failures.check(caller.address)
+            raise self._refusal(caller, why)
+        return token
+
+    def _user(self, token: str, caller: Caller, deadline: Deadline) -> User:
+        if not self._authenticator.has_held(token):
+            self._auth_failures.check(caller.address)
+        user = self._policy.run(lambda: self._authenticator.user_of(token, deadline), deadline)
+        if user is None:
+            raise self._refusal(caller, "the token does not hold")
+        return user
+
+    def _job_of_pod(self, user: User, deadline: Deadline) -> Grant | None:
+        """The job of the pod that the token is bound to, if it is bound to one."""
+        name, uid = user.only(_POD_NAME), user.only(_POD_UID)
+        account = user.name.removeprefix(_SERVICE_ACCOUNT)
+        if not (name and uid) or account == user.name:
+            return None
+        pod = self._pods.find(account.partition(":")[0], name, deadline)
+        if pod is None or pod["metadata"]["uid"] != uid:
+            return None
+        return grant_of(pod)
+
+    def _by_address(self, ref: JobRef, caller: Caller, deadline: Deadline) -> Grant:
+        def the_jobs(grants: list[Grant]) -> Grant | None:
+            return next((grant for grant in grants if grant.ref == ref), None)
+
+        found = self._at_address(the_jobs, ref.namespace, caller.address, deadline)
+        if found is None:
+            raise self._refusal(caller, f"{caller.address} is no pod of job {ref.id}")
+        return found
+
+    def _owner_at(self, caller: Caller, deadline: Deadline) -> Grant:
+        found = self._at_address(_only, None, caller.address, deadline)
+        if found is None:
+            raise self._refusal(caller, f"{caller.address} is no pod of a job")
+        return found
+
+    def _at_address(
+        self,
+        pick: Callable[[list[Grant]], Grant | None],
+        namespace: str | None,
+        address: str,
+        deadline: Deadline,
+    ) -> Grant | None:
+        """What `pick` takes of the jobs of the pods at an address, None if nothing."""
+        ip = _normal(address)
+
+        def known() -> Grant | None:
+            # Of several one has gone or is new: only the API server knows which.
+            grant = _only(grants_at(self._pods.cached_at(ip), ip)) if ip else None
+            return pick([grant]) if grant else None
+
+        def looked_up() -> Grant | None:
+            # The watch may have shown it meanwhile.
+            return known() or (pick(self._lookups.at(ip, namespace, deadline)) if ip else None)
+
+        found = known()
+        if found is None:
+            self._auth_failures.check(address)
+            found = self._policy.run(looked_up, deadline)
+        return found
+
+    def _refusal(self, caller: Caller, why: str) -> Unidentified:
+        self._auth_failures.count(caller.address)
+        # Who follows the hint must not show the token to everybody on the way.
+        where = "" if self._may_send_tokens(caller) else f" over https, port {self._tls_port}"
+        return Unidentified(f"{why}: {_HINT}{where}")
+
+
+def _only(grants: list[Grant]) -> Grant | None:
+    return grants[0] if len(grants) == 1 else None
+
+
+def _bearer(authorization: str | None) -> tuple[str | None, str | None]:
+    """The token, None if there is none; and what is wrong with the header, None if nothing."""
+    if authorization is None:
+        return None, None
+    scheme, _, token = authorization.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token or not token.isascii():
+        return None, "the Authorization header is not understood"
+    return token, None
+
+
+def _normal(address: str) -> str | None:
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    # A dual-stack socket shows IPv4 callers as ::ffff:a.b.c.d.
+    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+    return str(mapped or ip)

@@ -1,0 +1,1 @@
+"""The operations of coordinators: list their replicas, add, remove and replace some."""

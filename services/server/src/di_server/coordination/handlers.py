@@ -1,0 +1,109 @@
+"""The operations of coordinators, from request to data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+
+from di_server.access.authorizer import Authorizer
+from di_server.access.grants import Grant
+from di_server.coordination import operations, requests
+from di_server.coordination.listing import Listing
+from di_server.coordination.requests import Requester
+from di_server.coordination.service import CoordinationService
+from di_server.deadline import COORDINATION_SECONDS, Clock, Deadline
+from di_server.model.references import JobRef
+from di_server.rest.incoming import Caller, Incoming
+from di_server.rest.operation import Operation
+from di_server.retry_policy import RetryPolicy
+
+_log = structlog.get_logger()
+_Write = Callable[[Grant, Requester, Mapping[str, Any], Deadline], Listing]
+
+
+class CoordinationHandlers:
+    """Handles every operation in the same steps, the cheap refusals first."""
+
+    def __init__(
+        self,
+        *,
+        service: CoordinationService,
+        authorizer: Authorizer,
+        policy: RetryPolicy,
+        clock: Clock,
+    ) -> None:
+        self._service = service
+        self._authorizer = authorizer
+        self._policy = policy
+        self._clock = clock
+        self._writes: Mapping[Operation, _Write] = {
+            operations.CREATE: self._create,
+            operations.DELETE: self._delete,
+            operations.REPLACE: self._replace,
+        }
+
+    def handle(self, operation: Operation, incoming: Incoming) -> Listing | list[Listing]:
+        """The data of the response; raises Problems and API errors for the application to map."""
+        if operation.body is None:
+            return self._list(operation, incoming)
+        return self._change(operation, incoming)
+
+    def _list(self, operation: Operation, incoming: Incoming) -> Listing | list[Listing]:
+        asked = requests.query(incoming.query)
+        deadline, caller = self._deadline(), incoming.caller
+        if isinstance(asked, Requester):
+            grant = self._admit(asked, operation, caller, deadline)
+            return self._service.replicas(grant, asked, deadline)
+        own = self._policy.run(
+            lambda: self._authorizer.admit_to_all(asked, operation.verb, caller, deadline), deadline
+        )
+        return self._service.all(asked, own, deadline)
+
+    def _change(self, operation: Operation, incoming: Incoming) -> Listing:
+        body = incoming.body
+        asking = requests.requester(body.get("namespace"), body.get("coordinator"))
+        deadline = self._deadline()
+        grant = self._admit(asking, operation, incoming.caller, deadline)
+        data = self._writes[operation](grant, asking, body, deadline)
+        _log.info(
+            operation.message,
+            namespace=asking.ref.namespace,
+            name=asking.ref.name,
+            by=asking.pod,
+            collectors=len(data["collectors"]),
+            learners=len(data["learners"]),
+        )
+        return data
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after(self._clock, COORDINATION_SECONDS)
+
+    def _admit(
+        self, asking: Requester, operation: Operation, caller: Caller, deadline: Deadline
+    ) -> Grant:
+        # Each aggregator has a rate of its own: they all ask every few seconds, and one that is
+        # refused gives up.
+        counted = JobRef(asking.ref.namespace, asking.pod)
+        return self._policy.run(
+            lambda: self._authorizer.admit(
+                asking.ref, operation.verb, caller, deadline, counted=counted
+            ),
+            deadline,
+        )
+
+    def _create(
+        self, grant: Grant, asking: Requester, body: Mapping[str, Any], deadline: Deadline
+    ) -> Listing:
+        return self._service.add(grant, asking, requests.demand(body), deadline)
+
+    def _delete(
+        self, grant: Grant, asking: Requester, body: Mapping[str, Any], deadline: Deadline
+    ) -> Listing:
+        return self._service.remove(grant, asking, requests.demand(body), deadline)
+
+    def _replace(
+        self, grant: Grant, asking: Requester, body: Mapping[str, Any], deadline: Deadline
+    ) -> Listing:
+        return self._service.replace(grant, asking, requests.failed(body), deadline)

@@ -1,0 +1,176 @@
+"""The new list of a job's replicas, and which of them a request is about."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from di_api.coordinated import SUFFIX_ALPHABET, SUFFIX_LENGTH, replica_name
+from di_api.names import GPU_RESOURCE
+from di_api.spec import MAX_REPLICAS, Replica, Role
+from di_server.coordination.checks import check_open
+from di_server.coordination.gpus import split
+from di_server.coordination.requests import Demand, RoleDemand
+from di_server.model.job import Job
+from di_server.problems import OutOfBounds
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The whole list to be, and the replicas made or taken away by it."""
+
+    replicas: tuple[Replica, ...]
+    touched: tuple[Replica, ...]
+
+
+class NameGenerator:
+    """New names, each used once in its job."""
+
+    def __init__(self, job: Job, rng: Random) -> None:
+        self._job = job.ref.name
+        self._rng = rng
+        self._taken = {each.name for each in job.replicas}
+
+    def new(self, role: Role) -> str:
+        """A name for one more replica."""
+        while True:
+            suffix = "".join(self._rng.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
+            name = replica_name(self._job, role, suffix)
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+
+def add(job: Job, asked: Demand, names: NameGenerator, *, node_gpus: int) -> Plan:
+    """Append what is asked; `node_gpus` is the usual number of GPUs of a node, 0 if unknown.
+
+    Raises:
+        NotNow: the job takes no changes.
+        OutOfBounds: more than MAX_REPLICAS, or no template to make them from.
+    """
+    check_open(job)
+    parts = _parts(asked.learners, node_gpus)
+    for role, wanted in ((Role.COLLECTOR, asked.collectors), (Role.LEARNER, asked.learners)):
+        if wanted.replicas and not job.has_template(role):
+            raise OutOfBounds(f"the job has no {role} template, so it can have no {role}s")
+    # Counted before they are made: a refusal must not cost what a large demand would.
+    pods = asked.learners.replicas * (1 + len(parts) if parts else 1)
+    total = len(job.replicas) + asked.collectors.replicas + pods
+    if total > MAX_REPLICAS:
+        raise OutOfBounds(
+            f"a job has at most {MAX_REPLICAS} replicas, aggregators and the pods of each "
+            f"learner counted; this would be {total}"
+        )
+    made = (*_collectors(asked.collectors, names), *_learners(asked.learners, parts, names))
+    return Plan((*job.replicas, *made), made)
+
+
+def remove(job: Job, asked: Demand) -> Plan:
+    """Take the newest away, all when there are fewer; learners with all they consist of.
+
+    Raises:
+        NotNow: the job takes no changes.
+    """
+    check_open(job)
+    left = {Role.COLLECTOR: asked.collectors.replicas, Role.LEARNER: asked.learners.replicas}
+    gone: set[str] = set()
+    for each in reversed(job.replicas):
+        kind = Role.LEARNER if each.role is Role.AGGREGATOR else each.role
+        if left.get(kind, 0) > 0:
+            left[kind] -= 1
+            gone.add(each.name)
+    return _partition(job, gone)
+
+
+def replace(job: Job, failed: Collection[str], names: NameGenerator) -> Plan:
+    """Put new replicas in the places of failed ones; names the job does not have are skipped.
+
+    A process group takes no member back, and its members know their master by name: when one
+    ddp learner has failed, all of its aggregator's are replaced.
+
+    Raises:
+        NotNow: the job takes no changes.
+    """
+    check_open(job)
+    broken = {each.aggregator for each in job.replicas if each.name in failed and each.aggregator}
+    new_names = {each: names.new(Role.AGGREGATOR) for each in job.aggregators if each in failed}
+    made: list[Replica] = []
+    replicas: list[Replica] = []
+    for each in job.replicas:
+        group = each.aggregator
+        if each.name in failed or (group and (group in broken or group in failed)):
+            new = dataclasses.replace(
+                each,
+                name=new_names.get(each.name) or names.new(each.role),
+                generation=each.generation + 1,
+                aggregator=new_names.get(group, group) if group else None,
+            )
+            made.append(new)
+            replicas.append(new)
+        else:
+            replicas.append(each)
+    return Plan(tuple(replicas), tuple(made))
+
+
+def is_done(job: Job, plan: Plan) -> bool:
+    """Whether the job has what the plan makes, and no more what it takes away."""
+    there = {each.name for each in job.replicas}
+    wanted = {each.name for each in plan.replicas}
+    return all((each.name in there) == (each.name in wanted) for each in plan.touched)
+
+
+def patch(job: Job, plan: Plan) -> Sequence[dict[str, Any]]:
+    """The JSON patch (RFC 6902) that writes the plan; it fails with a conflict unless the job
+    is as it was read."""
+    return [
+        # Setting the version that was read, rather than testing it: a failed test is a 422
+        # that reads like a bad request, a wrong version is a 409.
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": job.version},
+        {
+            "op": "add",
+            "path": "/spec/coordinated/replicas",
+            "value": [each.dump() for each in plan.replicas],
+        },
+    ]
+
+
+def _parts(learners: RoleDemand, node_gpus: int) -> tuple[int, ...]:
+    """GPUs of each ddp learner of one learner; none for a learner that needs no aggregator."""
+    return split(learners.gpus, node_gpus) if learners.replicas and learners.gpus > 1 else ()
+
+
+def _collectors(wanted: RoleDemand, names: NameGenerator) -> Iterator[Replica]:
+    for _ in range(wanted.replicas):
+        yield _replica(Role.COLLECTOR, wanted, names)
+
+
+def _learners(wanted: RoleDemand, parts: Sequence[int], names: NameGenerator) -> Iterator[Replica]:
+    for _ in range(wanted.replicas):
+        if not parts:
+            yield _replica(Role.LEARNER, wanted, names)
+            continue
+        aggregator = names.new(Role.AGGREGATOR)
+        yield Replica(name=aggregator, role=Role.AGGREGATOR)
+        for gpus in parts:
+            yield Replica(
+                name=names.new(Role.DDP_LEARNER),
+                role=Role.DDP_LEARNER,
+                resources={**wanted.resources, GPU_RESOURCE: gpus},
+                aggregator=aggregator,
+            )
+
+
+def _replica(role: Role, wanted: RoleDemand, names: NameGenerator) -> Replica:
+    return Replica(name=names.new(role), role=role, resources=wanted.resources)
+
+
+def _partition(job: Job, gone: Collection[str]) -> Plan:
+    kept: list[Replica] = []
+    removed: list[Replica] = []
+    for each in job.replicas:
+        leaves = each.name in gone or (each.aggregator is not None and each.aggregator in gone)
+        (removed if leaves else kept).append(each)
+    return Plan(tuple(kept), tuple(removed))

@@ -1,1 +1,0 @@
-"""Replicas of jobs with a coordinator: what is asked, what is written, what is answered."""

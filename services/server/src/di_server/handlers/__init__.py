@@ -1,1 +1,0 @@
-"""From HTTP to calls of services and back; nothing is decided here."""

@@ -1,0 +1,1 @@
+"""The operations on jobs with tasks: list addresses, scale, report profilings."""

@@ -1,0 +1,77 @@
+"""The operations on jobs with tasks, from request to data."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+
+from di_server.access.authorizer import Authorizer
+from di_server.access.grants import Grant
+from di_server.deadline import Clock, Deadline
+from di_server.jobs import operations, requests
+from di_server.jobs.idempotency import idempotency_key
+from di_server.jobs.service import JobService
+from di_server.model.references import JobRef
+from di_server.rest.incoming import Incoming
+from di_server.rest.operation import Operation
+
+_log = structlog.get_logger()
+_Handler = Callable[[Grant, Incoming, Deadline], object]
+
+
+class JobHandlers:
+    """Handles every operation in the same steps, the cheap refusals first."""
+
+    def __init__(self, *, service: JobService, authorizer: Authorizer, clock: Clock) -> None:
+        self._service = service
+        self._authorizer = authorizer
+        self._clock = clock
+        self._handlers: Mapping[Operation, _Handler] = {
+            operations.LIST_REPLICAS: self._list,
+            operations.ADD_REPLICAS: self._add,
+            operations.REMOVE_REPLICAS: self._remove,
+            operations.REPORT_PROFILINGS: self._report,
+        }
+
+    def handle(self, operation: Operation, ref: JobRef, incoming: Incoming) -> object:
+        """The data of the response; raises Problems and API errors for the application to map."""
+        deadline = Deadline.after(self._clock)
+        grant = self._authorizer.admit(ref, operation.verb, incoming.caller, deadline)
+        return self._handlers[operation](grant, incoming, deadline)
+
+    def _list(self, grant: Grant, _incoming: Incoming, deadline: Deadline) -> list[str]:
+        return self._service.replicas(grant, deadline)
+
+    def _add(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> dict[str, Any]:
+        return self._scale(operations.ADD_REPLICAS, 1, grant, incoming, deadline)
+
+    def _remove(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> dict[str, Any]:
+        return self._scale(operations.REMOVE_REPLICAS, -1, grant, incoming, deadline)
+
+    def _scale(
+        self,
+        operation: Operation,
+        sign: int,
+        grant: Grant,
+        incoming: Incoming,
+        deadline: Deadline,
+    ) -> dict[str, Any]:
+        asked = requests.scaling_request(incoming.body, sign=sign)
+        key = idempotency_key(incoming.idempotency_key, operation.method, incoming.body)
+        result = self._service.scale(grant, asked, key, deadline)
+        ref = grant.ref
+        _log.info(
+            "scaled",
+            namespace=ref.namespace,
+            name=ref.name,
+            task=result.task,
+            replicas=result.replicas,
+            delta=asked.delta,
+        )
+        return dataclasses.asdict(result)
+
+    def _report(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> None:
+        self._service.report(grant, requests.profilings(incoming.body), deadline)

@@ -1,0 +1,151 @@
+"""Results of requests that took effect, by Idempotency-Key: an annotation of the job.
+
+It is written by the same patch as the change it tells of, so there is no moment at which one
+exists without the other, whichever server is asked and whenever one is killed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.names import ANNOTATION_IDEMPOTENCY
+from di_server.problems import Malformed, NotNow
+
+MAX_RECORDS: Final = 128
+MAX_BYTES: Final = 16 * 1024
+"""The annotation travels with the job to every watcher, so it must stay small."""
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+_DIGEST_BYTES: Final = 16
+_POINTER: Final = "/metadata/annotations/" + ANNOTATION_IDEMPOTENCY.replace("/", "~1")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingResult:
+    """What a scaling request is told: the task and the value it was set to."""
+
+    task: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """An Idempotency-Key and the request it stands for, both as digests."""
+
+    digest: str
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyRecord:
+    """One result under its key."""
+
+    key: IdempotencyKey
+    result: ScalingResult
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyRecords:
+    """Records, oldest first."""
+
+    records: tuple[IdempotencyRecord, ...] = ()
+
+    @classmethod
+    def of(cls, job: Mapping[str, Any]) -> IdempotencyRecords:
+        """Those of a job."""
+        return cls.parse((job["metadata"].get("annotations") or {}).get(ANNOTATION_IDEMPOTENCY))
+
+    @classmethod
+    def parse(cls, text: object) -> IdempotencyRecords:
+        """Read the annotation; what is not ours (edited by hand) counts as empty."""
+        try:
+            rows = json.loads(text) if isinstance(text, str) and len(text) <= MAX_BYTES else []
+            return cls(tuple(_record(*row) for row in rows))
+        except (TypeError, ValueError, RecursionError):
+            return cls()
+
+    def find(self, key: IdempotencyKey) -> IdempotencyRecord | None:
+        """The record under the same key, for whatever request."""
+        return next((record for record in self.records if record.key.digest == key.digest), None)
+
+    def result_of(self, key: IdempotencyKey | None) -> ScalingResult | None:
+        """The result of the request with this key; None if it has not taken effect.
+
+        Raises:
+            NotNow: the key was used for another request.
+        """
+        known = self.find(key) if key else None
+        if known is None:
+            return None
+        if known.key != key:
+            raise NotNow("this Idempotency-Key was used for another request")
+        return known.result
+
+    def adding(self, record: IdempotencyRecord) -> IdempotencyRecords:
+        """With one more record, the oldest gone when there are too many."""
+        return IdempotencyRecords((*self.records, record)[-MAX_RECORDS:])
+
+    def dump(self) -> str:
+        """The annotation, at most MAX_BYTES; the newest record is always in it."""
+        rows = [
+            json.dumps(
+                [e.key.digest, e.key.request, e.result.task, e.result.replicas],
+                separators=(",", ":"),
+            )
+            for e in self.records
+        ]
+        while sum(len(row) + 1 for row in rows) + 1 > MAX_BYTES:
+            del rows[0]
+        return f"[{','.join(rows)}]"
+
+
+def recording(
+    job: Mapping[str, Any],
+    records: IdempotencyRecords,
+    key: IdempotencyKey | None,
+    result: ScalingResult,
+) -> list[dict[str, Any]]:
+    """The operations (RFC 6902) that add a result to the job's records; none without a key."""
+    if key is None:
+        return []
+    text = records.adding(IdempotencyRecord(key, result)).dump()
+    operations: list[dict[str, Any]] = [{"op": "add", "path": _POINTER, "value": text}]
+    if not job["metadata"].get("annotations"):
+        operations.insert(0, {"op": "add", "path": "/metadata/annotations", "value": {}})
+    return operations
+
+
+def idempotency_key(
+    header: str | None, method: str, body: Mapping[str, Any]
+) -> IdempotencyKey | None:
+    """Digest a request's Idempotency-Key; None without the header.
+
+    The body counts by its meaning: spaces and the order of keys do not make another request.
+
+    Raises:
+        Malformed: the key is not 1 to 255 printable ASCII characters.
+    """
+    if header is None:
+        return None
+    if not _KEY.fullmatch(header):
+        raise Malformed("Idempotency-Key must be 1 to 255 printable ASCII characters, no spaces")
+    canonical = json.dumps([method, body], sort_keys=True, separators=(",", ":"))
+    return IdempotencyKey(digest=_digest(header), request=_digest(canonical))
+
+
+def _record(digest: str, request: str, task: str, replicas: int) -> IdempotencyRecord:
+    if not all(isinstance(text, str) for text in (digest, request, task)):
+        raise TypeError("not a record")
+    if not isinstance(replicas, int):
+        raise TypeError("not a record")
+    return IdempotencyRecord(IdempotencyKey(digest, request), ScalingResult(task, replicas))
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()[:_DIGEST_BYTES]
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -1,0 +1,77 @@
+"""The REST operations on jobs with tasks: the only home of their paths, methods and shapes.
+
+The application makes its routes and OpenAPI its document from this table.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from di_api.names import VERSION
+from di_api.spec import MAX_PODS
+from di_server.rest.operation import Operation, Shape
+
+PREFIX: Final = f"/{VERSION}"
+_SCALING_BODY: Final[Shape] = {
+    "type": "object",
+    "required": ["replicas"],
+    "properties": {
+        "replicas": {"type": "integer", "minimum": 1, "maximum": MAX_PODS},
+        "task": {
+            "type": ["string", "null"],
+            "description": "Default: the collector task, or the only task of the job.",
+        },
+    },
+}
+_SCALING_DATA: Final[Shape] = {
+    "type": "object",
+    "required": ["task", "replicas"],
+    "properties": {
+        "task": {"type": "string"},
+        "replicas": {"type": "integer", "description": "The value set by this request."},
+    },
+}
+
+LIST_REPLICAS: Final = Operation(
+    name="listReplicas",
+    method="GET",
+    resource="replicas",
+    verb="get",
+    summary="List ip:port of every replica by rank; an empty string where nothing listens yet.",
+    message="successfully get replicas",
+    body=None,
+    data={"type": "array", "items": {"type": "string"}},
+)
+ADD_REPLICAS: Final = Operation(
+    name="addReplicas",
+    method="POST",
+    resource="replicas",
+    verb="update",
+    summary="Add replicas to a task.",
+    message="successfully create replicas",
+    body=_SCALING_BODY,
+    data=_SCALING_DATA,
+    idempotent=True,
+)
+REMOVE_REPLICAS: Final = Operation(
+    name="removeReplicas",
+    method="DELETE",
+    resource="replicas",
+    verb="update",
+    summary="Remove replicas from a task.",
+    message="successfully delete replicas",
+    body=_SCALING_BODY,
+    data=_SCALING_DATA,
+    idempotent=True,
+)
+REPORT_PROFILINGS: Final = Operation(
+    name="reportProfilings",
+    method="POST",
+    resource="profilings",
+    verb="update",
+    summary="Merge an object into status.profilings (RFC 7396: null removes a key).",
+    message="successfully report profilings",
+    body={"type": "object", "description": 'The profilings, or {"data": the profilings}.'},
+    data={"type": "null"},
+)
+OPERATIONS: Final = (LIST_REPLICAS, ADD_REPLICAS, REMOVE_REPLICAS, REPORT_PROFILINGS)

@@ -1,0 +1,142 @@
+"""Scaling: from a job as it is and a request to one patch and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from di_api.coordinated import is_coordinated
+from di_api.defaults import with_defaults
+from di_api.names import COORDINATED_VERSIONS, MAX_LABEL, longest_job_name
+from di_api.spec import TaskType
+from di_api.validation import node_list_errors, total_errors
+from di_server.config import DEFAULT_MAX_REPLICAS
+from di_server.jobs.idempotency import IdempotencyKey, IdempotencyRecords, ScalingResult, recording
+from di_server.model.job import check_active
+from di_server.problems import NotNow, OutOfBounds
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingRequest:
+    """Add `delta` replicas (fewer when negative) to a task; None means the default task."""
+
+    delta: int
+    task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The request took effect before; nothing is to be written."""
+
+    result: ScalingResult
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPatch:
+    """A JSON patch (RFC 6902) that fails with a conflict unless the job is as it was read."""
+
+    operations: Sequence[dict[str, Any]]
+    result: ScalingResult
+
+
+def decide(
+    job: Mapping[str, Any],
+    asked: ScalingRequest,
+    key: IdempotencyKey | None,
+    *,
+    default_max_replicas: int = DEFAULT_MAX_REPLICAS,
+) -> Replay | ScalingPatch:
+    """Decide what a scaling request writes.
+
+    A key is looked up before anything else: a retry must get its first result also when the job
+    has finished, or reached a bound, since. `default_max_replicas` bounds a task without
+    maxReplicas; one that has more already may shrink.
+
+    Raises:
+        NotNow: the job is finished, suspended or being deleted, or the key was used otherwise.
+        OutOfBounds: unknown task, or a bound in the way.
+    """
+    records = IdempotencyRecords.of(job)
+    known = records.result_of(key)
+    if known is not None:
+        return Replay(known)
+
+    if is_coordinated(job):
+        raise OutOfBounds(f"this job has a coordinator; see /{COORDINATED_VERSIONS[0]}/replicas")
+    check_active(job)
+    spec = with_defaults(job["spec"])
+    if spec["suspend"]:
+        raise NotNow("the job is suspended, resume it first")
+    metadata, tasks = job["metadata"], spec.get("tasks") or []
+    index = _pick(tasks, asked.task)
+    task = tasks[index]
+    replicas = task["replicas"] + asked.delta
+    if asked.delta < 0:
+        _check_least(task, replicas)
+    else:
+        _check_most(task, replicas, default_max_replicas)
+        grown = [*tasks[:index], {**task, "replicas": replicas}, *tasks[index + 1 :]]
+        _check_job(metadata, {**spec, "tasks": grown}, task["name"], replicas)
+    result = ScalingResult(task["name"], replicas)
+    operations = [
+        # Setting the version that was read, rather than testing it: a failed test is a 422
+        # that reads like a bad request, a wrong version is a 409.
+        {
+            "op": "replace",
+            "path": "/metadata/resourceVersion",
+            "value": metadata["resourceVersion"],
+        },
+        {"op": "add", "path": f"/spec/tasks/{index}/replicas", "value": replicas},
+        *recording(job, records, key, result),
+    ]
+    return ScalingPatch(operations, result)
+
+
+def _pick(tasks: Sequence[Mapping[str, Any]], asked: str | None) -> int:
+    names = [str(task.get("name")) for task in tasks]
+    if asked is not None:
+        if asked not in names:
+            raise OutOfBounds(f"no such task; the tasks of this job are {', '.join(names)}")
+        return names.index(asked)
+    for index, task in enumerate(tasks):
+        if task["type"] == TaskType.COLLECTOR:
+            return index
+    if len(tasks) != 1:
+        raise OutOfBounds(f"task must be given, one of {', '.join(names) or 'none'}")
+    return 0
+
+
+def _check_least(task: Mapping[str, Any], asked: int) -> None:
+    low = task.get("minReplicas")
+    least = 1 if low is None else max(low, 1)
+    if asked < least:
+        source = "" if low is None else " (minReplicas)"
+        raise OutOfBounds(
+            f"task {task['name']} must have at least {least} replicas{source}, "
+            f"has {task['replicas']}"
+        )
+
+
+def _check_most(task: Mapping[str, Any], asked: int, default: int) -> None:
+    name, now, high = task["name"], task["replicas"], task.get("maxReplicas")
+    if high is None and asked > default:
+        raise OutOfBounds(
+            f"task {name} has no maxReplicas and is scaled here to at most {default} replicas, "
+            f"has {now}; set maxReplicas of the task to allow more"
+        )
+    if high is not None and asked > high:
+        raise OutOfBounds(
+            f"task {name} must have at most {high} replicas (maxReplicas), has {now}; "
+            "raise maxReplicas of the task to allow more"
+        )
+
+
+def _check_job(metadata: Mapping[str, Any], spec: Mapping[str, Any], task: str, asked: int) -> None:
+    """The bounds of the whole job, by the rules of admission, so that the refusal names them."""
+    if len(metadata["name"]) > longest_job_name([(task, asked)]):
+        raise OutOfBounds(
+            f"task {task} with {asked} replicas has pod names over {MAX_LABEL} characters"
+        )
+    for error in (*total_errors(spec), *node_list_errors(metadata, spec)):
+        raise OutOfBounds(f"with {asked} replicas of task {task} the job {error.message}")

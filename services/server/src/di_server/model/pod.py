@@ -1,0 +1,13 @@
+"""What is read of a pod in more than one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+def has_ended(pod: Mapping[str, Any]) -> bool:
+    """Whether its containers have ended: its address may be another pod's by now."""
+    return (pod.get("status") or {}).get("phase") in _ENDED

@@ -1,0 +1,83 @@
+"""What the cluster and its monitoring ask."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from flask import Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from di_api.exposition import Exposition
+from di_api.kube.errors import ApiError
+from di_server.deadline import Clock, Deadline
+from di_server.rest.envelope import failure, success
+from di_server.storage.jobs import JobStore
+
+_FRESH_SECONDS: Final = 1.0
+_log = structlog.get_logger()
+
+
+class Probes:
+    """Liveness, readiness and metrics; no caller needs to identify itself."""
+
+    def __init__(
+        self,
+        *,
+        jobs: JobStore,
+        registry: CollectorRegistry,
+        draining: threading.Event,
+        has_certificate: Callable[[], bool],
+        clock: Clock,
+    ) -> None:
+        """Nothing is asked yet; `has_certificate` tells whether HTTPS works, where it is served."""
+        self._jobs = jobs
+        self._exposition = Exposition(lambda: generate_latest(registry), clock=clock)
+        self._draining = draining
+        self._has_certificate = has_certificate
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._asked_at: float | None = None
+        self._reachable = False
+
+    def healthz(self) -> Response:
+        """Alive: never depends on the API server, a restart would not bring that back."""
+        return success("ok", None)
+
+    def readyz(self) -> Response:
+        """Ready: not draining, able to shake hands, and this replica reaches the API server."""
+        if self._draining.is_set():
+            return failure(503, "draining")
+        if not self._has_certificate():
+            return failure(503, "no usable serving certificate")
+        if not self._api_reachable():
+            return failure(503, "the API server is away")
+        return success("ok", None)
+
+    def metrics(self) -> Response:
+        """The registry as Prometheus reads it, at most a second old."""
+        return Response(self._exposition(), content_type=CONTENT_TYPE_LATEST)
+
+    def _api_reachable(self) -> bool:
+        # Anybody may ask, so an answer is kept for a moment, and one thread asks at a time while
+        # others repeat the answer before: no more than one waits for a slow API server.
+        if not self._lock.acquire(blocking=False):
+            return self._reachable
+        try:
+            now = self._clock()
+            if self._asked_at is None or now - self._asked_at >= _FRESH_SECONDS:
+                try:
+                    # As long as a request may take. With less a slow API server would take
+                    # every replica out of the Service at once, and refused connections are worse
+                    # for a training program than waiting.
+                    self._jobs.probe(Deadline.after(self._clock))
+                    self._reachable = True
+                except ApiError as error:
+                    _log.warning("API server unreachable", error=str(error))
+                    self._reachable = False
+                self._asked_at = self._clock()
+            return self._reachable
+        finally:
+            self._lock.release()

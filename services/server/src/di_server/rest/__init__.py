@@ -1,0 +1,1 @@
+"""HTTP: requests read, responses written. Besides the application nothing else knows Flask."""

@@ -1,0 +1,45 @@
+"""The one shape of every response, and the only place where responses are serialised."""
+
+from __future__ import annotations
+
+import orjson
+from flask import Response
+
+from di_server.problems import Problem
+
+_JSON = "application/json"
+
+
+def success(message: str, data: object) -> Response:
+    """200 with `data`."""
+    return _response(200, 0, message, data)
+
+
+def failure(status: int, message: str) -> Response:
+    """`status` with nothing but the reason."""
+    return _response(status, 1, message, None)
+
+
+def problem(found: Problem) -> Response:
+    """A problem with its status and headers."""
+    response = failure(found.status, found.message)
+    response.headers.update(found.headers)
+    return response
+
+
+def failure_body(message: str) -> bytes:
+    """The bytes of a failure, for responses made before there is a request."""
+    return _encode(1, message, None)
+
+
+def _response(status: int, code: int, message: str, data: object) -> Response:
+    return Response(_encode(code, message, data), status=status, mimetype=_JSON)
+
+
+def _encode(code: int, message: str, data: object) -> bytes:
+    # `ding -m dist` turns every ' of a response into " before it parses it, so one apostrophe in
+    # a message, also in one quoted from the API server, would break the response for it.
+    plain = message.replace("'", "").encode("utf-8", "replace").decode()
+    return orjson.dumps(
+        {"success": code == 0, "code": code, "message": plain, "data": data},
+    )

@@ -1,0 +1,34 @@
+"""What the tables of operations are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+MAX_BODY: Final = 64 * 1024
+"""Bytes, unless an operation takes more."""
+Shape = Mapping[str, Any]
+"""A JSON schema, as OpenAPI 3.1 takes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # each is itself: a key of mappings
+class Operation:
+    """One method on one resource of a job."""
+
+    name: str
+    method: str
+    resource: str
+    verb: str
+    """RBAC verb people need on `dijobs/scale`."""
+    summary: str
+    message: str
+    """Of the response when it succeeds."""
+    body: Shape | None
+    data: Shape
+    max_body: int = MAX_BODY
+    """Bytes."""
+    query: tuple[str, ...] = ()
+    """Keys of its query."""
+    idempotent: bool = False
+    """Whether it takes an Idempotency-Key."""

@@ -1,1 +1,0 @@
-"""What a request does: reads through storage, a pure decision, at most one write."""

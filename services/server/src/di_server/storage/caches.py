@@ -1,0 +1,63 @@
+"""What the server keeps of the cluster, a cache for each resource."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS
+from di_api.names import LABEL_JOB
+from di_server.model.job import Job
+from di_server.storage.kube import Object
+from di_server.storage.object_cache import ObjectCache, as_it_is
+from di_server.storage.trimming import trim_config, trim_job, trim_node, trim_pod
+
+BY_JOB: Final = "job"
+"""Index of pods by (namespace, job's name)."""
+BY_IP: Final = "ip"
+"""Index of pods by their address."""
+
+
+def _job_of(pod: Object) -> Iterable[Hashable]:
+    metadata = pod["metadata"]
+    job = (metadata.get("labels") or {}).get(LABEL_JOB)
+    return [(metadata["namespace"], job)] if job else []
+
+
+def _ip_of(pod: Object) -> Iterable[Hashable]:
+    ip = (pod.get("status") or {}).get("podIP")
+    return [ip] if ip else []
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """All caches; empty and not synced until somebody watches."""
+
+    jobs: ObjectCache[Job] = field(default_factory=lambda: ObjectCache(trim=trim_job, view=Job))
+    pods: ObjectCache[Object] = field(
+        default_factory=lambda: ObjectCache(
+            trim=trim_pod, view=as_it_is, indexes={BY_JOB: _job_of, BY_IP: _ip_of}
+        )
+    )
+    configs: ObjectCache[Object] = field(
+        default_factory=lambda: ObjectCache(trim=trim_config, view=as_it_is)
+    )
+    nodes: ObjectCache[Object] = field(
+        default_factory=lambda: ObjectCache(trim=trim_node, view=as_it_is)
+    )
+
+    @property
+    def by_resource(self) -> Mapping[str, ObjectCache[Any]]:
+        """All of them, by the plural name of their resource."""
+        return {
+            DIJOBS.plural: self.jobs,
+            PODS.plural: self.pods,
+            AGGREGATOR_CONFIGS.plural: self.configs,
+            NODES.plural: self.nodes,
+        }
+
+    def clear(self) -> None:
+        """Nobody watches any more: forget everything."""
+        for cache in self.by_resource.values():
+            cache.clear()

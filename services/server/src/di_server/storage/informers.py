@@ -1,0 +1,113 @@
+"""The watches that keep the caches, in a thread of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+import structlog
+
+from di_api.kube.cache import Trim, WatchCache
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS, Resource
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_server.storage.caches import Caches
+from di_server.storage.object_cache import ObjectCache
+from di_server.storage.trimming import trim_config, trim_job, trim_node, trim_pod
+
+_log = structlog.get_logger()
+
+_PAUSE_SECONDS: Final = 1.0
+
+
+class Informers:
+    """Fill the caches for as long as the process lives.
+
+    Requests do not wait for it: what is not cached yet they read from the API server.
+
+    Args:
+        config: access to the API server; the connections are the thread's own.
+        namespace: the only one served, None means all.
+        config_namespace: of the AggregatorConfig; None: there is none to watch.
+        nodes: whether nodes may be watched.
+    """
+
+    def __init__(
+        self,
+        *,
+        caches: Caches,
+        config: KubeConfig,
+        namespace: str | None,
+        config_namespace: str | None,
+        nodes: bool,
+        clock: Callable[[], float],
+        rng: Random,
+    ) -> None:
+        self._caches = caches
+        self._config = config
+        self._namespace = namespace
+        self._config_namespace = config_namespace
+        self._nodes = nodes
+        self._clock = clock
+        self._rng = rng
+        self._pause = threading.Event()
+
+    def start(self) -> None:
+        """Begin to watch, until the process ends."""
+        # A daemon: there is nothing to finish then.
+        threading.Thread(target=self._run, name="watcher", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self.watch()
+            self._pause.wait(_PAUSE_SECONDS)
+
+    def watch(self) -> None:
+        """Watch until a mistake of ours ends it; no error of the API server does."""
+        try:
+            asyncio.run(self._watch())
+        except Exception:
+            _log.exception("watching failed")
+        finally:
+            self._caches.clear()
+
+    async def _watch(self) -> None:
+        caches, ours = self._caches, f"{LABEL_OPERATOR}={OPERATOR_NAME}"
+        async with KubeClient(config=self._config) as client, asyncio.TaskGroup() as group:
+
+            def keep(
+                kept: ObjectCache[Any],
+                resource: Resource,
+                trim: Trim,
+                namespace: str | None = self._namespace,
+                labels: str | None = None,
+            ) -> None:
+                watch = WatchCache(
+                    client,
+                    resource,
+                    namespace=namespace,
+                    label_selector=labels,
+                    trim=trim,
+                    clock=self._clock,
+                    rng=self._rng,
+                )
+                watch.subscribe(kept.on_event)
+                group.create_task(watch.run())
+                group.create_task(_announce(watch, kept, resource))
+
+            keep(caches.jobs, DIJOBS, trim_job)
+            keep(caches.pods, PODS, trim_pod, labels=ours)
+            if self._config_namespace is not None:
+                keep(caches.configs, AGGREGATOR_CONFIGS, trim_config, self._config_namespace)
+            if self._nodes:
+                keep(caches.nodes, NODES, trim_node, None)
+
+
+async def _announce(watch: WatchCache, kept: ObjectCache[Any], resource: Resource) -> None:
+    await watch.synced.wait()
+    kept.mark_synced()
+    _log.info("in sight", resource=resource.plural, objects=len(watch))

@@ -1,0 +1,162 @@
+"""What a watch shows, where many threads can read it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+import structlog
+
+from di_api.kube.cache import DELETED, UNREADABLE
+from di_api.kube.store import Key, key_of, version_of
+from di_api.wording import describe
+from di_server.storage.kube import Object
+
+_log = structlog.get_logger()
+
+V = TypeVar("V")
+Index = Callable[[Object], Iterable[Hashable]]
+"""The values an object is found under."""
+
+
+class ObjectCache(Generic[V]):
+    """The objects of one resource as `view` makes them, by key and by index.
+
+    The watch's thread writes through `on_event` and `mark_synced`; threads of requests read, and
+    give back what they have learnt through `put_newer`. Of two versions of an object the newer
+    one stays, whoever brought it, so a thread that wrote an object never sees it as it was before.
+    An object that cannot be read is not in the cache, and the others are: requests about it read
+    it from the API server.
+
+    Args:
+        trim: as the watch trims its objects.
+        view: makes what is kept of a trimmed object; shared, so nobody may change it.
+        indexes: of trimmed objects, by name.
+    """
+
+    def __init__(
+        self,
+        *,
+        trim: Callable[[Object], Object],
+        view: Callable[[Object], V],
+        indexes: Mapping[str, Index] | None = None,
+    ) -> None:
+        self._trim = trim
+        self._view = view
+        indexes = indexes or {}
+        self._indexes = dict(indexes)
+        self._lock = threading.Lock()
+        self._kept: dict[Key, tuple[Object, V]] = {}
+        self._found: dict[str, dict[Hashable, dict[Key, V]]] = {name: {} for name in indexes}
+        self._unreadable: set[Key] = set()
+        self._watched = 0
+        self._synced = False
+
+    @property
+    def synced(self) -> bool:
+        """Whether the whole collection has been seen once: only then is a missing object news."""
+        return self._synced
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def unreadable(self) -> int:
+        """How many objects are left out because they could not be read."""
+        return len(self._unreadable)
+
+    def mark_synced(self) -> None:
+        """The watch has brought everything there was when it began."""
+        self._synced = True
+
+    def clear(self) -> None:
+        """Nobody watches any more: what is kept here turns old without anybody knowing."""
+        with self._lock:
+            self._synced = False
+            for key in list(self._kept):
+                self._forget(key)
+            self._unreadable.clear()
+
+    def get(self, namespace: str, name: str) -> V | None:
+        """One object; None before the cache is synced, too."""
+        kept = self._kept.get((namespace, name)) if self._synced else None
+        return kept[1] if kept else None
+
+    def values(self) -> list[V]:
+        """All objects; none before the cache is synced."""
+        if not self._synced:
+            return []
+        with self._lock:
+            return [view for _, view in self._kept.values()]
+
+    def by_index(self, index: str, value: Hashable) -> list[V]:
+        """The objects an index has under `value`; none before the cache is synced."""
+        if not self._synced:
+            return []
+        with self._lock:
+            return list(self._found[index].get(value, {}).values())
+
+    def on_event(self, kind: str, obj: Object) -> None:
+        """One event of the watch."""
+        with self._lock:
+            self._watched = max(self._watched, version_of(obj))
+            if kind == DELETED:
+                self._drop(obj)
+            else:
+                self._put(obj, as_it_is)
+
+    def put_newer(self, obj: Object) -> None:
+        """Take in an object that was read or written directly."""
+        with self._lock:
+            # What the watch has passed may have been deleted since.
+            if version_of(obj) > self._watched:
+                self._put(obj, self._trim)
+
+    def _put(self, obj: Object, trim: Callable[[Object], Object]) -> None:
+        key = key_of(obj)
+        kept = self._kept.get(key)
+        if kept and version_of(obj) <= version_of(kept[0]):
+            return
+        self._forget(key)
+        if UNREADABLE in obj:
+            self._unreadable.add(key)
+            return
+        try:
+            trimmed = trim(obj)
+            view = self._view(trimmed)
+            found = {name: list(index(trimmed)) for name, index in self._indexes.items()}
+        except Exception as error:
+            self._unreadable.add(key)
+            detail = describe(error)
+            _log.warning("an object cannot be read", namespace=key[0], object=key[1], detail=detail)
+            return
+        self._kept[key] = trimmed, view
+        for name, values in found.items():
+            for value in values:
+                self._found[name].setdefault(value, {})[key] = view
+
+    def _drop(self, obj: Object) -> None:
+        kept = self._kept.get(key_of(obj))
+        self._unreadable.discard(key_of(obj))
+        # What has gone has no later version, whatever was put: a watch that lists anew tells
+        # of its end in the last version that itself had seen. Another object may have its name.
+        if kept and kept[0]["metadata"]["uid"] == obj["metadata"]["uid"]:
+            self._forget(key_of(obj))
+
+    def _forget(self, key: Key) -> None:
+        self._unreadable.discard(key)
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            return
+        for name, index in self._indexes.items():
+            for value in index(kept[0]):
+                bucket = self._found[name][value]
+                del bucket[key]
+                if not bucket:
+                    del self._found[name][value]
+
+
+def as_it_is(obj: Object) -> Object:
+    """The view, or the trimming, that changes nothing."""
+    return obj
