@@ -1,4 +1,4 @@
-"""The webhook's certificate and its authority are replaced while jobs are being admitted."""
+"""The authority is replaced while jobs are being admitted, and one runs that talks to di-server."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any
 
 from di_certs.authority import is_issued_by
+from di_certs.inspection import split_certificates
 from di_cluster.release import Release
 from tests.e2e.deployments import REPLICAS, is_admitted
 from tests.e2e.jobs import job, older_job, sleep, task
 from tests.e2e.kubectl import Kubectl, Object
-from tests.e2e.pods import run_in_pod
+from tests.e2e.pods import run_in_pod, wait_for_pods
 from tests.waiting import wait_until
 
 SERVING = "di-webhook-tls"
@@ -25,6 +26,16 @@ import json, ssl
 print(json.dumps([ssl.get_server_certificate((address, 8443), timeout=5) for address in {pods!r}]))
 """
 """Tells which certificate each of the webhook's pods serves."""
+
+TRUSTED = """
+import json, os, ssl, urllib.request
+file = os.environ["DI_SERVER_CA_FILE"]
+trust = ssl.create_default_context(cafile=file)
+url = os.environ["DI_SERVER_URL"] + "/healthz"
+with urllib.request.urlopen(url, timeout=10, context=trust):
+    print(json.dumps(open(file).read()))
+"""
+"""Asks di-server, and tells whom the pod of a job trusts for it."""
 
 
 def webhooks(kubectl: Kubectl, release: Release) -> list[Object]:
@@ -80,7 +91,21 @@ def test_a_lost_authority_is_replaced_without_a_refused_job_or_a_restart(
     older = older_job("y", namespace=namespace, image=python_image)
     for body in (plain, older):
         wait_until(partial(is_admitted, kubectl, body), 30, every=0.3)
+    kubectl.apply(
+        job(
+            "w",
+            namespace=namespace,
+            tasks=[task("learner", image=python_image, program=sleep(600))],
+        )
+    )
+    wait_for_pods(kubectl, "w", "w-learner-0", namespace=namespace)
+
+    def trusted() -> list[bytes]:
+        found: str = run_in_pod(kubectl, "w-learner-0", TRUSTED, namespace=namespace)
+        return split_certificates(found.encode())
+
     pods, before = webhooks(kubectl, release), authority(kubectl, release)
+    wait_until(lambda: trusted()[0] == before, 30, every=0.5)
     assert (len(pods), bool(before)) == (REPLICAS, True)
     ask = SERVED.format(pods=[pod["status"]["podIP"] for pod in pods])
 
@@ -95,6 +120,16 @@ def test_a_lost_authority_is_replaced_without_a_refused_job_or_a_restart(
 
         # The kubelet brings a changed Secret into a pod when it looks again, within two minutes.
         wait_until(all_serve_the_new_one, 180, every=0.5)
+        now = authority(kubectl, release)
+
+        def both_are_trusted() -> bool:
+            found = trusted()
+            assert found[0] == now
+            # Behind it or further back: others may have been replaced before.
+            assert before in found
+            return True
+
+        wait_until(both_are_trusted, 30, every=0.5)
         since = len(answers)
         wait_until(lambda: len(answers) >= since + 10, 30, every=0.1)
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from di_api.coordinated import Role, coordinator_name
+from di_api.coordinated import coordinator_name
 from di_api.names import LABEL_REPLICA_TYPE
+from di_api.spec import Role
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from examples.demo.curve import read_record

@@ -43,7 +43,8 @@ print(json.dumps([visit(node) if node != "{NODE_HOLE}" else "" for node in nodes
 """Visits each address of DI_NODES and tells who answered there."""
 
 REPLICAS = """
-import json, os, urllib.error, urllib.request
+import json, os, ssl, urllib.error, urllib.request
+trust = ssl.create_default_context(cafile=os.environ["DI_SERVER_CA_FILE"])
 job = {job!r} or os.environ["DI_JOB_ID"]
 request = urllib.request.Request(
     os.environ["DI_SERVER_URL"] + "/v2alpha1/job/" + job + "/replicas",
@@ -52,7 +53,7 @@ request = urllib.request.Request(
     headers={headers!r},
 )
 try:
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=10, context=trust) as answer:
         print(json.dumps([answer.status, json.load(answer)["data"]]))
 except urllib.error.HTTPError as error:
     print(json.dumps([error.code, json.load(error)["message"]]))

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.hostile.attackers import KINDS, ONLY_TLS, Plan, run
-from tests.hostile.target import Target
+from tests.hostile.target import Target, request
 from tests.hostile.visitors import Waits, visit
 
 
@@ -25,14 +25,11 @@ def target_of(url: str, body: bytes | None) -> Target:
     """The target that a URL names; POST with a body, else GET."""
     parts = urlsplit(url)
     tls = parts.scheme == "https"
-    head = f"{'GET' if body is None else 'POST'} {parts.path or '/'} HTTP/1.1\r\nHost: target\r\n"
-    if body is not None:
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     return Target(
         host=parts.hostname or "127.0.0.1",
         port=parts.port or (443 if tls else 80),
         tls=tls,
-        request=head.encode() + b"\r\n" + (body or b""),
+        request=request("GET" if body is None else "POST", parts.path or "/", body=body),
     )
 
 

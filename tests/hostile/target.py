@@ -9,6 +9,28 @@ from dataclasses import dataclass
 _CONNECT_SECONDS = 5.0
 
 
+def request(
+    method: str,
+    path: str,
+    *,
+    body: bytes | None = None,
+    kind: str = "application/json",
+    token: str = "",
+) -> bytes:
+    """A request as it goes over the wire.
+
+    Args:
+        body: with `kind` as its content type.
+        token: a bearer token to show.
+    """
+    fields = [f"{method} {path} HTTP/1.1", "Host: target"]
+    if token:
+        fields.append(f"Authorization: Bearer {token}")
+    if body is not None:
+        fields += [f"Content-Type: {kind}", f"Content-Length: {len(body)}"]
+    return "\r\n".join([*fields, "", ""]).encode() + (body or b"")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A service's port and one request that it answers with 200."""
@@ -47,10 +69,15 @@ class Target:
             OSError: refused, or not accepted in time.
         """
         async with asyncio.timeout(_CONNECT_SECONDS):
-            return await asyncio.open_connection(
-                self.host,
-                self.port,
-                ssl=tls,
-                local_addr=(source, 0) if source else None,
-                limit=limit,
+            reader, writer = await asyncio.open_connection(
+                self.host, self.port, local_addr=(source, 0) if source else None, limit=limit
             )
+            if tls is not None:
+                plain = writer.transport
+                try:
+                    await writer.start_tls(tls)
+                except BaseException:
+                    # Cancelled within a handshake asyncio leaves the socket open.
+                    plain.abort()
+                    raise
+            return reader, writer

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tests.hostile.target import Target
 
-_THINK = 0.02
+THINK_SECONDS = 0.02
 _ANSWER_SECONDS = 10.0
 
 
@@ -40,17 +40,26 @@ class Waits:
         }
 
 
-async def visit(target: Target, *, visitors: int, seconds: float) -> Waits:
-    """Ask for some seconds: half of the visitors keep a connection, half open one each time."""
+async def visit(
+    target: Target, *, visitors: int, seconds: float, think: float = THINK_SECONDS
+) -> Waits:
+    """Ask for some seconds: half of the visitors keep a connection, half open one each time.
+
+    Args:
+        think: seconds between an answer and the next question of a visitor.
+    """
     waits = Waits()
     until = time.monotonic() + seconds
     await asyncio.gather(
-        *(_visitor(target, waits, until, keep=number % 2 == 0) for number in range(visitors))
+        *(
+            _visitor(target, waits, until, keep=number % 2 == 0, think=think)
+            for number in range(visitors)
+        )
     )
     return waits
 
 
-async def _visitor(target: Target, waits: Waits, until: float, *, keep: bool) -> None:
+async def _visitor(target: Target, waits: Waits, until: float, *, keep: bool, think: float) -> None:
     tls = target.tls_context()
     kept: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
     try:
@@ -69,7 +78,7 @@ async def _visitor(target: Target, waits: Waits, until: float, *, keep: bool) ->
                 if not (keep and open_still):
                     _hang_up(kept)
                     kept = None
-            await asyncio.sleep(_THINK)
+            await asyncio.sleep(think)
     finally:
         _hang_up(kept)
 
@@ -86,12 +95,14 @@ async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, reque
     await writer.drain()
     head = await reader.readuntil(b"\r\n\r\n")
     status = head.split(b" ", 2)[1]
-    length = next(
-        int(line.split(b":")[1])
-        for line in head.lower().split(b"\r\n")
-        if line.startswith(b"content-length:")
-    )
-    await reader.readexactly(length)
+    fields = dict(line.split(b": ", 1) for line in head.lower().split(b"\r\n")[1:-2])
+    if b"content-length" in fields:
+        await reader.readexactly(int(fields[b"content-length"]))
+    else:
+        # Chunks, as the API server sends what is longer than two KiB.
+        while size := int(await reader.readuntil(b"\r\n"), 16):
+            await reader.readexactly(size + 2)
+        await reader.readexactly(2)
     if status != b"200":
         raise ValueError(f"answered {status.decode()}")
-    return b"connection: close" not in head.lower()
+    return fields.get(b"connection") != b"close"

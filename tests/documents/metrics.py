@@ -1,0 +1,74 @@
+"""The table of all metrics, from what the services declare."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+from prometheus_client.core import Metric
+
+from di_api.kube.cache import WatchCache
+from di_api.kube.resources import Resource
+from di_operator.controller import JobKey
+from di_operator.election import Election
+from di_operator.main import expose
+from di_operator.metrics import Metrics as OperatorMetrics
+from di_operator.queue import KeyQueue
+from di_server.metrics import Metrics as ServerMetrics
+from di_webhook.metrics import Metrics as WebhookMetrics
+
+FILE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+_HEAD = """# Metrics
+
+What the services serve at `/metrics`; those worth an alert are in
+[operations.md](operations.md#watching-it). Made by `make generate` from their declarations.
+
+"""
+
+
+def document() -> str:
+    """The whole document."""
+    return _HEAD + "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    for service, families in _families().items():
+        yield f"## {service}\n"
+        yield "| metric | type | what |"
+        yield "|---|---|---|"
+        for family in sorted(families, key=lambda each: each.name):
+            # As it is exposed.
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            yield f"| `{name}` | {family.type} | {family.documentation} |"
+        yield ""
+
+
+def _families() -> dict[str, list[Metric]]:
+    operator, server = OperatorMetrics(), ServerMetrics()
+    webhook = WebhookMetrics(monotonic=time.monotonic)
+    # Only their names and words are taken here, so there is nothing to measure.
+    expose(operator, KeyQueue[JobKey](), _NoCaches(), cast("Election", _Nobody()))
+    return {
+        "operator": list(operator.registry.collect()),
+        "server": list(server.registry.collect()),
+        "webhook": list(webhook.registry.collect()),
+    }
+
+
+class _NoCaches(dict[Resource, WatchCache]):
+    def __missing__(self, resource: Resource) -> WatchCache:
+        return cast("WatchCache", _NoCache())
+
+
+class _NoCache:
+    def tally(self, _index: str) -> dict[str, int]:
+        """How many objects there are by value; none."""
+        return {}
+
+
+class _Nobody:
+    def holds(self) -> bool:
+        """Whether it leads; never."""
+        return False

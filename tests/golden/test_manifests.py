@@ -1,0 +1,125 @@
+"""What the operator makes for a job of each kind, to the letter.
+
+A pod of a job keeps its meaning for programs that are older than this operator, so a change of
+these files is a change of the contract: `pytest tests/golden --update` writes them, and the diff is
+to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, job, task
+
+Object = dict[str, Any]
+MANIFESTS = Path(__file__).parent / "manifests"
+SECURE = replace(
+    SETTINGS,
+    server_url="https://di-server.di-system.svc.cluster.local:8443",
+    token_audience="di-server",
+    server_ca="the authority\n",
+)
+TEMPLATE: Object = {"spec": {"containers": [{"name": "di-container", "image": "train:1"}]}}
+GPU: Object = {
+    "spec": {
+        "containers": [
+            {
+                "name": "di-container",
+                "image": "train:1",
+                "ports": [{"name": "di-port", "containerPort": 4000}],
+                "resources": {"limits": {"nvidia.com/gpu": 1}},
+            }
+        ]
+    }
+}
+MANY = 101
+"""One more than fits into the variables of a pod: the lists of nodes are files then."""
+
+
+def tasks() -> ClusterModel:
+    cluster = ClusterModel(
+        job(task("learner", 2, template=GPU), task("collector", 2), task("evaluator"))
+    )
+    cluster.settings = SECURE
+    return cluster
+
+
+def tasks_of_one_type() -> ClusterModel:
+    return ClusterModel(
+        job(task("learner"), task("replay", dependsOn=["learner"]), priority="high", volumes=[])
+    )
+
+
+def preemptible() -> ClusterModel:
+    cluster = ClusterModel(
+        job(task("learner", 2, template=GPU), task("collector"), preemptible=True)
+    )
+    cluster.place(learner="a b", collector="a")
+    return cluster
+
+
+def many_pods() -> ClusterModel:
+    return ClusterModel(job(task("learner"), task("collector", MANY - 1)))
+
+
+def coordinated() -> ClusterModel:
+    body = job()
+    del body["spec"]["tasks"]
+    roles = {role: {"template": TEMPLATE} for role in ("coordinator", "collector", "learner")}
+    group = {"aggregator": "x-aggregator-bbbbb"}
+    body["spec"]["coordinated"] = {
+        **roles,
+        "replicas": [
+            {"name": "x-collector-bbbbb", "role": "collector", "resources": {"cpu": "2"}},
+            {"name": "x-aggregator-bbbbb", "role": "aggregator"},
+            {"name": "x-ddp-learner-bbbbb", "role": "ddp-learner", **group},
+            {"name": "x-ddp-learner-ccccc", "role": "ddp-learner", **group},
+        ],
+    }
+    cluster = ClusterModel(body)
+    cluster.aggregator = TEMPLATE
+    cluster.settings = replace(SETTINGS, token_audience="di-server")
+    return cluster
+
+
+KINDS: dict[str, Callable[[], ClusterModel]] = {
+    each.__name__.replace("_", "-"): each
+    for each in (tasks, tasks_of_one_type, preemptible, many_pods, coordinated)
+}
+
+
+def made(cluster: ClusterModel) -> str:
+    """All objects as YAML; of many pods the first and the last."""
+    cluster.settle()
+    if "coordinated" in cluster.job["spec"]:
+        cluster.run("x-coordinator")
+        cluster.settle()
+    objects = [copy for _, copy in sorted(cluster.objects.items())]
+    pods = [each for each in objects if each["kind"] == "Pod"]
+    left_out = {each["metadata"]["name"] for each in pods[1:-1]} if len(pods) >= MANY else set()
+    for each in objects:
+        # The API server's own.
+        each.pop("status", None)
+        for field in ("uid", "resourceVersion", "creationTimestamp"):
+            each["metadata"].pop(field, None)
+    shown = [each for each in objects if each["metadata"]["name"] not in left_out]
+    return yaml.safe_dump_all(shown, sort_keys=True, width=120)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_objects_of_a_job_are_what_they_were(kind: str, request: pytest.FixtureRequest) -> None:
+    file = MANIFESTS / f"{kind}.yaml"
+    now = made(KINDS[kind]())
+    if request.config.getoption("--update", default=False):
+        file.write_text(now)
+    assert now == file.read_text(), f"pytest tests/golden --update writes {file} anew"
+
+
+def test_every_manifest_is_one_of_a_job_here() -> None:
+    assert {file.stem for file in MANIFESTS.iterdir()} == set(KINDS)
