@@ -43,11 +43,11 @@ down: setup ## end the demo's cluster
 .PHONY: test
 test: setup ## all tests: unit, chart, integration and faults (real API server), e2e (real node)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) \
-		tests/unit tests/poison tests/chart tests/integration tests/faults tests/e2e
+		tests/unit tests/golden tests/poison tests/chart tests/integration tests/faults tests/e2e
 
 .PHONY: unit chart integration faults e2e
 unit: setup ## tests without I/O, seconds
-	@$(PYTEST) tests/unit tests/poison
+	@$(PYTEST) tests/unit tests/golden tests/poison
 chart: setup ## tests of the Helm chart's rendering
 	@$(PYTEST) tests/chart
 integration: setup ## tests against a real API server
@@ -56,6 +56,20 @@ faults: setup ## every fault plan, with a report in out/faults (ONLY=text: those
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.faults --only "$(ONLY)"
 e2e: setup ## tests on a real node with the chart installed
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
+
+.PHONY: hostile
+hostile: setup ## good clients beside 500 bad ones of each kind on a real node (25 min), into out/hostile
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" HOSTILE_SECONDS="$${HOSTILE_SECONDS:-60}" \
+		$(PYTEST) tests/e2e/test_hostile.py
+
+.PHONY: fuzz
+fuzz: setup ## input of strangers without end, a report in out/fuzz (SHORT=1: a minute; ONLY=names)
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.fuzz --only "$(ONLY)" \
+		$(if $(SHORT),--seconds 60 --lanes 8)
+
+.PHONY: soak
+soak: setup ## 50,000 admissions, 100,000 requests while all is rolled and killed (SHORT=1: 5 minutes)
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.soak $(if $(SHORT),--seconds 300)
 
 .PHONY: bench
 bench: setup ## all benchmarks into out/bench and docs/performance.md (QUICK=1: one line, 50 s)
@@ -70,6 +84,11 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	@./verify-generated
+
+.PHONY: generate
+generate: setup ## the CRDs, the tables of docs/dijob.md and docs/metrics.md, from the declarations
+	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-crd.yaml docs/dijob.md
+	@$(BIN)/python -m tests.documents
 
 # ---------------------------------------------------------------- building
 .PHONY: images

@@ -127,6 +127,7 @@ async def remove(client: KubeClient) -> None:
 
 
 async def run(arguments: list[str]) -> None:
+    """Register the webhook and the definitions, or take them back."""
     async with KubeClient(config=load_config(os.environ["KUBECONFIG"])) as client:
         if arguments == ["remove"]:
             await remove(client)

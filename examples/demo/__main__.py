@@ -18,8 +18,8 @@ import yaml
 from di_api.coordinated import coordinator_name
 from di_api.kube.config import load_config
 from di_api.kube.resources import DIJOBS
-from di_api.model import Phase
 from di_api.names import LABEL_JOB
+from di_api.phase import Phase
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.errors import ClusterError

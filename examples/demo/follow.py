@@ -11,7 +11,7 @@ from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError, Gone
 from di_api.kube.resources import EVENTS, Resource
-from di_api.model import Phase
+from di_api.phase import Phase
 
 Job = dict[str, Any]
 

@@ -30,8 +30,8 @@ from di_api.kube.config import load_config
 from di_api.kube.resources import DIJOBS, PODS, Resource
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.clock import SystemClock
+from di_operator.concurrency import CONNECTIONS, spread
 from di_operator.events import EventRecorder
-from di_operator.lanes import CONNECTIONS, spread
 from tests.benchmarks.follower import is_ready
 from tests.benchmarks.script import Create, Delete, Script, Step, rehearse
 from tests.benchmarks.stream import follow

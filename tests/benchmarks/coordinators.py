@@ -18,11 +18,12 @@ from typing import TypedDict
 
 import aiohttp
 
-from di_api.coordinated import Role, coordinator_name, replica_name
+from di_api.coordinated import coordinator_name, replica_name
 from di_api.kube.config import load_config
 from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
 from di_api.kube.wire import JSON_PATCH
+from di_api.spec import Role
 from tests.benchmarks import processes, samples
 from tests.benchmarks.field import OPERATOR, Field
 from tests.benchmarks.follower import Seen

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from di_api.size import MAX_PODS
+from di_api.spec import MAX_PODS
 from tests.benchmarks import (
     admission,
     coordinators,

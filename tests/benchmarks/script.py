@@ -14,15 +14,8 @@ from typing import Any
 
 import orjson
 
-from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES, Resource
-from di_operator.lifecycle.actions import (
-    Action,
-    CreateConfigMap,
-    CreatePod,
-    CreateService,
-    DeleteConfigMap,
-    DeleteService,
-)
+from di_api.kube.resources import CONFIGMAPS, SERVICES, Resource
+from di_operator.lifecycle import actions
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.status import merge_patch
 from tests.unit.lifecycle.cluster_model import ClusterModel
@@ -120,18 +113,12 @@ def _settle(model: ClusterModel) -> Iterator[Step]:
         )
 
 
-def _writes(actions: Sequence[Action]) -> Iterator[Create | Delete]:
-    for action in actions:
+def _writes(decided: Sequence[actions.Action]) -> Iterator[Create | Delete]:
+    for action in decided:
         match action:
-            case CreateService(body=body):
-                yield Create(resource=SERVICES, text=orjson.dumps(body).decode())
-            case CreateConfigMap(body=body):
-                yield Create(resource=CONFIGMAPS, text=orjson.dumps(body).decode())
-            case CreatePod(body=body):
-                yield Create(resource=PODS, text=orjson.dumps(body).decode())
-            case DeleteService(name=name):
-                yield Delete(resource=SERVICES, name=name)
-            case DeleteConfigMap(name=name):
-                yield Delete(resource=CONFIGMAPS, name=name)
+            case actions.Create(resource=resource, body=body):
+                yield Create(resource=resource, text=orjson.dumps(body).decode())
+            case actions.Delete(resource=resource, name=name) if resource in (SERVICES, CONFIGMAPS):
+                yield Delete(resource=resource, name=name)
             case _:
                 raise TypeError(f"no part of a smooth life: {action}")

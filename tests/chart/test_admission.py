@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.chart.chart import Chart, Object, Rendered
+from tests.chart.chart import GIVEN_SECRETS, Chart, Object, Rendered
 
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
@@ -60,7 +60,7 @@ def test_the_authority_belongs_to_who_makes_it(chart: Chart, kind: str, mode: st
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_authority_of_your_own_is_published(chart: Chart, kind: str) -> None:
     pem = "-----BEGIN CERTIFICATE-----"
-    found = webhook(chart, kind, "certificates.mode=existingSecret", f"certificates.caBundle={pem}")
+    found = webhook(chart, kind, *GIVEN_SECRETS, f"certificates.caBundle={pem}")
     assert base64.b64decode(found["clientConfig"]["caBundle"]).decode() == pem
 
 
@@ -76,17 +76,19 @@ def test_cert_manager_makes_an_authority_that_issues_and_is_trusted(chart: Chart
     certificates = rendered.of_kind("Certificate")
     issuers = {name: issuer["spec"] for name, issuer in rendered.of_kind("Issuer").items()}
     authority = certificates["di-webhook-ca"]["spec"]
-    leaf = certificates["di-webhook"]["spec"]
+    leaves = {name: certificates[name]["spec"] for name in ("di-webhook", "di-server")}
 
-    # A renewed leaf is of the same authority, and that is what the API server trusts.
-    assert leaf["secretName"] == "tls"
-    assert "di-webhook.di-system.svc" in leaf["dnsNames"]
-    assert "isCA" not in leaf
-    assert leaf["issuerRef"] == {
-        "group": "cert-manager.io",
-        "kind": "Issuer",
-        "name": "di-webhook-ca",
-    }
+    # A renewed leaf is of the same authority, and that is what the API server and pods trust.
+    assert [leaf["secretName"] for leaf in leaves.values()] == ["tls", "di-server-tls"]
+    assert "di-webhook.di-system.svc" in leaves["di-webhook"]["dnsNames"]
+    assert "di-server.di-system.svc.cluster.local" in leaves["di-server"]["dnsNames"]
+    for leaf in leaves.values():
+        assert "isCA" not in leaf
+        assert leaf["issuerRef"] == {
+            "group": "cert-manager.io",
+            "kind": "Issuer",
+            "name": "di-webhook-ca",
+        }
     assert issuers["di-webhook-ca"] == {"ca": {"secretName": authority["secretName"]}}
     assert injected_from(rendered) == {"di-system/di-webhook-ca"}
 
@@ -97,7 +99,23 @@ def test_cert_manager_makes_an_authority_that_issues_and_is_trusted(chart: Chart
     assert issuers[authority["issuerRef"]["name"]] == {"selfSigned": {}}
     assert authority["secretName"] not in ("tls", "tls-ca")
     assert set(issuers) == {"di-webhook", "di-webhook-ca"}
-    assert set(certificates) == {"di-webhook", "di-webhook-ca"}
+    assert set(certificates) == {"di-webhook", "di-server", "di-webhook-ca"}
+
+
+@pytest.mark.parametrize(
+    ("off", "left"),
+    [
+        (("webhook.enabled=false",), {"di-server", "di-webhook-ca"}),
+        (("server.tls.enabled=false",), {"di-webhook", "di-webhook-ca"}),
+        (("server.enabled=false",), {"di-webhook", "di-webhook-ca"}),
+        (("webhook.enabled=false", "server.tls.enabled=false"), set()),
+    ],
+)
+def test_cert_manager_makes_certificates_for_what_serves_them(
+    chart: Chart, off: tuple[str, ...], left: set[str]
+) -> None:
+    rendered = chart.render("certificates.mode=cert-manager", *off)
+    assert set(rendered.of_kind("Certificate")) == left
 
 
 def test_an_issuer_of_your_own_is_used(chart: Chart) -> None:
@@ -107,9 +125,10 @@ def test_an_issuer_of_your_own_is_used(chart: Chart) -> None:
         "certificates.issuer.kind=ClusterIssuer",
     )
     assert not rendered.of_kind("Issuer")
-    assert set(rendered.of_kind("Certificate")) == {"di-webhook"}
-    issuer = rendered.one("Certificate", "di-webhook")["spec"]["issuerRef"]
-    assert (issuer["kind"], issuer["name"]) == ("ClusterIssuer", "corporate")
+    assert set(rendered.of_kind("Certificate")) == {"di-webhook", "di-server"}
+    for certificate in rendered.of_kind("Certificate").values():
+        issuer = certificate["spec"]["issuerRef"]
+        assert (issuer["kind"], issuer["name"]) == ("ClusterIssuer", "corporate")
     assert injected_from(rendered) == {"di-system/di-webhook"}
 
 
@@ -161,15 +180,15 @@ def test_every_policy_is_about_one_account_and_in_force(chart: Chart) -> None:
     ("values", "left"),
     [
         (("admissionPolicies.enabled=false",), ""),
-        (("watchNamespace=team", "certificates.mode=existingSecret"), ""),
+        (("watchNamespace=team", *GIVEN_SECRETS), ""),
         (("watchNamespace=team", "rbac.allowClusterRoles=true"), " ".join(POLICIES)),
         (("server.enabled=false",), " ".join(p for p in POLICIES if "operator" in p)),
         (
-            ("operator.enabled=false", "certificates.mode=existingSecret"),
+            ("operator.enabled=false", *GIVEN_SECRETS),
             "server-jobs server-profilings",
         ),
         (
-            ("certificates.mode=existingSecret",),
+            GIVEN_SECRETS,
             " ".join(p for p in POLICIES if p != "operator-definition"),
         ),
     ],
@@ -191,8 +210,13 @@ def test_policies_with(chart: Chart, values: tuple[str, ...], left: str) -> None
 
 @pytest.mark.parametrize(
     ("values", "secrets"),
-    [((), ("tls", "tls-ca")), (("certificates.mode=existingSecret",), ())],
-    ids=["makes certificates", "makes none"],
+    [
+        ((), ("tls", "tls-ca", "di-server-tls")),
+        (("server.tls.enabled=false",), ("tls", "tls-ca")),
+        (("webhook.enabled=false", "server.tls.secretName=mine"), ("mine", "tls-ca")),
+        (GIVEN_SECRETS, ()),
+    ],
+    ids=["makes certificates", "of the webhook alone", "of the server alone", "makes none"],
 )
 def test_the_names_that_the_operator_may_give(
     chart: Chart, values: tuple[str, ...], secrets: tuple[str, ...]

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from di_api.size import MAX_PODS
-from di_server.decisions.scaling import DEFAULT_MAX_REPLICAS
-from tests.chart.chart import CHART, COMPONENTS, Chart
+from di_api.spec import MAX_PODS
+from di_server.config import DEFAULT_MAX_REPLICAS
+from tests.chart.chart import CHART, COMPONENTS, GIVEN_SECRETS, Chart
 
 OWN_KEYS = {
     "webhook": set(),
     "operator": {"syncPeriodSeconds", "allocator"},
-    "server": {"auth", "scaling", "limits"},
+    "server": {"auth", "limits", "plainHTTP", "scaling", "tls"},
 }
 
 
@@ -54,7 +54,7 @@ def test_the_default_bound_of_scaling_is_that_of_the_server() -> None:
 def test_a_disabled_component_leaves_nothing_but_the_others(chart: Chart, component: str) -> None:
     off = [f"{component}.enabled=false"]
     if component == "operator":
-        off.append("certificates.mode=existingSecret")
+        off.extend(GIVEN_SECRETS)
     left = {
         o["metadata"]["labels"]["app.kubernetes.io/component"]
         for o in chart.render(*off).objects

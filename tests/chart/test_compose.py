@@ -13,9 +13,9 @@ import yaml
 from compose.register import configurations
 from di_certs.main import main as certificates
 from di_operator.config import load_config
-from di_server.config import from_environment
+from di_server.config import load_config as load_server_config
 from di_server.storage.reviews import AUDIENCE
-from di_webhook.config import Config as WebhookConfig
+from di_webhook.config import load_config as load_webhook_config
 from tests.chart.chart import CHART, COMPONENTS, Chart
 
 ROOT = CHART.parents[1]
@@ -47,24 +47,24 @@ def test_every_service_understands_its_settings(
     given = resolved(services, {"DI_HOST_ADDRESS": address} if address else {})
     host = address or "127.0.0.1"
     operator = load_config([], given["operator"]["environment"], random_identity=str)
-    server = from_environment(given["server"]["environment"])
-    webhook = WebhookConfig.from_environment(given["webhook"]["environment"])
+    server = load_server_config([], given["server"]["environment"])
+    webhook = load_webhook_config([], given["webhook"]["environment"])
     assert operator.server_url == f"http://{host}:8081"
     assert operator.webhook_secret is None
     # All share the machine's ports.
-    health = [webhook.health_bind, f"{operator.health.host}:{operator.health.port}"]
+    health = [webhook.health_bind, operator.health_bind]
     reached = [webhook.bind, *server.binds]
-    ports = [bind.rpartition(":")[2] for bind in health + reached]
+    ports = [bind.port for bind in health + reached]
     assert len(ports) == len(set(ports))
     # Whoever else reaches this machine reaches none of them.
-    assert {bind.rpartition(":")[0] for bind in health} == {"127.0.0.1"}
-    assert {bind.rpartition(":")[0] for bind in reached} == {host}
+    assert {bind.host for bind in health} == {"127.0.0.1"}
+    assert {bind.host for bind in reached} == {host}
 
 
 def test_callers_need_a_token_and_pods_have_one(services: dict[str, Any]) -> None:
     def auth(environment: Mapping[str, str]) -> str:
         settings = resolved(services["server"]["environment"], environment)
-        return from_environment(settings).auth.value
+        return load_server_config([], settings).auth.value
 
     assert auth({}) == "required"
     assert auth({"DI_SERVER_AUTH": "optional"}) == "optional"

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from di_api.coordinated import Role, port_of
+from di_api.coordinated import port_of
 from di_api.crd.conversion import with_conversion
-from di_api.template_schema import template_errors
+from di_api.spec import Role
+from di_api.validation.core_types import template_errors
 from di_operator.config import Config, load_config
-from tests.chart.chart import CHART, COMPONENTS, Chart, Object
+from tests.chart.chart import CHART, COMPONENTS, GIVEN_SECRETS, Chart, Object
 
 CLUSTER_KINDS = {
     "ClusterRole",
@@ -32,8 +33,43 @@ def test_clients_find_the_services_under_fixed_names(chart: Chart) -> None:
     services = chart.render(release="whatever").of_kind("Service")
     assert {n: [p["port"] for p in s["spec"]["ports"]] for n, s in services.items()} == {
         "di-webhook": [443],
-        "di-server": [8081, 8080],
+        "di-server": [8443, 8081, 8080],
     }
+
+
+@pytest.mark.parametrize(
+    ("values", "ports", "url"),
+    [
+        ((), {8443, 8081, 8080}, "https://di-server.di-system.svc.cluster.local:8443"),
+        (
+            ("server.tls.enabled=false",),
+            {8081, 8080},
+            "http://di-server.di-system.svc.cluster.local:8081",
+        ),
+        (
+            ("server.plainHTTP.enabled=false",),
+            {8443},
+            "https://di-server.di-system.svc.cluster.local:8443",
+        ),
+    ],
+    ids=["both", "plain HTTP", "HTTPS"],
+)
+def test_jobs_are_told_a_port_that_is_served(
+    chart: Chart, values: tuple[str, ...], ports: set[int], url: str
+) -> None:
+    rendered = chart.render(*values)
+    service = rendered.one("Service", "di-server")["spec"]["ports"]
+    assert {port["port"] for port in service} == ports
+    (container,) = rendered.pods()["di-server"]["spec"]["containers"]
+    named = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert {port["port"]: named[port["targetPort"]] for port in service} == {
+        port: port for port in ports
+    }
+    binds = rendered.one("ConfigMap", "di-server")["data"]["DI_SERVER_BINDS"].split(",")
+    assert {int(bind.rpartition(":")[2]) for bind in binds} == ports
+    data = rendered.one("ConfigMap", "di-operator")["data"]
+    assert data["DI_OPERATOR_SERVER_URL"] == url
+    assert bool(data["DI_OPERATOR_SERVER_CA_SECRET"]) is url.startswith("https")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +183,7 @@ def test_otherwise_only_the_stored_version_is_served(chart: Chart, value: str) -
 
 
 def test_the_authority_of_the_conversion_comes_as_that_of_admission(chart: Chart) -> None:
-    own = ("certificates.mode=existingSecret", "certificates.caBundle=-----BEGIN CERTIFICATE-----")
+    own = (*GIVEN_SECRETS, "certificates.caBundle=-----BEGIN CERTIFICATE-----")
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         (admission,) = chart.render(*own).one(kind, "di-di-orchestrator")["webhooks"]
         converter = crd(chart, DIJOBS, *own)["spec"]["conversion"]["webhook"]
@@ -187,7 +223,7 @@ def test_network_policies_open_only_the_ports_in_use(chart: Chart) -> None:
     assert opened == {
         "di-webhook": [8443, 8080],
         "di-operator": [8080],
-        "di-server": [8080, 8081, 8082],
+        "di-server": [8080, 8081, 8082, 8443],
     }
     assert all(p["spec"]["policyTypes"] == ["Ingress", "Egress"] for p in policies.values())
     assert policies["di-webhook"]["spec"]["egress"] == []
@@ -204,6 +240,8 @@ def test_the_notes_tell_the_next_three_commands(chart: Chart) -> None:
     ("value", "warning"),
     [
         ("server.auth.mode=off", "can scale every job"),
+        ("server.tls.enabled=false", "in clear"),
+        ("server.plainHTTP.enabled=false", "do not reach the server"),
         ("webhook.enabled=false", "not refused"),
         ("crds.keep=false", "deletes every DIJob"),
     ],

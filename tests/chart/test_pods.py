@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from di_operator.config import load_config
-from di_server.config import from_environment
+from di_server.config import load_config as load_server_config
 from di_server.deadline import REQUEST_SECONDS
-from di_webhook.config import Config as WebhookConfig
-from tests.chart.chart import COMPONENTS, Chart, Object
+from di_webhook.config import load_config as load_webhook_config
+from tests.chart.chart import COMPONENTS, GIVEN_SECRETS, Chart, Object
 
 PODS = ("di-webhook", "di-operator", "di-server", "di-test")
 
@@ -105,11 +105,13 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     )
     assert config.namespace == config.identity == "from-the-pod"
     assert config.watch_namespace == "team"
-    assert config.server_url == "http://di-server.di-system.svc.cluster.local:8081"
+    assert config.server_url == "https://di-server.di-system.svc.cluster.local:8443"
     assert config.lease_name == "di-operator"
     assert config.leader_elect
     assert config.sync_period == 30
+    assert config.authority_secret == "di-webhook-tls-ca"
     assert config.webhook_secret == "di-webhook-tls"
+    assert config.server_secret == config.server_ca_secret == "di-server-tls"
     assert config.webhook_service == "di-webhook"
     assert config.webhook_configuration == "di-di-orchestrator"
     assert config.token_audience == "di-server"
@@ -124,18 +126,40 @@ def test_the_operator_leaves_alone_what_is_not_its_own(chart: Chart, value: str)
     assert load_config([], given, random_identity=str).webhook_secret is None
 
 
+@pytest.mark.parametrize(
+    ("values", "makes", "reads"),
+    [
+        (("webhook.enabled=false",), "di-server-tls", "di-server-tls"),
+        (("certificates.mode=cert-manager",), None, "di-server-tls"),
+        (GIVEN_SECRETS, None, "given-server-tls"),
+        (("server.tls.enabled=false",), None, None),
+        (("server.enabled=false",), None, None),
+    ],
+)
+def test_pods_are_told_whom_to_trust_whoever_makes_the_certificate(
+    chart: Chart, values: tuple[str, ...], makes: str | None, reads: str | None
+) -> None:
+    rendered = chart.render(*values)
+    given = environment(chart, "operator", *values)
+    config = load_config([], given, random_identity=str)
+    assert (config.server_secret, config.server_ca_secret) == (makes, reads)
+    if "di-server" in rendered.pods():
+        volumes = rendered.pods()["di-server"]["spec"]["volumes"]
+        mounted = [each["secret"]["secretName"] for each in volumes if "secret" in each]
+        assert mounted == ([reads] if reads else [])
+
+
 def test_the_webhook_understands_its_settings(chart: Chart) -> None:
-    config = WebhookConfig.from_environment(
-        environment(chart, "webhook", "webhook.logLevel=warning")
-    )
-    assert config.bind == "0.0.0.0:8443"
-    assert config.health_bind == "0.0.0.0:8080"
-    assert str(config.certificate_dir) == "/certs"
+    config = load_webhook_config([], environment(chart, "webhook", "webhook.logLevel=warning"))
+    assert str(config.bind) == "0.0.0.0:8443"
+    assert str(config.health_bind) == "0.0.0.0:8080"
+    assert str(config.cert_dir) == "/certs"
     assert config.log_level == "warning"
 
 
 def test_the_server_understands_its_settings(chart: Chart) -> None:
-    config = from_environment(
+    config = load_server_config(
+        [],
         environment(
             chart,
             "server",
@@ -145,10 +169,11 @@ def test_the_server_understands_its_settings(chart: Chart) -> None:
             "server.limits.refusalRate=2",
             "server.limits.refusalBurst=1000000",
             "server.limits.reviewRate=1000000",
-        )
+        ),
     )
-    assert config.binds == ("0.0.0.0:8080", "0.0.0.0:8081")
-    assert config.health_bind == "0.0.0.0:8082"
+    assert tuple(map(str, config.binds)) == ("0.0.0.0:8080", "0.0.0.0:8081", "0.0.0.0:8443")
+    assert (config.tls_port, str(config.cert_dir)) == (8443, "/certs")
+    assert str(config.health_bind) == "0.0.0.0:8082"
     assert config.auth.value == "required"
     assert config.watch_namespace == "team"
     assert (config.refusal_rate, config.refusal_burst) == (2, 1_000_000)

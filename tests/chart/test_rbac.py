@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.chart.chart import Chart, Rendered
+from tests.chart.chart import GIVEN_SECRETS, Chart, Rendered
 
 DIJOBS = "dijobs.diengine.opendilab.org"
 CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -42,6 +42,7 @@ OWN = {
 CERTIFICATE_SECRETS = {
     "secrets": "create",
     "secrets di-webhook-tls": "get list update watch",
+    "secrets di-server-tls": "get list update watch",
     "secrets di-webhook-tls-ca": "get list update watch",
 }
 AUTHORITY = {
@@ -96,11 +97,11 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
 
 
 def test_permissions_in_one_namespace_are_roles_alone(chart: Chart) -> None:
-    rendered = chart.render("watchNamespace=team", "certificates.mode=existingSecret")
+    rendered = chart.render("watchNamespace=team", *GIVEN_SECRETS)
     assert not {"ClusterRole", "ClusterRoleBinding"} & rendered.kinds()
     assert permissions(rendered, "di-operator") == {
         "team": JOBS_OF_THE_OPERATOR | CLAIM_IN_ONE_NAMESPACE,
-        "di-system": OWN,
+        "di-system": OWN | {"secrets given-server-tls": "get list watch"},
     }
     assert permissions(rendered, "di-server") == {
         "team": JOBS_OF_THE_SERVER,
@@ -116,13 +117,31 @@ def test_a_cluster_role_that_was_allowed_has_only_what_no_role_can_give(chart: C
     assert rendered.one("ConfigMap", "di-server")["data"]["DI_SERVER_WATCH_NODES"] == "true"
 
 
-@pytest.mark.parametrize("mode", ["existingSecret", "cert-manager"])
-def test_who_does_not_make_certificates_touches_no_secret(chart: Chart, mode: str) -> None:
-    rendered = chart.render(f"certificates.mode={mode}")
-    assert permissions(rendered, "di-operator") == {
+@pytest.mark.parametrize(
+    ("values", "read"),
+    [
+        (GIVEN_SECRETS, {"secrets given-server-tls": "get list watch"}),
+        (("certificates.mode=cert-manager",), {"secrets di-server-tls": "get list watch"}),
+        (("certificates.mode=cert-manager", "server.tls.enabled=false"), {}),
+    ],
+)
+def test_who_does_not_make_certificates_reads_whom_pods_are_to_trust_and_no_more(
+    chart: Chart, values: tuple[str, ...], read: dict[str, str]
+) -> None:
+    assert permissions(chart.render(*values), "di-operator") == {
         "*": JOBS_OF_THE_OPERATOR | RIVALS | ROOM,
-        "di-system": OWN | CLAIM,
+        "di-system": OWN | CLAIM | read,
     }
+
+
+def test_in_one_namespace_the_server_needs_no_cluster_role_for_its_certificate(
+    chart: Chart,
+) -> None:
+    rendered = chart.render("watchNamespace=team", "webhook.enabled=false")
+    assert not {"ClusterRole", "ClusterRoleBinding"} & rendered.kinds()
+    assert permissions(rendered, "di-operator")["di-system"] == OWN | {
+        key: verbs for key, verbs in CERTIFICATE_SECRETS.items() if "webhook-tls" not in key
+    } | {"secrets di-webhook-tls-ca": "get list update watch"}
 
 
 def test_an_aggregator_config_of_somebody_else_is_only_read(chart: Chart) -> None:
@@ -204,7 +223,7 @@ def test_people_get_jobs_with_the_roles_of_the_cluster(chart: Chart) -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [("rbac.aggregateRoles=false",), ("watchNamespace=team", "certificates.mode=existingSecret")],
+    [("rbac.aggregateRoles=false",), ("watchNamespace=team", *GIVEN_SECRETS)],
     ids=["turned off", "nothing may belong to the whole cluster"],
 )
 def test_people_get_nothing_with(chart: Chart, values: tuple[str, ...]) -> None:

@@ -62,6 +62,9 @@ def test_no_object_of_ours_takes_unknown_keys() -> None:
         "operator.logLevel=DEBUG",
         "operator.syncPeriodSeconds=0",
         "server.auth.mode=maybe",
+        "server.tls.port=1",
+        "server.tls.secretName=A_b",
+        "server.plainHTTP.enabled=perhaps",
         "server.limits.refusals=1",
         "server.limits.lookupRate=0",
         "certificates.mode=manual",
@@ -88,11 +91,17 @@ def test_refuses(chart: Chart, value: str) -> None:
         (("watchNamespace=team",), "rbac.allowClusterRoles=true"),
         (("watchNamespace=team", "webhook.enabled=false", "server.auth.mode=required"), "optional"),
         (("operator.enabled=false",), "certificates.mode=existingSecret"),
+        (("operator.enabled=false", "webhook.enabled=false"), "server.tls.enabled=false"),
+        (("certificates.mode=existingSecret",), "server.tls.secretName"),
+        (("server.tls.enabled=false", "server.plainHTTP.enabled=false"), "server.enabled=false"),
     ],
     ids=[
         "publishing an authority without a cluster role",
         "checking tokens without a cluster role",
         "a certificate that nobody makes",
+        "one of the server that nobody makes",
+        "a Secret of yours that nobody named",
+        "a server without a port",
     ],
 )
 def test_refuses_what_could_not_work_and_names_a_way_out(

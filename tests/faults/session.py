@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import secrets
 import signal
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
-from di_api.kube.config import KubeConfig, load_config
+from di_api.kube.config import KubeConfig
 from di_cluster.cluster import Cluster
 from tests.faults.footprint import complaints
 from tests.faults.ground import prepared
@@ -23,7 +20,7 @@ from tests.faults.plan import Plan
 from tests.faults.run import Run, run
 from tests.faults.scene import Scene, scene
 from tests.faults.trace import Trace
-from tests.integration.conftest import CRD_FILE, install_crd
+from tests.integration.conftest import api_server_with_crd
 from tests.waiting import wait_until
 
 CLEAN_RUNS = 3
@@ -58,15 +55,8 @@ def api_server(folder: Path) -> Iterator[KubeConfig]:
     policy = folder / "audit-policy.json"
     folder.mkdir(parents=True, exist_ok=True)
     policy.write_text(json.dumps(_AUDIT_POLICY))
-    cluster = Cluster(
-        f"faults-{secrets.token_hex(3)}",
-        profile="control-plane",
-        api_server_args=(f"--audit-policy-file={policy}", f"--audit-log-path={audit_log(folder)}"),
-    )
-    try:
-        cluster.up()
-        config = load_config(str(cluster.kubeconfig))
-        asyncio.run(install_crd(config, yaml.safe_load(CRD_FILE.read_text())))
+    audit = (f"--audit-policy-file={policy}", f"--audit-log-path={audit_log(folder)}")
+    with api_server_with_crd("faults", *audit) as (cluster, config):
         # The garbage collector looks for new resources twice a minute, and at its start.
         pid = _pid_of_controllers(cluster)
         assert pid is not None
@@ -75,8 +65,6 @@ def api_server(folder: Path) -> Iterator[KubeConfig]:
         wait_until(lambda: _pid_of_controllers(cluster) is None, 10)
         cluster.up()
         yield config
-    finally:
-        cluster.down(purge=True)
 
 
 def _pid_of_controllers(cluster: Cluster) -> int | None:

@@ -108,6 +108,26 @@ async def _client(config: KubeConfig) -> AsyncIterator[KubeClient]:
         yield client
 
 
+@contextmanager
+def api_server_with_crd(kind: str, *arguments: str) -> Iterator[tuple[Cluster, KubeConfig]]:
+    """An API server of one's own, with the CRD, for a run that is no test; nothing of it stays.
+
+    Args:
+        kind: of the run; what its name begins with.
+        arguments: further ones of the API server.
+    """
+    cluster = Cluster(
+        f"{kind}-{secrets.token_hex(3)}", profile="control-plane", api_server_args=arguments
+    )
+    try:
+        cluster.up()
+        config = load_config(str(cluster.kubeconfig))
+        asyncio.run(install_crd(config, yaml.safe_load(CRD_FILE.read_text())))
+        yield cluster, config
+    finally:
+        cluster.down(purge=True)
+
+
 async def install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
     name = body["metadata"]["name"]
     async with _client(config) as client:

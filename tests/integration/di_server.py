@@ -43,16 +43,23 @@ class ServerProcess:
 
     process: subprocess.Popen[bytes]
     ports: tuple[int, int]
+    tls_port: int | None
     log: Path
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.ports[1]}"
 
-    def replicas_of(self, job: Object) -> str:
+    @property
+    def encrypted_url(self) -> str:
+        assert self.tls_port is not None, "it has no certificates"
+        return f"https://127.0.0.1:{self.tls_port}"
+
+    def replicas_of(self, job: Object, *, encrypted: bool = False) -> str:
         """URL of the job's replicas, as a pod composes it."""
         metadata = job["metadata"]
-        return f"{self.url}/v2alpha1/job/{metadata['namespace']}/{metadata['name']}/replicas"
+        url = self.encrypted_url if encrypted else self.url
+        return f"{url}/v2alpha1/job/{metadata['namespace']}/{metadata['name']}/replicas"
 
     def terminate(self) -> int:
         """SIGTERM, and the exit code."""
@@ -73,10 +80,13 @@ def running_server(
     /,
     *,
     probe: str = "readyz",
+    certificates: Path | None = None,
     **variables: str,
 ) -> Iterator[ServerProcess]:
     """Run one di-server; see `running_servers`."""
-    with running_servers(1, folder, kubeconfig, environment, probe=probe, **variables) as (server,):
+    with running_servers(
+        1, folder, kubeconfig, environment, probe=probe, certificates=certificates, **variables
+    ) as (server,):
         yield server
 
 
@@ -89,6 +99,7 @@ def running_servers(
     /,
     *,
     probe: str = "readyz",
+    certificates: Path | None = None,
     **variables: str,
 ) -> Iterator[tuple[ServerProcess, ...]]:
     """Run di-servers, each on two free ports; their logs hold no traceback at the end.
@@ -98,10 +109,13 @@ def running_servers(
         folder: where the logs go.
         kubeconfig: their access to the API server.
         environment: variables of any name.
+        certificates: folder with tls.crt and tls.key, for a third port with HTTPS.
         probe: the path that must answer 200 before the body runs.
         variables: more DI_SERVER_* settings, without the prefix, in lower case.
     """
-    servers = tuple(_start(folder, kubeconfig, variables, environment) for _ in range(count))
+    servers = tuple(
+        _start(folder, kubeconfig, variables, environment, certificates) for _ in range(count)
+    )
     try:
         for server in servers:
             what = f"di-server, see {server.log}"
@@ -118,13 +132,20 @@ def running_servers(
 
 
 def _start(
-    folder: Path, kubeconfig: Path, variables: Mapping[str, str], further: Mapping[str, str]
+    folder: Path,
+    kubeconfig: Path,
+    variables: Mapping[str, str],
+    further: Mapping[str, str],
+    certificates: Path | None,
 ) -> ServerProcess:
     ports = (free_port(), free_port())
+    tls_port = free_port() if certificates else None
     settings = {
         "auth": "off",
         "drain_seconds": "0",
-        "binds": ",".join(f"127.0.0.1:{port}" for port in ports),
+        "binds": ",".join(f"127.0.0.1:{port}" for port in (*ports, tls_port) if port),
+        "tls_port": str(tls_port or ""),
+        "cert_dir": str(certificates or ""),
         **variables,
     }
     environment = {
@@ -142,7 +163,7 @@ def _start(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return ServerProcess(process=process, ports=ports, log=log)
+    return ServerProcess(process=process, ports=ports, tls_port=tls_port, log=log)
 
 
 def new_job(kube: SyncKubeClient, namespace: str, name: str = "cartpole", **spec: Any) -> Object:

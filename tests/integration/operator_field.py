@@ -16,9 +16,10 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES
 from di_api.names import AGGREGATOR_CONFIG, ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
+from di_api.service.settings import Address
 from di_operator.claim import ClaimTiming
 from di_operator.clock import Clock, SystemClock
-from di_operator.config import Address, Config
+from di_operator.config import Config
 from di_operator.main import operate
 from tests.fakes.kubelet import FakeKubelet
 from tests.waiting import wait_until_async
@@ -90,13 +91,16 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "coordinated_server_url": "http://di-server.test:8080",
         "aggregator_config": (namespace, AGGREGATOR_CONFIG),
         "aggregator_template": {},
-        "health": Address(host="127.0.0.1", port=0),
+        "health_bind": Address(host="127.0.0.1", port=0),
         "lease_name": "di-operator",
         "identity": identity,
         "leader_elect": True,
         "sync_period": 60.0,
         "workers": 32,
+        "authority_secret": None,
         "webhook_secret": None,
+        "server_secret": None,
+        "server_ca_secret": None,
         "webhook_service": "di-webhook",
         "webhook_configuration": None,
         "token_audience": None,

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError
 from di_api.kube.resources import DIJOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from di_certs.files import CA_CERTIFICATE, write_certificates
+from tests.hostile.attackers import client_hello
 from tests.integration.conftest import ApiServer
 from tests.integration.webhook_process import (
     MUTATING,
@@ -307,6 +309,16 @@ def test_a_client_that_stops_talking_is_dropped_and_hinders_nobody(
     for connection in silent:
         connection.close()
     assert "Traceback" not in webhook.log_file.read_text()
+
+
+def test_many_halves_of_a_handshake_keep_no_review_waiting(webhook: WebhookProcess) -> None:
+    hello = client_hello()
+    with ExitStack() as stack:
+        # Each would hold a thread for seconds if it took one, and there are eight.
+        for _ in range(100):
+            half = socket.create_connection((webhook.host, webhook.port), timeout=10)
+            stack.enter_context(half).sendall(hello[: len(hello) // 2])
+        assert webhook.post("/validate", review(job()))[0] == 200
 
 
 def test_a_review_under_way_at_sigterm_is_answered(webhook: WebhookProcess) -> None:

@@ -22,7 +22,7 @@ from di_api.kube.errors import ApiError, NotFound
 from di_api.kube.resources import CRDS, DIJOBS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from di_certs.authority import is_issued_by
 from di_certs.inspection import split_certificates
-from di_operator.certificate_plan import CertificateSettings
+from di_operator.certificate_plan import CertificateSettings, Leaf
 from di_operator.certificates import CertificateManager
 from di_operator.clock import SystemClock
 from tests.integration.conftest import (
@@ -42,7 +42,7 @@ from tests.waiting import wait_until_async
 
 pytestmark = pytest.mark.usefixtures("crd")
 
-SECRET = "di-webhook-tls"
+SECRET, SERVER_SECRET = "di-webhook-tls", "di-server-tls"
 ROTATIONS = 3
 
 
@@ -79,7 +79,9 @@ class World:
     async def is_in_order(self) -> bool:
         """Whether what is served is trusted everywhere."""
         serving = (await self.secret()).get("tls.crt", b"")
-        return all(
+        server = await self.secret(SERVER_SECRET)
+        told = split_certificates(server.get("ca.crt", b""))
+        return any(is_issued_by(server["tls.crt"], each) for each in told) and all(
             any(is_issued_by(serving, authority) for authority in bundle)
             for bundle in await self.trusted()
         )
@@ -114,10 +116,12 @@ async def world(
                     webhook=webhook,
                     settings=CertificateSettings(
                         namespace=namespace,
-                        secret=SECRET,
-                        service="di-webhook",
+                        authority_secret=f"{SECRET}-ca",
+                        leaves=(
+                            Leaf(secret=SECRET, service="di-webhook", extra_hosts=(host,)),
+                            Leaf(secret=SERVER_SECRET, service="di-server", for_pods=True),
+                        ),
                         configuration=namespace,
-                        extra_hosts=(host,),
                         **settings,
                     ),
                 )
@@ -177,9 +181,9 @@ def test_the_authority_is_rotated_under_load_without_a_failed_admission(
     kube_config: KubeConfig, api_server: ApiServer, namespace: str, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
-        overlap = timedelta(seconds=4)
+        times = {"spread": timedelta(seconds=3), "overlap": timedelta(seconds=4)}
         async with (
-            world(kube_config, api_server, namespace, tmp_path, overlap=overlap) as cluster,
+            world(kube_config, api_server, namespace, tmp_path, **times) as cluster,
             running(cluster.manager().run(), cluster.project()),
         ):
             await wait_until_async(cluster.is_in_order, 20, what="the first certificates")

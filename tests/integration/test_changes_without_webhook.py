@@ -14,8 +14,8 @@ from di_api.kube.errors import Invalid
 from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
 from di_api.kube.wire import JSON_PATCH
-from di_api.model import Phase
 from di_api.names import API_VERSION, KIND
+from di_api.phase import Phase
 from di_api.validation import validate_update
 from tests.integration.conftest import CRD_FILE, fresh_namespace
 

@@ -53,6 +53,30 @@ def test_a_job_above_the_bound_is_refused_without_a_webhook_and_harms_nobody(
     on_field(kube_config, namespace, body)
 
 
+@pytest.mark.parametrize("change", ["deleted", "given another spec"])
+def test_a_large_job_that_changes_while_its_pods_are_made_gets_no_more_of_them(
+    change: str, kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(field: Field) -> None:
+        async def has_pods() -> bool:
+            return len(field.created) >= 50
+
+        # The one worker turns to the next job when it is done with this one.
+        async with field.operator(workers=1):
+            await field.submit(job("a", task(replicas=1500)))
+            await field.until(has_pods, "the first pods")
+            if change == "deleted":
+                await field.delete("a")
+            else:
+                await field.patch("a", {"tasks": [task(replicas=1)]})
+            await field.submit(job("next", task()))
+            await field.phase("next", "Running")
+        made = len(field.created)
+        assert made < 1000
+
+    on_field(kube_config, namespace, body)
+
+
 def test_a_running_job_scaled_past_what_its_node_lists_hold_runs_on(
     kube_config: KubeConfig, namespace: str
 ) -> None:

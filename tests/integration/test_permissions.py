@@ -18,8 +18,8 @@ from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, NAMESPACES, PODS, SECRETS, Resource
 from di_api.kube.sync import SyncKubeClient
 from di_api.names import GROUP, LABEL_JOB
+from di_api.service.settings import Address
 from di_cluster.cluster import Cluster
-from di_operator.config import Address
 from di_operator.config import load_config as operator_config
 from tests.chart.chart import Chart
 from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts
@@ -152,10 +152,10 @@ def _install_webhooks(accounts: Accounts) -> None:
 def test_every_permission_is_there_and_is_used(release: Release, tmp_path: Path) -> None:
     # As the chart sets them up, but for where they listen; with every token checked.
     chosen = {**release.settings(SERVER), "DI_SERVER_AUTH": "required"}
-    given = {
+    given: dict[str, Any] = {
         key.removeprefix("DI_SERVER_").lower(): value
         for key, value in chosen.items()
-        if key.startswith("DI_SERVER_") and not key.endswith(("BINDS", "HEALTH_BIND"))
+        if key.startswith("DI_SERVER_") and not key.endswith(("BINDS", "HEALTH_BIND", "TLS_PORT"))
     }
 
     async def body(field: Field) -> None:
@@ -185,7 +185,7 @@ def _operator(release: Release) -> dict[str, Any]:
     }
     config = operator_config([], environment, random_identity=str)
     values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
-    values["health"] = Address(host="127.0.0.1", port=0)
+    values["health_bind"] = Address(host="127.0.0.1", port=0)
     return {key: value for key, value in values.items() if key not in ("namespace", "identity")}
 
 

@@ -226,7 +226,7 @@ def test_the_operator_deletes_only_jobs_that_are_to_go_by_themselves(
 @pytest.mark.parametrize(
     ("resource", "names"),
     [
-        (SECRETS, ("di-webhook-tls", "di-webhook-tls-ca")),
+        (SECRETS, ("di-webhook-tls", "di-server-tls", "di-webhook-tls-ca")),
         (LEASES, ("di-operator", "di-operator-scope")),
         (AGGREGATOR_CONFIGS, ("aggregator-config",)),
     ],

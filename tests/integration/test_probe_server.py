@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 import uvloop
 
-from di_api.probe_server import MOST_CONNECTIONS, Page, Pages, serving
+from di_api.probe_server import MOST_OF_SOURCE, Page, Pages, serving
 from di_operator.health import serve_health
 from di_webhook.probes import serve_probes
 from tests.waiting import wait_until
@@ -121,7 +121,7 @@ def test_a_request_in_pieces_is_answered_and_one_without_end_is_refused(port: in
 def test_connections_hold_no_thread_and_the_oldest_make_room(port: int) -> None:
     threads = threading.active_count()
     with ExitStack() as stack:
-        opened = [stack.enter_context(_connect(port)) for _ in range(2 * MOST_CONNECTIONS)]
+        opened = [stack.enter_context(_connect(port)) for _ in range(2 * MOST_OF_SOURCE)]
         for sock in opened[::2]:
             # Dropped ones among them may be closed already.
             with contextlib.suppress(ConnectionError):

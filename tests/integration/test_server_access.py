@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import requests
@@ -21,6 +22,7 @@ from di_api.kube.resources import (
     Resource,
 )
 from di_api.kube.sync import SyncKubeClient
+from di_certs.files import CA_CERTIFICATE, write_certificates
 from tests.benchmarks.counters import Request
 from tests.benchmarks.counters import requests as answered
 from tests.integration.conftest import ApiServer
@@ -45,7 +47,10 @@ def server(
     api_server: ApiServer, crd: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("server")
-    with running_server(folder, api_server.kubeconfig, auth="optional") as server:
+    write_certificates(folder, ["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
+    with running_server(
+        folder, api_server.kubeconfig, certificates=folder, auth="optional"
+    ) as server:
         yield server
 
 
@@ -110,11 +115,17 @@ class World:
 
         return asyncio.run(read())
 
-    def post(self, job: Object, token: str | None = None) -> int:
+    def post(self, job: Object, token: str | None = None, *, encrypted: bool = False) -> int:
         """Status of an attempt to add a replica."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        url = self.server.replicas_of(job)
-        return requests.post(url, json={"replicas": 1}, headers=headers, timeout=10).status_code
+        answer = requests.post(
+            self.server.replicas_of(job, encrypted=encrypted),
+            json={"replicas": 1},
+            headers=headers,
+            verify=str(self.server.log.parent / CA_CERTIFICATE),
+            timeout=10,
+        )
+        return answer.status_code
 
 
 @pytest.fixture
@@ -135,8 +146,9 @@ def world(
 
 def test_a_pods_token_reaches_its_own_job_and_no_other(world: World) -> None:
     token = world.pod_token(new_pod(world.kube, world.mine, 0, "10.1.0.1"))
-    assert world.post(world.mine, token) == 200
-    assert world.post(world.other, token) == 403
+    for encrypted in (False, True):
+        assert world.post(world.mine, token, encrypted=encrypted) == 200
+        assert world.post(world.other, token, encrypted=encrypted) == 403
 
 
 def test_a_token_for_somebody_else_is_refused(world: World) -> None:
@@ -155,10 +167,10 @@ def test_a_foreign_pod_that_wears_the_labels_of_a_job_is_refused(world: World) -
     assert world.post(world.mine, world.pod_token(pod)) == 403
 
 
-def test_people_need_the_permission_on_scale(world: World) -> None:
+def test_people_need_the_permission_on_scale_and_https(world: World) -> None:
     world.kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": "ann"}}, world.namespace)
     token = world.token(account="ann")
-    assert world.post(world.mine, token) == 403
+    assert world.post(world.mine, token, encrypted=True) == 403
     rule = {
         "apiGroups": ["diengine.opendilab.org"],
         "resources": ["dijobs/scale"],
@@ -176,8 +188,11 @@ def test_people_need_the_permission_on_scale(world: World) -> None:
     world.kube.create(_BINDINGS, binding, world.namespace)
     # The API server's authorizer learns of a binding by a watch of its own.
     wait_until(lambda: world.is_allowed("ann", rule), 30, what="the binding to hold")
-    assert world.post(world.mine, token) == 200
-    assert world.post(world.other, token) == 403
+    # What was denied to the other token is remembered.
+    token = world.token(account="ann")
+    assert world.post(world.mine, token, encrypted=True) == 200
+    assert world.post(world.other, token, encrypted=True) == 403
+    assert world.post(world.mine, token) == 403
 
 
 def test_without_a_token_only_the_job_of_the_calling_pod_is_reached(world: World) -> None:

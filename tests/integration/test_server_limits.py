@@ -124,6 +124,34 @@ def test_slow_clients_do_not_keep_others_waiting(server: ServerProcess) -> None:
         assert time.monotonic() - began < 4
 
 
+def _is_cut(sock: socket.socket) -> bool:
+    try:
+        sock.send(b"x")
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+    return False
+
+
+def test_clients_that_ask_and_never_read_are_cut(server: ServerProcess) -> None:
+    asked = _head(method="GET", path="/openapi.json")
+    with ExitStack() as stack:
+        # More than there are threads.
+        deaf_ones = []
+        for _ in range(40):
+            deaf = stack.enter_context(socket.socket())
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(("127.0.0.1", server.ports[0]))
+            deaf.setblocking(False)
+            # As much as the kernel takes: many more answers than fit into its buffers.
+            with suppress(BlockingIOError, ConnectionError):
+                deaf.sendall(asked * 2000)
+            deaf_ones.append(deaf)
+        wait_until(lambda: all(map(_is_cut, deaf_ones)), _CLOSED_WITHIN)
+        assert requests.get(f"{server.url}/healthz", timeout=10).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("sent", "status"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -12,7 +13,7 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
-from di_api.kube.cache import WatchCache, WatchLimits
+from di_api.kube.cache import MODIFIED, WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
 from di_api.kube.resources import CONFIGMAPS
 from di_api.kube.wire import Object
@@ -388,3 +389,29 @@ def test_a_server_that_ignores_streaming_lists_is_read_by_pages() -> None:
         assert len(server.lists) == 1
 
     cached(prepare, body, streaming_lists=True)
+
+
+def test_others_get_their_turn_while_a_thousand_changes_come_at_once() -> None:
+    turns: list[int] = [0]
+    seen: Counter[int] = Counter()
+
+    def prepare(server: MisbehavingServer) -> None:
+        changes = [
+            (MODIFIED, configmap("x", uid="u", version=200 + number, data={}))
+            for number in range(1000)
+        ]
+        server.watch_script = [server.say(b"".join(line(*change) for change in changes))]
+
+    async def body(server: MisbehavingServer, cache: WatchCache) -> None:
+        async def others() -> None:
+            while True:
+                turns[0] += 1
+                await asyncio.sleep(0)
+
+        cache.subscribe(lambda _kind, _obj: seen.update(turns))
+        beside = asyncio.create_task(others())
+        await wait_until_async(lambda: seen.total() == 1000)
+        beside.cancel()
+        assert max(seen.values()) <= 100
+
+    cached(prepare, body)

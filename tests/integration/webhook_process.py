@@ -11,7 +11,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -156,6 +156,15 @@ def configurations(
     webhook: WebhookProcess, name: str, namespace: str, *, ca_bundle: bytes | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The mutating and the validating configuration, for jobs of one namespace."""
+    return configurations_calling(
+        lambda path: client_config(webhook, path, ca_bundle=ca_bundle), name, namespace
+    )
+
+
+def configurations_calling(
+    client: Callable[[str], dict[str, Any]], name: str, namespace: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same; `client` says how a path of the webhook is called."""
 
     def entry(kind: str, path: str, failure_policy: str) -> dict[str, Any]:
         return {
@@ -164,7 +173,7 @@ def configurations(
             "sideEffects": "None",
             "timeoutSeconds": 5,
             "failurePolicy": failure_policy,
-            "clientConfig": client_config(webhook, path, ca_bundle=ca_bundle),
+            "clientConfig": client(path),
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
             "rules": [
                 {

@@ -16,20 +16,21 @@ from di_api.kube.cache import WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
 from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR
-from di_operator import world
+from di_operator import informer_state
 from di_operator.allocator.policies.goodput import GoodputPolicy
+from di_operator.builders.configmap import trim_configmap
 from di_operator.clock import SystemClock
 from di_operator.controller import JobKey
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Decision
-from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.metrics import Metrics
 from di_operator.scheduler import Scheduler
-from di_server.decisions.addresses import addresses
+from di_server.jobs.addresses import addresses
 from di_server.storage import trimming
-from di_server.storage.mirror import Mirror
-from di_server.storage.sight import BY_JOB, Sight
+from di_server.storage.caches import BY_JOB, Caches
+from di_server.storage.object_cache import ObjectCache
 from tests.poison import FEW
 from tests.poison.objects import (
     GOOD,
@@ -162,19 +163,21 @@ async def decided(
     rest: Sequence[Object],
 ) -> Decision:
     """What the operator wants for the good job, its allocator at work on all of them."""
-    indexes = {world.INDEX_JOB: world.index_job}
-    phases = {world.INDEX_PHASE: world.index_phase}
+    indexes = {informer_state.INDEX_JOB: informer_state.index_job}
+    phases = {informer_state.INDEX_PHASE: informer_state.index_phase}
     caches = {
-        DIJOBS: cache_of([*some_jobs, JOB], DIJOBS, trim=world.trim, indexes=phases),
-        PODS: cache_of([*some_pods, POD], PODS, trim=world.trim_pod, indexes=indexes),
-        SERVICES: cache_of(rest, SERVICES, trim=world.trim, indexes=indexes),
-        CONFIGMAPS: cache_of(rest, CONFIGMAPS, trim=world.trim, indexes=indexes),
+        DIJOBS: cache_of([*some_jobs, JOB], DIJOBS, trim=informer_state.trim, indexes=phases),
+        PODS: cache_of([*some_pods, POD], PODS, trim=informer_state.trim_pod, indexes=indexes),
+        SERVICES: cache_of(rest, SERVICES, trim=informer_state.trim, indexes=indexes),
+        CONFIGMAPS: cache_of(rest, CONFIGMAPS, trim=trim_configmap, indexes=indexes),
     }
-    node_cache = cache_of([*some_nodes, NODE], NODES, trim=world.trim_node)
-    other_cache = cache_of(others, PODS, trim=world.trim_other_pod)
-    seen = world.World(caches=caches, wake=lambda *_: None)
+    node_cache = cache_of([*some_nodes, NODE], NODES, trim=informer_state.trim_node)
+    other_cache = cache_of(others, PODS, trim=informer_state.trim_other_pod)
+    seen = informer_state.InformerState(
+        caches=caches, wake=lambda *_: None, follow_pod=lambda *_: None
+    )
     specs, metrics = SpecCache(size=64), Metrics()
-    metrics.jobs(lambda: caches[DIJOBS].tally(world.INDEX_PHASE))
+    metrics.jobs(lambda: caches[DIJOBS].tally(informer_state.INDEX_PHASE))
     scheduler = Scheduler(
         policy=GoodputPolicy(),
         caches={DIJOBS: caches[DIJOBS], PODS: caches[PODS]},
@@ -201,7 +204,7 @@ async def decided(
             allocator.cancel()
             await asyncio.gather(allocator, return_exceptions=True)
         assert b"di_jobs" in metrics.render()
-        snapshot = Snapshot.build(
+        snapshot = read_snapshot(
             job,
             seen.pods(KEY),
             seen.services(KEY),
@@ -250,24 +253,24 @@ def test_the_server_answers_for_a_good_job_whatever_is_beside_it(
     configs: list[Object],
 ) -> None:
     async def scenario() -> None:
-        sight = Sight()
+        kept = Caches()
         caches = [
             cache_of([*renamed(some_jobs), JOB], DIJOBS, trim=trimming.trim_job),
             cache_of([*renamed(some_pods), POD], PODS, trim=trimming.trim_pod),
             cache_of(renamed(some_nodes), NODES, trim=trimming.trim_node),
             cache_of(renamed(configs), CONFIGMAPS, trim=trimming.trim_config),
         ]
-        mirrors: list[Mirror[Any]] = [sight.jobs, sight.pods, sight.nodes, sight.configs]
-        for cache, mirror in zip(caches, mirrors, strict=True):
-            cache.subscribe(mirror.follow)
+        stores: list[ObjectCache[Any]] = [kept.jobs, kept.pods, kept.nodes, kept.configs]
+        for cache, store in zip(caches, stores, strict=True):
+            cache.subscribe(store.on_event)
         async with running(*caches):
-            for mirror in mirrors:
-                mirror.filled()
-            found = sight.jobs.get(NAMESPACE, GOOD)
+            for store in stores:
+                store.mark_synced()
+            found = kept.jobs.get(NAMESPACE, GOOD)
             assert found is not None
-            listed = addresses(found.raw, sight.pods.find(BY_JOB, (NAMESPACE, GOOD)))
+            listed = addresses(found.raw, kept.pods.by_index(BY_JOB, (NAMESPACE, GOOD)))
             assert listed == ["10.0.0.1:22270"]
-            for cache, mirror in zip(caches, mirrors, strict=True):
-                assert len(mirror) + mirror.unreadable == len(cache)
+            for cache, store in zip(caches, stores, strict=True):
+                assert len(store) + store.unreadable == len(cache)
 
     asyncio.run(scenario())

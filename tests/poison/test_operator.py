@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_operator import world
+from di_operator import informer_state
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from di_operator.allocator.scene import read_scene
+from di_operator.allocator.scheduling_snapshot import read_scheduling_snapshot
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import Pod, failure_text, loss_record
-from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.specs import read_spec
 from tests.poison import FEW
 from tests.poison.objects import (
@@ -44,7 +44,7 @@ OBJECTS = st.lists(pods(), max_size=2)
 def live_through(job: Object, *, aggregator: Any, others: dict[str, Any]) -> None:
     """Let the operator look at a job again and again, as if nothing but its status changed."""
     for _ in range(STEPS):
-        snapshot = Snapshot.build(job, **others, aggregator=aggregator)
+        snapshot = read_snapshot(job, **others, aggregator=aggregator)
         decision = decide(snapshot, NOW, SETTINGS)
         for action in decision.actions:
             assert json.dumps(getattr(action, "body", {}))
@@ -70,22 +70,22 @@ def test_every_job_gets_a_decision_whatever_lies_beside_it(
 ) -> None:
     uid = job["metadata"]["uid"]
     others = {
-        "pods": [world.trim_pod(belonging(each, uid)) for each in found],
-        "services": [world.trim(belonging(each, uid)) for each in services],
-        "configmaps": [world.trim(belonging(each, uid)) for each in configmaps],
+        "pods": [informer_state.trim_pod(belonging(each, uid)) for each in found],
+        "services": [informer_state.trim(belonging(each, uid)) for each in services],
+        "configmaps": [informer_state.trim(belonging(each, uid)) for each in configmaps],
     }
     job["metadata"].pop("deletionTimestamp", None)
-    live_through(world.trim(job), aggregator=aggregator, others=others)
+    live_through(informer_state.trim(job), aggregator=aggregator, others=others)
 
 
 @FEW
 @given(pods())
 def test_every_pod_is_kept_and_read(pod: Object) -> None:
     for trimmed in (
-        world.trim_pod(json.loads(json.dumps(pod))),
-        world.trim_other_pod(json.loads(json.dumps(pod))),
+        informer_state.trim_pod(json.loads(json.dumps(pod))),
+        informer_state.trim_other_pod(json.loads(json.dumps(pod))),
     ):
-        list(world.index_job(trimmed))
+        list(informer_state.index_job(trimmed))
         read = Pod.read(trimmed)
         assert (read.name, read.uid) == (pod["metadata"]["name"], pod["metadata"]["uid"])
         assert read.has_ended in (True, False)
@@ -99,16 +99,16 @@ def test_every_pod_is_kept_and_read(pod: Object) -> None:
 def test_the_allocator_can_read_every_node_and_every_pod(
     some: list[Object], labelled: list[Object], others: list[Object], found: list[Object]
 ) -> None:
-    by_name = {job["metadata"]["name"]: world.trim(job) for job in some}
-    scene = read_scene(
+    by_name = {job["metadata"]["name"]: informer_state.trim(job) for job in some}
+    scheduling = read_scheduling_snapshot(
         jobs=by_name.values(),
-        pods=[world.trim_pod(pod) for pod in labelled],
-        others=[world.trim_other_pod(pod) for pod in others],
-        nodes=[world.trim_node(node) for node in found],
+        pods=[informer_state.trim_pod(pod) for pod in labelled],
+        others=[informer_state.trim_other_pod(pod) for pod in others],
+        nodes=[informer_state.trim_node(node) for node in found],
         granted={},
         read_spec=read_spec,
         now=NOW,
     )
-    assert not scene.unreadable
-    answer = BinpackPolicy().optimize(scene.jobs, scene.nodes, scene.held)
-    assert set(answer) == set(scene.jobs)
+    assert not scheduling.unreadable
+    answer = BinpackPolicy().optimize(scheduling.jobs, scheduling.nodes, scheduling.held)
+    assert set(answer) == set(scheduling.jobs)

@@ -11,21 +11,25 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.coordinated import Role, port_of
-from di_server.decisions.addresses import addresses
-from di_server.decisions.coordinated import plans
-from di_server.decisions.coordinated.job import CoordinatedJob
-from di_server.decisions.coordinated.listing import listing
-from di_server.decisions.coordinated.requests import Demand, Share
-from di_server.decisions.profilings import plan as report
-from di_server.decisions.scaling import Change, Write, plan
+from di_api.coordinated import port_of
+from di_api.spec import Role
+from di_server.coordination import plans
+from di_server.coordination.checks import check_coordinated
+from di_server.coordination.listing import listing
+from di_server.coordination.requests import Demand, RoleDemand
+from di_server.jobs.addresses import addresses
+from di_server.jobs.profilings import status_patch as report
+from di_server.jobs.scaling import ScalingPatch, ScalingRequest, decide
+from di_server.model.job import Job
 from di_server.problems import Problem
 from di_server.storage import trimming
 from tests.poison import FEW
 from tests.poison.objects import POD_TEMPLATE, Object, belonging, jobs, nodes, pods
 from tests.poison.schema import admitted
 
-ONE_MORE = Demand(collectors=Share(1, {"cpu": "1"}), learners=Share(1, {"nvidia.com/gpu": 2}))
+ONE_MORE = Demand(
+    collectors=RoleDemand(1, {"cpu": "1"}), learners=RoleDemand(1, {"nvidia.com/gpu": 2})
+)
 
 
 @FEW
@@ -34,12 +38,12 @@ def test_every_job_is_answered_for_or_refused(
     job: Object, found: list[Object], key: str | None
 ) -> None:
     own = [trimming.trim_pod(belonging(pod, job["metadata"]["uid"])) for pod in found]
-    # From memory and as the API server has it: what is trimmed away makes no difference.
+    # From the cache and as the API server has it: what is trimmed away makes no difference.
     for seen in (job, trimming.trim_job(job)):
         assert len(addresses(seen, own)) < 100
         with suppress(Problem):
-            written = plan(seen, Change(1, key), None)
-            assert isinstance(written, Write)
+            written = decide(seen, ScalingRequest(1, key), None)
+            assert isinstance(written, ScalingPatch)
             assert json.dumps(list(written.operations))
         with suppress(Problem):
             assert json.dumps(report(seen, {"steps": 1}))
@@ -49,15 +53,17 @@ def test_every_job_is_answered_for_or_refused(
 @given(jobs())
 def test_every_job_is_a_coordinators_or_is_told_from_those(job: Object) -> None:
     rng = Random(1)
-    acts: tuple[Callable[[CoordinatedJob], plans.Plan], ...] = (
-        lambda job: plans.add(job, ONE_MORE, plans.Names(job, rng), node_gpus=1),
+    acts: tuple[Callable[[Job], plans.Plan], ...] = (
+        lambda job: plans.add(job, ONE_MORE, plans.NameGenerator(job, rng), node_gpus=1),
         lambda job: plans.remove(job, ONE_MORE),
-        lambda job: plans.replace(job, {r.name for r in job.replicas}, plans.Names(job, rng)),
+        lambda job: plans.replace(
+            job, {r.name for r in job.replicas}, plans.NameGenerator(job, rng)
+        ),
     )
-    for seen in (CoordinatedJob(job), CoordinatedJob(trimming.trim_job(job))):
+    for seen in (Job(job), Job(trimming.trim_job(job))):
         for act in acts:
             with suppress(Problem):
-                seen.check_coordinated()
+                check_coordinated(seen)
                 assert json.dumps(list(plans.patch(seen, act(seen))))
         assert seen.has_ended in (True, False)
         for pod in (seen.coordinator, *seen.aggregators):

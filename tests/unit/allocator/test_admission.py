@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from di_operator.allocator.admit import admit
+from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import Constraints, NodeInfo
 from di_operator.allocator.policies.binpack import BinpackPolicy
 from di_operator.allocator.policies.fit import FitPolicy
-from di_operator.allocator.room import Room
 from tests.unit.allocator.worlds import amounts, counts, job, node, nodes, per_node, task
 
 
@@ -52,12 +52,12 @@ def test_of_two_gangs_the_first_starts_and_the_other_follows_when_it_has_ended()
 def test_five_gangs_run_as_many_at_a_time_as_there_is_room_for(
     slots: tuple[int, ...], together: int
 ) -> None:
-    room = {f"n{row}": node(f"n{row}", slot=count) for row, count in enumerate(slots)}
+    capacity = {f"n{row}": node(f"n{row}", slot=count) for row, count in enumerate(slots)}
     jobs = by_key(*(gang(f"g{number}", age=10.0 - number) for number in range(5)))
     held: Mapping[str, NodeList] = {}
     seen = []
     while jobs:
-        held = FitPolicy().optimize(jobs, room, {k: v for k, v in held.items() if k in jobs})
+        held = FitPolicy().optimize(jobs, capacity, {k: v for k, v in held.items() if k in jobs})
         running = [key for key, placed in held.items() if placed]
         seen.append(running)
         assert set(counts(held).values()) <= {0, 6}
@@ -69,12 +69,12 @@ def test_five_gangs_run_as_many_at_a_time_as_there_is_room_for(
 
 def test_without_gangs_two_jobs_taking_pods_by_turns_lock_each_other_out() -> None:
     # The control: what a scheduler does that sees pods and not jobs.
-    room, have = 9, {"a": 0, "b": 0}
+    capacity, have = 9, {"a": 0, "b": 0}
     pods = ["a", "b"] * 6
     for key in pods:
-        if room and have[key] < 6:
+        if capacity and have[key] < 6:
             have[key] += 1
-            room -= 1
+            capacity -= 1
 
     assert sorted(have.values()) == [4, 5]
     assert not any(count == 6 for count in have.values())
@@ -92,13 +92,13 @@ def test_a_job_with_a_minimum_takes_what_there_is_and_nothing_below_it() -> None
 def test_a_selector_that_leaves_room_for_one_of_two_leaves_the_job_waiting() -> None:
     fast = Constraints(selector=(("disk", "fast"),))
     wanted = replace(task(2), constraints=fast)
-    room = {
+    capacity = {
         "a": node("a", labels={"disk": "fast"}, slot=1),
         "b": node("b", labels={"disk": "slow"}, slot=9),
     }
     jobs = by_key(job("x", wanted, preemptible=False, gang=True))
 
-    assert FitPolicy().optimize(jobs, room, {}) == {"x": WAIT}
+    assert FitPolicy().optimize(jobs, capacity, {}) == {"x": WAIT}
 
 
 def test_a_gang_of_high_priority_goes_first_whoever_came_first() -> None:
@@ -108,7 +108,7 @@ def test_a_gang_of_high_priority_goes_first_whoever_came_first() -> None:
 
 
 def test_nobody_overtakes_a_waiting_job_without_backfill_unless_it_can_never_fit() -> None:
-    room = nodes(2, slot=3)
+    capacity = nodes(2, slot=3)
     jobs = by_key(
         job("runs", task(3), age=9.0),
         job("waits", task(4, minimum=4), preemptible=False, age=3.0),
@@ -117,25 +117,25 @@ def test_nobody_overtakes_a_waiting_job_without_backfill_unless_it_can_never_fit
     held = {"runs": NodeList((("learner", ("n000",) * 3),))}
     impossible = jobs | {"waits": job("waits", task(7), preemptible=False, age=3.0)}
 
-    assert counts(FitPolicy().optimize(jobs, room, held))["small"] == 1
-    assert counts(FitPolicy(backfill=False).optimize(jobs, room, held))["small"] == 0
-    assert counts(FitPolicy(backfill=False).optimize(impossible, room, held))["small"] == 1
+    assert counts(FitPolicy().optimize(jobs, capacity, held))["small"] == 1
+    assert counts(FitPolicy(backfill=False).optimize(jobs, capacity, held))["small"] == 0
+    assert counts(FitPolicy(backfill=False).optimize(impossible, capacity, held))["small"] == 1
 
 
 def test_fit_takes_the_node_with_the_least_room_that_is_enough() -> None:
-    room = {"wide": node("wide", slot=8), "tight": node("tight", slot=2)}
+    capacity = {"wide": node("wide", slot=8), "tight": node("tight", slot=2)}
 
-    placed = FitPolicy().allocate(job("a", task(2)), room)
+    placed = FitPolicy().allocate(job("a", task(2)), capacity)
 
     assert list(placed) == ["tight", "tight"]
 
 
 def test_who_runs_is_not_moved_to_a_better_place() -> None:
-    room = {"wide": node("wide", slot=8), "tight": node("tight", slot=2)}
+    capacity = {"wide": node("wide", slot=8), "tight": node("tight", slot=2)}
     jobs = by_key(job("a", task(2)))
     held = {"a": NodeList((("learner", ("wide", "wide")),))}
 
-    assert FitPolicy().optimize(jobs, room, held) == held
+    assert FitPolicy().optimize(jobs, capacity, held) == held
 
 
 WEIGHTS = {"cpu": 5.0, "memory": 1.0}
@@ -161,37 +161,37 @@ def test_a_node_is_filled_before_the_next_is_begun() -> None:
     assert sorted(per_node(answer["small"]).values()) == [4, 20]
 
 
-def spreading(_room: Room, _task: TaskInfo, slots: Sequence[int]) -> int:
+def spreading(_capacity: FreeCapacity, _task: TaskInfo, slots: Sequence[int]) -> int:
     """The emptiest node: what `binpack` must not do."""
     return slots.index(max(slots))
 
 
-def with_large(room: Mapping[str, NodeInfo], *, spread: bool) -> int:
+def with_large(capacity: Mapping[str, NodeInfo], *, spread: bool) -> int:
     jobs = by_key(small(16), job("large", task(1, cpu=4, memory=1)))
     if spread:
-        answer = admit(jobs, room, {}, choose_node=spreading)
+        answer = admit(jobs, capacity, {}, choose_node=spreading)
     else:
-        answer = BinpackPolicy(weights=WEIGHTS).optimize(jobs, room, {})
+        answer = BinpackPolicy(weights=WEIGHTS).optimize(jobs, capacity, {})
     return len(answer["large"])
 
 
 def test_packing_leaves_a_whole_node_for_a_large_pod() -> None:
-    room = nodes(2, cpu=4, memory=8)
+    capacity = nodes(2, cpu=4, memory=8)
 
-    assert with_large(room, spread=False) == 1
-    assert with_large(room, spread=True) == 0
+    assert with_large(capacity, spread=False) == 1
+    assert with_large(capacity, spread=True) == 0
 
 
 def test_the_weights_decide_which_resource_is_packed() -> None:
     # One node is fuller in processors, the other in memory.
-    room = {
+    capacity = {
         "cpu": replace(node("cpu", cpu=4, memory=8), free=amounts(cpu=1, memory=8)),
         "memory": replace(node("memory", cpu=4, memory=8), free=amounts(cpu=4, memory=2)),
     }
     pod = job("a", task(1, cpu=1, memory=1))
 
-    assert list(BinpackPolicy(weights={"cpu": 9}).allocate(pod, room)) == ["cpu"]
-    assert list(BinpackPolicy(weights={"memory": 9}).allocate(pod, room)) == ["memory"]
+    assert list(BinpackPolicy(weights={"cpu": 9}).allocate(pod, capacity)) == ["cpu"]
+    assert list(BinpackPolicy(weights={"memory": 9}).allocate(pod, capacity)) == ["memory"]
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), "5", True])

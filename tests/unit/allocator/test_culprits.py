@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from di_operator.allocator.culprits import find_culprits
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
-from tests.unit.allocator.test_scene import job, scene, task
+from tests.unit.allocator.test_scheduling_snapshot import job, snapshot, task
 
 
 class Picky:
@@ -31,7 +31,7 @@ class Picky:
 
 
 def culprits(*bad: str) -> dict[str, str]:
-    found = scene(*(job(name, task("learner")) for name in ("x", "y", "z")))
+    found = snapshot(*(job(name, task("learner")) for name in ("x", "y", "z")))
     return find_culprits(Picky(*bad), found.jobs, found.nodes, found.held)
 
 

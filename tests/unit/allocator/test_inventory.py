@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from di_api.model import Task, TaskType
-from di_api.schema import load_spec
+from di_api.spec import Task, TaskType
+from di_api.validation import load_spec
 from di_operator.allocator.inventory import pod_request, read_job, read_nodes, read_task
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import Constraints, NodeInfo, read_constraints

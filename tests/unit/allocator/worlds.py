@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from di_api.model import TaskType
+from di_api.spec import TaskType
 from di_operator.allocator.goodput.params import BatchLimits, GoodputModel, GradParams, PerfParams
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from di_api.defaults import defaults_patch, with_defaults
 from di_api.difference import first_difference
 from di_api.field_error import FieldError, InvalidSpec
-from di_api.schema import load_spec
-from di_api.validation import validate_job, validate_update
+from di_api.validation import load_spec, validate_job, validate_update
 from tests.unit.api.jobs import Job, job, of_spec, task
 
 LEAVES = (
@@ -45,10 +44,20 @@ SPECS = st.builds(
     objects("priority", "cleanPodPolicy", "backoffLimit", "volumes", "suspend", "tasks", "group"),
     st.none() | st.lists(TASKS | JSON, max_size=4),
 )
+REPLICAS = objects("name", "role", "resources", "generation", "aggregator").flatmap(
+    lambda each: st.sampled_from(
+        [each, {"role": "aggregator"} | each, each | {"role": "ddp-learner"}]
+    )
+)
+COORDINATED = st.builds(
+    lambda coordinated, replicas: {"coordinated": coordinated | {"replicas": replicas}},
+    objects("coordinator", "collector", "learner", "priorityClassName"),
+    st.lists(REPLICAS | JSON, max_size=3),
+)
 JOBS = st.builds(
     lambda metadata, spec, status: {"metadata": metadata, "spec": spec, "status": status},
     objects("name", "generateName") | JSON,
-    SPECS | JSON,
+    SPECS | COORDINATED | JSON,
     objects("phase") | JSON,
 )
 
@@ -58,6 +67,19 @@ def test_validation_never_raises_and_its_messages_can_be_sent(old: Any, new: Any
     for error in [*validate_job(new), *validate_update(old, new)]:
         assert str(error).encode()
         assert error.message
+
+
+@pytest.mark.parametrize(
+    ("replica", "path"),
+    [
+        ({"name": [], "role": "aggregator"}, "name"),
+        ({"name": "a", "role": "ddp-learner", "aggregator": {}}, "aggregator"),
+    ],
+    ids=["a list", "an object"],
+)
+def test_a_name_of_another_type_is_told_as_an_error(replica: Job, path: str) -> None:
+    errors = validate_job(of_spec({"coordinated": {"replicas": [replica]}}))
+    assert f"spec.coordinated.replicas[0].{path}" in {error.path for error in errors}
 
 
 @given(JOBS)

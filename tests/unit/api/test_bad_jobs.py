@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.model import CleanPodPolicy, JobSpec, Priority, Task, TaskType
-from di_api.schema import InvalidSpec, load_spec
-from di_api.validation import validate_job
+from di_api.spec import CleanPodPolicy, JobSpec, Priority, Task, TaskType
+from di_api.validation import InvalidSpec, load_spec, validate_job
 from tests.unit.api.jobs import Job, job, of_spec, task, template, with_template
 
 LABEL = (

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api import names
-from di_api.carried import COMPRESSED, LARGEST, LONGEST, pack, unpack
 from di_api.conversion import VERSIONS, ConversionFailed, convert, with_unseen
-from di_api.coordinated import MAX_REPLICAS
-from di_api.model import Phase
+from di_api.conversion_annotation import COMPRESSED, LARGEST, LONGEST, pack, unpack
+from di_api.phase import Phase
+from di_api.spec import MAX_REPLICAS
 from tests.unit.api.jobs import template
 from tests.unit.api.test_any_json import JSON
 
@@ -275,6 +275,23 @@ def test_a_small_text_that_would_unpack_to_a_huge_one_is_not_taken() -> None:
     assert unpack("[" * 100_000) is None
 
 
+NO_JSON_OF_OURS = {
+    "no number": '{"spec":{"odd":NaN}}',
+    "a number without end": '{"spec":{"odd":1e999}}',
+    "a key twice": '{"spec":{},"spec":{"odd":1}}',
+    "deeper than what is written": '{"spec":{"odd":' + "[" * 200 + "]" * 200 + "}}",
+}
+
+
+@pytest.mark.parametrize("text", NO_JSON_OF_OURS.values(), ids=NO_JSON_OF_OURS)
+def test_text_that_is_never_written_is_that_of_others(text: str) -> None:
+    """Read as ours, it would be part of a job that no API server can read."""
+    job = {**convert(v2_job(), OLD), "metadata": {"name": "job", "annotations": {KEY: text}}}
+    new = convert(job, V2)
+    assert new["metadata"] == job["metadata"]
+    assert "odd" not in new["spec"]
+
+
 def nested(depth: int) -> Any:
     value: Any = 0
     for _ in range(depth):
@@ -286,6 +303,7 @@ BROKEN = {
     "metadata that is text": v2_job() | {"metadata": "x"},
     "annotations that are a list": v2_job() | {"metadata": {"annotations": [1]}},
     "too deep": v2_job(tasks=nested(20_000)),
+    "deeper than what is read": v2_job(tasks=nested(200)),
     "no number": v2_job(tasks=float("nan")),
     "another kind": v2_job() | {"kind": "Pod"},
     "another version": v2_job() | {"apiVersion": "v1"},

@@ -8,8 +8,6 @@ import pytest
 
 from di_api.coordinated import (
     LONGEST_JOB_NAME,
-    Replica,
-    Role,
     address,
     coordinator_name,
     job_of,
@@ -17,8 +15,8 @@ from di_api.coordinated import (
     replica_name,
 )
 from di_api.defaults import defaults_patch
-from di_api.schema import load_spec
-from di_api.validation import validate_job, validate_update
+from di_api.spec import Replica, Role
+from di_api.validation import load_spec, validate_job, validate_update
 from tests.unit.api.jobs import template
 
 Job = dict[str, Any]

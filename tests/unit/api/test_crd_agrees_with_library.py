@@ -11,8 +11,8 @@ import yaml
 
 from di_api import conversion, names
 from di_api.defaults import with_defaults
-from di_api.model import CleanPodPolicy, Phase, Priority, TaskType
-from di_api.size import MAX_PODS
+from di_api.phase import Phase
+from di_api.spec import MAX_PODS, CleanPodPolicy, Priority, TaskType
 from di_api.validation import validate_job
 from tests.unit.api.jobs import job, of_spec, task
 

@@ -16,8 +16,11 @@ from di_api.crd.core_schema import (
     pod_template_schema,
     quantity_schema,
 )
-from di_api.crd.document import MissingMarker, markers, place
+from di_api.crd.document import MissingMarker, Shared, markers, place
+from di_api.crd.spec_schema import SpecSchemas
+from di_api.validation.core_types import pod_template
 
+ROOT = Path(__file__).resolve().parents[3]
 REF = "#/components/schemas/io.k8s.api.core.v1."
 QUANTITY = "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"
 OBJECT_META = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -165,6 +168,31 @@ def test_the_text_around_a_generated_part_stays() -> None:
     assert place(text, "Thing", schema) == text
 
 
+LONG = "a sentence of so many words that it does not fit in a line: " + "word " * 30 + "end"
+
+
+def test_long_texts_are_folded_and_long_lists_are_blocks() -> None:
+    schema = {
+        "description": LONG,
+        "pattern": f"^ {'x' * 100} $",
+        "rules": [{"rule": LONG, "message": "no"}, {"rule": "short"}],
+    }
+    text = place(TEXT, "Thing", schema)
+    assert yaml.safe_load(text) == {"schema": schema | {"after": 1}}
+    assert [len(line) > 100 for line in text.splitlines() if "xxx" not in line].count(True) == 0
+    assert "  - rule: >-\n" in text
+
+
+def test_what_is_shared_is_there_once() -> None:
+    shared = Shared("same", {"type": "object"})
+    text = place(TEXT, "Thing", {"one": shared, "other": shared})
+    assert "  one: &same\n    type: object\n  other: *same\n" in text
+    later = text + TEXT.replace("Thing", "Other").replace("schema:", "older:")
+    text = place(later, "Other", {"third": shared})
+    assert "  third: *same\n" in text
+    assert yaml.safe_load(text)["older"]["third"] == shared
+
+
 @pytest.mark.parametrize("text", ["", TEXT.replace("# end of Thing", ""), TEXT + TEXT])
 def test_markers_must_be_there_once(text: str) -> None:
     with pytest.raises(MissingMarker):
@@ -176,10 +204,7 @@ def test_the_command_checks_writes_and_is_then_content(
 ) -> None:
     openapi, definition = tmp_path / "v1.json", tmp_path / "crd.yaml"
     openapi.write_text(json.dumps(POD_TEMPLATE))
-    definition.write_text(
-        "a:\n  # generated: PodTemplateSpec\n  # end of PodTemplateSpec\n"
-        "b:\n  # generated: Volume\n  # end of Volume\n"
-    )
+    definition.write_text("a:\n  # generated: PodTemplateSpec\n  # end of PodTemplateSpec\n")
     before = definition.read_text()
     schema = tmp_path / "pod_template.json"
     arguments = ["--openapi", str(openapi), str(definition), str(schema)]
@@ -189,9 +214,28 @@ def test_the_command_checks_writes_and_is_then_content(
     assert f"{schema} is out of date" in said
     assert definition.read_text() == before
     assert main(arguments) == 0
-    assert yaml.safe_load(definition.read_text())["b"]["type"] == "object"
+    assert yaml.safe_load(definition.read_text())["a"] == pod_template_schema(POD_TEMPLATE)
     assert json.loads(schema.read_text()) == pod_template_schema(POD_TEMPLATE)
     assert main([*arguments, "--check"]) == 0
+
+
+def test_what_is_generated_and_checked_in_is_up_to_date() -> None:
+    """But for Kubernetes' own types, which `make verify` takes from an API server."""
+    files = [
+        *sorted((ROOT / "charts/di-orchestrator/files").glob("*-crd.yaml")),
+        ROOT / "docs/dijob.md",
+    ]
+    assert len(files) == 3
+    assert main(["--check", *map(str, files)]) == 0
+
+
+def test_the_definition_says_what_was_generated() -> None:
+    text = (ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml").read_text()
+    newest, *older = yaml.safe_load(text)["spec"]["versions"]
+    schemas = SpecSchemas(pod_template())
+    assert newest["schema"]["openAPIV3Schema"]["properties"]["spec"] == schemas.newest()
+    for version in older:
+        assert version["schema"]["openAPIV3Schema"]["properties"]["spec"] == schemas.older()
 
 
 def test_a_definition_has_only_the_schemas_it_has_a_place_for() -> None:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.field_error import InvalidSpec
-from di_api.lenient import MAX_READABLE_REPLICAS, load_leniently
-from di_api.schema import load_spec
+from di_api.validation import load_leniently, load_spec
+from di_api.validation.lenient import MAX_READABLE_REPLICAS
 from tests.unit.api.jobs import Job, task, template
 
 TASKS: Job = {

@@ -26,6 +26,9 @@ def test_the_variables_of_a_task() -> None:
 def test_where_a_job_finds_the_server() -> None:
     assert names.job_id("rl", "cartpole") == "rl/cartpole"
     assert names.server_url("di-system") == "http://di-server.di-system.svc.cluster.local:8081"
+    assert names.server_url("di-system", tls=True) == (
+        "https://di-server.di-system.svc.cluster.local:8443"
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 
 from di_api.crd.core_schema import quantity_schema
-from di_api.template_schema import template_errors
 from di_api.validation import validate_job
+from di_api.validation.core_types import template_errors
 from tests.unit.api.jobs import template, with_template
 from tests.unit.api.test_any_json import JSON
 from tests.unit.api.test_coordinated import coordinated_job

@@ -49,7 +49,7 @@ def test_the_service_is_headless_and_publishes_pods_that_are_not_ready() -> None
 
 
 def test_the_config_map_holds_a_file_for_all_ranks_and_one_for_each_task() -> None:
-    assert configmap_body(JOB, NODES) == {
+    assert configmap_body(JOB, NODES.files()) == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {**METADATA, "annotations": {"diengine/digest": DIGEST}},
@@ -58,7 +58,7 @@ def test_the_config_map_holds_a_file_for_all_ranks_and_one_for_each_task() -> No
 
 
 def test_a_replacement_of_the_config_map_is_bound_to_what_was_read() -> None:
-    body = configmap_body(JOB, NODES, resource_version="41")
+    body = configmap_body(JOB, NODES.files(), resource_version="41")
     digest = {"diengine/digest": DIGEST}
     assert body["metadata"] == {**METADATA, "annotations": digest, "resourceVersion": "41"}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from di_api.model import Task, TaskType
+from di_api.spec import Task, TaskType
+from di_operator.builders.access import Access
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pod import PodFrame, pod_body
 
@@ -34,6 +35,7 @@ def build(template: dict[str, Any], *, node: str = "", **frame: Any) -> dict[str
         "volumes": (),
         "nodes": NODES,
         "by_file": False,
+        "access": Access(),
         "server_url": "http://di-server.di-system.svc.cluster.local:8081",
     }
     before = copy.deepcopy(template)
@@ -207,7 +209,7 @@ def test_with_an_audience_every_container_finds_a_token_for_the_server() -> None
         "containers": [container(volumeMounts=[{"name": "data", "mountPath": "/data"}])],
         "initContainers": [{"name": "prepare", "image": "init:1"}],
     }
-    body = build({"spec": spec}, token_audience="di-server")
+    body = build({"spec": spec}, access=Access(token_audience="di-server"))
 
     assert body["spec"]["volumes"] == [
         {
@@ -235,6 +237,43 @@ def test_with_an_audience_every_container_finds_a_token_for_the_server() -> None
         assert mount in each["volumeMounts"]
         assert token in each["env"]
     assert first(body)["volumeMounts"][0]["mountPath"] == "/data"
+
+
+def test_the_authorities_of_the_server_are_a_file_that_follows_the_annotation() -> None:
+    spec = {
+        "containers": [container()],
+        "initContainers": [{"name": "prepare", "image": "init:1"}],
+    }
+    access = Access(token_audience="di-server", server_ca="-----BEGIN CERTIFICATE-----")
+    body = build({"spec": spec}, access=access)
+
+    assert body["metadata"]["annotations"]["diengine/server-ca"] == "-----BEGIN CERTIFICATE-----"
+    (volume,) = body["spec"]["volumes"]
+    token, authorities = volume["projected"]["sources"]
+    assert "serviceAccountToken" in token
+    field = {"fieldPath": "metadata.annotations['diengine/server-ca']"}
+    assert authorities == {"downwardAPI": {"items": [{"path": "ca.crt", "fieldRef": field}]}}
+    file = {"name": "DI_SERVER_CA_FILE", "value": "/var/run/secrets/di-server/ca.crt"}
+    for each in (*body["spec"]["containers"], *body["spec"]["initContainers"]):
+        assert file in each["env"]
+        assert [mount["mountPath"] for mount in each["volumeMounts"]] == [
+            "/var/run/secrets/di-server"
+        ]
+
+
+def test_authorities_that_are_not_known_yet_have_their_place() -> None:
+    body = build({"spec": {"containers": [container()]}}, access=Access(server_ca=""))
+    assert body["metadata"]["annotations"]["diengine/server-ca"] == ""
+    (volume,) = body["spec"]["volumes"]
+    assert [list(source) for source in volume["projected"]["sources"]] == [["downwardAPI"]]
+
+
+def test_the_users_own_file_of_authorities_wins() -> None:
+    own = {"name": "DI_SERVER_CA_FILE", "value": "/etc/ssl/own.pem"}
+    spec = {"containers": [container(env=[own])]}
+    body = build({"spec": spec}, access=Access(server_ca="x"))
+    found = [each for each in first(body)["env"] if each["name"] == "DI_SERVER_CA_FILE"]
+    assert found == [own]
 
 
 def test_a_node_chosen_by_the_allocator_is_bound_and_written_down() -> None:

@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
-from di_api.coordinated import Replica, Role
+from di_api.spec import Replica, Role
+from di_operator.builders.access import Access
 from di_operator.builders.replica import Member, ReplicaFrame, replica_pod, replica_service
 
 JOB = {"metadata": {"name": "job", "namespace": "rl", "uid": "uid-job"}}
 FRAME = ReplicaFrame(
-    job=JOB, volumes=(), priority_class_name="urgent", server_url="http://di-server.di:8080"
+    job=JOB,
+    volumes=(),
+    priority_class_name="urgent",
+    server_url="http://di-server.di:8080",
+    access=Access(),
 )
 COLLECTOR = Replica(name="job-collector-bcdfg", role=Role.COLLECTOR)
 COORDINATOR = Replica(name="job-coordinator", role=Role.COORDINATOR)
@@ -171,7 +176,7 @@ def test_volumes_of_the_job_and_the_token_reach_every_pod() -> None:
         volumes=({"name": "work", "emptyDir": {}},),
         priority_class_name=None,
         server_url="http://s",
-        token_audience="di-server",
+        access=Access(token_audience="di-server"),
     )
     pod = replica_pod(frame, member(COLLECTOR))
     assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["work", "di-server-token"]

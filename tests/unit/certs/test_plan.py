@@ -1,10 +1,10 @@
-"""The order of steps by which the webhook's certificates come into being, change and heal."""
+"""The order of steps by which the services' certificates come into being, change and heal."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,24 +12,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_certs.authority import Authority, is_issued_by
+from di_certs.authority import Authority, is_issued_by, not_after, renewal_time
 from di_certs.inspection import join_certificates, split_certificates
 from di_operator.certificate_plan import (
     MAX_TRUSTED,
     CertificateSettings,
     CreateAuthority,
     IssueServing,
+    Leaf,
     Observed,
     PublishBundle,
     Rest,
     Step,
     next_step,
+    secret_value,
 )
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
+WEBHOOK = Leaf(secret="tls", service="di-webhook")
+SERVER = Leaf(secret="server-tls", service="di-server", for_pods=True)
 SETTINGS = CertificateSettings(
-    namespace="di-system", secret="tls", service="di-webhook", configuration="di"
+    namespace="di-system", authority_secret="tls-ca", leaves=(WEBHOOK,), configuration="di"
 )
+BOTH = replace(SETTINGS, leaves=(WEBHOOK, SERVER))
 EMPTY_SECRET: dict[str, Any] = {"data": {}}
 
 
@@ -42,20 +47,21 @@ def encode(**values: bytes) -> dict[str, Any]:
 class World:
     """The cluster and a clock; `step` does what the plan says, as the shell would."""
 
+    settings: CertificateSettings = SETTINGS
     now: datetime = START
     authority: dict[str, Any] | None = None
-    serving: dict[str, Any] | None = None
+    secrets: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     bundles: list[bytes] = field(default_factory=lambda: [b"", b""])
     published: datetime = START
 
     def plan(self) -> Step:
         observed = Observed(
             authority=self.authority,
-            serving=self.serving,
+            serving=self.secrets,
             bundles=tuple(self.bundles),
             published_for=self.now - self.published,
         )
-        return next_step(observed, now=self.now, settings=SETTINGS)
+        return next_step(observed, now=self.now, settings=self.settings)
 
     def step(self) -> Step:
         match step := self.plan():
@@ -65,15 +71,17 @@ class World:
             case PublishBundle():
                 self.bundles = [step.bundle for _ in self.bundles]
                 self.published = self.now
+                if secret := self.secrets.get(SERVER.secret):
+                    secret["data"] |= encode(ca_crt=step.bundle)["data"]
             case IssueServing():
                 pair = step.authority.issue(
-                    "di-webhook",
+                    step.leaf.service,
                     now=self.now,
                     lifetime=SETTINGS.serving_lifetime,
-                    hosts=SETTINGS.hosts,
+                    hosts=SETTINGS.hosts(step.leaf),
                     server=True,
                 )
-                self.serving = encode(
+                self.secrets[step.leaf.secret] = encode(
                     tls_crt=pair.certificate_pem,
                     tls_key=pair.private_key_pem,
                     ca_crt=step.bundle,
@@ -87,7 +95,7 @@ class World:
         steps: list[type[Step]] = []
         for _ in range(20):
             planned = self.plan()
-            if isinstance(planned, Rest) and planned.duration > SETTINGS.settle:
+            if isinstance(planned, Rest) and planned.duration > self.settings.settle:
                 return steps
             steps.append(type(self.step()))
         raise AssertionError(f"no end: {steps}")
@@ -100,9 +108,12 @@ class World:
         assert self.authority is not None
         return base64.b64decode(self.authority["data"]["ca.crt"])
 
-    def leaf(self) -> bytes:
-        assert self.serving is not None
-        return base64.b64decode(self.serving["data"]["tls.crt"])
+    def leaf(self, leaf: Leaf = WEBHOOK) -> bytes:
+        return secret_value(self.secrets[leaf.secret], "tls.crt")
+
+    def told(self) -> list[bytes]:
+        """Whom pods trust."""
+        return split_certificates(secret_value(self.secrets[SERVER.secret], "ca.crt"))
 
 
 @pytest.fixture
@@ -123,9 +134,9 @@ def test_without_configurations_the_serving_certificate_is_issued_all_the_same()
 
 
 def test_a_settled_world_is_left_alone(world: World) -> None:
-    before = (world.authority, world.serving, list(world.bundles))
+    before = (world.authority, dict(world.secrets), list(world.bundles))
     assert world.settle() == []
-    assert (world.authority, world.serving, world.bundles) == before
+    assert (world.authority, world.secrets, world.bundles) == before
 
 
 def test_the_serving_certificate_is_renewed_at_two_thirds_of_its_life(world: World) -> None:
@@ -215,34 +226,24 @@ def test_junk_in_a_bundle_is_thrown_away(world: World) -> None:
 def test_a_deleted_or_emptied_serving_secret_is_issued_again(
     world: World, damaged: dict[str, Any] | None
 ) -> None:
-    world.serving = damaged
+    world.secrets[WEBHOOK.secret] = damaged
     world.now += timedelta(seconds=10)
     assert world.settle() == [IssueServing]
 
 
 def test_a_key_that_does_not_match_is_replaced(world: World) -> None:
-    assert world.serving is not None
+    secret = world.secrets[WEBHOOK.secret]
+    assert secret is not None
     other = Authority.create("x", now=START, lifetime=timedelta(days=1))
-    world.serving["data"]["tls.key"] = base64.b64encode(other.private_key_pem).decode()
+    secret["data"]["tls.key"] = base64.b64encode(other.private_key_pem).decode()
     world.now += timedelta(seconds=10)
     assert world.settle() == [IssueServing]
 
 
 def test_further_names_of_the_webhook_are_taken_into_the_certificate(world: World) -> None:
-    settings = CertificateSettings(
-        namespace="di-system",
-        secret="tls",
-        service="di-webhook",
-        configuration="di",
-        extra_hosts=("10.0.0.7",),
-    )
-    observed = Observed(
-        authority=world.authority,
-        serving=world.serving,
-        bundles=tuple(world.bundles),
-        published_for=timedelta(minutes=1),
-    )
-    assert isinstance(next_step(observed, now=world.now, settings=settings), IssueServing)
+    world.settings = replace(SETTINGS, leaves=(replace(WEBHOOK, extra_hosts=("10.0.0.7",)),))
+    world.now += timedelta(minutes=1)
+    assert isinstance(world.plan(), IssueServing)
 
 
 def test_the_new_certificate_waits_for_the_bundle_to_be_seen(world: World) -> None:
@@ -256,7 +257,7 @@ def test_the_new_certificate_waits_for_the_bundle_to_be_seen(world: World) -> No
 
 LOSSES: dict[str, Callable[[World], None]] = {
     "authority": lambda world: setattr(world, "authority", None),
-    "serving": lambda world: setattr(world, "serving", None),
+    "serving": lambda world: world.secrets.clear(),
     "bundles": lambda world: setattr(world, "bundles", [b"", b""]),
     "one bundle": lambda world: setattr(world, "bundles", [b"", world.bundles[1]]),
     "step": lambda world: (world.step(), None)[1],
@@ -264,28 +265,94 @@ LOSSES: dict[str, Callable[[World], None]] = {
 }
 
 
-@given(st.lists(st.sampled_from(sorted(LOSSES)), max_size=8))
-def test_any_history_ends_in_a_verifiable_world(history: list[str]) -> None:
-    world = World()
+@pytest.mark.parametrize("settings", [SETTINGS, BOTH], ids=["webhook", "both"])
+@given(history=st.lists(st.sampled_from(sorted(LOSSES)), max_size=8))
+def test_any_history_ends_in_a_verifiable_world(
+    settings: CertificateSettings, history: list[str]
+) -> None:
+    world = World(settings=settings)
     for name in history:
         LOSSES[name](world)
     world.settle()
     assert world.ca() in world.trusted()
     authority = base64.b64decode((world.authority or EMPTY_SECRET)["data"]["ca.key"])
     assert Authority.load(world.ca(), authority).has_issued(world.leaf())
-    world.now += SETTINGS.overlap
-    world.settle()
+    for pause in (SETTINGS.spread, SETTINGS.overlap):
+        world.now += pause
+        world.settle()
     assert world.trusted() == [world.ca()]
+    if settings is BOTH:
+        assert world.told() == [world.ca()]
+        assert is_issued_by(world.leaf(SERVER), world.ca())
 
 
 @given(st.lists(st.sampled_from(["authority", "step", "overlap"]), max_size=12))
 def test_a_served_certificate_is_always_trusted(history: list[str]) -> None:
-    world = World()
+    world = World(settings=BOTH)
     world.settle()
     for name in history:
         LOSSES[name](world)
         trusted = [item for bundle in world.bundles for item in split_certificates(bundle)]
         assert issuer_of(world.leaf(), trusted), name
+        assert issuer_of(world.leaf(SERVER), world.told()), name
+
+
+def test_a_release_gets_a_further_certificate_from_the_authority_it_has(world: World) -> None:
+    before = (world.ca(), world.leaf())
+    world.settings = BOTH
+    assert world.settle() == [IssueServing]
+    assert (world.ca(), world.leaf()) == before
+    assert world.told() == [world.ca()]
+
+
+def test_without_a_webhook_pods_alone_are_told() -> None:
+    settings = replace(SETTINGS, leaves=(SERVER,), configuration=None)
+    world = World(settings=settings, bundles=[])
+    assert world.settle() == [CreateAuthority, IssueServing]
+    assert world.told() == [world.ca()]
+
+
+def test_pods_know_an_authority_for_long_before_the_server_uses_it() -> None:
+    world = World(settings=BOTH)
+    world.settle()
+    world.now += timedelta(days=1)
+    world.published = world.now
+    old, served = world.ca(), world.leaf(SERVER)
+    rotate(world)
+    assert world.told() == world.trusted() == [world.ca(), old]
+    assert world.leaf(SERVER) == served
+    told_at = world.published
+    while world.leaf(SERVER) == served:
+        world.step()
+    assert world.now - told_at >= SETTINGS.spread
+    assert world.told() == [world.ca(), old]
+    world.now += SETTINGS.overlap
+    assert world.settle() == [PublishBundle]
+    assert world.told() == world.trusted() == [world.ca()]
+
+
+@pytest.mark.parametrize("damage", ["tls.crt", "tls.key", "expired"])
+def test_a_server_that_pods_cannot_trust_anyway_gets_a_certificate_at_once(damage: str) -> None:
+    world = World(settings=BOTH)
+    world.settle()
+    secret = world.secrets[SERVER.secret]
+    assert secret is not None
+    if damage == "expired":
+        world.now = START + SETTINGS.serving_lifetime + timedelta(days=1)
+    else:
+        del secret["data"][damage]
+    world.authority = None
+    began = world.now
+    while not is_issued_by(world.leaf(SERVER), world.ca() if world.authority else b""):
+        world.step()
+    assert world.now - began <= SETTINGS.settle
+
+
+def test_certificates_outlive_operators_that_are_away_for_a_month() -> None:
+    # From the moment of renewal on, before which nobody had reason to do anything.
+    for lifetime in (SETTINGS.serving_lifetime, SETTINGS.authority_lifetime):
+        made = Authority.create("x", now=START, lifetime=lifetime).certificate_pem
+        assert not_after(made) - renewal_time(made) >= timedelta(days=30)
 
 
 def issuer_of(leaf: bytes, authorities: list[bytes]) -> bool:

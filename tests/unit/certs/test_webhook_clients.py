@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS
-from di_operator.certificate_plan import CertificateSettings
-from di_operator.webhook_clients import bundle_patch, bundles, name_of
+from di_operator.certificate_plan import CertificateSettings, Leaf
+from di_operator.webhook_clients import bundle_patch, bundles, names_of
 
 SETTINGS = CertificateSettings(
     namespace="di-system",
-    secret="tls",
-    service="di-webhook",
+    authority_secret="tls-ca",
+    leaves=(Leaf(secret="tls", service="di-webhook", extra_hosts=("10.0.0.1",)),),
     configuration="di",
-    extra_hosts=("10.0.0.1",),
 )
 SERVICE = {"namespace": "di-system", "name": "di-webhook", "path": "/convert", "port": 443}
 BUNDLE = base64.b64encode(b"pem").decode()
@@ -75,5 +74,5 @@ def test_only_the_webhooks_that_differ_are_patched() -> None:
 
 
 def test_the_definition_has_its_own_name() -> None:
-    assert name_of(MUTATING_WEBHOOKS, SETTINGS) == "di"
-    assert name_of(CRDS, SETTINGS) == "dijobs.diengine.opendilab.org"
+    assert names_of(SETTINGS)[MUTATING_WEBHOOKS] == "di"
+    assert names_of(SETTINGS)[CRDS] == "dijobs.diengine.opendilab.org"

@@ -17,6 +17,7 @@ MODULES = {
     "helm": r"helm\.sh/helm/v4 v(\S+)",
     "kwok": r"sigs\.k8s\.io/kwok v(\S+)",
     "coredns": r"github\.com/coredns/coredns v(\S+)",
+    "cert-manager": r"github\.com/cert-manager/cert-manager v(\S+)",
 }
 
 

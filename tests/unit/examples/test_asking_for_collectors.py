@@ -64,11 +64,19 @@ class FakeServer:
 
     def __init__(self) -> None:
         self.failures = 0
+        self.trusted: set[str | None] = set()
         self.requests: list[tuple[str, str, Mapping[str, Any], Mapping[str, str]]] = []
 
     def __call__(
-        self, method: str, url: str, body: Mapping[str, Any], *, headers: Mapping[str, str]
+        self,
+        method: str,
+        url: str,
+        body: Mapping[str, Any],
+        *,
+        headers: Mapping[str, str],
+        ca_file: str | None,
     ) -> dict[str, Any]:
+        self.trusted.add(ca_file)
         self.requests.append((method, url, body, headers))
         if self.failures:
             self.failures -= 1
@@ -96,6 +104,7 @@ def client(*, token_file: str | None = None) -> DIServer:
         job_id="rl/cartpole",
         server_url="http://di-server",
         token_file=token_file,
+        ca_file="/var/run/ca",
     )
     return DIServer(peers=peers, run="rl.cartpole-1")
 
@@ -110,6 +119,7 @@ def test_collectors_are_added_and_removed_by_the_contract(server: FakeServer) ->
         ("POST", url, body),
         ("DELETE", url, body),
     ]
+    assert server.trusted == {"/var/run/ca"}
 
 
 def test_a_lost_request_is_sent_again_under_the_same_key(server: FakeServer) -> None:

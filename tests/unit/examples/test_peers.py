@@ -22,7 +22,7 @@ def test_a_pod_knows_its_place() -> None:
     peers = Peers.from_environment(ENVIRONMENT)
     assert (peers.rank, peers.task_type, peers.job_id) == (1, "collector", "rl/x")
     assert peers.nodes[peers.rank] == NODES[1]
-    assert peers.token_file is None
+    assert (peers.token_file, peers.ca_file) == (None, None)
 
 
 def test_the_learner_is_reached_by_name_on_the_port_of_the_contract() -> None:
@@ -36,9 +36,10 @@ def test_several_learners_are_led_by_the_first() -> None:
     assert Peers.from_environment(several).learner == "first"
 
 
-def test_a_token_is_used_where_there_is_one() -> None:
-    with_token = {**ENVIRONMENT, "DI_SERVER_TOKEN_FILE": "/var/run/token"}
-    assert Peers.from_environment(with_token).token_file == "/var/run/token"
+def test_a_token_and_authorities_are_used_where_there_are_some() -> None:
+    files = {"DI_SERVER_TOKEN_FILE": "/var/run/token", names.ENV_SERVER_CA_FILE: "/var/run/ca"}
+    peers = Peers.from_environment({**ENVIRONMENT, **files})
+    assert (peers.token_file, peers.ca_file) == ("/var/run/token", "/var/run/ca")
 
 
 @pytest.mark.parametrize("missing", sorted(ENVIRONMENT))

@@ -8,21 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from di_api import names
-from di_operator.lifecycle.actions import (
-    Action,
-    CreateConfigMap,
-    CreatePod,
-    CreateService,
-    DeleteConfigMap,
-    DeleteJob,
-    DeletePod,
-    DeleteService,
-    Reclaim,
-    ReplaceConfigMap,
-)
+from di_api.kube.resources import DIJOBS, PODS
+from di_operator.builders.configmap import trim_configmap
+from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
 from di_operator.lifecycle.faults import Fault, NameTaken, gravest, on_error
 from di_operator.lifecycle.placement import Grant
+from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.lifecycle.status import merge_patch
@@ -124,11 +116,11 @@ class ClusterModel:
         by_kind: dict[str, list[Object]] = {"Pod": [], "Service": [], "ConfigMap": []}
         for (kind, _), body in self.objects.items():
             by_kind[kind].append(copy.deepcopy(body))
-        return Snapshot.build(
+        return read_snapshot(
             copy.deepcopy(self.job),
             by_kind["Pod"] if pods is None else pods,
             by_kind["Service"],
-            by_kind["ConfigMap"],
+            map(trim_configmap, by_kind["ConfigMap"]),
             read=self.examine,
             grant=self.grant,
             aggregator=self.aggregator,
@@ -194,9 +186,9 @@ class ClusterModel:
 
     def _act(self, action: Action) -> Fault | None:
         match action:
-            case CreateService(body=body) | CreateConfigMap(body=body) | CreatePod(body=body):
+            case Create(body=body):
                 return self._create(body)
-            case ReplaceConfigMap(body=body):
+            case Replace(body=body):
                 key = ("ConfigMap", body["metadata"]["name"])
                 assert (
                     self.objects[key]["metadata"]["resourceVersion"]
@@ -213,20 +205,18 @@ class ClusterModel:
                 metadata["labels"] = {**metadata.get("labels", {}), **action.labels}
                 metadata["annotations"] = {**metadata.get("annotations", {}), **action.annotations}
                 self._touch(self.objects[kind, name])
-            case DeletePod(name=name, uid=uid, grace_period_seconds=grace):
-                if (found := self.objects.get(("Pod", name))) and found["metadata"]["uid"] == uid:
-                    assert found["metadata"]["resourceVersion"] == action.resource_version
-                    self.writes.append(f"delete Pod {name}")
-                    self.delete_pod(name, force=grace == 0)
-            case DeleteService(name=name):
-                self.writes.append(f"delete Service {name}")
-                del self.objects["Service", name]
-            case DeleteConfigMap(name=name):
-                self.writes.append(f"delete ConfigMap {name}")
-                del self.objects["ConfigMap", name]
-            case DeleteJob():
+            case Delete(resource=resource, name=name) if resource == DIJOBS:
                 self.writes.append("delete DIJob")
                 self.deleted_job = True
+            case Delete(resource=resource, name=name) if resource == PODS:
+                found = self.objects.get(("Pod", name))
+                if found is not None and found["metadata"]["uid"] == action.uid:
+                    assert found["metadata"]["resourceVersion"] == action.resource_version
+                    self.writes.append(f"delete Pod {name}")
+                    self.delete_pod(name, force=action.grace_period_seconds == 0)
+            case Delete(resource=resource, name=name):
+                self.writes.append(f"delete {resource.kind} {name}")
+                del self.objects[resource.kind, name]
         return None
 
     def _create(self, body: Mapping[str, Any]) -> Fault | None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from di_operator.builders.configmap import configmap_body
-from di_operator.builders.nodes import NodeLists
 from di_operator.builders.service import service_body
 from di_operator.lifecycle.faults import (
     CreateForbidden,
@@ -157,7 +156,7 @@ def test_a_leftover_that_only_the_create_met_is_deleted_by_its_identity(kind: st
     found = {
         "Pod": running().pods["x-learner-0"],
         "Service": service_body(old),
-        "ConfigMap": configmap_body(old, NodeLists(by_rank=(), by_task={})),
+        "ConfigMap": configmap_body(old, {}),
     }[kind]
     found["metadata"] |= {"uid": "uid-found", "resourceVersion": "7"}
     found["metadata"]["ownerReferences"][0]["uid"] = "uid-old"
@@ -165,7 +164,7 @@ def test_a_leftover_that_only_the_create_met_is_deleted_by_its_identity(kind: st
     decision = on_error(snapshot, NameTaken(kind=kind, found=found), START)
 
     (deletion,) = decision.actions
-    assert type(deletion).__name__ == f"Delete{kind}"
+    assert deletion.label == f"Delete{kind}"
     assert (deletion.uid, deletion.resource_version) == ("uid-found", "7")  # type: ignore[union-attr]
     assert decision.status is None
     assert decision.requeue_after == 1.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from di_api.model import Phase
+from di_api.phase import Phase
 from di_operator.lifecycle.faults import NameTaken, QuotaExceeded, TemplateRefused
 from di_operator.lifecycle.phases import TRANSITIONS, IllegalTransition, check_transition
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
@@ -426,6 +426,10 @@ def test_phase(row: Row) -> None:
     assert cluster.condition(row.phase)["reason"] == row.reason
     assert cluster.status["restarts"] == row.restarts
     assert cluster.status["reschedules"] == row.reschedules
+
+
+def test_the_table_speaks_of_every_phase() -> None:
+    assert set(TRANSITIONS) == {None, *Phase}
 
 
 def test_finished_phases_lead_nowhere() -> None:

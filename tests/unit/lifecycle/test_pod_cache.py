@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from di_operator.lifecycle.pods import Pod, PodCache
+from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.snapshot import Snapshot
 from tests.unit.lifecycle.cluster_model import running, task
 
@@ -37,12 +38,22 @@ def test_the_pods_met_first_are_forgotten_first() -> None:
     assert read(one) is not first
 
 
+def test_a_pod_that_is_gone_takes_no_room() -> None:
+    read = PodCache(size=2)
+    one, two = raw("1"), raw("2")
+    first = read(one)
+    read.follow("ADDED", two)
+    read.follow("DELETED", two)
+    read.follow("ADDED", raw("3"))
+    assert read(one) is first
+
+
 def test_a_snapshot_is_the_same_from_remembered_pods() -> None:
     cluster = running(task("collector", 3))
     bodies = list(cluster.pods.values())
     read = PodCache(size=8)
 
     def build(**reader: Any) -> Snapshot:
-        return Snapshot.build(cluster.job, bodies, **reader)
+        return read_snapshot(cluster.job, bodies, **reader)
 
     assert build(read_pod=read) == build(read_pod=read) == build()

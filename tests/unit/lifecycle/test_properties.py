@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.read import read_snapshot
 from tests.unit.lifecycle.cluster_model import (
     SETTINGS,
     START,
@@ -255,7 +255,7 @@ def test_no_spec_and_no_status_makes_it_raise(spec: Any, status: Any) -> None:
     body = job()
     body["spec"] = spec
     body["status"] = status
-    decision = decide(Snapshot.build(body), START, SETTINGS)
+    decision = decide(read_snapshot(body), START, SETTINGS)
     assert decision.status is None or decision.status["phase"] in PHASES
 
 

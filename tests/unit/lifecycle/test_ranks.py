@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from di_operator.lifecycle.actions import CreateConfigMap, CreatePod, ReplaceConfigMap
+from di_operator.builders.nodes import NodeLists
+from di_operator.lifecycle.actions import Create
+from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.faults import NodeListsRefused, on_error
 from di_operator.lifecycle.ranks import assign_ranks
 from tests.unit.lifecycle.cluster_model import ClusterModel, Object, job, running, task
@@ -112,18 +115,18 @@ def test_a_hundred_replicas_have_their_lists_in_the_environment() -> None:
     cluster = ClusterModel(job(task("learner"), task("collector", 99)))
     decision = cluster.decide()
 
-    assert not any(isinstance(action, CreateConfigMap) for action in decision.actions)
+    assert not any(action.label == "CreateConfigMap" for action in decision.actions)
 
 
 def test_above_a_hundred_replicas_the_lists_come_by_file() -> None:
     cluster = ClusterModel(job(task("learner"), task("collector", 100)))
     actions = cluster.decide().actions
-    kinds = [type(action) for action in actions]
-    configmap = next(a.body for a in actions if isinstance(a, CreateConfigMap))
-    pod = next(a.body for a in actions if isinstance(a, CreatePod))
+    labels = [action.label for action in actions]
+    bodies = {a.label: a.body for a in actions if isinstance(a, Create)}
+    configmap, pod = bodies["CreateConfigMap"], bodies["CreatePod"]
     env = {e["name"]: e["value"] for e in pod["spec"]["containers"][0]["env"]}
 
-    assert kinds.index(CreateConfigMap) < kinds.index(CreatePod)
+    assert labels.index("CreateConfigMap") < labels.index("CreatePod")
     assert len(configmap["data"]["nodes"].split(",")) == 101
     assert configmap["data"]["tasks.learner"] == fqdn("x-learner-0")
     assert env["DI_NODES_FILE"] == "/etc/diengine/nodes/nodes"
@@ -140,9 +143,35 @@ def test_the_file_is_brought_up_to_date_before_a_new_pod_reads_it() -> None:
     actions = cluster.decide().actions
     cluster.reconcile()
 
-    assert [type(action) for action in actions] == [ReplaceConfigMap, CreatePod]
+    assert [action.label for action in actions] == ["ReplaceConfigMap", "CreatePod"]
     nodes = cluster.objects["ConfigMap", "di-x"]["data"]["nodes"].split(",")
     assert nodes[101] == fqdn("x-collector-100")
+
+
+def test_the_lists_are_put_together_once_for_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[NodeLists] = []
+    put_together = NodeLists.files
+
+    def noted(lists: NodeLists) -> dict[str, str]:
+        calls.append(lists)
+        return put_together(lists)
+
+    monkeypatch.setattr(NodeLists, "files", noted)
+    cluster = ClusterModel(job(task("learner"), task("collector", 100)))
+    cluster.reconcile()
+    assert len(calls) == 1
+    cluster.scale("collector", 101)
+    cluster.settle()
+    assert len(calls) == 2
+
+
+def test_the_file_is_digested_when_it_comes_and_not_at_a_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = running(task("learner"), task("collector", 100))
+    snapshot = cluster.snapshot()
+    monkeypatch.delattr(hashlib, "sha256")
+    assert decide(snapshot, cluster.now, cluster.settings).actions == ()
 
 
 def spoil_nothing(cluster: ClusterModel) -> None:

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from di_operator.lifecycle import verdict
-from di_operator.lifecycle.actions import CreatePod, DeletePod
+from di_operator.lifecycle import losses
+from di_operator.lifecycle.actions import Create, Delete
 from di_operator.lifecycle.decide import decide
 from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, Crash, running, task
 
@@ -73,7 +73,7 @@ def test_nothing_is_deleted_before_the_failure_is_in_the_status() -> None:
         }
     ]
     second = cluster.decide()
-    assert [action.uid for action in second.actions if isinstance(action, DeletePod)] == [uid]
+    assert [action.uid for action in second.actions if isinstance(action, Delete)] == [uid]
 
 
 def test_the_replacement_has_the_name_and_rank_of_the_failed_pod() -> None:
@@ -156,10 +156,10 @@ def test_pods_that_go_on_are_not_touched_by_a_restart() -> None:
     decisions = [cluster.reconcile() for _ in range(3)]
 
     touched = {
-        action.name if isinstance(action, DeletePod) else action.body["metadata"]["name"]
+        action.name if isinstance(action, Delete) else action.body["metadata"]["name"]
         for decision in decisions
         for action in decision.actions
-        if isinstance(action, DeletePod | CreatePod)
+        if isinstance(action, Delete | Create)
     }
     assert touched == {"x-learner-0"}
 
@@ -167,7 +167,7 @@ def test_pods_that_go_on_are_not_touched_by_a_restart() -> None:
 def test_more_pods_than_the_status_remembers_fail_at_once_and_cost_one_restart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(verdict, "MAX_LOSSES", 4)
+    monkeypatch.setattr(losses, "MAX_LOSSES", 4)
     cluster = running(task("collector", 11), backoffLimit=1)
     earlier = {body["metadata"]["uid"] for body in cluster.pods.values()}
     cluster.fail(*cluster.pods)
@@ -185,7 +185,7 @@ def test_more_pods_than_the_status_remembers_fail_at_once_and_cost_one_restart(
 def test_more_pods_than_the_status_remembers_are_evicted_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(verdict, "MAX_LOSSES", 4)
+    monkeypatch.setattr(losses, "MAX_LOSSES", 4)
     cluster = running(task("collector", 11))
     for name in cluster.pods:
         cluster.evict(name)

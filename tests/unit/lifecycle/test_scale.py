@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from di_operator.lifecycle.actions import DeletePod
 from di_operator.lifecycle.timestamps import format_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
@@ -21,15 +20,26 @@ def test_added_replicas_get_the_next_indexes_and_ranks() -> None:
     )
 
 
+def test_added_replicas_are_not_looked_for_before_they_are_made() -> None:
+    cluster = running()
+    cluster.scale("collector", 5)
+    assert not cluster.decide().from_absence
+    del cluster.objects["Pod", "x-collector-2"]
+    decision = cluster.decide()
+    assert decision.from_absence
+    assert decision.status is not None
+    assert decision.status["reschedules"] == 1
+
+
 def test_the_highest_indexes_go_with_their_own_grace_period() -> None:
     cluster = running()
     cluster.scale("collector", 1)
     cluster.reconcile()
     deletions = cluster.decide().actions
 
-    assert [(type(a), a.name, a.grace_period_seconds) for a in deletions] == [  # type: ignore[union-attr]
-        (DeletePod, "x-collector-1", None),
-        (DeletePod, "x-collector-2", None),
+    assert [(a.label, a.name, a.grace_period_seconds) for a in deletions] == [  # type: ignore[union-attr]
+        ("DeletePod", "x-collector-1", None),
+        ("DeletePod", "x-collector-2", None),
     ]
 
 

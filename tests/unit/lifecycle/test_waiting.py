@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from di_operator.lifecycle.actions import DeletePod
+from di_operator.lifecycle.actions import Delete
 from di_operator.lifecycle.faults import CreateForbidden, QuotaExceeded
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
@@ -19,7 +19,7 @@ def test_suspending_ends_the_running_pods_with_their_own_grace_period() -> None:
     cluster = running()
     cluster.succeed("x-collector-2")
     cluster.edit(suspend=True)
-    deletions = [a for a in cluster.decide().actions if isinstance(a, DeletePod)]
+    deletions = [a for a in cluster.decide().actions if isinstance(a, Delete)]
     cluster.settle()
 
     assert {deletion.name for deletion in deletions} == {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from di_api.kube.resources import PODS
 from di_operator.builders.pod import PodRecipe
-from di_operator.lifecycle.actions import CreatePod
+from di_operator.lifecycle.actions import Create
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 
@@ -90,7 +91,8 @@ def test_sixty_four_pods_leave_fewer_than_ten_other_writes_and_events() -> None:
 
 def test_a_decision_about_a_large_job_holds_no_body_of_a_pod() -> None:
     cluster = ClusterModel(job(task("collector", 4096)))
-    creates = [one for one in cluster.decide().actions if isinstance(one, CreatePod)]
+    actions = cluster.decide().actions
+    creates = [one for one in actions if isinstance(one, Create) and one.resource == PODS]
 
     frames = {id(one.recipe.frame) for one in creates if isinstance(one.recipe, PodRecipe)}
     assert (len(creates), len(frames)) == (4096, 1)

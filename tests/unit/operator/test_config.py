@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from di_operator.config import Address, Config, ConfigError, load_config
+from di_api.service.settings import Address, SettingsError
+from di_operator.config import Config, load_config
 
 
 def load(*argv: str, **environ: str) -> Config:
@@ -17,7 +18,7 @@ def test_defaults() -> None:
     assert config.watch_namespace is None
     assert config.service_domain == "svc.cluster.local"
     assert config.server_url == "http://di-server.di-system.svc.cluster.local:8081"
-    assert config.health == Address(host="0.0.0.0", port=8080)
+    assert config.health_bind == Address(host="0.0.0.0", port=8080)
     assert config.lease_name == "di-operator"
     assert config.identity == "random"
     assert config.leader_elect is True
@@ -35,7 +36,7 @@ def test_variables_are_read_by_type() -> None:
         DI_OPERATOR_AGGREGATOR_TEMPLATE='{"spec": {}}',
         PATH="/usr/bin",
     )
-    assert config.health == Address(host="::1", port=9000)
+    assert config.health_bind == Address(host="::1", port=9000)
     assert config.leader_elect is False
     assert config.sync_period == 2.5
     assert config.aggregator_template == {"spec": {}}
@@ -54,7 +55,7 @@ def test_a_flag_wins_over_its_variable() -> None:
 
 
 def test_all_mistakes_are_named_at_once() -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(SettingsError) as caught:
         load(
             DI_OPERATOR_NAMESPACE="",
             DI_OPERATOR_SYNC_PERIOD="often",
@@ -66,6 +67,28 @@ def test_all_mistakes_are_named_at_once() -> None:
         assert f"DI_OPERATOR_{variable}=" in message
 
 
+@pytest.mark.parametrize(
+    ("given", "authority"),
+    [
+        ({}, None),
+        ({"SERVER": "b"}, "b-ca"),
+        ({"SERVER": "b", "WEBHOOK": "a"}, "a-ca"),
+        ({"SERVER": "b", "WEBHOOK": "a", "AUTHORITY": "c"}, "c"),
+    ],
+)
+def test_one_authority_issues_all_certificates(
+    given: dict[str, str], authority: str | None
+) -> None:
+    variables = {f"DI_OPERATOR_{name}_SECRET": value for name, value in given.items()}
+    assert load(DI_OPERATOR_WEBHOOK_CONFIGURATION="di", **variables).authority_secret == authority
+
+
+def test_pods_that_know_whom_to_trust_are_told_https() -> None:
+    config = load(DI_OPERATOR_SERVER_CA_SECRET="di-server-tls")
+    assert config.server_url == "https://di-server.di-system.svc.cluster.local:8443"
+    assert config.coordinated_server_url == "http://di-server.di-system:8080"
+
+
 def test_managing_certificates_needs_the_configuration_to_put_them_in() -> None:
-    with pytest.raises(ConfigError, match="DI_OPERATOR_WEBHOOK_CONFIGURATION"):
+    with pytest.raises(SettingsError, match="DI_OPERATOR_WEBHOOK_CONFIGURATION"):
         load(DI_OPERATOR_WEBHOOK_SECRET="di-webhook-tls")

@@ -11,7 +11,7 @@ import pytest
 
 from di_api.kube.errors import Throttled, Unavailable
 from di_operator.controller import Controller, JobKey, NotLeading, Outdated
-from di_operator.queue import Backoff, KeyQueue
+from di_operator.queue import KeyedBackoff, KeyQueue
 from tests.unit.operator import virtual_time
 
 KEY = JobKey("default", "a")
@@ -36,7 +36,7 @@ def controller(
         reconcile=reconcile,
         report=report,
         queue=queue,
-        backoff=Backoff(initial=1, maximum=60, rng=Random(1)),
+        backoff=KeyedBackoff(minimum=1, maximum=60, rng=Random(1)),
         workers=4,
         monotonic=asyncio.get_running_loop().time,
         observer=results,

@@ -10,22 +10,12 @@ from typing import Any
 import pytest
 
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, Unavailable
-from di_api.kube.resources import DIJOBS, PODS, SERVICES, Resource
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS
 from di_operator.controller import NotLeading, Outdated
 from di_operator.executor import Executor
-from di_operator.lanes import CONCURRENCY, CONNECTIONS
-from di_operator.lifecycle.actions import (
-    Action,
-    CreateConfigMap,
-    CreatePod,
-    CreateService,
-    DeleteJob,
-    DeletePod,
-    DeleteService,
-    Reclaim,
-    ReplaceConfigMap,
-)
+from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.faults import (
     CreateForbidden,
     Fault,
@@ -64,6 +54,7 @@ class Bench:
         self.results = Results()
         self.lease_checks = 0
         self.leading = True
+        self.is_wanted: Callable[[], bool] = lambda: True
 
     def check_lease(self) -> None:
         self.lease_checks += 1
@@ -77,7 +68,7 @@ class Bench:
             check_lease=self.check_lease,
             observer=self.results,
         )
-        return virtual_time.run(executor.run(actions))
+        return virtual_time.run(executor.run(actions, is_wanted=self.is_wanted))
 
 
 def pod(name: str = "a-work-0", owner: str = "job-1", **metadata: Any) -> Object:
@@ -104,19 +95,20 @@ class Ready:
         return self.body
 
 
-def create(body: Object) -> CreatePod:
-    return CreatePod(recipe=Ready(body))
+def create(body: Object) -> Create:
+    return Create(resource=PODS, recipe=Ready(body))
 
 
-def delete(body: Object, **changes: str) -> DeletePod:
+def delete(body: Object, **changes: str) -> Delete:
     metadata = body["metadata"]
-    values = {
+    values: Object = {
+        "resource": PODS,
         "namespace": "ns",
         "name": metadata["name"],
         "uid": metadata["uid"],
         "resource_version": metadata["resourceVersion"],
     }
-    return DeletePod(**{**values, **changes})
+    return Delete(**{**values, **changes})
 
 
 def refuse(error: type[ApiError], message: str = "") -> Callable[[str, str, str], ApiError | None]:
@@ -137,7 +129,7 @@ def test_the_service_stands_before_the_first_pod() -> None:
     bench.api.before = note
     service = {"metadata": {"name": "di-a", "namespace": "ns"}}
     faults = bench.run(
-        CreateService(recipe=Ready(service)), *(create(pod(f"p{n}")) for n in range(4))
+        Create(resource=SERVICES, recipe=Ready(service)), *(create(pod(f"p{n}")) for n in range(4))
     )
     assert faults == []
     assert order == ["Service"] + ["Pod"] * 4
@@ -163,7 +155,7 @@ def test_a_body_is_built_when_it_is_sent() -> None:
         assert len(built) - len(sent) < CONNECTIONS
 
     bench.api.before = note
-    assert bench.run(*(CreatePod(recipe=Noted(f"p{n}")) for n in range(1000))) == []
+    assert bench.run(*(Create(resource=PODS, recipe=Noted(f"p{n}")) for n in range(1000))) == []
     assert sorted(built) == sorted(sent) == sorted(f"p{n}" for n in range(1000))
 
 
@@ -309,8 +301,8 @@ def test_node_lists_refused_as_invalid_are_no_fault_of_the_template() -> None:
     bench = Bench()
     bench.api.before = lambda verb, kind, name: Invalid(kind=kind, name=name, message="too long")
     fault = NodeListsRefused(message="too long")
-    assert bench.run(CreateConfigMap(body=pod())) == [fault]
-    assert bench.run(ReplaceConfigMap(body=pod())) == [fault]
+    assert bench.run(Create(resource=CONFIGMAPS, recipe=Ready(pod()))) == [fault]
+    assert bench.run(Replace(resource=CONFIGMAPS, recipe=Ready(pod()))) == [fault]
 
 
 def test_a_thousand_refused_pods_cost_a_handful_of_requests() -> None:
@@ -319,6 +311,18 @@ def test_a_thousand_refused_pods_cost_a_handful_of_requests() -> None:
     faults = bench.run(*(create(pod(f"p{n}")) for n in range(1000)))
     assert 1 <= len(faults) <= CONCURRENCY
     assert bench.api.calls["create", "Pod"] <= CONCURRENCY
+
+
+def test_nothing_more_begins_once_it_is_not_wanted() -> None:
+    bench = Bench()
+    made = bench.api.calls
+    bench.is_wanted = lambda: made["create", "Pod"] < 100
+    service = Delete(resource=SERVICES, namespace="ns", name="di-a", uid="u", resource_version="1")
+    assert bench.run(*(create(pod(f"p{n}")) for n in range(1000)), service) == []
+    assert 100 <= made["create", "Pod"] <= 100 + BURST
+    assert made["delete", "Service"] == 0
+    # What was under way is not lost sight of.
+    assert len(bench.writes.observed) == made["create", "Pod"]
 
 
 def test_pods_under_way_when_another_is_refused_are_remembered() -> None:
@@ -351,7 +355,7 @@ def test_a_pod_is_deleted_and_hidden_until_the_watch_says_so_too() -> None:
 
 def test_deleting_what_is_gone_has_succeeded() -> None:
     bench = Bench()
-    gone = DeleteService(namespace="ns", name="di-a", uid="u", resource_version="1")
+    gone = Delete(resource=SERVICES, namespace="ns", name="di-a", uid="u", resource_version="1")
     assert bench.run(gone) == []
     assert bench.writes.forgotten == ["u"]
 
@@ -379,17 +383,39 @@ def test_a_job_and_a_service_are_deleted_as_the_resources_they_are() -> None:
     service = bench.api.put(SERVICES, "ns", {"metadata": {"name": "di-a"}})["metadata"]
     job = bench.api.put(DIJOBS, "ns", {"metadata": {"name": "a"}})["metadata"]
     bench.run(
-        DeleteService(
+        Delete(
+            resource=SERVICES,
             namespace="ns",
             name="di-a",
             uid=service["uid"],
             resource_version=service["resourceVersion"],
         ),
-        DeleteJob(
-            namespace="ns", name="a", uid=job["uid"], resource_version=job["resourceVersion"]
+        Delete(
+            resource=DIJOBS,
+            namespace="ns",
+            name="a",
+            uid=job["uid"],
+            resource_version=job["resourceVersion"],
         ),
     )
     assert bench.api.objects == {}
+
+
+def test_actions_are_counted_under_the_names_that_dashboards_know() -> None:
+    body = pod()
+    identity: Object = {"namespace": "ns", "name": "a", "uid": "u", "resource_version": "1"}
+    actions: tuple[Action, ...] = (
+        Create(resource=SERVICES, recipe=Ready(body)),
+        Create(resource=CONFIGMAPS, recipe=Ready(body)),
+        Replace(resource=CONFIGMAPS, recipe=Ready(body)),
+        Create(resource=PODS, recipe=Ready(body)),
+        reclaimed({"metadata": {"name": "a", "uid": "u"}}),
+        *(Delete(resource=each, **identity) for each in (PODS, SERVICES, CONFIGMAPS, DIJOBS)),
+    )
+    assert [action.label for action in actions] == [
+        *("CreateService", "CreateConfigMap", "ReplaceConfigMap", "CreatePod", "Reclaim"),
+        *("DeletePod", "DeleteService", "DeleteConfigMap", "DeleteJob"),
+    ]
 
 
 def test_a_conflict_that_is_no_name_clash_is_retried_by_the_queue() -> None:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from di_operator.queue import Backoff, KeyQueue, QueueClosed
+from di_operator.queue import KeyedBackoff, KeyQueue, QueueClosed
 from tests.unit.operator import virtual_time
 
 
@@ -103,7 +103,7 @@ def test_a_closed_queue_hands_out_nothing_more() -> None:
 
 
 def test_backoff_doubles_to_its_maximum_with_jitter_below() -> None:
-    backoff = Backoff[str](initial=1, maximum=60, rng=Random(1))
+    backoff = KeyedBackoff[str](minimum=1, maximum=60, rng=Random(1))
     delays = [backoff.next("a") for _ in range(100)]
     for delay, full in zip(delays, [1, 2, 4, 8, 16, 32, 60, 60], strict=False):
         assert full / 2 <= delay <= full
@@ -112,7 +112,7 @@ def test_backoff_doubles_to_its_maximum_with_jitter_below() -> None:
 
 
 def test_backoff_is_kept_for_each_key_and_forgotten_on_success() -> None:
-    backoff = Backoff[str](initial=1, maximum=60, rng=Random(1))
+    backoff = KeyedBackoff[str](minimum=1, maximum=60, rng=Random(1))
     for _ in range(5):
         backoff.next("a")
     assert backoff.next("b") <= 1

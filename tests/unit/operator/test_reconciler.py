@@ -1,4 +1,4 @@
-"""One reconcile: decided from what is known, one status write, retried when the world moved."""
+"""One reconcile: decided from what is known, one status write, retried when objects changed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from random import Random
 from typing import Any
 
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from di_api.kube.errors import ApiError, Conflict, Forbidden, Unavailable
-from di_api.kube.resources import DIJOBS, PODS, Resource
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_operator.builders.configmap import trim_configmap
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
-from di_operator.lifecycle.decision import JobEvent, Settings
+from di_operator.lifecycle.decide import decide
+from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.pods import Pod, PodReader
+from di_operator.lifecycle.read import read_snapshot
+from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import examine
 from di_operator.metrics import Metrics
 from di_operator.reconciler import ATTEMPTS, READ_AT_ONCE, Reconciler
@@ -36,7 +42,8 @@ class Known:
         self.gone: set[str] = set()
 
     def observe(self, resource: Resource, body: Object) -> None:
-        self.objects[resource.kind, body["metadata"]["name"]] = body
+        kept = trim_configmap(body) if resource == CONFIGMAPS else body
+        self.objects[resource.kind, body["metadata"]["name"]] = kept
 
     def recognise(self, resource: Resource, body: Object) -> Object:
         return body
@@ -111,7 +118,7 @@ class Bench:
         }
         return Reconciler(
             client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
-            world=self.known,
+            informers=self.known,
             executor=Executor(**parts),
             status=StatusWriter(**parts),
             grant=None,
@@ -124,6 +131,7 @@ class Bench:
                 server_url="http://s:8081",
                 coordinated_server_url="http://s:8080",
             ),
+            server_ca=None,
             clock=clock,
             rng=Random(1),
         )
@@ -218,6 +226,50 @@ def test_a_job_deleted_unseen_gets_no_further_pods() -> None:
     assert bench.reconcile() == 0.0
     assert bench.known.gone == {stored["metadata"]["uid"]}
     assert bench.api.calls == {("get", "DIJob"): 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"generation": 2}, id="another spec"),
+        pytest.param({"deletionTimestamp": "2026-01-01T12:00:00Z"}, id="deleted, and still there"),
+        pytest.param({"uid": "later"}, id="another job of the name"),
+        pytest.param(None, id="gone"),
+    ],
+)
+def test_a_job_that_changes_while_its_pods_are_made_gets_no_more_of_them(
+    change: Object | None,
+) -> None:
+    bench = Bench()
+    job = bench.submit(replicas=1000)
+
+    def after_some(verb: str, kind: str, name: str) -> None:
+        if bench.api.calls["create", "Pod"] < 100:
+            return
+        if change is None:
+            bench.known.objects.pop(("DIJob", "a"), None)
+        else:
+            bench.known.observe(DIJOBS, {**job, "metadata": job["metadata"] | change})
+
+    bench.api.before = after_some
+    assert bench.reconcile() == 0.0
+    assert bench.api.calls["create", "Pod"] < 500
+    # It would tell of all thousand.
+    assert bench.api.calls["patch", "DIJob"] == 0
+    assert bench.events == []
+
+
+def test_a_job_of_which_only_the_status_changes_gets_all_its_pods() -> None:
+    bench = Bench()
+    job = bench.submit(replicas=40)
+
+    def report(verb: str, kind: str, name: str) -> None:
+        if kind == "Pod":
+            bench.known.observe(DIJOBS, {**job, "status": {"profilings": {"x": 1}}})
+
+    bench.api.before = report
+    bench.reconcile()
+    assert bench.api.calls["create", "Pod"] == 40
 
 
 def test_a_status_decided_from_an_old_read_is_decided_again() -> None:
@@ -378,3 +430,57 @@ def test_others_get_their_turn_while_the_pods_of_a_large_job_are_read() -> None:
     assert len(set(decided)) == 1
     assert not decided[0][1]
     assert gc.isenabled()
+
+
+def test_whoever_became_ready_has_a_turn_between_the_look_at_a_large_job_and_the_decision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    bench.submit(replicas=READ_AT_ONCE + 1)
+    order: list[str] = []
+
+    def look(*given: Any, **options: Any) -> Snapshot:
+        # A timer, as an answer of the API server, is seen when the loop comes round.
+        asyncio.get_running_loop().call_later(0, order.append, "another")
+        order.append("look")
+        return read_snapshot(*given, **options)
+
+    def note(*given: Any) -> Decision:
+        order.append("decision")
+        return decide(*given)
+
+    monkeypatch.setattr("di_operator.reconciler.read_snapshot", look)
+    monkeypatch.setattr("di_operator.reconciler.decide", note)
+    bench.reconcile()
+    assert order[:3] == ["look", "another", "decision"]
+
+
+def test_what_is_done_for_a_job_is_in_the_log_once() -> None:
+    bench = Bench()
+    uid = bench.submit()["metadata"]["uid"]
+    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
+        bench.reconcile()
+        bench.reconcile()
+    about = {"namespace": "ns", "name": "a", "uid": uid}
+    assert all(about.items() <= line.items() for line in lines)
+    done = [(line["kind"], line["object"]) for line in lines if line["event"] == "created"]
+    assert sorted(done) == [("Pod", "a-work-0"), ("Pod", "a-work-1"), ("Service", "di-a")]
+    phases = [line for line in lines if line["event"] == "phase"]
+    assert [(line["before"], line["after"]) for line in phases] == [(None, "Starting")]
+    # One line a job and not one a pod, as long as nobody asks for more.
+    assert {line["log_level"] for line in lines if line["event"] != "phase"} == {"debug"}
+
+
+def test_a_refusal_is_in_the_log_with_the_words_of_who_refused() -> None:
+    bench = Bench()
+    bench.submit()
+
+    def forbid(verb: str, kind: str, name: str) -> ApiError | None:
+        refused = verb == "create" and kind == "Pod"
+        return Forbidden(kind=kind, code=403, message="not with us") if refused else None
+
+    bench.api.before = forbid
+    with capture_logs() as lines:
+        bench.reconcile()
+    refused = [line for line in lines if line["event"] == "refused"]
+    assert [(line["seen"], line["by"]) for line in refused] == [("CREATE_FORBIDDEN", "not with us")]

@@ -15,7 +15,7 @@ from di_operator.claim import NoClaim
 from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.events import EventRecorder
 from di_operator.metrics import Metrics
-from di_operator.queue import Backoff, KeyQueue
+from di_operator.queue import KeyedBackoff, KeyQueue
 from di_operator.runtime import CATCH_UP_PAUSE, DRAIN_SECONDS, Runtime
 from di_operator.supervision import Supervisor
 from tests.unit.operator import virtual_time
@@ -73,7 +73,7 @@ class Leadership:
         self.diary.append("release")
 
 
-class World:
+class InformerState:
     def __init__(self, queue: KeyQueue[JobKey]) -> None:
         self._queue = queue
 
@@ -99,11 +99,11 @@ class Bench:
         self.stop = asyncio.Event()
         clock = VirtualClock()
         queue = KeyQueue[JobKey]()
-        self.world = World(queue)
+        self.informers = InformerState(queue)
         loop = asyncio.get_running_loop()
         parts: dict[str, Any] = {
             "caches": {DIJOBS: self.cache},
-            "world": self.world,
+            "informers": self.informers,
             "leadership": self.leadership,
         }
         self.runtime = Runtime(
@@ -112,7 +112,7 @@ class Bench:
                 reconcile=reconcile,
                 report=ignore,
                 queue=queue,
-                backoff=Backoff(initial=1, maximum=60, rng=Random(1)),
+                backoff=KeyedBackoff(minimum=1, maximum=60, rng=Random(1)),
                 workers=2,
                 monotonic=loop.time,
                 observer=Metrics(),
@@ -218,7 +218,7 @@ def test_the_leader_looks_at_all_jobs_at_once_and_at_every_poll() -> None:
         running = asyncio.create_task(bench.runtime.run(bench.stop))
         await asyncio.sleep(150)
         assert times == pytest.approx([1, 61, 121])
-        assert bench.cache.relists == bench.world.revealed == 3
+        assert bench.cache.relists == bench.informers.revealed == 3
         bench.stop.set()
         await running
         assert bench.diary == ["lead", "duty", "duty ends", "release"]
@@ -240,7 +240,7 @@ def test_nothing_is_decided_before_everything_was_read_under_our_own_lease() -> 
         running = asyncio.create_task(bench.runtime.run(bench.stop))
         await asyncio.sleep(10)
         assert times == pytest.approx([1 + 3 * CATCH_UP_PAUSE])
-        assert bench.world.revealed == 1
+        assert bench.informers.revealed == 1
         bench.stop.set()
         await running
 

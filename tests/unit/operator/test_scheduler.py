@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from di_api.kube.cache import WatchCache
@@ -16,7 +17,7 @@ from di_operator.clock import SystemClock
 from di_operator.lifecycle.specs import read_spec
 from di_operator.metrics import Metrics
 from di_operator.scheduler import SETTLE, Scheduler
-from tests.unit.allocator.test_scene import job, node, pod, task
+from tests.unit.allocator.test_scheduling_snapshot import job, node, pod, task
 from tests.waiting import wait_until_async
 
 Object = dict[str, Any]
@@ -89,20 +90,14 @@ def scheduler(policy: Counting, jobs: Cache, pods: Cache, nodes: Cache) -> Sched
     )
 
 
-def node_called(name: str) -> Object:
-    body = node(name, 4)
-    body["metadata"]["uid"] = f"uid-{name}"
-    return body
-
-
 def test_what_changes_while_the_policy_thinks_is_looked_at_next() -> None:
     async def body() -> None:
         loop = asyncio.get_running_loop()
-        nodes = Cache(node_called("a"))
+        nodes = Cache(node("a", 4))
 
         def another_node_comes() -> None:
             if policy.asked == 1:
-                loop.call_soon_threadsafe(nodes.deliver, "ADDED", node_called("b"))
+                loop.call_soon_threadsafe(nodes.deliver, "ADDED", node("b", 4))
 
         policy = Counting(another_node_comes)
         jobs = Cache(job("x", task("learner"), phase="Pending"))
@@ -120,7 +115,7 @@ def test_where_nobody_asks_for_nodes_nothing_is_read() -> None:
     async def body() -> None:
         policy, pods = Counting(), Cache(pod("x", "learner", "a"))
         jobs = Cache(job("x", task("learner"), preemptible=False))
-        running = asyncio.create_task(scheduler(policy, jobs, pods, Cache(node_called("a"))).run())
+        running = asyncio.create_task(scheduler(policy, jobs, pods, Cache(node("a", 4))).run())
         try:
             pods.deliver("DELETED", pods.bodies[0])
             jobs.bodies.append(job("y", task("learner"), preemptible=False))
@@ -159,7 +154,7 @@ def test_a_job_that_the_policy_fails_on_waits_alone_and_is_told_why() -> None:
     async def body() -> None:
         policy = Picky()
         bodies = [job(name, task("learner"), phase="Pending") for name in ("bad", "x", "y")]
-        parts = scheduler(policy, Cache(*bodies), Cache(), Cache(node_called("a")))
+        parts = scheduler(policy, Cache(*bodies), Cache(), Cache(node("a", 4)))
         running = asyncio.create_task(parts.run())
         try:
             await wait_until_async(
@@ -174,3 +169,39 @@ def test_a_job_that_the_policy_fails_on_waits_alone_and_is_told_why() -> None:
             await asyncio.gather(running, return_exceptions=True)
 
     asyncio.run(body())
+
+
+def test_an_object_that_cannot_be_read_is_named_once_and_so_is_its_successor() -> None:
+    def broken(uid: str) -> Object:
+        body = node("a", 4)
+        body["metadata"]["uid"] = uid
+        body["status"]["allocatable"]["cpu"] = "many"
+        return body
+
+    async def body() -> None:
+        policy, nodes = Counting(), Cache(broken("1"))
+        jobs = Cache(job("x", task("learner"), phase="Pending"))
+        running = asyncio.create_task(scheduler(policy, jobs, Cache(), nodes).run())
+
+        async def looks(number: int) -> None:
+            await wait_until_async(lambda: policy.asked == number, 10, what=f"look {number}")
+
+        try:
+            await looks(1)
+            nodes.bodies.append(node("b", 4))
+            nodes.deliver("ADDED", nodes.bodies[-1])
+            await looks(2)
+            nodes.bodies[0] = broken("2")
+            nodes.deliver("ADDED", nodes.bodies[0])
+            await looks(3)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    with capture_logs() as lines:
+        asyncio.run(body())
+    named = [line for line in lines if line["event"] == "an object cannot be read"]
+    assert [(line["kind"], line["name"], line["uid"]) for line in named] == [
+        ("Node", "a", "1"),
+        ("Node", "a", "2"),
+    ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.server.fakes import Stand, job, make_stand
+from tests.unit.server.fakes import Harness, job, make_harness
 
 
 @pytest.fixture
-def stand() -> Stand:
+def harness() -> Harness:
     """An open server with one running job `rl/cartpole`: one learner, two collectors."""
-    stand = make_stand()
-    stand.add(job())
-    return stand
+    harness = make_harness()
+    harness.add(job())
+    return harness

@@ -7,7 +7,8 @@ import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -23,13 +24,13 @@ from di_api.names import (
     LABEL_OPERATOR,
     OPERATOR_NAME,
 )
-from di_server.config import Config
-from di_server.decisions.profilings import merge
-from di_server.decisions.scaling import DEFAULT_MAX_REPLICAS
+from di_api.service.settings import Address
+from di_server.config import DEFAULT_MAX_REPLICAS, AuthMode, Config
+from di_server.jobs.profilings import merge
 from di_server.main import build_app
-from di_server.services.gate import AuthMode
-from di_server.storage.learners import ConfigRef
-from di_server.storage.sight import Sight
+from di_server.metrics import Metrics
+from di_server.model.references import ConfigRef
+from di_server.storage.caches import Caches
 from di_server.storage.trimming import trim_job, trim_pod
 
 Object = dict[str, Any]
@@ -259,14 +260,16 @@ def pod(
 
 
 @dataclass
-class Stand:
+class Harness:
     """The application, a client of it, and what is below it."""
 
     kube: FakeKube
     clock: Clock
     client: FlaskClient
-    sight: Sight
-    draining: threading.Event = field(default_factory=threading.Event)
+    caches: Caches
+    draining: threading.Event
+    certified: threading.Event
+    """Whether there is a certificate to serve, where one is needed."""
 
     def add(self, *jobs: Object) -> None:
         for each in jobs:
@@ -284,7 +287,7 @@ class Stand:
         return value
 
 
-def make_stand(
+def make_harness(
     *,
     auth: AuthMode = AuthMode.OFF,
     rate: float = 20.0,
@@ -295,11 +298,16 @@ def make_stand(
     namespace: str | None = None,
     config: ConfigRef | None = None,
     nodes: bool = True,
-) -> Stand:
+    tls_port: int | None = None,
+) -> Harness:
     """Build the application over an empty fake."""
-    kube, clock, draining, sight = FakeKube(), Clock(), threading.Event(), Sight()
+    kube, clock, draining, caches = FakeKube(), Clock(), threading.Event(), Caches()
+    certified = threading.Event()
+    certified.set()
     settings = Config(
-        binds=("127.0.0.1:0",),
+        binds=(Address(host="127.0.0.1", port=0),),
+        tls_port=tls_port,
+        cert_dir=Path("/nowhere"),
         health_bind=None,
         watch_namespace=namespace,
         auth=auth,
@@ -320,22 +328,31 @@ def make_stand(
     app = build_app(
         settings=settings,
         kube=kube,
-        sight=sight,
+        caches=caches,
         draining=draining,
+        metrics=Metrics(),
+        has_certificate=certified.is_set,
         clock=clock,
         sleep=clock.sleep,
         rng=Random(1),
     )
-    return Stand(kube=kube, clock=clock, client=app.test_client(), sight=sight, draining=draining)
+    return Harness(
+        kube=kube,
+        clock=clock,
+        client=app.test_client(),
+        caches=caches,
+        draining=draining,
+        certified=certified,
+    )
 
 
-def watch(stand: Stand) -> None:
+def watch(harness: Harness) -> None:
     """Show the server all there is, as its watches do."""
-    for mirror, resource, trim in (
-        (stand.sight.jobs, DIJOBS, trim_job),
-        (stand.sight.pods, PODS, trim_pod),
+    for cache, resource, trim in (
+        (harness.caches.jobs, DIJOBS, trim_job),
+        (harness.caches.pods, PODS, trim_pod),
     ):
-        for (plural, _, _), body in list(stand.kube.objects.items()):
+        for (plural, _, _), body in list(harness.kube.objects.items()):
             if plural == resource.plural:
-                mirror.follow("ADDED", trim(body))
-        mirror.filled()
+                cache.on_event("ADDED", trim(body))
+        cache.mark_synced()

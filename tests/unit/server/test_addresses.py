@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from di_server.decisions.addresses import MAX_RANKS, addresses
-from tests.unit.server.fakes import Object, Stand, job, pod
+from di_server.jobs.addresses import MAX_RANKS, addresses
+from tests.unit.server.fakes import Harness, Object, job, pod
 
 
 def test_addresses_come_by_rank_and_gaps_are_empty() -> None:
@@ -64,9 +64,9 @@ def test_a_pod_that_does_not_serve_the_job_is_not_listed(made: Object) -> None:
     assert addresses(job(), [made]) == ["", "", ""]
 
 
-def test_a_get_with_a_body_gets_the_list(stand: Stand) -> None:
-    stand.add_pods(pod("a", 0, "10.0.0.1"))
-    answer = stand.client.get("/v2alpha1/job/rl/cartpole/replicas", data="{}")
+def test_a_get_with_a_body_gets_the_list(harness: Harness) -> None:
+    harness.add_pods(pod("a", 0, "10.0.0.1"))
+    answer = harness.client.get("/v2alpha1/job/rl/cartpole/replicas", data="{}")
     assert answer.json == {
         "success": True,
         "code": 0,

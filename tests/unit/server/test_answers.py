@@ -12,7 +12,7 @@ from openapi_spec_validator import validate
 from werkzeug.test import TestResponse
 
 from di_api.kube.errors import Unavailable
-from tests.unit.server.fakes import Stand, coordinated, make_stand
+from tests.unit.server.fakes import Harness, coordinated, make_harness
 from tests.unit.server.fakes import job as make_job
 
 PATH = "/v2alpha1/rl.cartpole/replicas"
@@ -40,19 +40,19 @@ def envelope(answer: TestResponse) -> dict[str, Any]:
         "/v2alpha1/job/rl/cartpole/replicas",
     ],
 )
-def test_every_form_of_the_path_scales(stand: Stand, path: str) -> None:
-    added = envelope(stand.client.post(path, data='{"replicas": 2, "cpu": "1"}'))
-    removed = envelope(stand.client.delete(path, data='{"replicas": 1, "task": null}'))
+def test_every_form_of_the_path_scales(harness: Harness, path: str) -> None:
+    added = envelope(harness.client.post(path, data='{"replicas": 2, "cpu": "1"}'))
+    removed = envelope(harness.client.delete(path, data='{"replicas": 1, "task": null}'))
     assert added["data"] == {"task": "collector", "replicas": 4}
     assert removed["data"] == {"task": "collector", "replicas": 3}
-    assert stand.replicas() == 3
+    assert harness.replicas() == 3
 
 
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/xml", "application/json"])
-def test_the_content_type_does_not_matter(stand: Stand, content_type: str) -> None:
+def test_the_content_type_does_not_matter(harness: Harness, content_type: str) -> None:
     headers = {"Content-Type": content_type} if content_type else {}
-    answer = stand.client.post(PATH, data='{"replicas": 1}', headers=headers)
-    assert (answer.status_code, stand.replicas()) == (200, 3)
+    answer = harness.client.post(PATH, data='{"replicas": 1}', headers=headers)
+    assert (answer.status_code, harness.replicas()) == (200, 3)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_the_content_type_does_not_matter(stand: Stand, content_type: str) -> No
     ],
 )
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_a_bad_body_changes_nothing(stand: Stand, method: str, body: str, status: int) -> None:
-    answer = stand.client.open(PATH, method=method, data=body)
+def test_a_bad_body_changes_nothing(harness: Harness, method: str, body: str, status: int) -> None:
+    answer = harness.client.open(PATH, method=method, data=body)
     assert answer.status_code == status
     envelope(answer)
-    assert stand.replicas() == 2
-    assert stand.kube.calls["patch", "dijobs"] == 0
+    assert harness.replicas() == 2
+    assert harness.kube.calls["patch", "dijobs"] == 0
 
 
 @pytest.mark.parametrize(
@@ -110,72 +110,85 @@ def test_a_bad_body_changes_nothing(stand: Stand, method: str, body: str, status
     ids=lambda value: value[:40] if isinstance(value, str) else None,
 )
 def test_a_bad_path_or_method_has_its_status(
-    stand: Stand, method: str, path: str, status: int
+    harness: Harness, method: str, path: str, status: int
 ) -> None:
-    answer = stand.client.open(path, method=method)
+    answer = harness.client.open(path, method=method)
     assert answer.status_code == status
     envelope(answer)
     assert status != 405 or answer.headers["Allow"]
 
 
-def test_a_base_url_that_ends_in_a_slash_works(stand: Stand) -> None:
-    answer = stand.client.post(
+def test_a_base_url_that_ends_in_a_slash_works(harness: Harness) -> None:
+    answer = harness.client.post(
         "/", data='{"replicas": 1}', environ_overrides={"PATH_INFO": f"/{PATH}"}
     )
     assert envelope(answer)["data"] == {"task": "collector", "replicas": 3}
 
 
 def test_jobs_outside_the_served_namespace_do_not_exist() -> None:
-    stand = make_stand(namespace="other")
-    stand.add(make_job())
-    assert stand.client.get(PATH).status_code == 404
+    harness = make_harness(namespace="other")
+    harness.add(make_job())
+    assert harness.client.get(PATH).status_code == 404
 
 
-def test_a_bug_is_an_envelope_too(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
-    del stand.job()["spec"]
-    answer = stand.client.get(PATH)
+def test_a_bug_is_an_envelope_too(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
+    del harness.job()["spec"]
+    answer = harness.client.get(PATH)
     assert answer.status_code == 500
     assert "KeyError" not in envelope(answer)["message"]
     assert "request failed" in capsys.readouterr().out
 
 
-def test_the_document_is_valid_and_knows_every_route(stand: Stand) -> None:
-    document = json.loads(stand.client.get("/openapi.json").data)
+def test_the_document_is_valid_and_knows_every_route(harness: Harness) -> None:
+    document = json.loads(harness.client.get("/openapi.json").data)
     validate(document)
-    stand.add(coordinated(name="led"))
+    harness.add(coordinated(name="led"))
     body = {"replicas": 1, "namespace": "rl", "coordinator": "led-coordinator"}
     assert len(document["paths"]) == 8 + 4
     for template, path in document["paths"].items():
         concrete = template.format(id="rl.cartpole", namespace="rl", name="cartpole")
         for method in path.keys() - {"parameters"}:
-            answer = stand.client.open(concrete, method=method.upper(), json=body)
+            answer = harness.client.open(concrete, method=method.upper(), json=body)
             assert answer.status_code == 200, (method, concrete)
 
 
-def test_liveness_does_not_depend_on_the_api_server(stand: Stand) -> None:
-    stand.kube.failure = Unavailable(kind="DIJob")
-    assert stand.client.get("/healthz").status_code == 200
-    assert stand.client.get("/readyz").status_code == 503
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "TRACE"])
+def test_what_a_path_says_of_an_unknown_method_is_documented(harness: Harness, method: str) -> None:
+    paths = json.loads(harness.client.get("/openapi.json").data)["paths"]
+    for template, path in paths.items():
+        concrete = template.format(id="rl.cartpole", namespace="rl", name="cartpole")
+        status = str(harness.client.open(concrete, method=method).status_code)
+        for operation in path.keys() - {"parameters"}:
+            assert status in path[operation]["responses"]
 
 
-def test_readiness_follows_the_api_server_and_the_drain(stand: Stand) -> None:
-    assert stand.client.get("/readyz").status_code == 200
-    stand.kube.failure = Unavailable(kind="DIJob")
-    stand.clock.sleep(1)
-    assert stand.client.get("/readyz").status_code == 503
-    stand.kube.failure = None
-    assert stand.client.get("/readyz").status_code == 503
-    stand.clock.sleep(1)
-    assert stand.client.get("/readyz").status_code == 200
-    stand.draining.set()
-    assert stand.client.get("/readyz").status_code == 503
+def test_liveness_does_not_depend_on_the_api_server(harness: Harness) -> None:
+    harness.kube.failure = Unavailable(kind="DIJob")
+    assert harness.client.get("/healthz").status_code == 200
+    assert harness.client.get("/readyz").status_code == 503
+
+
+def test_readiness_follows_the_api_server_and_the_drain(harness: Harness) -> None:
+    assert harness.client.get("/readyz").status_code == 200
+    harness.kube.failure = Unavailable(kind="DIJob")
+    harness.clock.sleep(1)
+    assert harness.client.get("/readyz").status_code == 503
+    harness.kube.failure = None
+    assert harness.client.get("/readyz").status_code == 503
+    harness.clock.sleep(1)
+    assert harness.client.get("/readyz").status_code == 200
+    harness.certified.clear()
+    assert harness.client.get("/readyz").status_code == 503
+    harness.certified.set()
+    harness.draining.set()
+    assert harness.client.get("/readyz").status_code == 503
 
 
 def test_a_slow_api_server_makes_nobody_unready_and_holds_one_thread(
-    stand: Stand, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert stand.client.get("/readyz").status_code == 200
-    stand.clock.sleep(1)
+    assert harness.client.get("/readyz").status_code == 200
+    harness.clock.sleep(1)
     asked, answers = threading.Event(), threading.Event()
     timeouts: list[float | None] = []
 
@@ -185,27 +198,27 @@ def test_a_slow_api_server_makes_nobody_unready_and_holds_one_thread(
         assert answers.wait(10)
         return [], "1"
 
-    monkeypatch.setattr(stand.kube, "list", slow)
+    monkeypatch.setattr(harness.kube, "list", slow)
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(stand.client.application.test_client().get, "/readyz")
+        first = pool.submit(harness.client.application.test_client().get, "/readyz")
         assert asked.wait(10)
         # Meanwhile others are told what was true before.
-        assert stand.client.get("/readyz").status_code == 200
+        assert harness.client.get("/readyz").status_code == 200
         answers.set()
         assert first.result(10).status_code == 200
     assert timeouts == [5.0]
 
 
-def test_metrics_count_answers_by_operation(stand: Stand) -> None:
-    stand.client.get(PATH)
-    stand.client.get("/nothing/here")
-    text = stand.client.get("/metrics").text
+def test_metrics_count_answers_by_operation(harness: Harness) -> None:
+    harness.client.get(PATH)
+    harness.client.get("/nothing/here")
+    text = harness.client.get("/metrics").text
     assert 'di_server_requests_total{code="200",operation="listReplicas"} 1.0' in text
     assert 'di_server_requests_total{code="404",operation="none"} 1.0' in text
 
 
-def test_metrics_are_rendered_once_a_second_however_many_ask(stand: Stand) -> None:
-    first = stand.client.get("/metrics").data
-    assert {stand.client.get("/metrics").data for _ in range(20)} == {first}
-    stand.clock.sleep(1)
-    assert b'code="200",operation="metrics"} 21.0' in stand.client.get("/metrics").data
+def test_metrics_are_rendered_once_a_second_however_many_ask(harness: Harness) -> None:
+    first = harness.client.get("/metrics").data
+    assert {harness.client.get("/metrics").data for _ in range(20)} == {first}
+    harness.clock.sleep(1)
+    assert b'code="200",operation="metrics"} 21.0' in harness.client.get("/metrics").data

@@ -10,8 +10,8 @@ from typing import Any
 from werkzeug.test import TestResponse
 
 from di_api.kube.errors import Conflict, Forbidden, Invalid, Throttled, Unauthorized, Unavailable
-from di_server.services.optimism import ATTEMPTS
-from tests.unit.server.fakes import Stand, make_stand
+from di_server.storage.updates import ATTEMPTS
+from tests.unit.server.fakes import Harness, make_harness
 from tests.unit.server.fakes import job as make_job
 
 PATH = "/v2alpha1/rl.cartpole/replicas"
@@ -21,8 +21,8 @@ def _data(answer: TestResponse) -> Any:
     return json.loads(answer.data)["data"]
 
 
-def test_a_conflict_is_repeated_on_the_new_count(stand: Stand) -> None:
-    raw = stand.job()
+def test_a_conflict_is_repeated_on_the_new_count(harness: Harness) -> None:
+    raw = harness.job()
     conflicts = iter([True, True, False])
 
     def fail() -> None:
@@ -30,31 +30,31 @@ def test_a_conflict_is_repeated_on_the_new_count(stand: Stand) -> None:
             raw["spec"]["tasks"][1]["replicas"] = 7
             raise Conflict(kind="DIJob", namespace="rl", name="cartpole", code=409)
 
-    stand.kube.before_patch = fail
-    answer = stand.client.post(PATH, data='{"replicas": 1}')
+    harness.kube.before_patch = fail
+    answer = harness.client.post(PATH, data='{"replicas": 1}')
     assert _data(answer) == {"task": "collector", "replicas": 8}
-    assert stand.replicas() == 8
-    assert b"di_server_conflicts_total 2.0" in stand.client.get("/metrics").data
+    assert harness.replicas() == 8
+    assert b"di_server_conflicts_total 2.0" in harness.client.get("/metrics").data
 
 
-def test_repeats_are_bounded_and_paused(stand: Stand) -> None:
+def test_repeats_are_bounded_and_paused(harness: Harness) -> None:
     def fail() -> None:
         raise Conflict(kind="DIJob", namespace="rl", name="cartpole", code=409)
 
-    stand.kube.before_patch = fail
-    before = stand.clock.now
-    answer = stand.client.post(PATH, data='{"replicas": 1}')
+    harness.kube.before_patch = fail
+    before = harness.clock.now
+    answer = harness.client.post(PATH, data='{"replicas": 1}')
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-    assert stand.kube.calls["patch", "dijobs"] == ATTEMPTS
-    assert 0 < stand.clock.now - before < 10
-    assert stand.replicas() == 2
+    assert harness.kube.calls["patch", "dijobs"] == ATTEMPTS
+    assert 0 < harness.clock.now - before < 10
+    assert harness.replicas() == 2
 
 
 def test_answers_of_many_threads_are_the_values_they_set() -> None:
-    stand = make_stand(burst=1000)
-    stand.add(make_job())
-    stand.job()["spec"]["tasks"][1] |= {"replicas": 100, "maxReplicas": 200}
-    application = stand.client.application
+    harness = make_harness(burst=1000)
+    harness.add(make_job())
+    harness.job()["spec"]["tasks"][1] |= {"replicas": 100, "maxReplicas": 200}
+    application = harness.client.application
     answers: list[tuple[int, int]] = []
 
     def scale(method: str, sign: int) -> None:
@@ -71,15 +71,15 @@ def test_answers_of_many_threads_are_the_values_they_set() -> None:
     for thread in threads:
         thread.join(timeout=30)
     assert len(answers) == 64
-    assert stand.replicas() == 100 + sum(sign for sign, _ in answers)
+    assert harness.replicas() == 100 + sum(sign for sign, _ in answers)
     # Each answer is one step from where another one ended: as a walk from the first value to
     # the last, every value is left as often as it is reached.
     left = Counter(value - sign for sign, value in answers)
     reached = Counter(value for _, value in answers)
-    assert left + Counter([stand.replicas()]) == reached + Counter([100])
+    assert left + Counter([harness.replicas()]) == reached + Counter([100])
 
 
-def test_each_refusal_of_the_api_server_has_its_status(stand: Stand) -> None:
+def test_each_refusal_of_the_api_server_has_its_status(harness: Harness) -> None:
     for error, status in (
         (Unavailable(kind="DIJob", reason="ConnectionError"), 503),
         (Throttled(kind="DIJob", code=429, retry_after=7), 503),
@@ -87,8 +87,8 @@ def test_each_refusal_of_the_api_server_has_its_status(stand: Stand) -> None:
         (Forbidden(kind="DIJob", code=403, message="user 'x' may not"), 403),
         (Invalid(kind="DIJob", code=422, message="spec.tasks: too many"), 422),
     ):
-        stand.kube.failure = error
-        answer = stand.client.post(PATH, data='{"replicas": 1}')
+        harness.kube.failure = error
+        answer = harness.client.post(PATH, data='{"replicas": 1}')
         assert answer.status_code == status, error
         assert "'" not in answer.text
         if status == 503:

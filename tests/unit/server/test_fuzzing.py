@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from di_api.kube.resources import AGGREGATOR_CONFIGS
-from di_server.storage.learners import ConfigRef
-from tests.unit.server.fakes import coordinated, job, make_stand, pod, replica, watch
+from di_server.model.references import ConfigRef
+from tests.unit.server.fakes import coordinated, job, make_harness, pod, replica, watch
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -74,15 +74,15 @@ _HEADERS = st.dictionaries(
 def test_no_request_is_answered_with_a_server_error(
     ids: str, resource: str, method: str, body: bytes, headers: dict[str, str]
 ) -> None:
-    stand = make_stand(rate=1e6, burst=1_000_000)
-    stand.add(job())
-    stand.add_pods(pod("a", 0, "10.0.0.1"))
+    harness = make_harness(rate=1e6, burst=1_000_000)
+    harness.add(job())
+    harness.add_pods(pod("a", 0, "10.0.0.1"))
     path = f"/v2alpha1/{quote(ids.encode('utf-8', 'replace'))}/{resource}"
-    answer = stand.client.open(path, method=method, data=body, headers=headers)
+    answer = harness.client.open(path, method=method, data=body, headers=headers)
     assert answer.status_code < 500, answer.text
     assert list(json.loads(answer.data)) == ["success", "code", "message", "data"]
     assert "'" not in answer.text or answer.status_code == 200
-    assert 1 <= stand.replicas() <= 5
+    assert 1 <= harness.replicas() <= 5
 
 
 @settings(max_examples=300, deadline=None)
@@ -104,10 +104,10 @@ def test_no_request_of_a_coordinator_is_answered_with_a_server_error(
     watched: bool,
 ) -> None:
     config = ConfigRef("rl", "aggregators")
-    stand = make_stand(rate=1e6, burst=1_000_000, config=config)
+    harness = make_harness(rate=1e6, burst=1_000_000, config=config)
     metadata = {"name": config.name, "namespace": config.namespace}
-    stand.kube.put(AGGREGATOR_CONFIGS, {"metadata": metadata})
-    stand.add(
+    harness.kube.put(AGGREGATOR_CONFIGS, {"metadata": metadata})
+    harness.add(
         coordinated(
             replica("c1"),
             replica("cartpole-aggregator-bbbbb", "aggregator"),
@@ -115,14 +115,14 @@ def test_no_request_of_a_coordinator_is_answered_with_a_server_error(
         )
     )
     if watched:
-        watch(stand)
-    answer = stand.client.open(
+        watch(harness)
+    answer = harness.client.open(
         f"/v1alpha1/replicas{path}", method=method, query_string=query, data=body, headers=headers
     )
     assert answer.status_code in (200, 400, 401, 404, 422, 501), answer.text
     assert list(json.loads(answer.data)) == ["success", "code", "message", "data"]
     assert "'" not in answer.text
-    before, after = 3, stand.job()["spec"]["coordinated"]["replicas"]
+    before, after = 3, harness.job()["spec"]["coordinated"]["replicas"]
     assert len(after) == len({each["name"] for each in after})
     if answer.status_code != 200:
         assert len(after) == before

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_server.decisions.coordinated.gpus import split, usual
+from di_server.coordination.gpus import split, usual
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from di_server.decisions.job_id import JobRef, parse_job_id
+from di_server.model.references import JobRef
 from di_server.problems import Malformed
+from di_server.rest.job_id import parse_job_id
 
 
 @pytest.mark.parametrize(

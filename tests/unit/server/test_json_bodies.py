@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from di_server.decisions.json_object import MAX_DEPTH, parse_object
 from di_server.problems import Malformed
+from di_server.rest.json_object import MAX_DEPTH, parse_object
 
 
 @pytest.mark.parametrize(

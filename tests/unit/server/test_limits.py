@@ -6,32 +6,32 @@ import json
 
 import pytest
 
-from di_server.decisions.job_id import JobRef
+from di_server.access.rate_limits import JobRateLimiter
+from di_server.model.references import JobRef
 from di_server.problems import TooMany
-from di_server.services.limiter import Limiter
-from tests.unit.server.fakes import Clock, Stand, job
+from tests.unit.server.fakes import Clock, Harness, job
 
 PATH = "/v2alpha1/rl.cartpole/replicas"
 
 
-def test_past_its_burst_a_job_is_told_when_to_come_back(stand: Stand) -> None:
-    codes = [stand.client.get(PATH).status_code for _ in range(41)]
+def test_past_its_burst_a_job_is_told_when_to_come_back(harness: Harness) -> None:
+    codes = [harness.client.get(PATH).status_code for _ in range(41)]
     assert codes == [200] * 40 + [429]
-    refused = stand.client.post(PATH, data='{"replicas": 1}')
+    refused = harness.client.post(PATH, data='{"replicas": 1}')
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
-    assert stand.replicas() == 2
+    assert harness.replicas() == 2
 
 
-def test_one_job_does_not_use_up_the_share_of_another(stand: Stand) -> None:
-    stand.add(job("other"))
+def test_one_job_does_not_use_up_the_share_of_another(harness: Harness) -> None:
+    harness.add(job("other"))
     for _ in range(60):
-        stand.client.get(PATH)
-    assert stand.client.get("/v2alpha1/rl.other/replicas").status_code == 200
+        harness.client.get(PATH)
+    assert harness.client.get("/v2alpha1/rl.other/replicas").status_code == 200
 
 
 def test_tokens_come_back_at_the_rate_up_to_the_burst() -> None:
     clock = Clock()
-    limiter, ref = Limiter(rate=20, burst=40, clock=clock), JobRef("rl", "a")
+    limiter, ref = JobRateLimiter(rate=20, burst=40, clock=clock), JobRef("rl", "a")
     for pause, granted in ((0.0, 40), (1.0, 20), (0.0625, 1), (3600.0, 40)):
         clock.sleep(pause)
         for _ in range(granted):
@@ -40,16 +40,16 @@ def test_tokens_come_back_at_the_rate_up_to_the_burst() -> None:
             limiter.take(ref)
 
 
-def test_a_body_over_the_bound_is_refused_unread(stand: Stand) -> None:
+def test_a_body_over_the_bound_is_refused_unread(harness: Harness) -> None:
     for size, code in ((64 * 1024, 200), (64 * 1024 + 1, 413), (3_000_000, 413)):
         body = '{"replicas": 1}'.ljust(size)
-        assert stand.client.post(PATH, data=body).status_code == code
-    assert stand.replicas() == 3
+        assert harness.client.post(PATH, data=body).status_code == code
+    assert harness.replicas() == 3
 
 
-def test_headers_over_the_bound_are_refused(stand: Stand) -> None:
+def test_headers_over_the_bound_are_refused(harness: Harness) -> None:
     headers = {f"X-{number}": "v" * 4000 for number in range(5)}
-    refused = stand.client.post(PATH, data='{"replicas": 1}', headers=headers)
+    refused = harness.client.post(PATH, data='{"replicas": 1}', headers=headers)
     assert refused.status_code == 431
     assert json.loads(refused.data)["success"] is False
-    assert stand.replicas() == 2
+    assert harness.replicas() == 2

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from di_api.coordinated import Role
 from di_api.kube.store import owner_uids
 from di_api.names import ANNOTATION_IDEMPOTENCY
 from di_api.ownership import controller_uid
-from di_server.decisions.addresses import addresses
-from di_server.decisions.coordinated.job import CoordinatedJob
-from di_server.decisions.ledger import RetryKey
-from di_server.decisions.scaling import Change, plan
+from di_api.spec import Role
+from di_server.jobs.addresses import addresses
+from di_server.jobs.idempotency import IdempotencyKey
+from di_server.jobs.scaling import ScalingRequest, decide
+from di_server.model.job import Job
 from di_server.problems import OutOfBounds
 from di_server.storage.trimming import trim_config, trim_job, trim_node, trim_pod
 from tests.unit.server.fakes import Object, coordinated, job, pod, replica, task, template
@@ -41,7 +41,7 @@ def test_of_a_coordinated_job_replicas_ports_and_state() -> None:
     whole["metadata"]["managedFields"] = ["BALLAST"]
     trimmed = trim_job(whole)
     assert _no_ballast(trimmed)
-    for found in map(CoordinatedJob, (whole, trimmed, trim_job(trimmed))):
+    for found in map(Job, (whole, trimmed, trim_job(trimmed))):
         assert found.has_coordinator
         assert found.suspended
         assert found.has_ended
@@ -60,12 +60,16 @@ def test_of_a_job_with_tasks_what_scaling_decides_on() -> None:
     whole["spec"]["tasks"][1]["template"] = {"spec": "BALLAST"}
     whole["metadata"]["annotations"] = {"note": "BALLAST", ANNOTATION_IDEMPOTENCY: "[]"}
     assert _no_ballast(trim_job(whole))
-    key = RetryKey("key", "request")
-    for change in (Change(1), Change(-1, "collector"), Change(1, "learner")):
-        assert plan(trim_job(whole), change, key) == plan(whole, change, key)
+    key = IdempotencyKey("key", "request")
+    for change in (
+        ScalingRequest(1),
+        ScalingRequest(-1, "collector"),
+        ScalingRequest(1, "learner"),
+    ):
+        assert decide(trim_job(whole), change, key) == decide(whole, change, key)
         for past in (2, -2):
             with pytest.raises(OutOfBounds):
-                plan(trim_job(whole), Change(past, "collector"), None)
+                decide(trim_job(whole), ScalingRequest(past, "collector"), None)
 
 
 def test_of_other_objects_owners_addresses_and_gpus() -> None:
@@ -113,4 +117,4 @@ def test_what_is_missing_or_empty_does_not_hurt() -> None:
 def test_a_template_of_any_shape_names_no_port(template: Any) -> None:
     whole = coordinated()
     whole["spec"]["coordinated"]["collector"] = {"template": template}
-    assert CoordinatedJob(trim_job(whole)).ports[Role.COLLECTOR] == 22270
+    assert Job(trim_job(whole)).ports[Role.COLLECTOR] == 22270

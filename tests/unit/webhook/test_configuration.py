@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from di_webhook.config import Config, InvalidConfig, split_address
+from di_api.service.settings import SettingsError
+from di_webhook.config import load_config
 
 
 def test_an_empty_environment_gives_the_ports_of_the_chart() -> None:
-    config = Config.from_environment({})
-    assert config.bind == "0.0.0.0:8443"
-    assert config.health_bind == "0.0.0.0:8080"
-    assert str(config.certificate_dir) == "/certs"
+    config = load_config([], {})
+    assert str(config.bind) == "0.0.0.0:8443"
+    assert str(config.health_bind) == "0.0.0.0:8080"
+    assert str(config.cert_dir) == "/certs"
 
 
 @pytest.mark.parametrize(
@@ -27,12 +28,5 @@ def test_an_empty_environment_gives_the_ports_of_the_chart() -> None:
     ],
 )
 def test_a_bad_setting_is_refused_by_name(name: str, value: str) -> None:
-    with pytest.raises(InvalidConfig, match=name):
-        Config.from_environment({name: value})
-
-
-@pytest.mark.parametrize(
-    ("address", "parts"), [("0.0.0.0:80", ("0.0.0.0", 80)), ("[::]:80", ("::", 80))]
-)
-def test_addresses_are_split_at_the_last_colon(address: str, parts: tuple[str, int]) -> None:
-    assert split_address(address) == parts
+    with pytest.raises(SettingsError, match=name):
+        load_config([], {name: value})

@@ -28,6 +28,7 @@ UNREADABLE = {
     "objects nested very deep": b'{"a":' * DEEP,
     "a string that never ends": b'"' + b'\\"' * DEEP,
     "NaN": b'{"request": {"uid": "1", "object": NaN}}',
+    "a number without end": b'{"request": {"uid": "1", "object": 1e999}}',
     "minus infinity": b'{"request": {"uid": "1", "object": -Infinity}}',
     "duplicate keys": b'{"request": {"uid": "1", "uid": "2"}}',
     "two documents": review(job()) * 2,

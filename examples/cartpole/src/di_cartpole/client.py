@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -14,18 +15,23 @@ REQUEST_SECONDS = 10.0
 PATIENCE_SECONDS = 60.0
 RETRY_SECONDS = 0.25
 
-# Pods talk to each other directly: a proxy variable of the image must not come between them.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
 
 class Unreachable(Exception):
     """A peer did not answer within the time given."""
 
 
 def call(
-    method: str, url: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None
+    method: str,
+    url: str,
+    body: Mapping[str, Any],
+    *,
+    headers: Mapping[str, str] | None = None,
+    ca_file: str | None = None,
 ) -> dict[str, Any]:
     """Send one request and return the JSON object of the answer.
+
+    Args:
+        ca_file: authorities to trust, for https; None: those of the image.
 
     Raises:
         Unreachable: no answer within ten seconds, or an answer with an error code; the message
@@ -38,7 +44,7 @@ def call(
         headers={"Content-Type": "application/json", **(headers or {})},
     )
     try:
-        with _OPENER.open(request, timeout=REQUEST_SECONDS) as answer:
+        with _opener(ca_file).open(request, timeout=REQUEST_SECONDS) as answer:
             result: dict[str, Any] = json.load(answer)
             return result
     except urllib.error.HTTPError as error:
@@ -46,6 +52,16 @@ def call(
         raise Unreachable(f"{method} {url}: {error.code}: {said}") from error
     except (OSError, HTTPException, ValueError) as error:
         raise Unreachable(f"{method} {url}: {error}") from error
+
+
+def _opener(ca_file: str | None) -> urllib.request.OpenerDirector:
+    # Made for each request: the kubelet brings new authorities while the pod runs. Pods talk to
+    # each other directly: a proxy variable of the image must not come between them.
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    if ca_file is not None:
+        context = ssl.create_default_context(cafile=ca_file)
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    return urllib.request.build_opener(*handlers)
 
 
 def call_patiently(

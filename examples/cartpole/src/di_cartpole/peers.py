@@ -22,6 +22,7 @@ class Peers:
         job_id: `<namespace>/<name>` of the job.
         server_url: where di-server answers.
         token_file: file with the pod's token for di-server; None where tokens are not used.
+        ca_file: file with the authorities to know di-server by; None where it is not https.
     """
 
     rank: int
@@ -31,6 +32,7 @@ class Peers:
     job_id: str
     server_url: str
     token_file: str | None
+    ca_file: str | None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
@@ -47,6 +49,7 @@ class Peers:
             job_id=environment["DI_JOB_ID"],
             server_url=environment["DI_SERVER_URL"],
             token_file=environment.get("DI_SERVER_TOKEN_FILE"),
+            ca_file=environment.get("DI_SERVER_CA_FILE"),
         )
 
     @property

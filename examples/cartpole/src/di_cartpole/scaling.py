@@ -48,6 +48,7 @@ class DIServer:
     def __init__(self, *, peers: Peers, run: str) -> None:
         self._job = f"{peers.server_url}/v2alpha1/job/{peers.job_id}"
         self._token_file = peers.token_file
+        self._ca_file = peers.ca_file
         self._run = run
         self._requests = 0
 
@@ -82,7 +83,7 @@ class DIServer:
             # Read each time: the kubelet renews the token while the pod runs.
             headers = {**headers, "Authorization": f"Bearer {Path(self._token_file).read_text()}"}
         try:
-            return call(method, f"{self._job}/{path}", body, headers=headers)
+            return call(method, f"{self._job}/{path}", body, headers=headers, ca_file=self._ca_file)
         except Unreachable as error:
             log.warning("di-server did not accept a request (attempt %d): %s", attempt + 1, error)
             return None

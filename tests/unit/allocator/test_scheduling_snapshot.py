@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 from di_api.names import API_VERSION, KIND
-from di_api.schema import load_spec as load
+from di_api.validation import load_spec as load
+from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import WAIT, NodeList
-from di_operator.allocator.scene import Ref, Scene, leave_room, read_scene, reduced
+from di_operator.allocator.scheduling_snapshot import (
+    SchedulingSnapshot,
+    leave_capacity,
+    read_scheduling_snapshot,
+    reduced,
+)
 from di_operator.lifecycle.specs import read_spec
 
 Object = dict[str, Any]
@@ -19,7 +25,11 @@ SLOT = "example.org/slot"
 
 
 def node(name: str, slots: int) -> Object:
-    return {"metadata": {"name": name}, "status": {"allocatable": {SLOT: str(slots), "pods": "99"}}}
+    allocatable = {SLOT: str(slots), "pods": "99"}
+    return {
+        "metadata": {"name": name, "uid": f"uid-{name}"},
+        "status": {"allocatable": allocatable},
+    }
 
 
 def task(kind: str, replicas: int = 1, **fields: Any) -> Object:
@@ -72,13 +82,13 @@ def pod(
 def other(node: str) -> Object:
     container = {"resources": {"requests": {SLOT: "1"}}}
     return {
-        "metadata": {"name": "web", "namespace": "web"},
+        "metadata": {"name": "web", "namespace": "web", "uid": "uid-web"},
         "spec": {"nodeName": node, "containers": [container]},
         "status": {"phase": "Running"},
     }
 
 
-def scene(
+def snapshot(
     *jobs: Object,
     pods: list[Object] | None = None,
     others: list[Object] | None = None,
@@ -87,8 +97,8 @@ def scene(
     rejected: dict[str, str] | None = None,
     nodes: list[Object] | None = None,
     read_spec: Any = read_spec,
-) -> Scene:
-    return read_scene(
+) -> SchedulingSnapshot:
+    return read_scheduling_snapshot(
         jobs=jobs,
         departed=departed or [],
         pods=pods or [],
@@ -112,25 +122,25 @@ def placed(**nodes: str) -> NodeList:
 
 def test_pods_of_others_and_of_fixed_jobs_take_room() -> None:
     fixed = job("fixed", task("learner", 2), preemptible=False)
-    found = scene(fixed, pods=[pod("fixed", "learner", "b")] * 2, others=[other("a")])
+    found = snapshot(fixed, pods=[pod("fixed", "learner", "b")] * 2, others=[other("a")])
     assert found.jobs == {}
     assert free(found.nodes) == {"a": 3, "b": 2}
 
 
 def test_the_room_of_a_preemptible_job_is_the_allocators_to_give() -> None:
     running = job("x", task("learner", 2), status={"placement": {"learner": ["a", "a"]}})
-    found = scene(running, pods=[pod("x", "learner", "a")] * 2)
+    found = snapshot(running, pods=[pod("x", "learner", "a")] * 2)
     assert free(found.nodes) == {"a": 4, "b": 4}
     assert free(found.now) == {"a": 2, "b": 4}
     assert found.held["rl/x"] == placed(learner="a a")
-    assert free(leave_room(found)) == {"a": 2, "b": 4}
+    assert free(leave_capacity(found)) == {"a": 2, "b": 4}
 
 
 def test_what_was_granted_counts_before_the_status_says_so() -> None:
     waiting = job("x", task("learner", 2), phase="Pending")
-    found = scene(waiting, granted={"uid-x": placed(learner="b b")})
+    found = snapshot(waiting, granted={"uid-x": placed(learner="b b")})
     assert found.held["rl/x"] == placed(learner="b b")
-    assert free(leave_room(found)) == {"a": 4, "b": 2}
+    assert free(leave_capacity(found)) == {"a": 4, "b": 2}
 
 
 @pytest.mark.parametrize(
@@ -147,7 +157,7 @@ def test_what_was_granted_counts_before_the_status_says_so() -> None:
     ids=["of a job that ended", "of a suspended job", "of a deleted job", "being deleted"],
 )
 def test_pods_on_their_way_out_take_room_for_now_only(body: Object, pods: list[Object]) -> None:
-    found = scene(body, pods=pods)
+    found = snapshot(body, pods=pods)
     assert found.jobs == {}
     assert free(found.nodes)["a"] == 4
     assert free(found.now)["a"] == 3
@@ -155,37 +165,37 @@ def test_pods_on_their_way_out_take_room_for_now_only(body: Object, pods: list[O
 
 def test_pods_that_nobody_cleans_up_keep_their_room() -> None:
     ended = job("x", task("learner"), phase="Failed", cleanPodPolicy="None")
-    assert free(scene(ended, pods=[pod("x", "learner", "a")]).nodes)["a"] == 3
+    assert free(snapshot(ended, pods=[pod("x", "learner", "a")]).nodes)["a"] == 3
 
 
 def test_pods_that_have_ended_take_none() -> None:
     running = job("x", task("learner"), preemptible=False)
-    found = scene(running, pods=[pod("x", "learner", "a", phase="Succeeded")])
+    found = snapshot(running, pods=[pod("x", "learner", "a", phase="Succeeded")])
     assert free(found.now)["a"] == 4
 
 
 def test_a_gang_is_looked_after_until_its_pods_are_bound() -> None:
     gang = {"preemptible": False, "scheduling": {"gang": True}}
     waiting = job("x", task("learner", 2), phase="Pending", **gang)
-    assert scene(waiting).jobs["rl/x"].gang
+    assert snapshot(waiting).jobs["rl/x"].gang
     starting = job("x", task("learner", 2), phase="Starting", **gang)
-    half = scene(starting, pods=[pod("x", "learner", "a"), pod("x", "learner", "")])
+    half = snapshot(starting, pods=[pod("x", "learner", "a"), pod("x", "learner", "")])
     assert set(half.jobs) == {"rl/x"}
-    bound = scene(starting, pods=[pod("x", "learner", "a")] * 2)
+    bound = snapshot(starting, pods=[pod("x", "learner", "a")] * 2)
     assert bound.jobs == {}
     assert free(bound.nodes)["a"] == 2
 
 
-def test_a_new_job_of_an_invalid_spec_is_in_no_scene_and_one_that_runs_is() -> None:
+def test_a_new_job_of_an_invalid_spec_is_in_no_snapshot_and_one_that_runs_is() -> None:
     new, old = (job(x, task("learner", 0), phase=p) for x, p in (("x", ""), ("y", "Running")))
-    found = scene(new, old)
+    found = snapshot(new, old)
     assert found.jobs.keys() == {"rl/y"}
     assert found.unreadable == {}
 
 
-def test_a_job_whose_spec_means_nothing_here_is_in_no_scene() -> None:
+def test_a_job_whose_spec_means_nothing_here_is_in_no_snapshot() -> None:
     unreadable = job("x", task("learner", replicas="two"))  # type: ignore[arg-type]  # text
-    assert scene(unreadable, job("y", task("learner"))).jobs.keys() == {"rl/y"}
+    assert snapshot(unreadable, job("y", task("learner"))).jobs.keys() == {"rl/y"}
 
 
 def test_a_job_that_cannot_be_read_is_named_and_all_others_are_there() -> None:
@@ -196,10 +206,10 @@ def test_a_job_that_cannot_be_read_is_named_and_all_others_are_there() -> None:
 
     jobs = [job(name, task("learner")) for name in ("bad", "good")]
     pods = [pod("bad", "learner", "a"), pod("good", "learner", "b")]
-    found = scene(*jobs, pods=pods, read_spec=reading)
+    found = snapshot(*jobs, pods=pods, read_spec=reading)
     assert found.jobs.keys() == {"rl/good"}
     assert found.present["rl/good"].total() == 1
-    assert found.unreadable == {Ref("DIJob", "rl", "bad", "uid-bad"): "no such thing"}
+    assert found.unreadable == {"uid-bad": Unreadable("DIJob", "rl", "bad", "no such thing")}
 
 
 @pytest.mark.parametrize("amount", ["10GB", "", "1.5.2"])
@@ -207,18 +217,18 @@ def test_an_amount_that_is_none_leaves_out_its_job_alone(amount: str) -> None:
     bad = job("bad", task("learner"))
     container = bad["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
     container["resources"] = {"requests": {"memory": amount}}
-    found = scene(bad, job("good", task("learner")), read_spec=lambda body: load(body["spec"]))
+    found = snapshot(bad, job("good", task("learner")), read_spec=lambda body: load(body["spec"]))
     assert found.jobs.keys() == {"rl/good"}
-    assert [ref.name for ref in found.unreadable] == ["bad"]
+    assert [one.name for one in found.unreadable.values()] == ["bad"]
 
 
 def test_a_job_set_aside_keeps_its_room_and_says_why() -> None:
     running = job("x", task("learner", 2), status={"placement": {"learner": ["a", "a"]}})
     pods = [pod("x", "learner", "a")] * 2
-    found = scene(running, pods=pods, rejected={"uid-x": "the policy fails on it"})
+    found = snapshot(running, pods=pods, rejected={"uid-x": "the policy fails on it"})
     assert found.jobs == {}
     assert free(found.nodes) == {"a": 2, "b": 4}
-    assert list(found.unreadable.values()) == ["the policy fails on it"]
+    assert [one.reason for one in found.unreadable.values()] == ["the policy fails on it"]
 
 
 def test_a_pod_that_only_carries_the_labels_of_a_job_is_none_of_its_pods() -> None:
@@ -226,7 +236,7 @@ def test_a_pod_that_only_carries_the_labels_of_a_job_is_none_of_its_pods() -> No
     stranger = pod("x", "learner", "b")
     del stranger["metadata"]["ownerReferences"]
     stranger["spec"]["containers"] = [{"resources": {"requests": {SLOT: "3"}}}]
-    found = scene(running, pods=[pod("x", "learner", "a"), stranger])
+    found = snapshot(running, pods=[pod("x", "learner", "a"), stranger])
     assert found.present["rl/x"].total() == 1
     assert free(found.nodes) == {"a": 4, "b": 1}
 
@@ -234,18 +244,18 @@ def test_a_pod_that_only_carries_the_labels_of_a_job_is_none_of_its_pods() -> No
 def test_a_node_that_cannot_be_read_takes_no_pods_and_is_named() -> None:
     bad = node("c", 4)
     bad["status"]["allocatable"][SLOT] = "many"
-    found = scene(job("x", task("learner")), nodes=[bad])
+    found = snapshot(job("x", task("learner")), nodes=[bad])
     assert found.nodes.keys() == found.now.keys() == {"a", "b"}
-    assert [ref.name for ref in found.unreadable] == ["c"]
+    assert [one.name for one in found.unreadable.values()] == ["c"]
 
 
 def test_a_pod_of_others_that_cannot_be_read_counts_as_a_pod() -> None:
     bad = other("a")
     bad["spec"]["containers"][0]["resources"]["requests"][SLOT] = "many"
-    found = scene(others=[bad, other("b")])
+    found = snapshot(others=[bad, other("b")])
     assert free(found.nodes) == {"a": 4, "b": 3}
     assert found.nodes["a"].free["pods"] == 98_000
-    assert [ref.kind for ref in found.unreadable] == ["Pod"]
+    assert [one.kind for one in found.unreadable.values()] == ["Pod"]
 
 
 def test_specs_of_jobs_that_have_ended_are_not_read() -> None:
@@ -257,7 +267,7 @@ def test_specs_of_jobs_that_have_ended_are_not_read() -> None:
         read.append(body["metadata"]["name"])
         return read_spec(body)
 
-    read_scene(
+    read_scheduling_snapshot(
         jobs=[*jobs, job("x", task("learner"))],
         pods=[
             pod("j0", "learner", "a", phase="Succeeded"),
@@ -282,12 +292,12 @@ def test_what_a_job_has_had_is_read_from_its_status() -> None:
             "replicaSeconds": 1000,
         },
     )
-    assert scene(running).jobs["rl/x"].attained == 1120
+    assert snapshot(running).jobs["rl/x"].attained == 1120
 
 
 def test_a_grant_waits_for_the_room_of_pods_that_are_still_there() -> None:
     leaving = [pod("old", "learner", "b", ending=True)] * 3
-    found = scene(
+    found = snapshot(
         job("x", task("learner", 4), phase="Pending"),
         pods=leaving,
         departed=[job("old", task("learner", 3))],
@@ -300,7 +310,7 @@ def test_a_grant_waits_for_the_room_of_pods_that_are_still_there() -> None:
 def test_a_grant_leaves_the_room_of_earlier_grants() -> None:
     first = job("x", task("learner", 3), phase="Pending")
     second = job("y", task("learner", 2), phase="Pending")
-    found = scene(first, second, granted={"uid-x": placed(learner="a a a")})
+    found = snapshot(first, second, granted={"uid-x": placed(learner="a a a")})
     assert not found.fits_now("rl/y", placed(learner="a a"), ["rl/x"])
     assert found.fits_now("rl/y", placed(learner="a b"), ["rl/x"])
 
@@ -327,7 +337,7 @@ def test_what_goes_on_while_a_job_waits_for_room(
     had: dict[str, str], wants: dict[str, str], keeps: dict[str, str] | NodeList
 ) -> None:
     tasks = [task("learner"), task("collector", 3, minReplicas=1)]
-    found = scene(
+    found = snapshot(
         job("x", *tasks),
         granted={"uid-x": NodeList.of({k: tuple(v.split()) for k, v in had.items()})},
     )

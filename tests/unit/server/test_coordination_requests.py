@@ -6,36 +6,39 @@ from typing import Any
 
 import pytest
 
-from di_server.decisions.coordinated.requests import (
+from di_server.coordination.requests import (
     Requester,
-    Share,
+    RoleDemand,
     demand,
     failed,
     query,
     requester,
 )
-from di_server.decisions.job_id import JobRef
+from di_server.model.references import JobRef
 from di_server.problems import Problem
 
 
 @pytest.mark.parametrize(
-    ("raw", "share"),
+    ("raw", "wanted"),
     [
-        (None, Share()),
-        ({}, Share()),
-        ({"replicas": None}, Share()),
-        ({"replicas": 2, "cpu": "1", "gpu": 3}, Share(2)),
-        ({"replicas": 1, "cpus": 0, "gpus": "0", "memory": ""}, Share(1)),
-        ({"replicas": 1, "cpus": 0.5}, Share(1, {"cpu": "500m"})),
-        ({"replicas": 1, "cpus": "2", "memory": " 1Gi "}, Share(1, {"cpu": "2", "memory": "1Gi"})),
-        ({"replicas": 1, "memory": 1024}, Share(1, {"memory": "1Ki"})),
-        ({"replicas": 1, "gpus": "2"}, Share(1, {"nvidia.com/gpu": 2})),
-        ({"replicas": 1, "gpus": 2.0}, Share(1, {"nvidia.com/gpu": 2})),
+        (None, RoleDemand()),
+        ({}, RoleDemand()),
+        ({"replicas": None}, RoleDemand()),
+        ({"replicas": 2, "cpu": "1", "gpu": 3}, RoleDemand(2)),
+        ({"replicas": 1, "cpus": 0, "gpus": "0", "memory": ""}, RoleDemand(1)),
+        ({"replicas": 1, "cpus": 0.5}, RoleDemand(1, {"cpu": "500m"})),
+        (
+            {"replicas": 1, "cpus": "2", "memory": " 1Gi "},
+            RoleDemand(1, {"cpu": "2", "memory": "1Gi"}),
+        ),
+        ({"replicas": 1, "memory": 1024}, RoleDemand(1, {"memory": "1Ki"})),
+        ({"replicas": 1, "gpus": "2"}, RoleDemand(1, {"nvidia.com/gpu": 2})),
+        ({"replicas": 1, "gpus": 2.0}, RoleDemand(1, {"nvidia.com/gpu": 2})),
     ],
 )
-def test_amounts_are_read_as_clients_write_them(raw: object, share: Share) -> None:
-    assert demand({"learners": raw}).learners == share
-    assert demand({"collectors": raw}).collectors == share
+def test_amounts_are_read_as_clients_write_them(raw: object, wanted: RoleDemand) -> None:
+    assert demand({"learners": raw}).learners == wanted
+    assert demand({"collectors": raw}).collectors == wanted
 
 
 @pytest.mark.parametrize(

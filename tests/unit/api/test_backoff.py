@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from di_api.kube.backoff import Backoff
+from di_api.service.backoff import Backoff
 
 
 def make(seed: int = 1) -> Backoff:

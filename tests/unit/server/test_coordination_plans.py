@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from di_api.coordinated import Role
-from di_server.decisions.coordinated import plans
-from di_server.decisions.coordinated.job import CoordinatedJob
-from di_server.decisions.coordinated.listing import listing
-from di_server.decisions.coordinated.plans import Names, Plan
-from di_server.decisions.coordinated.requests import demand
+from di_api.spec import Role
+from di_server.coordination import plans
+from di_server.coordination.listing import listing
+from di_server.coordination.plans import NameGenerator, Plan
+from di_server.coordination.requests import demand
+from di_server.model.job import Job
 from di_server.problems import NotNow, OutOfBounds
 from tests.unit.server.fakes import Object, coordinated, replica, template
 
@@ -30,18 +30,18 @@ _GROUPED = (
 
 
 def _add(job: Object, node_gpus: int = 0, **asked: Object) -> Plan:
-    found = CoordinatedJob(job)
-    return plans.add(found, demand(asked), Names(found, Random(1)), node_gpus=node_gpus)
+    found = Job(job)
+    return plans.add(found, demand(asked), NameGenerator(found, Random(1)), node_gpus=node_gpus)
 
 
 def _remove(job: Object, collectors: int = 0, learners: int = 0) -> Plan:
     asked = {"collectors": {"replicas": collectors}, "learners": {"replicas": learners}}
-    return plans.remove(CoordinatedJob(job), demand(asked))
+    return plans.remove(Job(job), demand(asked))
 
 
 def _replace(job: Object, *failed: str) -> Plan:
-    found = CoordinatedJob(job)
-    return plans.replace(found, frozenset(failed), Names(found, Random(1)))
+    found = Job(job)
+    return plans.replace(found, frozenset(failed), NameGenerator(found, Random(1)))
 
 
 def _names(plan: Plan) -> list[str]:
@@ -98,7 +98,7 @@ def test_names_are_unique_in_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     suffixes = iter(["bbbbb", "bbbbb", "ccccc", "ccccc", "bbbbb", "ddddd"])
     rng = Random()
     monkeypatch.setattr(rng, "choices", lambda *_, **__: [next(suffixes)])
-    names = Names(CoordinatedJob(coordinated(replica("cartpole-collector-bbbbb"))), rng)
+    names = NameGenerator(Job(coordinated(replica("cartpole-collector-bbbbb"))), rng)
     assert [names.new(Role.COLLECTOR) for _ in range(2)] == [
         "cartpole-collector-ccccc",
         "cartpole-collector-ddddd",
@@ -147,7 +147,7 @@ def test_the_newest_go_first_and_learners_go_whole(
     job = coordinated(*_GROUPED)
     plan = _remove(job, collectors, learners)
     assert _names(plan) == gone
-    kept = [each for each in CoordinatedJob(job).replicas if each.name not in gone]
+    kept = [each for each in Job(job).replicas if each.name not in gone]
     assert list(plan.replicas) == kept
 
 
@@ -166,7 +166,7 @@ def test_the_newest_go_first_and_learners_go_whole(
     ],
 )
 def test_failed_replicas_are_replaced_in_their_places(failed: list[str], places: list[int]) -> None:
-    old = CoordinatedJob(coordinated(*_GROUPED)).replicas
+    old = Job(coordinated(*_GROUPED)).replicas
     plan = _replace(coordinated(*_GROUPED), *failed)
     changed = [
         index
@@ -209,7 +209,7 @@ def test_a_job_that_does_not_run_takes_no_changes(changes: dict[str, Any]) -> No
 
 
 def test_a_plan_is_written_under_the_version_it_was_made_on() -> None:
-    job = CoordinatedJob(coordinated(replica("c1"), replica("c2")))
+    job = Job(coordinated(replica("c1"), replica("c2")))
     version, replicas = plans.patch(job, plans.remove(job, demand({"collectors": {"replicas": 1}})))
     assert version == {"op": "replace", "path": "/metadata/resourceVersion", "value": "1"}
     assert replicas == {
@@ -220,7 +220,7 @@ def test_a_plan_is_written_under_the_version_it_was_made_on() -> None:
 
 
 def _listed(job: Object, pod: str, port: int = 22272) -> tuple[list[str], list[str]]:
-    found = CoordinatedJob(job)
+    found = Job(job)
     data = listing(found, found.replicas, pod, aggregator_port=port)
     assert (data["namespace"], data["coordinator"]) == ("rl", pod)
     return data["collectors"], data["learners"]

@@ -10,7 +10,8 @@ import pytest
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
 from di_api.names import ANNOTATION_RANK, API_VERSION, ENV_RANK, KIND, LABEL_JOB
 from di_operator.controller import JobKey
-from di_operator.world import SETTLE_MAX, World, index_job, trim, trim_pod
+from di_operator.informer_state import SETTLE_MAX, InformerState, index_job, trim, trim_pod
+from di_operator.lifecycle.pods import Pod, PodCache
 
 Object = dict[str, Any]
 KEY = JobKey("ns", "a")
@@ -21,10 +22,10 @@ class Cache:
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Object] = {}
-        self._tell: Callable[[str, Object], None] = lambda kind, body: None
+        self._tell: list[Callable[[str, Object], None]] = []
 
     def subscribe(self, callback: Callable[[str, Object], None]) -> None:
-        self._tell = callback
+        self._tell.append(callback)
 
     def get(self, namespace: str, name: str) -> Object | None:
         return self.objects.get((namespace, name))
@@ -52,22 +53,53 @@ class Cache:
             self.objects.pop(key, None)
         else:
             self.objects[key] = body
-        self._tell(kind, body)
+        for tell in self._tell:
+            tell(kind, body)
 
 
 class Bench:
     def __init__(self) -> None:
         self.caches = {resource: Cache() for resource in (DIJOBS, PODS, SERVICES, CONFIGMAPS)}
         self.woken: list[tuple[JobKey, float]] = []
-        self.world = World(
+        self.read_pod = PodCache(size=8)
+        self.informers = InformerState(
             caches=self.caches,  # type: ignore[arg-type]  # the part of a cache it uses
             wake=lambda key, delay: self.woken.append((key, delay)),
+            follow_pod=self.read_pod.follow,
         )
 
 
 def pod(name: str = "a-work-0", job: str | None = "a") -> Object:
     labels = {} if job is None else {LABEL_JOB: job}
     return {"metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}", "labels": labels}}
+
+
+def test_a_pod_is_read_when_it_changes_and_not_again_at_a_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    bench.caches[PODS].deliver("ADDED", pod("a-work-0"))
+    bench.informers.observe(PODS, pod("a-work-1"))
+    monkeypatch.delattr(Pod, "read")
+    pods = [bench.read_pod(raw) for raw in bench.informers.pods(KEY)]
+    assert [each.name for each in pods] == ["a-work-0", "a-work-1"]
+
+
+def test_pods_that_are_alike_share_what_they_have_in_common() -> None:
+    def alike(name: str, uid: str) -> Object:
+        owner = {"apiVersion": API_VERSION, "kind": KIND, "name": "a", "uid": "u"}
+        body = pod(name)
+        body["metadata"] |= {"uid": uid, "ownerReferences": [{**owner, "controller": True}]}
+        ready = {"type": "Ready", "status": "True"}
+        spec = {"nodeName": "n", "containers": [{"name": "c"}]}
+        return {**body, "spec": spec, "status": {"phase": "Running", "conditions": [ready]}}
+
+    one, two = trim_pod(alike("a-work-0", "1")), trim_pod(alike("a-work-1", "2"))
+    assert one["spec"] is two["spec"]
+    assert one["status"] is two["status"]
+    assert one["metadata"]["ownerReferences"] is two["metadata"]["ownerReferences"]
+    assert one["metadata"]["labels"] is two["metadata"]["labels"]
+    assert one["metadata"]["uid"] != two["metadata"]["uid"]
 
 
 def test_an_event_of_a_pod_wakes_the_job_its_label_names() -> None:
@@ -90,7 +122,7 @@ def test_a_pod_is_found_under_the_job_that_controls_it(label: str | None) -> Non
     bench = Bench()
     body = controlled("a-work-0", "a", label)
     bench.caches[PODS].deliver("MODIFIED", body)
-    assert list(bench.world.pods(KEY)) == [body]
+    assert list(bench.informers.pods(KEY)) == [body]
     assert {key.name for key, _ in bench.woken} == {"a", label or "a"}
 
 
@@ -102,8 +134,8 @@ def test_an_object_that_names_no_job_wakes_nobody() -> None:
 
 def test_an_own_write_is_known_at_once_and_wakes_nobody() -> None:
     bench = Bench()
-    bench.world.observe(PODS, pod())
-    assert [one["metadata"]["name"] for one in bench.world.pods(KEY)] == ["a-work-0"]
+    bench.informers.observe(PODS, pod())
+    assert [one["metadata"]["name"] for one in bench.informers.pods(KEY)] == ["a-work-0"]
     assert bench.woken == []
     bench.caches[PODS].deliver("MODIFIED", pod())
     assert bench.woken == [(KEY, 0.0)]
@@ -112,22 +144,22 @@ def test_an_own_write_is_known_at_once_and_wakes_nobody() -> None:
 def test_a_deleted_object_stays_hidden_while_the_watch_is_behind() -> None:
     bench = Bench()
     bench.caches[PODS].deliver("ADDED", pod())
-    bench.world.forget("uid-a-work-0")
-    assert list(bench.world.pods(KEY)) == []
+    bench.informers.forget("uid-a-work-0")
+    assert list(bench.informers.pods(KEY)) == []
     bench.caches[PODS].deliver("MODIFIED", pod())
-    assert list(bench.world.pods(KEY)) == []
+    assert list(bench.informers.pods(KEY)) == []
     successor = {"metadata": {**pod()["metadata"], "uid": "later"}}
     bench.caches[PODS].deliver("DELETED", pod())
     bench.caches[PODS].deliver("ADDED", successor)
-    assert list(bench.world.pods(KEY)) == [successor]
+    assert list(bench.informers.pods(KEY)) == [successor]
 
 
 def test_a_deleted_job_is_not_seen_again_while_the_watch_is_behind() -> None:
     bench = Bench()
     bench.caches[DIJOBS].deliver("ADDED", pod("a", None))
-    assert bench.world.job(KEY) is not None
-    bench.world.forget("uid-a")
-    assert bench.world.job(KEY) is None
+    assert bench.informers.job(KEY) is not None
+    bench.informers.forget("uid-a")
+    assert bench.informers.job(KEY) is None
 
 
 @pytest.mark.parametrize(("pods", "delay"), [(4, 0.0), (16, 0.0), (100, 0.05), (1000, SETTLE_MAX)])
@@ -145,7 +177,7 @@ def test_the_poll_wakes_every_job() -> None:
     for name in "abc":
         bench.caches[DIJOBS].deliver("ADDED", pod(name, None))
     bench.woken.clear()
-    bench.world.wake_all()
+    bench.informers.wake_all()
     assert [key.name for key, _ in bench.woken] == ["a", "b", "c"]
 
 
@@ -223,17 +255,17 @@ def test_what_was_taken_for_gone_and_is_not_is_shown_again_after_a_comparison() 
     bench = Bench()
     kept = pod()
     bench.caches[PODS].deliver("ADDED", kept)
-    bench.world.forget(kept["metadata"]["uid"])
-    assert bench.world.pods(KEY) == []
-    taken = bench.world.hidden
-    bench.world.forget("meanwhile")
-    bench.world.reveal(taken)
-    assert bench.world.pods(KEY) == [kept]
-    assert bench.world.hidden == {"meanwhile"}
+    bench.informers.forget(kept["metadata"]["uid"])
+    assert bench.informers.pods(KEY) == []
+    taken = bench.informers.hidden
+    bench.informers.forget("meanwhile")
+    bench.informers.reveal(taken)
+    assert bench.informers.pods(KEY) == [kept]
+    assert bench.informers.hidden == {"meanwhile"}
 
 
 def test_objects_read_in_a_list_wake_nobody() -> None:
     bench = Bench()
-    assert bench.world.observe_all(PODS, [pod()], "9")
-    assert bench.world.pods(KEY) == [pod()]
+    assert bench.informers.observe_all(PODS, [pod()], "9")
+    assert bench.informers.pods(KEY) == [pod()]
     assert bench.woken == []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from di_operator.lanes import BURST, CONCURRENCY, GROWTH, spread
+from di_operator.concurrency import BURST, CONCURRENCY, GROWTH, spread
 
 SECOND = CONCURRENCY + GROWTH * CONCURRENCY
 """Under way in the second round, when each of the first has gone well."""

@@ -1,0 +1,74 @@
+"""`make soak` in short: five minutes, at a tenth of its pace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.soak import linear
+from tests.soak.__main__ import carry_out, line
+from tests.soak.run import Plan
+from tests.soak.scalings import FIRST, LEAST, MOST
+from tests.soak.stage import OPERATOR, SERVER, WEBHOOK
+
+Operation = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def checker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return linear.build(tmp_path_factory.mktemp("checker"))
+
+
+def test_nothing_fails_and_nothing_doubles_while_all_is_rolled_and_killed(tmp_path: Path) -> None:
+    plan = Plan(
+        seconds=300.0,
+        admissions=1_000_000,
+        admissions_a_second=20.0,
+        requests=1_000_000,
+        requests_a_second=60.0,
+    )
+    report = carry_out(plan, tmp_path)
+    assert report["wrong"] == []
+    for disturbances in (report["rolled"], report["killed"]):
+        assert all(disturbances[service] > 0 for service in (WEBHOOK, SERVER, OPERATOR))
+    assert report["rotations"] > 0
+    assert report["linearizable"]["scalings"] > report["linearizable"]["refused"] > 0
+    assert line(report).endswith(" 0 not linearizable:")
+
+
+def add(client: int, call: int, end: int, delta: int, value: int | None) -> Operation:
+    answer = "refused" if value is None else "set"
+    times: Operation = {"client": client, "call": call, "return": end}
+    return times | {"kind": "add", "delta": delta, "answer": answer, "value": value or 0}
+
+
+def lost(client: int, call: int, delta: int) -> Operation:
+    return add(client, call, call + 1, delta, 0) | {"answer": "unknown"}
+
+
+HISTORIES: dict[str, tuple[list[Operation], int, str]] = {
+    "one after the other": ([add(1, 1, 2, 1, 3), add(2, 3, 4, 1, 4)], 4, "Ok"),
+    "at once, the later one first": ([add(1, 1, 9, 1, 4), add(2, 2, 3, 1, 3)], 4, "Ok"),
+    "both told the same": ([add(1, 1, 9, 1, 3), add(2, 2, 3, 1, 3)], 3, "Illegal"),
+    "the later one first, but it began after": (
+        [add(1, 1, 2, 1, 4), add(2, 3, 4, 1, 3)], 4, "Illegal",
+    ),
+    "an effect twice": ([add(1, 1, 2, 1, 3)], 4, "Illegal"),
+    "an effect lost": ([add(1, 1, 2, 1, 3)], 2, "Illegal"),
+    "refused at the bound": ([add(1, 1, 2, 10, 12), add(2, 3, 4, 1, None)], 12, "Ok"),
+    "refused without need": ([add(1, 1, 2, 1, None)], 2, "Illegal"),
+    "without an answer, and done": ([lost(1, 1, 2), add(2, 5, 6, 1, 5)], 5, "Ok"),
+    "without an answer, and not done": ([lost(1, 1, 2), add(2, 5, 6, 1, 3)], 3, "Ok"),
+    "without an answer, and done twice": ([lost(1, 1, 2), add(2, 5, 6, 1, 7)], 7, "Illegal"),
+}  # fmt: skip
+
+
+def test_the_checker_knows_good_histories_from_bad_ones(checker: Path) -> None:
+    histories = {
+        name: linear.history(operations, first=FIRST, least=LEAST, most=MOST, last=last)
+        for name, (operations, last, _) in HISTORIES.items()
+    }
+    expected = {name: verdict for name, (_, _, verdict) in HISTORIES.items()}
+    assert linear.verdicts(checker, histories) == expected

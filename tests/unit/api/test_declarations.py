@@ -1,0 +1,145 @@
+"""What follows from the declaration of a field."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from di_api.crd.changes import fixed_fields, fixed_in_items, may_change
+from di_api.crd.tables import TABLES, table
+from di_api.spec import Coordinated, JobSpec, Replica, Scheduling, Task
+from di_api.spec.declared import Declared, Field, fields_of
+from di_api.spec.kinds import Flag, Kind, Label, OneOf, Struct, Structs, Text, Whole
+
+ANEW = "may not change while the job exists; delete it and create it anew"
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    some_name: Annotated[str, Declared(kind=Label(), about="A name.", default_from="colour")]
+    colour: Annotated[Colour, Declared(kind=OneOf(Colour), about="A colour.")]
+    count: Annotated[int, Declared(kind=Whole(1), about="A count.", may_change=True)] = 1
+    limit: Annotated[int | None, Declared(kind=Whole(1), about="A limit.")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    some_limit: Annotated[int, Declared(kind=Whole(1, 10), about="A limit.")] = 3
+    a_flag: Annotated[bool, Declared(kind=Flag(), about="A flag.", is_filled_in=False)] = False
+    a_text: Annotated[str | None, Declared(kind=Text(), about="A text.", may_change=True)] = None
+    parts: Annotated[
+        tuple[Part, ...], Declared(kind=Structs(Part, "part", 9), about="The parts.")
+    ] = ()
+    inner: Annotated[Scheduling | None, Declared(kind=Struct(Scheduling), about="An object.")] = (
+        None
+    )
+
+
+def test_the_name_the_default_and_whether_it_is_required_follow_from_the_attribute() -> None:
+    assert {f.name: (f.default, f.is_required) for f in fields_of(Owner).values()} == {
+        "someLimit": (3, False),
+        "aFlag": (None, False),
+        "aText": (None, False),
+        "parts": (None, False),
+        "inner": (None, False),
+    }
+    assert {f.name: (f.default, f.is_required) for f in fields_of(Part).values()} == {
+        "someName": (None, True),
+        "colour": (None, True),
+        "count": (1, False),
+        "limit": (None, False),
+    }
+
+
+def test_the_rules_of_the_crd_about_an_object() -> None:
+    assert fixed_fields(Owner) == [
+        {"rule": rule, "message": ANEW, "fieldPath": path}
+        for path, rule in (
+            (".someLimit", "self.someLimit == oldSelf.someLimit"),
+            (
+                ".aFlag",
+                "has(self.aFlag) == has(oldSelf.aFlag) && "
+                "(!has(self.aFlag) || self.aFlag == oldSelf.aFlag)",
+            ),
+            (".parts", "has(self.parts) == has(oldSelf.parts)"),
+            (
+                ".inner",
+                "has(self.inner) == has(oldSelf.inner) && "
+                "(!has(self.inner) || self.inner == oldSelf.inner)",
+            ),
+        )
+    ]
+
+
+def test_the_rules_of_the_crd_about_a_list() -> None:
+    name = "has(t.someName) ? t.someName : t.colour"
+    limit = "has(t.limit) ? t.limit : 0"
+    assert fixed_in_items(fields_of(Owner)["parts"]) == [
+        {
+            "rule": "self.size() == oldSelf.size()",
+            "message": "parts may not be added or removed while the job exists; delete it and "
+            "create it anew",
+        },
+        {
+            "rule": f"self.map(t, {name}) == oldSelf.map(t, {name})",
+            "message": f"someName of a part and the order of parts {ANEW}",
+        },
+        {
+            "rule": "self.map(t, t.colour) == oldSelf.map(t, t.colour)",
+            "message": f"colour of a part {ANEW}",
+        },
+        {
+            "rule": "self.map(t, has(t.limit)) == oldSelf.map(t, has(t.limit)) && "
+            f"self.map(t, {limit}) == oldSelf.map(t, {limit})",
+            "message": f"limit of a part {ANEW}",
+        },
+    ]
+
+
+def test_what_may_change() -> None:
+    assert [*may_change(Owner)] == ["aText", "count"]
+    assert [*may_change(Owner, with_lists=True)] == ["aText", "parts[].count"]
+
+
+DECLARED = [
+    (owner, field)
+    for owner in (JobSpec, Task, Scheduling, Coordinated, Replica)
+    for field in fields_of(owner).values()
+]
+TYPES: dict[type[Kind], Any] = {Flag: bool, Whole: int, Text: str, Label: str}
+
+
+@pytest.mark.parametrize(
+    ("owner", "field"), DECLARED, ids=[f"{o.__name__}.{f.name}" for o, f in DECLARED]
+)
+def test_the_type_of_an_attribute_is_that_of_its_kind(owner: type, field: Field) -> None:
+    hint = get_type_hints(owner)[field.attribute]
+    (attribute,) = (a for a in dataclasses.fields(owner) if a.name == field.attribute)
+    takes_none = type(None) in get_args(hint)
+    assert takes_none == (attribute.default is None)
+    types = [each for each in get_args(hint) if each is not type(None)] if takes_none else [hint]
+    match field.kind:
+        case OneOf(enumeration=enumeration):
+            assert types == [enumeration]
+        case Struct(of=of):
+            assert types == [of]
+        case Structs(of=of):
+            assert (get_origin(hint), get_args(hint)) == (tuple, (of, ...))
+        case kind if type(kind) in TYPES:
+            assert types == [TYPES[type(kind)]]
+        case _:
+            assert get_origin(hint) is not None
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_has_as_many_cells_in_each_line(name: str) -> None:
+    assert len({line.count("|") for line in table(name)}) == 1

@@ -1,0 +1,199 @@
+"""Sources that do what no good client does are served slowly; others do not notice."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from di_api.serving import arrivals, turns
+from di_api.serving.arrivals import Arrivals
+from di_api.serving.guests import Guest, Guests
+from di_api.serving.penalties import FAULTS_AT_ONCE, FAULTS_PER_SECOND, Penalties
+from di_api.serving.turns import Turns
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_so_many_faults_are_forgiven_and_more_come_back_with_time() -> None:
+    clock = Clock()
+    penalties = Penalties(clock=clock)
+    for _ in range(FAULTS_AT_ONCE):
+        assert not penalties.slows("a")
+        penalties.count("a", "noise")
+    assert penalties.slows("a")
+    assert not penalties.slows("b")
+    clock.now += 1 / FAULTS_PER_SECOND
+    assert not penalties.slows("a")
+    penalties.count("a", "noise")
+    assert penalties.slows("a")
+
+
+def test_a_source_is_told_of_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    penalties = Penalties(clock=clock)
+
+    def lines() -> int:
+        return len([each for each in caplog.messages if "10.0.0.9" in each and "noise" in each])
+
+    with caplog.at_level(logging.WARNING, "gunicorn.error"):
+        for _ in range(FAULTS_AT_ONCE):
+            penalties.count("10.0.0.9", "noise")
+        assert lines() == 0
+        for _ in range(50):
+            penalties.count("10.0.0.9", "noise")
+        assert lines() == 1
+        clock.now += 60
+        for _ in range(FAULTS_AT_ONCE + 1):
+            penalties.count("10.0.0.9", "noise")
+        assert lines() == 2
+
+
+def test_the_memory_for_sources_is_bounded() -> None:
+    penalties = Penalties(clock=Clock())
+    for _ in range(FAULTS_AT_ONCE):
+        penalties.count("first", "noise")
+    for number in range(10_000):
+        penalties.count(str(number), "noise")
+    assert not penalties.slows("first")
+
+
+def test_one_more_connection_than_a_source_may_have_is_a_fault() -> None:
+    penalties = Penalties(clock=Clock())
+    guests = Guests(most=10, most_of_source=1, most_bytes=0, penalties=penalties)
+    for _ in range(FAULTS_AT_ONCE + 1):
+        guests.admit("a", lambda: None)
+    assert penalties.slows("a")
+
+
+class Hall:
+    """Connections by name, of the source that the name begins with; what became of them."""
+
+    def __init__(self, *, slow: str = "", seconds: float = 60.0) -> None:
+        self.guests = Guests(most=100, most_of_source=50, most_bytes=0)
+        self.arrivals = Arrivals(seconds=seconds, slows=lambda source: source in slow)
+        self.begun: list[str] = []
+        self.dropped: list[str] = []
+
+    def come(self, *names: str) -> list[Guest]:
+        """Each gets a place and waits."""
+        return [self._come(name) for name in names]
+
+    def _come(self, name: str) -> Guest:
+        guest = self.guests.admit(name[0], lambda: None)
+        assert guest is not None
+        self.arrivals.add(
+            guest,
+            begin=lambda: self.begun.append(name),
+            drop=lambda: self.dropped.append(name),
+        )
+        return guest
+
+    async def turns(self, number: int) -> None:
+        """Let the event loop turn so many times."""
+        for _ in range(number):
+            await asyncio.sleep(0)
+
+
+def test_sources_begin_in_turn() -> None:
+    async def run() -> list[str]:
+        hall = Hall()
+        hall.come("a1", "a2", "a3", "a4", "a5", "b1", "c1")
+        await hall.turns(10)
+        return hall.begun
+
+    assert asyncio.run(run()) == ["a1", "b1", "c1", "a2", "a3", "a4", "a5"]
+
+
+def test_others_have_their_turn_between_connections_that_begin() -> None:
+    async def run() -> int:
+        hall = Hall()
+        hall.come(*(f"a{number}" for number in range(20)))
+        await hall.turns(3)
+        return len(hall.begun)
+
+    assert 0 < asyncio.run(run()) < 10
+
+
+def test_a_slow_source_begins_one_at_a_time_and_others_do_not_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> None:
+        monkeypatch.setattr(arrivals, "SLOW_SECONDS", 60.0)
+        hall = Hall(slow="a")
+        hall.come("a1", "a2", "a3")
+        await hall.turns(10)
+        hall.come("b1", "b2")
+        await hall.turns(10)
+        assert hall.begun == ["a1", "b1", "b2"]
+
+    asyncio.run(run())
+
+
+def test_a_slow_source_goes_on_after_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> list[str]:
+        monkeypatch.setattr(arrivals, "SLOW_SECONDS", 0.01)
+        hall = Hall(slow="a")
+        hall.come("a1", "a2", "a3")
+        async with asyncio.timeout(10):
+            while len(hall.begun) < 3:
+                await asyncio.sleep(0.005)
+        return hall.begun
+
+    assert asyncio.run(run()) == ["a1", "a2", "a3"]
+
+
+def test_who_waits_too_long_or_loses_its_place_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        monkeypatch.setattr(arrivals, "SLOW_SECONDS", 0.05)
+        hall = Hall(slow="a", seconds=0.01)
+        _, second, *_ = hall.come("a1", "a2", "a3", "a4")
+        second.end()
+        assert hall.dropped == ["a2"]
+        async with asyncio.timeout(10):
+            while hall.dropped != ["a2", "a3", "a4"]:
+                await asyncio.sleep(0.005)
+        assert hall.begun == ["a1"]
+        assert len(hall.guests) == 1
+
+    asyncio.run(run())
+
+
+def test_at_the_end_all_begin_but_the_slow_ones() -> None:
+    async def run() -> None:
+        hall = Hall(slow="a")
+        hall.come("a1", "a2", "b1", "b2", "b3")
+        hall.arrivals.close()
+        await hall.turns(5)
+        assert hall.begun == ["b1", "b2", "b3"]
+        assert hall.dropped == ["a1", "a2"]
+
+    asyncio.run(run())
+
+
+def test_a_slow_source_has_one_place_and_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        monkeypatch.setattr(turns, "SLOW_SECONDS", 0.02)
+        slow = Turns(2, slows=lambda source: source == "a")
+        await slow.take("a", 1)
+        for patience in (0.0, 0.01):
+            with pytest.raises(TimeoutError):
+                await slow.take("a", patience)
+        # The other place is there for others meanwhile.
+        await slow.take("b", 0)
+        slow.give_back("b")
+        slow.give_back("a")
+        with pytest.raises(TimeoutError):
+            await slow.take("a", 0)
+        await slow.take("a", 10)
+
+    asyncio.run(run())

@@ -1,0 +1,135 @@
+"""Who goes and who is next where clients are too many."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from di_api.service.sources import source_of
+from di_api.serving.guests import Guest, Guests
+from di_api.serving.turns import Turns
+
+
+class Door:
+    """Connections of sources, by name; the ended ones in their order."""
+
+    def __init__(self, *, most: int = 6, most_of_source: int = 3, most_bytes: int = 100) -> None:
+        self.guests = Guests(most=most, most_of_source=most_of_source, most_bytes=most_bytes)
+        self.ended: list[str] = []
+
+    def open(self, name: str) -> Guest | None:
+        """One more of the source that the name begins with."""
+        return self.guests.admit(name[0], lambda: self.ended.append(name))
+
+    def at(self, name: str) -> Guest:
+        guest = self.open(name)
+        assert guest is not None
+        return guest
+
+
+def test_one_more_than_a_source_may_have_ends_its_longest_quiet_one() -> None:
+    door = Door()
+    first = door.at("a1")
+    for name in ("a2", "a3", "b1", "a4"):
+        door.at(name)
+    assert door.ended == ["a1"]
+    first.leave()
+    assert len(door.guests) == 4
+
+
+def test_who_has_had_an_answer_stays_longer_than_who_never_asked() -> None:
+    door = Door()
+    asked = door.at("a1")
+    asked.begin()
+    asked.rest()
+    for name in ("a2", "a3", "a4", "a5"):
+        door.at(name)
+    assert door.ended == ["a2", "a3"]
+
+
+def test_nobody_is_ended_while_a_thread_works_for_it() -> None:
+    door = Door()
+    for name in ("a1", "a2", "a3"):
+        door.at(name).begin()
+    assert door.open("a4") is None
+    assert door.open("b1") is not None
+    assert door.ended == []
+
+
+def test_when_all_places_are_taken_the_source_with_most_loses_one() -> None:
+    door = Door()
+    for name in ("a1", "a2", "a3", "b1", "b2", "c1"):
+        door.at(name)
+    door.at("d1")
+    assert door.ended == ["a1"]
+    assert len(door.guests) == 6
+
+
+def test_bodies_over_the_bound_end_the_largest_of_the_source_that_holds_most() -> None:
+    door = Door()
+    small, large, other = door.at("a1"), door.at("a2"), door.at("b1")
+    small.grow(20)
+    large.grow(50)
+    other.grow(30)
+    assert door.ended == []
+    other.grow(10)
+    assert door.ended == ["a2"]
+    # Who has left counts no more, whatever still comes of it.
+    large.grow(1000)
+    other.grow(40)
+    assert door.ended == ["a2"]
+
+
+def test_a_body_that_a_thread_works_on_is_not_taken_away() -> None:
+    door = Door()
+    working, late = door.at("a1"), door.at("b1")
+    working.grow(90)
+    working.begin()
+    late.grow(20)
+    assert door.ended == ["b1"]
+    working.rest()
+    door.at("b2").grow(90)
+    assert door.ended == ["b1"]
+
+
+def test_addresses_of_one_ipv6_network_are_one_source() -> None:
+    assert source_of("2001:db8::1") == source_of("2001:db8::ffff:2") != source_of("2001:db8:0:1::1")
+    assert source_of("10.0.0.1") != source_of("10.0.0.2")
+    assert source_of("::ffff:10.0.0.1") != source_of("::ffff:10.0.0.2")
+
+
+def _never(_source: str) -> bool:
+    return False
+
+
+def test_sources_are_served_in_turn() -> None:
+    async def run() -> list[str]:
+        turns, served = Turns(1, slows=_never), list[str]()
+
+        async def ask(name: str) -> None:
+            await turns.take(name[0], 10)
+            served.append(name)
+            await asyncio.sleep(0)
+            turns.give_back(name[0])
+
+        await asyncio.gather(*map(ask, ("a1", "a2", "a3", "a4", "b1", "c1", "b2")))
+        return served
+
+    assert asyncio.run(run()) == ["a1", "a2", "b1", "c1", "a3", "b2", "a4"]
+
+
+def test_who_gave_up_waiting_takes_no_turn() -> None:
+    async def run() -> None:
+        turns = Turns(1, slows=_never)
+        await turns.take("a", 10)
+        with pytest.raises(TimeoutError):
+            await turns.take("b", 0)
+        patient = asyncio.create_task(turns.take("c", 10))
+        await asyncio.sleep(0)
+        turns.give_back("a")
+        await patient
+        turns.give_back("c")
+        await turns.take("b", 0)
+
+    asyncio.run(run())

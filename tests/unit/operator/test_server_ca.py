@@ -1,0 +1,103 @@
+"""What of a Secret becomes the authorities that pods are told of."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from di_api.kube.errors import NotFound, Unavailable
+from di_certs.authority import Authority
+from di_operator.clock import SystemClock
+from di_operator.server_ca import MAX_BYTES, ServerAuthorities
+
+
+def authority(name: str) -> bytes:
+    return Authority.create(name, now=datetime.now(UTC), lifetime=timedelta(days=1)).certificate_pem
+
+
+GOOD, OTHER = authority("good"), authority("other")
+MANY = b"".join(authority(str(number)) for number in range(MAX_BYTES // len(GOOD) + 1))
+Answer = bytes | Exception
+
+
+class Cluster:
+    """One Secret, whose every change is watched; an error is the answer to one read."""
+
+    def __init__(self) -> None:
+        self.answers: asyncio.Queue[Answer] = asyncio.Queue()
+        self.told: asyncio.Queue[str] = asyncio.Queue()
+        self.read = asyncio.Event()
+        self.current: Answer = NotFound(kind="Secret")
+        self.authorities = ServerAuthorities(
+            self,  # type: ignore[arg-type]  # the part of the client it uses
+            namespace="di-system",
+            secret="tls",
+            on_change=lambda: self.told.put_nowait(self.authorities()),
+            clock=SystemClock(),
+        )
+
+    async def list(self, *_: Any, **__: Any) -> tuple[list[Any], str]:
+        return [], "1"
+
+    async def watch(self, *_: Any, **__: Any) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        while True:
+            self.current = await self.answers.get()
+            yield "MODIFIED", {"metadata": {"resourceVersion": "2"}}
+
+    async def get(self, *_: Any) -> dict[str, Any]:
+        self.read.set()
+        if isinstance(self.current, Exception):
+            raise self.current
+        return {"data": {"ca.crt": base64.b64encode(self.current).decode()}}
+
+    async def becomes(self, answer: Answer) -> None:
+        self.read.clear()
+        self.answers.put_nowait(answer)
+        await self.read.wait()
+
+
+def on_cluster(scenario: Any) -> None:
+    async def main() -> None:
+        cluster = Cluster()
+        task = asyncio.create_task(cluster.authorities.run())
+        await asyncio.wait_for(scenario(cluster), 20)
+        task.cancel()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [b"", b"\0garbage", b"-----BEGIN CERTIFICATE-----\nAAAA", MANY, NotFound(kind="Secret")],
+    ids=["empty", "garbage", "cut", "too many", "deleted"],
+)
+def test_what_cannot_be_used_leaves_what_was_known(useless: Answer) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        assert cluster.authorities() == ""
+        await cluster.becomes(useless)
+        assert cluster.authorities() == ""
+        await cluster.becomes(GOOD)
+        assert await cluster.told.get() == GOOD.decode()
+        await cluster.becomes(useless)
+        await cluster.becomes(GOOD)
+        await cluster.becomes(b"# a comment\n" + OTHER + GOOD)
+        # Neither the useless one nor the same again is news; and nothing but certificates is told.
+        assert await cluster.told.get() == (OTHER + GOOD).decode()
+
+    on_cluster(scenario)
+
+
+def test_a_read_that_failed_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("di_operator.server_ca.RETRY", 0.0)
+
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.becomes(Unavailable(kind="Secret"))
+        cluster.current = GOOD
+        assert await cluster.told.get() == GOOD.decode()
+
+    on_cluster(scenario)

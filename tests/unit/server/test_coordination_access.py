@@ -1,0 +1,196 @@
+"""Which replicas a caller may list and change through a coordinator, in each mode."""
+
+from __future__ import annotations
+
+import pytest
+from werkzeug.test import TestResponse
+
+from di_server.config import AuthMode
+from tests.unit.server.fakes import (
+    Harness,
+    Object,
+    coordinated,
+    job,
+    make_harness,
+    pod,
+    replica,
+    watch,
+)
+
+PATH = "/v1alpha1/replicas"
+MINE, THEIRS = "10.0.0.1", "10.0.0.2"
+UNKNOWN = "10.9.9.9"
+_POD_NAME = "authentication.kubernetes.io/pod-name"
+_POD_UID = "authentication.kubernetes.io/pod-uid"
+
+
+def _coordinator(job: Object, ip: str, name: str | None = None) -> Object:
+    return pod(name or f"{job['metadata']['name']}-coordinator", "", ip, owner=job)
+
+
+def _harness(mode: AuthMode, *, watched: bool, tls_port: int | None = None) -> Harness:
+    harness = make_harness(auth=mode, tls_port=tls_port)
+    mine = coordinated(replica("c1"))
+    theirs = coordinated(name="other", uid="uid-2")
+    far = coordinated(name="far", namespace="lab", uid="uid-3")
+    harness.add(mine, theirs, far)
+    harness.add_pods(_coordinator(mine, MINE), _coordinator(theirs, THEIRS))
+    if watched:
+        watch(harness)
+    return harness
+
+
+def _post(
+    harness: Harness, name: str = "cartpole", *, token: str | None = None, ip: str = MINE
+) -> TestResponse:
+    return harness.client.post(
+        PATH,
+        json={
+            "namespace": "rl",
+            "coordinator": f"{name}-coordinator",
+            "collectors": {"replicas": 1},
+        },
+        headers={"Authorization": f"Bearer {token}"} if token else {},
+        environ_overrides={"REMOTE_ADDR": ip},
+    )
+
+
+def _list(
+    harness: Harness,
+    query: str = "",
+    *,
+    token: str | None = None,
+    ip: str = MINE,
+    scheme: str = "http",
+) -> object:
+    answer = harness.client.get(
+        f"{PATH}{query}",
+        headers={"Authorization": f"Bearer {token}"} if token else {},
+        environ_overrides={"REMOTE_ADDR": ip, "wsgi.url_scheme": scheme},
+    )
+    if answer.status_code != 200:
+        return answer.status_code
+    assert answer.json is not None
+    return [each["coordinator"] for each in answer.json["data"]]
+
+
+def _pod_user(name: str = "cartpole-coordinator") -> Object:
+    extra = {_POD_NAME: [name], _POD_UID: [f"uid-of-{name}"]}
+    return {"username": "system:serviceaccount:rl:default", "extra": extra}
+
+
+@pytest.fixture(params=[False, True], ids=["live", "watched"])
+def watched(request: pytest.FixtureRequest) -> bool:
+    """Whether the server's watches have filled its caches."""
+    found: bool = request.param
+    return found
+
+
+def test_a_pod_reaches_its_own_job_by_its_address(watched: bool) -> None:
+    harness = _harness(AuthMode.OPTIONAL, watched=watched)
+    assert _post(harness).status_code == 200
+    assert _post(harness, "other").status_code == 401
+    assert _post(harness, ip=UNKNOWN).status_code == 401
+    assert (harness.kube.calls["list", "pods"] == 2) is watched
+
+
+def test_a_pod_that_has_only_just_started_reaches_it_too(watched: bool) -> None:
+    harness = _harness(AuthMode.OPTIONAL, watched=watched)
+    harness.add_pods(_coordinator(coordinated(), "10.0.0.3", "cartpole-aggregator-bbbbb"))
+    assert _post(harness, ip="10.0.0.3").status_code == 200
+    assert _list(harness, ip="10.0.0.3") == ["cartpole-coordinator"]
+
+
+def test_an_address_that_went_from_one_pod_to_another_is_looked_at_again(watched: bool) -> None:
+    harness = _harness(AuthMode.OPTIONAL, watched=watched)
+    successor = _coordinator(coordinated(name="far", namespace="lab", uid="uid-3"), MINE)
+    harness.add_pods(successor)
+    if watched:
+        watch(harness)
+    del harness.kube.objects["pods", "rl", "cartpole-coordinator"]
+    assert _post(harness).status_code == 401
+    assert _list(harness) == ["far-coordinator"]
+
+
+def test_a_pod_of_an_earlier_job_of_the_name_is_refused(watched: bool) -> None:
+    harness = _harness(AuthMode.OPTIONAL, watched=watched)
+    harness.add_pods(_coordinator(job(uid="uid-0"), "10.0.0.8", "cartpole-collector-bbbbb"))
+    if watched:
+        watch(harness)
+    assert _post(harness, ip="10.0.0.8").status_code == 403
+    assert _list(harness, ip="10.0.0.8") == []
+
+
+@pytest.mark.parametrize("query", ["", "?namespace=rl"])
+def test_a_pod_lists_its_own_job_alone(watched: bool, query: str) -> None:
+    harness = _harness(AuthMode.OPTIONAL, watched=watched)
+    assert _list(harness, query) == ["cartpole-coordinator"]
+    assert _list(harness, query, ip=THEIRS) == ["other-coordinator"]
+    assert _list(harness, query, ip=UNKNOWN) == 401
+    assert _list(harness, "?namespace=lab") == []
+
+
+def test_without_checks_everything_is_listed(watched: bool) -> None:
+    harness = _harness(AuthMode.OFF, watched=watched)
+    assert _list(harness, ip=UNKNOWN) == [
+        "far-coordinator",
+        "cartpole-coordinator",
+        "other-coordinator",
+    ]
+
+
+@pytest.mark.parametrize("mode", [AuthMode.OPTIONAL, AuthMode.REQUIRED])
+def test_with_a_token_the_permission_decides_what_is_listed(mode: AuthMode, watched: bool) -> None:
+    harness = _harness(mode, watched=watched)
+    harness.kube.users["t"] = {"username": "ann"}
+    assert _list(harness, token="t") == 403
+    harness.kube.allowed.add(("ann", "get", "rl/"))
+    assert _list(harness, "?namespace=rl", token="t") == [
+        "cartpole-coordinator",
+        "other-coordinator",
+    ]
+    assert _list(harness, token="t") == 403
+    harness.kube.allowed.add(("ann", "get", "/"))
+    harness.clock.sleep(11)
+    assert _list(harness, token="t") == [
+        "far-coordinator",
+        "cartpole-coordinator",
+        "other-coordinator",
+    ]
+
+
+@pytest.mark.parametrize("mode", [AuthMode.OPTIONAL, AuthMode.REQUIRED])
+def test_the_token_of_a_pod_lists_its_own_job(mode: AuthMode, watched: bool) -> None:
+    harness = _harness(mode, watched=watched)
+    harness.kube.users["t"] = _pod_user()
+    assert _list(harness, token="t", ip=UNKNOWN) == ["cartpole-coordinator"]
+    assert _post(harness, token="t", ip=UNKNOWN).status_code == 200
+    assert _post(harness, "other", token="t", ip=UNKNOWN).status_code == 403
+
+
+def test_where_a_token_is_required_an_address_is_none(watched: bool) -> None:
+    harness = _harness(AuthMode.REQUIRED, watched=watched)
+    assert _post(harness).status_code == 401
+    assert _list(harness) == 401
+
+
+def test_a_refusal_does_not_tell_whether_the_job_exists(watched: bool) -> None:
+    harness = _harness(AuthMode.OPTIONAL, watched=watched)
+    assert _post(harness, "missing").status_code == 401
+    harness.kube.users["t"] = {"username": "ann"}
+    assert _post(harness, "missing", token="t").status_code == 403
+
+
+def test_where_https_is_served_a_token_shows_all_jobs_over_it_alone() -> None:
+    harness = _harness(AuthMode.OPTIONAL, watched=True, tls_port=8443)
+    account = "system:serviceaccount:rl:default"
+    extra = {_POD_NAME: ["cartpole-coordinator"], _POD_UID: ["uid-of-cartpole-coordinator"]}
+    harness.kube.users |= {"ann": {"username": "ann"}, "pod": {"username": account, "extra": extra}}
+    harness.kube.allowed |= {("ann", "get", "rl/"), (account, "get", "rl/")}
+    assert _list(harness, "?namespace=rl", token="ann") == 403
+    assert _list(harness, "?namespace=rl", token="pod") == ["cartpole-coordinator"]
+    for token in ("ann", "pod"):
+        assert _list(harness, "?namespace=rl", token=token, scheme="https") == [
+            "cartpole-coordinator",
+            "other-coordinator",
+        ]
