@@ -167,7 +167,9 @@ def test_a_job_that_arrives_starts_on_what_is_left() -> None:
 COLLECTING = Collecting(rate=100.0, samples_per_step=1.0)
 
 
-def team(key: str = "t", *, collectors: tuple[int, int] = (1, 40), **options: Any) -> JobInfo:
+def learners_and_collectors(
+    key: str = "t", *, collectors: tuple[int, int] = (1, 40), **options: Any
+) -> JobInfo:
     low, high = collectors
     learner = task(1, minimum=1, maximum=4, gpu=1, cpu=1)
     collector = task(low, name="collector", minimum=low, maximum=high, cpu=1)
@@ -185,25 +187,27 @@ def place(one: JobInfo, cpus: float, previous: Mapping[str, NodeList] | None = N
 
 
 def test_collectors_grow_to_the_knee_and_no_further() -> None:
-    slow = place(team(collecting=Collecting(rate=100.0)), 60)
-    fast = place(team(collecting=Collecting(rate=400.0)), 60)
+    slow = place(learners_and_collectors(collecting=Collecting(rate=100.0)), 60)
+    fast = place(learners_and_collectors(collecting=Collecting(rate=400.0)), 60)
 
     assert 1 < len(fast.task("collector")) < len(slow.task("collector")) < 40
 
 
 def test_more_uses_of_a_step_need_fewer_collectors() -> None:
-    once = place(team(), 60)
-    often = place(team(collecting=Collecting(rate=100.0, samples_per_step=4.0)), 60)
+    once = place(learners_and_collectors(), 60)
+    often = place(
+        learners_and_collectors(collecting=Collecting(rate=100.0, samples_per_step=4.0)), 60
+    )
 
     assert len(often.task("collector")) < len(once.task("collector"))
 
 
 def test_collectors_change_without_touching_the_learners() -> None:
-    before = place(team(), 60)
-    after = place(team(), 5, {"t": before})
+    before = place(learners_and_collectors(), 60)
+    after = place(learners_and_collectors(), 5, {"t": before})
     plan = make_plan(
         {"t": after},
-        {"t": team()},
+        {"t": learners_and_collectors()},
         {"gpu": node("gpu", gpu=4, cpu=4), "cpu": node("cpu", gpu=0, cpu=5)},
         {"t": before},
     )
@@ -214,11 +218,14 @@ def test_collectors_change_without_touching_the_learners() -> None:
 
 
 def test_a_job_whose_other_tasks_do_not_fit_holds_no_gpu() -> None:
-    assert place(team(collectors=(20, 20)), 5) == WAIT
+    assert place(learners_and_collectors(collectors=(20, 20)), 5) == WAIT
 
 
 def test_collectors_are_shared_by_what_they_add() -> None:
-    hungry, fed = team("hungry"), team("fed", collecting=Collecting(rate=800.0))
+    hungry, fed = (
+        learners_and_collectors("hungry"),
+        learners_and_collectors("fed", collecting=Collecting(rate=800.0)),
+    )
     room = {"gpu": node("gpu", gpu=8, cpu=8), "cpu": node("cpu", gpu=0, cpu=8)}
 
     found = GoodputPolicy().optimize(by_key(hungry, fed), room, {})

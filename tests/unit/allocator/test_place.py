@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from di_operator.allocator.free_capacity import FreeCapacity
-from di_operator.allocator.place import Packing, Wish
+from di_operator.allocator.place import PlacementRequest, Placer
 from tests.unit.allocator.worlds import nodes, task
 
 GPU_TASK = task(1, maximum=64, gpu=1)
@@ -15,43 +15,45 @@ def capacity_of(count: int, gpus: int = 4) -> FreeCapacity:
     return FreeCapacity(nodes(count, gpu=gpus))
 
 
-def wish(key: str, count: int, *current: str, movable: bool = True) -> Wish:
-    return Wish(key=key, task=GPU_TASK, count=count, current=current, movable=movable)
+def request(key: str, count: int, *current: str, movable: bool = True) -> PlacementRequest:
+    return PlacementRequest(key=key, task=GPU_TASK, count=count, current=current, movable=movable)
 
 
-def packed(capacity: FreeCapacity, *wishes: Wish) -> dict[str, tuple[str, ...]]:
-    packing = Packing(capacity)
-    packing.pack(wishes)
-    return {each.key: packing.nodes(each.key) for each in wishes}
+def packed(capacity: FreeCapacity, *requests: PlacementRequest) -> dict[str, tuple[str, ...]]:
+    placer = Placer(capacity)
+    placer.place(requests)
+    return {each.key: placer.nodes(each.key) for each in requests}
 
 
 def test_a_job_of_the_same_size_keeps_its_nodes() -> None:
     held = ("n001", "n002", "n002")
 
-    assert packed(capacity_of(4), wish("a", 3, *held), wish("b", 4))["a"] == held
+    assert packed(capacity_of(4), request("a", 3, *held), request("b", 4))["a"] == held
 
 
 def test_jobs_fill_nodes_from_the_largest_down_without_gaps() -> None:
-    found = packed(capacity_of(2), wish("a", 1), wish("b", 2), wish("c", 4), wish("d", 1))
+    found = packed(
+        capacity_of(2), request("a", 1), request("b", 2), request("c", 4), request("d", 1)
+    )
 
     assert found["c"] == ("n000",) * 4
     assert {*found["a"], *found["b"], *found["d"]} == {"n001"}
 
 
 def test_a_job_larger_than_a_node_has_its_nodes_to_itself() -> None:
-    found = packed(capacity_of(4), wish("a", 6), wish("b", 6))
+    found = packed(capacity_of(4), request("a", 6), request("b", 6))
 
     assert len(found["a"]) == len(found["b"]) == 6
     assert not {*found["a"]} & {*found["b"]}
 
 
 def test_a_job_that_would_fit_on_one_node_is_not_spread_over_two() -> None:
-    found = packed(capacity_of(2), wish("a", 2, "n000", "n000"), wish("b", 2, "n001", "n001"))
+    found = packed(capacity_of(2), request("a", 2, "n000", "n000"), request("b", 2, "n001", "n001"))
     more = packed(
         capacity_of(2),
-        wish("a", 2, "n000", "n000", movable=False),
-        wish("b", 2, "n001", "n001", movable=False),
-        wish("c", 4),
+        request("a", 2, "n000", "n000", movable=False),
+        request("b", 2, "n001", "n001", movable=False),
+        request("c", 4),
     )
 
     assert all(found.values())
@@ -61,9 +63,9 @@ def test_a_job_that_would_fit_on_one_node_is_not_spread_over_two() -> None:
 def test_smaller_jobs_move_out_of_the_way_where_the_room_is_in_pieces() -> None:
     found = packed(
         capacity_of(2),
-        wish("a", 1, "n000"),
-        wish("b", 2, "n001", "n001"),
-        wish("c", 4),
+        request("a", 1, "n000"),
+        request("b", 2, "n001", "n001"),
+        request("c", 4),
     )
 
     # The one job of one replica is cheaper to move than the one of two.
@@ -73,9 +75,9 @@ def test_smaller_jobs_move_out_of_the_way_where_the_room_is_in_pieces() -> None:
 
 
 def test_jobs_of_the_same_size_do_not_push_each_other_about() -> None:
-    held = [wish("a", 2, "n000", "n000"), wish("b", 2, "n001", "n001")]
+    held = [request("a", 2, "n000", "n000"), request("b", 2, "n001", "n001")]
 
-    found = packed(capacity_of(2, gpus=3), *held, wish("c", 2))
+    found = packed(capacity_of(2, gpus=3), *held, request("c", 2))
 
     assert found["a"] == ("n000", "n000")
     assert found["b"] == ("n001", "n001")
@@ -85,10 +87,10 @@ def test_jobs_of_the_same_size_do_not_push_each_other_about() -> None:
 def test_what_was_moved_in_vain_is_put_back() -> None:
     found = packed(
         capacity_of(2),
-        wish("a", 1, "n000"),
-        wish("b", 3, "n001", "n001", "n001", movable=False),
-        wish("c", 1, "n001"),
-        wish("d", 8),
+        request("a", 1, "n000"),
+        request("b", 3, "n001", "n001", "n001", movable=False),
+        request("c", 1, "n001"),
+        request("d", 8),
     )
 
     assert found["d"] == ()
@@ -99,10 +101,10 @@ def test_jobs_moved_in_vain_come_back_to_the_very_node_they_were_on() -> None:
     # Both nodes are cleared before it shows that the third cannot be.
     found = packed(
         capacity_of(3),
-        wish("a", 1, "n000"),
-        wish("b", 2, "n001", "n001"),
-        wish("c", 3, "n002", "n002", "n002", movable=False),
-        wish("d", 12),
+        request("a", 1, "n000"),
+        request("b", 2, "n001", "n001"),
+        request("c", 3, "n002", "n002", "n002", movable=False),
+        request("d", 12),
     )
 
     assert found["d"] == ()
@@ -111,22 +113,22 @@ def test_jobs_moved_in_vain_come_back_to_the_very_node_they_were_on() -> None:
 
 
 def test_a_node_that_is_gone_is_replaced() -> None:
-    assert packed(capacity_of(1), wish("a", 2, "gone", "gone"))["a"] == ("n000", "n000")
+    assert packed(capacity_of(1), request("a", 2, "gone", "gone"))["a"] == ("n000", "n000")
 
 
 @pytest.mark.parametrize("count", [0, 9])
 def test_nothing_and_too_much_are_not_placed(count: int) -> None:
     capacity = capacity_of(2)
 
-    assert packed(capacity, wish("a", count))["a"] == ()
+    assert packed(capacity, request("a", count))["a"] == ()
     assert all(free == each.free for free, each in zip(capacity.free, capacity.nodes, strict=True))
 
 
 def test_two_jobs_over_several_nodes_that_share_one_are_taken_apart() -> None:
     found = packed(
         capacity_of(3),
-        wish("a", 6, *["n000"] * 4, "n001", "n001"),
-        wish("b", 6, *["n002"] * 4, "n001", "n001"),
+        request("a", 6, *["n000"] * 4, "n001", "n001"),
+        request("b", 6, *["n002"] * 4, "n001", "n001"),
     )
 
     assert len(found["a"]) == 6

@@ -63,7 +63,7 @@ def admit_one(capacity: FreeCapacity, job: JobInfo, choose_node: ChooseNode) -> 
     """Place as much of a job as it asks for and there is room for, and take that room."""
     rows: dict[str, list[int]] = {task.name: [] for task in job.tasks}
     for task in job.tasks:
-        # First the minimum of all, so that no task's wishes take another's.
+        # First the minimum of all, so that no task's request takes another's.
         _grow(capacity, task, rows[task.name], _least(job, task), choose_node)
     if any(len(rows[task.name]) < _least(job, task) for task in job.tasks):
         for task in job.tasks:

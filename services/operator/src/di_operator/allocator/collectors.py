@@ -14,7 +14,7 @@ from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 
 
 @dataclass(slots=True, kw_only=True)
-class Team:
+class JobPlacement:
     """A job whose learners are placed, and the rows of its other replicas by task."""
 
     job: JobInfo
@@ -54,58 +54,58 @@ class Team:
 
 def place_others(
     capacity: FreeCapacity, job: JobInfo, learners: tuple[str, ...], had: NodeList
-) -> Team | None:
+) -> JobPlacement | None:
     """Place the minimum of every other task beside the learners; None, and no change, if not."""
-    team = Team(job=job, learners=learners, had=had)
+    placement = JobPlacement(job=job, learners=learners, had=had)
     for task in job.tasks:
         if task is job.scaled:
             continue
         for _ in range(task.minimum):
-            if not team.add(capacity, task):
+            if not placement.add(capacity, task):
                 for other in job.tasks:
-                    for row in team.rows.get(other.name, ()):
+                    for row in placement.rows.get(other.name, ()):
                         capacity.take(other, row, -1)
                 return None
-    return team
+    return placement
 
 
-def add_collectors(capacity: FreeCapacity, teams: Sequence[Team]) -> None:
+def add_collectors(capacity: FreeCapacity, placements: Sequence[JobPlacement]) -> None:
     """Let the other tasks grow as far as they are of use, the most useful replica first."""
     heap = [
         (-gain, order, index)
-        for order, team in enumerate(teams)
-        for index, task in enumerate(team.job.tasks)
-        if task is not team.job.scaled and (gain := _gain(team, task)) > 0
+        for order, placement in enumerate(placements)
+        for index, task in enumerate(placement.job.tasks)
+        if task is not placement.job.scaled and (gain := _gain(placement, task)) > 0
     ]
     heapify(heap)
     while heap:
         _, order, index = heap[0]
-        team = teams[order]
-        task = team.job.tasks[index]
-        gain = _gain(team, task) if team.add(capacity, task) else 0.0
+        placement = placements[order]
+        task = placement.job.tasks[index]
+        gain = _gain(placement, task) if placement.add(capacity, task) else 0.0
         if gain > 0:
             heapreplace(heap, (-gain, order, index))
         else:
             heappop(heap)
 
 
-def _gain(team: Team, task: TaskInfo) -> float:
+def _gain(placement: JobPlacement, task: TaskInfo) -> float:
     """What one more replica adds to the job's throughput, as a share of it; 0: not wanted."""
-    job, have = team.job, len(team.rows.get(task.name, ()))
+    job, have = placement.job, len(placement.rows.get(task.name, ()))
     if have >= task.maximum:
         return 0.0
     if task is not job.collector or job.collecting is None:
         # Nothing is known of its use but how many the owner wants.
         return 1.0 / (have + 1) if have < task.replicas else 0.0
-    speed = _speed(team)
+    speed = _speed(placement)
     if have >= knee(job.collecting, speed):
         return 0.0
     now, more = (throughput(job.collecting, speed, count) for count in (have, have + 1))
     return (more - now) / more
 
 
-def _speed(team: Team) -> float:
+def _speed(placement: JobPlacement) -> float:
     """Samples per second of the learners where they are; 0 as long as nothing is known."""
-    if team.job.model is None:
+    if placement.job.model is None:
         return 0.0
-    return goodput(team.job.model, len(set(team.learners)), len(team.learners))
+    return goodput(placement.job.model, len(set(placement.learners)), len(placement.learners))

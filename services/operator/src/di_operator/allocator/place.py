@@ -17,8 +17,8 @@ from di_operator.allocator.job import TaskInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """So many replicas of a task, and the nodes it has now."""
+class PlacementRequest:
+    """So many replicas of a job's task, and the nodes they have now."""
 
     key: str
     task: TaskInfo
@@ -28,42 +28,42 @@ class Wish:
 
 
 @dataclass(slots=True)
-class Packing:
-    """An arrangement in the making; `placed` has the nodes by job, by row of the free capacity."""
+class Placer:
+    """Places replicas; `placed` has their nodes by job, by row of the free capacity."""
 
     capacity: FreeCapacity
     placed: dict[str, dict[int, int]] = field(default_factory=dict)
     spread: list[int] = field(init=False)
     """How many jobs over several nodes there are on each node."""
-    _wishes: dict[str, Wish] = field(default_factory=dict)
+    _requests: dict[str, PlacementRequest] = field(default_factory=dict)
     _tenants: list[set[str]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.spread = [0] * len(self.capacity.nodes)
         self._tenants = [set() for _ in self.capacity.nodes]
 
-    def pack(self, wishes: Iterable[Wish]) -> None:
-        """Place all wishes; one that does not fit is left out of `placed`."""
-        queue: list[tuple[int, int, Wish]] = []
+    def place(self, requests: Iterable[PlacementRequest]) -> None:
+        """Place all requests; one that does not fit is left out of `placed`."""
+        queue: list[tuple[int, int, PlacementRequest]] = []
         order = 0
-        for wish in wishes:
-            if wish.count <= 0 or self._keep(wish):
+        for request in requests:
+            if request.count <= 0 or self._keep(request):
                 continue
-            heappush(queue, (-wish.count, order, wish))
+            heappush(queue, (-request.count, order, request))
             order += 1
         while queue:
-            _, _, wish = heappop(queue)
-            nodes = self._find(wish)
+            _, _, request = heappop(queue)
+            nodes = self._find(request)
             if nodes is None:
-                evicted = self._clear(wish)
+                evicted = self._clear(request)
                 if evicted is None:
                     continue
                 for other in evicted:
                     heappush(queue, (-other.count, order, other))
                     order += 1
-                nodes = self._find(wish)
+                nodes = self._find(request)
             if nodes is not None:
-                self._settle(wish, nodes)
+                self._settle(request, nodes)
 
     def nodes(self, key: str) -> tuple[str, ...]:
         """The nodes of a job's replicas, in the order of the nodes; none if it was not placed."""
@@ -73,55 +73,55 @@ class Packing:
             for _ in range(count)
         )
 
-    def is_content(self, wish: Wish) -> bool:
-        """Whether a wish came true, and without a move if its number did not change."""
-        if not wish.count:
+    def is_satisfied(self, request: PlacementRequest) -> bool:
+        """Whether a request is met, and without a move if its number did not change."""
+        if not request.count:
             return True
-        placed = self.nodes(wish.key)
-        stays = len(wish.current) == wish.count
-        return sorted(placed) == sorted(wish.current) if stays else bool(placed)
+        placed = self.nodes(request.key)
+        stays = len(request.current) == request.count
+        return sorted(placed) == sorted(request.current) if stays else bool(placed)
 
     def release(self, key: str) -> None:
         """Take a job out again."""
         self._release(key)
 
-    def _release(self, key: str) -> tuple[Wish, dict[int, int]]:
-        wish, nodes = self._wishes.pop(key), self.placed.pop(key)
+    def _release(self, key: str) -> tuple[PlacementRequest, dict[int, int]]:
+        request, nodes = self._requests.pop(key), self.placed.pop(key)
         for row, count in nodes.items():
-            self.capacity.take(wish.task, row, -count)
+            self.capacity.take(request.task, row, -count)
             self._tenants[row].discard(key)
             self.spread[row] -= len(nodes) > 1
-        return wish, nodes
+        return request, nodes
 
-    def _keep(self, wish: Wish) -> bool:
-        if len(wish.current) != wish.count:
+    def _keep(self, request: PlacementRequest) -> bool:
+        if len(request.current) != request.count:
             return False
         nodes: dict[int, int] = {}
-        for name in wish.current:
+        for name in request.current:
             row = self.capacity.index.get(name)
             if row is None:
                 return False
             nodes[row] = nodes.get(row, 0) + 1
-        if not all(self.capacity.fits(wish.task, row, count) for row, count in nodes.items()):
+        if not all(self.capacity.fits(request.task, row, count) for row, count in nodes.items()):
             return False
         if len(nodes) > 1 and any(self.spread[row] for row in nodes):
             return False
-        self._settle(wish, nodes)
+        self._settle(request, nodes)
         return True
 
-    def _find(self, wish: Wish) -> dict[int, int] | None:
-        """Nodes with room for the wish: one if possible, else as few as possible."""
-        slots = self.capacity.slots(wish.task)
+    def _find(self, request: PlacementRequest) -> dict[int, int] | None:
+        """Nodes with room for the request: one if possible, else as few as possible."""
+        slots = self.capacity.slots(request.task)
         tight = min(
-            ((free, row) for row, free in enumerate(slots) if free >= wish.count), default=None
+            ((free, row) for row, free in enumerate(slots) if free >= request.count), default=None
         )
         if tight is not None:
-            return {tight[1]: wish.count}
+            return {tight[1]: request.count}
         alone = [(free, row) for row, free in enumerate(slots) if free and not self.spread[row]]
-        if sum(free for free, _ in alone) < wish.count or self._fits_whole(wish):
+        if sum(free for free, _ in alone) < request.count or self._fits_whole(request):
             return None
         nodes: dict[int, int] = {}
-        left = wish.count
+        left = request.count
         alone.sort(key=lambda place: (-place[0], place[1]))
         for free, row in alone:
             if free >= left:
@@ -132,53 +132,53 @@ class Packing:
         nodes[min(place for place in alone if place[0] >= left and place[1] not in nodes)[1]] = left
         return nodes
 
-    def _fits_whole(self, wish: Wish) -> bool:
-        """Whether some node would take the whole wish if it were empty; then it is not spread."""
-        return max(self.capacity.empty_slots(wish.task), default=0) >= wish.count
+    def _fits_whole(self, request: PlacementRequest) -> bool:
+        """Whether a node would take the whole request were it empty; then it is not spread."""
+        return max(self.capacity.empty_slots(request.task), default=0) >= request.count
 
-    def _clear(self, wish: Wish) -> list[Wish] | None:
-        """Take strictly smaller jobs off nodes until the wish fits; None, and no change, if not."""
-        whole = self.capacity.empty_slots(wish.task)
+    def _clear(self, request: PlacementRequest) -> list[PlacementRequest] | None:
+        """Evict strictly smaller jobs until the request fits; None, and no change, if it cannot."""
+        whole = self.capacity.empty_slots(request.task)
         largest = max(whole, default=0)
         if largest == 0:
             return None
-        evicted: list[tuple[Wish, dict[int, int]]] = []
-        while self._find(wish) is None:
-            row = self._cheapest(wish, min(wish.count, largest), whole)
+        evicted: list[tuple[PlacementRequest, dict[int, int]]] = []
+        while self._find(request) is None:
+            row = self._cheapest(request, min(request.count, largest), whole)
             if row is None:
                 for other, nodes in evicted:
                     self._settle(other, nodes)
                 return None
             # Sorted, since the order of a set differs from one process to the next.
-            yielding = [key for key in sorted(self._tenants[row]) if self._yields(key, wish)]
+            yielding = [key for key in sorted(self._tenants[row]) if self._yields(key, request)]
             evicted += [self._release(key) for key in yielding]
         return [other for other, _ in evicted]
 
-    def _cheapest(self, wish: Wish, count: int, whole: Sequence[int]) -> int | None:
+    def _cheapest(self, request: PlacementRequest, count: int, whole: Sequence[int]) -> int | None:
         """The node that takes `count` at the cost of the fewest replicas moved."""
         best: tuple[int, int] | None = None
         for row, places in enumerate(whole):
-            if places < count or (self.spread[row] and count < wish.count):
+            if places < count or (self.spread[row] and count < request.count):
                 continue
-            moving = [key for key in self._tenants[row] if self._yields(key, wish)]
+            moving = [key for key in self._tenants[row] if self._yields(key, request)]
             if not moving:
                 continue
             staying = sum(self.placed[key][row] for key in self._tenants[row] if key not in moving)
             if places - staying < count:
                 continue
-            cost = sum(self._wishes[key].count for key in moving)
+            cost = sum(self._requests[key].count for key in moving)
             if best is None or cost < best[0]:
                 best = (cost, row)
         return None if best is None else best[1]
 
-    def _yields(self, key: str, wish: Wish) -> bool:
-        other = self._wishes[key]
-        return other.movable and other.count < wish.count and len(self.placed[key]) == 1
+    def _yields(self, key: str, request: PlacementRequest) -> bool:
+        other = self._requests[key]
+        return other.movable and other.count < request.count and len(self.placed[key]) == 1
 
-    def _settle(self, wish: Wish, nodes: Mapping[int, int]) -> None:
+    def _settle(self, request: PlacementRequest, nodes: Mapping[int, int]) -> None:
         for row, count in nodes.items():
-            self.capacity.take(wish.task, row, count)
-            self._tenants[row].add(wish.key)
+            self.capacity.take(request.task, row, count)
+            self._tenants[row].add(request.key)
             self.spread[row] += len(nodes) > 1
-        self.placed[wish.key] = dict(nodes)
-        self._wishes[wish.key] = wish
+        self.placed[request.key] = dict(nodes)
+        self._requests[request.key] = request

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from di_operator.allocator.admit import admit, in_order, tightest
 from di_operator.allocator.choose import Offer, choose
-from di_operator.allocator.collectors import Team, add_collectors, place_others
+from di_operator.allocator.collectors import JobPlacement, add_collectors, place_others
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import throughput
 from di_operator.allocator.goodput.curves import Curve, Curves, Question
@@ -26,7 +26,7 @@ from di_operator.allocator.goodput.objective import (
 from di_operator.allocator.goodput.sizes import Bounds, sizes
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.place import Packing, Wish
+from di_operator.allocator.place import PlacementRequest, Placer
 from di_operator.allocator.resources import total
 
 
@@ -251,34 +251,36 @@ def _scarcest(demands: Sequence[_Demand], capacity: FreeCapacity) -> tuple[str, 
 
 def _others_of_who_stays(
     demands: Sequence[_Demand],
-    wishes: Sequence[Wish],
+    requests: Sequence[PlacementRequest],
     capacity: FreeCapacity,
     previous: Mapping[str, NodeList],
 ) -> list[tuple[TaskInfo, int]]:
     """Task and row of each collector whose job keeps its number of learners."""
     return [
         (task, capacity.index[node])
-        for demand, wish in zip(demands, wishes, strict=True)
-        if wish.count and wish.count == len(wish.current)
+        for demand, request in zip(demands, requests, strict=True)
+        if request.count and request.count == len(request.current)
         for task in demand.job.tasks
         if task is not demand.task
-        for node in previous[wish.key].task(task.name)
+        for node in previous[request.key].task(task.name)
         if node in capacity.index
     ]
 
 
-def _pack(packing: Packing, wishes: Sequence[Wish], others: Sequence[tuple[TaskInfo, int]]) -> None:
+def _place_learners(
+    placer: Placer, requests: Sequence[PlacementRequest], others: Sequence[tuple[TaskInfo, int]]
+) -> None:
     """Place the learners beside the collectors there are, or else where these have to make way."""
     for task, row in others:
-        packing.capacity.take(task, row)
-    packing.pack(wishes)
+        placer.capacity.take(task, row)
+    placer.place(requests)
     for task, row in others:
-        packing.capacity.take(task, row, -1)
-    if all(map(packing.is_content, wishes)):
+        placer.capacity.take(task, row, -1)
+    if all(map(placer.is_satisfied, requests)):
         return
-    for key in tuple(packing.placed):
-        packing.release(key)
-    packing.pack(wishes)
+    for key in tuple(placer.placed):
+        placer.release(key)
+    placer.place(requests)
 
 
 def _place(
@@ -287,9 +289,9 @@ def _place(
     capacity: FreeCapacity,
     previous: Mapping[str, NodeList],
 ) -> dict[str, NodeList]:
-    packing = Packing(capacity)
-    wishes = [
-        Wish(
+    placer = Placer(capacity)
+    requests = [
+        PlacementRequest(
             key=demand.job.key,
             task=demand.task,
             count=size,
@@ -297,26 +299,26 @@ def _place(
         )
         for demand, size in zip(demands, chosen, strict=True)
     ]
-    _pack(packing, wishes, _others_of_who_stays(demands, wishes, capacity, previous))
-    for demand, wish in zip(demands, wishes, strict=True):
+    _place_learners(placer, requests, _others_of_who_stays(demands, requests, capacity, previous))
+    for demand, request in zip(demands, requests, strict=True):
         # Room that is there, but in pieces too small: the next size that fits.
         for size in reversed(demand.sizes[1:]):
-            if wish.key in packing.placed or not wish.count:
+            if request.key in placer.placed or not request.count:
                 break
-            if size < wish.count:
-                packing.pack([replace(wish, count=size)])
+            if size < request.count:
+                placer.place([replace(request, count=size)])
     answer: dict[str, NodeList] = {}
-    teams: list[Team] = []
+    placements: list[JobPlacement] = []
     for demand in demands:
-        job, learners = demand.job, packing.nodes(demand.job.key)
+        job, learners = demand.job, placer.nodes(demand.job.key)
         if not learners:
             answer[job.key] = WAIT
         elif len(job.tasks) == 1:
             answer[job.key] = NodeList(((demand.task.name, learners),))
-        elif team := place_others(capacity, job, learners, previous.get(job.key, WAIT)):
-            teams.append(team)
+        elif placement := place_others(capacity, job, learners, previous.get(job.key, WAIT)):
+            placements.append(placement)
         else:
-            packing.release(job.key)
+            placer.release(job.key)
             answer[job.key] = WAIT
-    add_collectors(capacity, teams)
-    return answer | {team.job.key: team.node_list(capacity) for team in teams}
+    add_collectors(capacity, placements)
+    return answer | {placement.job.key: placement.node_list(capacity) for placement in placements}
