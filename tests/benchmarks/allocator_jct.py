@@ -1,10 +1,12 @@
 """Job completion times on the recorded workloads, beside the figures published for Pollux.
 
-    python -m tests.benchmarks.allocator_jct [--sensitivity] [--output FOLDER]
+    python -m tests.benchmarks.allocator_jct [--sensitivity | --conditions] [--output FOLDER]
 
 Runs `goodput` as it is, `goodput` with the work left reported, and the references, on every
 recorded workload; prints averages as shares of Pollux's. `--sensitivity` instead varies each
-argument of the policy alone and draws the average over the four workloads of load 1.0.
+argument of the policy alone and draws the average over the four workloads of load 1.0;
+`--conditions` compares `goodput` with itself where some jobs are silent, rigid, open-ended, all of
+these, or lie.
 """
 
 from __future__ import annotations
@@ -15,14 +17,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from di_simulator.application import Application, load_applications
+from di_simulator.conditions import Condition
 from di_simulator.main import RECORDED
 from di_simulator.plots import draw_comparison, draw_heat_map
-from di_simulator.results import Summary
+from di_simulator.results import Result, Summary
 from di_simulator.simulation import Setting, run
 
 # Averages in seconds that Pollux's authors give for these files (OSDI'21, artifact).
@@ -47,11 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sensitivity", action="store_true")
     parser.add_argument("--output", type=Path, default=Path("out/allocator"))
+    parser.add_argument("--conditions", action="store_true")
     options = parser.parse_args(arguments)
     options.output.mkdir(parents=True, exist_ok=True)
     applications = load_applications(RECORDED / "traces")
     if options.sensitivity:
         _vary(applications, options.output)
+    elif options.conditions:
+        _worsen(applications, options.output)
     else:
         _compare(applications, options.output)
 
@@ -113,6 +120,79 @@ def _vary(applications: Mapping[str, Application], folder: Path) -> None:
             print(f"{argument} {value:g}: {share:.3f} of Pollux's", flush=True)
     (folder / "sensitivity.json").write_text(json.dumps(found, indent=1) + "\n")
     draw_sensitivity(found, folder / "sensitivity.png")
+
+
+def _worsen(applications: Mapping[str, Application], folder: Path) -> None:
+    """Print and draw averages under each condition, as shares of the ideal's, and what lies bring.
+
+    Lying jobs are every third; so are those they are compared with, where nobody lies.
+    """
+    paths = sorted((RECORDED / LOADS[0]).glob("*.csv"))
+    found: list[dict[str, Any]] = []
+    for known in (False, True):
+        for condition in Condition:
+            results = [
+                run(
+                    Setting(
+                        workload=path,
+                        policy="goodput",
+                        remaining_known=known,
+                        condition=condition,
+                    ),
+                    applications,
+                    stopwatch=time.process_time,
+                )
+                for path in paths
+            ]
+            figures = {"condition": condition.value, "remaining_known": known} | _means(results)
+            ideal = next(each for each in [*found, figures] if each["remaining_known"] == known)
+            figures |= {
+                f"{name}_share": figures[name] / ideal[name]
+                for name in ("average", "third", "others")
+            }
+            found.append(figures)
+            print(
+                f"{condition:10} work left {'known' if known else 'not  '}"
+                f"  average {figures['average']:6.0f} {figures['average_share']:.3f}"
+                f"  every third {figures['third_share']:.3f}  others {figures['others_share']:.3f}"
+                f"  p99 {figures['p99']:6.0f}  makespan {figures['makespan']:6.0f}"
+                f"  restarts {figures['restarts']:4.1f}, most {figures['most_restarts']}",
+                flush=True,
+            )
+    (folder / "conditions.json").write_text(json.dumps(found, indent=1) + "\n")
+    draw_conditions(found, folder / "conditions.png")
+
+
+def _means(results: Sequence[Result]) -> dict[str, float]:
+    """Means over workloads: of all jobs, of every third (which conditions change), of the others."""
+    times = [[job.completion_time for job in result.jobs] for result in results]
+    others = [[seconds for number, seconds in enumerate(each) if number % 3] for each in times]
+    return {
+        "average": mean(result.summary.average for result in results),
+        "third": mean(mean(each[::3]) for each in times),
+        "others": mean(map(mean, others)),
+        "p99": mean(result.summary.p99 for result in results),
+        "makespan": mean(result.summary.makespan for result in results),
+        "restarts": mean(result.summary.restarts for result in results),
+        "most_restarts": max(job.restarts for result in results for job in result.jobs),
+    }
+
+
+def draw_conditions(found: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write a PNG with a bar for each condition, without and with the work left known."""
+    names = list(dict.fromkeys(each["condition"] for each in found))
+    figure = Figure(figsize=(9, 3.5), layout="constrained")
+    axes = figure.subplots()
+    for offset, known in ((-0.2, False), (0.2, True)):
+        shares = [each["average_share"] for each in found if each["remaining_known"] == known]
+        label = "work left known" if known else "work left not known"
+        bars = axes.bar([at + offset for at in range(len(names))], shares, width=0.4, label=label)
+        axes.bar_label(bars, fmt="%.2f", fontsize=8)
+    axes.axhline(1.0, color="grey", linewidth=0.5)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel("average JCT / that of ideal jobs")
+    axes.legend(loc="lower right")
+    figure.savefig(path, format="png", dpi=100, metadata={"Software": None})
 
 
 def draw_sensitivity(found: Mapping[str, Sequence[tuple[float, float]]], path: Path) -> None:

@@ -16,6 +16,7 @@ from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policy import Policy
 from di_operator.allocator.resources import UNIT
+from di_simulator.conditions import Condition, told
 from di_simulator.job import SimulatedJob
 from di_simulator.workload import UNSCALED
 
@@ -47,6 +48,7 @@ class Cluster:
     stopwatch: Callable[[], float]
     """Processor time; measured, never heeded."""
     remaining_known: bool = False
+    condition: Condition = Condition.IDEAL
     now: float = 0.0
     allocations: dict[str, NodeList] = field(default_factory=dict)
     decisions: list[float] = field(default_factory=list)
@@ -68,8 +70,8 @@ class Cluster:
             job.run(seconds)
         self.now += seconds
         infos = {
-            job.name: self._info(job)
-            for job in self.jobs
+            job.name: told(self.condition, number, self._info(job))
+            for number, job in enumerate(self.jobs)
             if job.submitted <= self.now and job.completed is None
         }
         previous = {key: nodes for key, nodes in self.allocations.items() if key in infos}
@@ -100,14 +102,16 @@ class Cluster:
         limits = job.application.limits
         most = (job.batch or limits.maximum) // limits.local_min
         fixed = job.application.name in UNSCALED
+        maximum = 1 if fixed else min(most, _MOST_REPLICAS)
         return JobInfo(
             key=job.name,
             tasks=(
                 TaskInfo(
                     name=TASK,
-                    replicas=job.replicas,
+                    # Admission refuses a job that asks for more than its maximum.
+                    replicas=min(job.replicas, maximum),
                     minimum=1,
-                    maximum=1 if fixed else min(most, _MOST_REPLICAS),
+                    maximum=maximum,
                     resources={GPU: UNIT},
                 ),
             ),

@@ -33,6 +33,7 @@ from rich.table import Table
 
 from di_operator.allocator.registry import PolicyError
 from di_simulator.application import load_applications
+from di_simulator.conditions import Condition
 from di_simulator.plots import draw_comparison, draw_heat_map
 from di_simulator.results import Result, Summary
 from di_simulator.simulation import Setting, run
@@ -109,6 +110,7 @@ def _simulate(
                     gpus=options.gpus,
                     period=options.period,
                     remaining_known=options.remaining_known,
+                    condition=options.condition,
                 )
                 result = run(
                     setting,
@@ -163,6 +165,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--remaining-known", action="store_true", help="jobs report how much work is left"
+    )
+    parser.add_argument(
+        "--condition",
+        type=Condition,
+        choices=list(Condition),
+        default=Condition.IDEAL,
+        help="what some of the jobs are like; default: %(default)s",
     )
     parser.add_argument("--traces", type=Path, default=RECORDED / "traces", help="recordings")
     parser.add_argument("--output", type=Path, help="folder for JSON and CSV")

@@ -11,6 +11,7 @@ from di_operator.allocator.policy import Policy
 from di_operator.allocator.registry import load_policy
 from di_simulator.application import Application
 from di_simulator.cluster import Cluster, make_nodes
+from di_simulator.conditions import Condition
 from di_simulator.job import SimulatedJob
 from di_simulator.reference.optimus import OptimusPolicy
 from di_simulator.reference.tiresias import TiresiasPolicy
@@ -34,6 +35,7 @@ class Setting:
     gpus: int = 4
     period: float = 60.0
     remaining_known: bool = False
+    condition: Condition = Condition.IDEAL
 
 
 def run(
@@ -59,6 +61,7 @@ def run(
         nodes=make_nodes(setting.nodes, setting.gpus),
         stopwatch=stopwatch,
         remaining_known=setting.remaining_known,
+        condition=setting.condition,
     )
     clock.cluster = cluster
     while not cluster.is_complete:

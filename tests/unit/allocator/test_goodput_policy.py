@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -125,10 +126,33 @@ def test_jobs_that_are_not_preemptible_come_first_and_stay() -> None:
     assert later["rigid"] == first["rigid"]
 
 
-def test_a_job_that_never_reports_gets_what_it_asks_for() -> None:
+def test_a_job_that_never_reports_gets_no_more_than_it_asks_for() -> None:
     silent = job("s", task(3, minimum=1, maximum=16, gpu=1), attained=1e5)
 
     assert counts(decide(by_key(silent))) == {"s": 3}
+
+
+def test_the_size_of_a_job_that_never_reports_does_not_alternate() -> None:
+    asking = job("s", task(48, minimum=1, maximum=64, gpu=1))
+    reporting = [elastic(f"j{n}", model=model(noise=1e6)) for n in range(4)]
+    held: Mapping[str, NodeList] = {}
+    sizes: list[int] = []
+    for _ in range(60):
+        silent = replace(asking, attained=sum(sizes) * 60.0)
+        held = decide(by_key(silent, *reporting), previous=held)
+        sizes.append(len(held["s"]))
+
+    # As a newcomer, and once it is silent.
+    assert sum(before != after for before, after in pairwise(sizes)) <= 2
+
+
+def test_replicas_of_a_silent_job_are_taken_to_be_of_less_and_less_use() -> None:
+    silent = job("s", task(16, minimum=1, maximum=16, gpu=1), attained=1e5)
+    reporting = elastic("r", model=model(noise=1e6, alpha_n=0.001, beta_n=1e-6), attained=1e5)
+
+    found = counts(decide(by_key(silent, reporting), 4))
+
+    assert 1 <= found["s"] < found["r"]
 
 
 def test_where_all_work_is_known_short_jobs_go_first() -> None:
@@ -140,11 +164,38 @@ def test_where_all_work_is_known_short_jobs_go_first() -> None:
     assert counts(decide(swapped, 2))["short"] < counts(decide(swapped, 2))["long"]
 
 
-def test_one_job_that_does_not_say_how_long_it_takes_keeps_all_at_fair_shares() -> None:
-    jobs = by_key(elastic("a", remaining=1e4), elastic("b", remaining=1e9), elastic("c"))
-    silent = {key: replace(each, remaining=None) for key, each in jobs.items()}
+def test_a_job_that_does_not_say_what_is_left_is_taken_to_be_half_done() -> None:
+    others = [elastic(f"j{n}", remaining=1e6) for n in range(5)]
+    young = by_key(elastic("a", attained=10.0), *others)
+    old = by_key(elastic("a", attained=1e8), *others)
 
-    assert decide(jobs, 4) == decide(silent, 4)
+    assert counts(decide(young, 2))["a"] > counts(decide(old, 2))["a"]
+
+
+def test_what_few_say_about_the_work_left_keeps_all_at_fair_shares() -> None:
+    said = by_key(elastic("a", remaining=1e4), elastic("b"), elastic("c"))
+    unsaid = {key: replace(each, remaining=None) for key, each in said.items()}
+
+    assert decide(said, 4) == decide(unsaid, 4)
+
+
+def test_a_minimum_does_not_make_a_bid_smaller() -> None:
+    scaling = model(noise=1e6, alpha_n=0.001, beta_n=1e-6)
+    rigid = elastic("rigid", model=scaling, minimum=8, remaining=1e4)
+    jobs = by_key(rigid, *(elastic(f"j{n}", model=scaling, remaining=1e8) for n in range(4)))
+
+    assert counts(decide(jobs, 3))["rigid"] >= 8
+
+
+def test_jobs_whose_minimum_is_above_a_fair_share_take_turns() -> None:
+    def found(attained: float) -> dict[str, int]:
+        had = elastic("had", minimum=8, maximum=8, attained=attained)
+        others = (elastic(f"j{n}", model=model(noise=1e5), attained=1e5) for n in range(4))
+        held = {"had": NodeList((("learner", ("n000",) * 4 + ("n001",) * 4),))}
+        return counts(decide(by_key(had, *others), 3, held))
+
+    assert found(attained=0.0)["had"] == 8
+    assert found(attained=1e8)["had"] == 0
 
 
 def test_a_job_that_fits_nowhere_waits_and_blocks_nobody() -> None:

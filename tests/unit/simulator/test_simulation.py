@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 from di_simulator.application import Application, load_applications
 from di_simulator.cluster import TASK, Cluster, make_nodes
+from di_simulator.conditions import Condition, told
 from di_simulator.job import RESTART_SECONDS, SimulatedJob
 from di_simulator.main import RECORDED, find_workloads, main
 from di_simulator.plots import draw_comparison, draw_heat_map
 from di_simulator.results import Result
 from di_simulator.simulation import Setting, run
 from di_simulator.workload import make_jobs, read_workload
+from tests.unit.allocator.worlds import elastic, model, task
 
 HEADER = "name,time,application,num_replicas,batch_size\n"
 SMALL = HEADER + "".join(
@@ -128,6 +131,17 @@ def test_every_policy_brings_every_job_to_its_end(
         assert all(len(jobs) <= 4 for jobs in tenants.values())
 
 
+def test_a_job_may_ask_for_more_than_its_batch_allows(
+    workload: Path, simulate: Callable[..., Result]
+) -> None:
+    # Four samples a replica at least: 512 of them are too few for 200 replicas.
+    workload.write_text(HEADER + "cifar10-0,107,cifar10,200,512\n")
+
+    (job,) = simulate("tiresias", nodes=64).jobs
+
+    assert job.completed > job.submitted
+
+
 def test_the_same_arguments_give_the_same_figures(simulate: Callable[..., Result]) -> None:
     assert simulate() == simulate()
 
@@ -148,6 +162,52 @@ def test_tiresias_runs_jobs_as_large_as_asked_for(simulate: Callable[..., Result
             sizes.setdefault(key, set()).add(held.count(key))
 
     assert sizes == {"cifar10-0": {4}, "ncf-1": {1}, "deepspeech2-2": {2}, "cifar10-3": {8}}
+
+
+def _told(condition: Condition) -> list[JobInfo]:
+    """What the policy is told of six equal jobs that could say anything."""
+    job = replace(
+        elastic("a", minimum=1, maximum=16, remaining=100.0, model=model()),
+        tasks=(task(4, minimum=1, maximum=16, gpu=1),),
+    )
+    return [told(condition, number, job) for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "silent", "rigid", "open_ended", "lying"),
+    [
+        (Condition.IDEAL, "", "", "", ""),
+        (Condition.SILENT, "03", "", "03", ""),
+        (Condition.RIGID, "", "03", "", ""),
+        (Condition.OPEN_ENDED, "", "", "03", ""),
+        (Condition.MIXED, "03", "14", "035", ""),
+        (Condition.LYING, "", "", "", "03"),
+    ],
+)
+def test_conditions_change_what_is_told_of_some_jobs(
+    condition: Condition,
+    silent: str,
+    rigid: str,
+    open_ended: str,
+    lying: str,
+) -> None:
+    jobs = _told(condition)
+
+    def numbers(holds: Callable[[JobInfo], bool]) -> str:
+        return "".join(str(number) for number, job in enumerate(jobs) if holds(job))
+
+    assert numbers(lambda job: job.model is None) == silent
+    assert numbers(lambda job: job.tasks[0].minimum == job.tasks[0].replicas) == rigid
+    assert numbers(lambda job: job.remaining is None) == open_ended
+    assert numbers(lambda job: job.remaining == 10.0) == lying
+
+
+def test_silent_jobs_are_not_given_another_size_each_minute(
+    simulate: Callable[..., Result],
+) -> None:
+    result = simulate(condition=Condition.SILENT, remaining_known=True)
+
+    assert [job.restarts <= 5 for job in result.jobs] == [True] * 4
 
 
 class Refused:

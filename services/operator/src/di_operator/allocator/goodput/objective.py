@@ -1,8 +1,8 @@
 """What a size is worth to the cluster, for all jobs in one currency.
 
 Two objectives. Without knowledge of the work left: how much slower a job is than on a fair share,
-summed over the jobs (after Pollux, OSDI'21, equation 16), which starves nobody. Where every job
-says how much work is left: the marginal costs of heSRPT (B. Berg et al., 2020) with each job's
+summed over the jobs (after Pollux, OSDI'21, equation 16), which starves nobody. Where most jobs
+say how much work is left: the marginal costs of heSRPT (B. Berg et al., 2020) with each job's
 measured curve, which serves short jobs first and still shares.
 """
 
@@ -16,8 +16,13 @@ from typing import Final
 
 # Pollux's guard against a division by zero: a job without replicas is 1000 times slower.
 _NOTHING: Final = 1e-3
+# The same of a job that cannot have as little as its fair share: it is given more than that for
+# some of the time, so a while with nothing is no disaster. From 0.3 to 0.6 all is as good.
+_TURN: Final = 0.45
 # heSRPT's exponent of the speed-up curve: what k^p makes of k replicas.
 _CONCAVITY: Final = 0.5
+# The exponent of the speed-up of a job that does not say what it makes of its replicas.
+_UNKNOWN: Final = 0.5
 # A share of nothing is divided by all the same.
 _SMALLEST: Final = 1e-300
 
@@ -49,11 +54,13 @@ def fair_values(
 ) -> list[float]:
     """The negative slow-down against the `fair` share of replicas, to the power `fairness`.
 
-    1 is Pollux's harmonic mean; less leans towards throughput, more towards equality.
+    1 is Pollux's harmonic mean; less leans towards throughput, more towards equality. A job whose
+    smallest size is above its share takes turns with the others.
     """
     share = max(_between(sizes, list(accumulate(speeds, max)), fair), _SMALLEST)
+    nothing = _NOTHING if sizes[1] <= max(1, fair) else _TURN
     return [
-        -1 / ((speed / share) ** fairness + _NOTHING)
+        -1 / ((speed / share) ** fairness + (_NOTHING if speed else nothing))
         for speed in costs.charged(sizes, speeds, present)
     ]
 
@@ -61,13 +68,22 @@ def fair_values(
 def short_first_values(
     sizes: Sequence[int], speeds: Sequence[float], *, present: int, costs: Costs
 ) -> list[float]:
-    """The speed-up over the smallest size."""
-    smallest = max(speeds[1], _SMALLEST)
-    return [speed / smallest for speed in costs.charged(sizes, speeds, present)]
+    """The speed-up over one replica, which is the smallest size's part of its speed."""
+    one = max(speeds[1] / sizes[1], _SMALLEST)
+    return [speed / one for speed in costs.charged(sizes, speeds, present)]
+
+
+def assumed_speeds(sizes: Sequence[int], *, silent: bool) -> list[float]:
+    """The speeds of a job that has not reported any, in those of one replica.
+
+    Of a job that has just begun the best is assumed, so that it is tried. One that has had its time
+    to report and is `silent` may make little of many replicas.
+    """
+    return [size**_UNKNOWN if silent else float(size) for size in sizes]
 
 
 def short_first_weights(alone: Mapping[str, float]) -> dict[str, float]:
-    """Weights by the order of remaining work; `alone`: seconds left on the smallest size.
+    """Weights by the order of remaining work; `alone`: seconds left on one replica.
 
     The k-th longest weighs [k^(1/(1-p)) - (k-1)^(1/(1-p))]^(1-p).
     """

@@ -19,6 +19,7 @@ from di_operator.allocator.goodput.collecting import throughput
 from di_operator.allocator.goodput.curves import Curve, Curves, Question
 from di_operator.allocator.goodput.objective import (
     Costs,
+    assumed_speeds,
     fair_values,
     short_first_values,
     short_first_weights,
@@ -41,6 +42,8 @@ class _Demand:
     present: int
     offered: int
     """So many of the sizes may be taken now; the larger ones are for later."""
+    silent: bool
+    """It has had its time to report, and has not."""
 
 
 class GoodputPolicy:
@@ -51,8 +54,9 @@ class GoodputPolicy:
         horizon_seconds: how long a new size must pay for that; longer means more changes.
         growth: a job may grow to that many times the replicas it has measured. A job that has
             measured nothing may have one node.
-        silence_seconds: a job that has run so long without a report gets the replicas it asks
-            for, or none.
+        silence_seconds: a job that has run so long on the replicas a newcomer gets, without a
+            report, counts as silent: it gets no more replicas than it asks for, and they are not
+            taken to be of much use.
         decay: how much less a job counts the more it has had: with the power -decay of
             1 + had / decay_after. Of jobs whose length nobody knows those that have just begun
             are the likeliest to end soon. 0: all count the same.
@@ -144,13 +148,17 @@ class GoodputPolicy:
             return None
         maximum = min(task.maximum, sum(capacity.empty_slots(task)))
         present = len(had.task(task.name))
-        bounds = Bounds(per_node=per_node, minimum=task.minimum, maximum=maximum)
-        ladder = sizes(bounds, also=present)
-        if job.model is None and job.attained > self._silence * max(present, 1):
-            ladder = (0, *(s for s in (min(task.replicas, maximum),) if s >= task.minimum))
-            limit = maximum
-        else:
-            limit = max(per_node, task.minimum, present, int(self._growth * job.explored))
+        beginning = max(per_node, task.minimum)
+        # Not by what it has at present: else its size decided whether it is silent, and that again
+        # its size.
+        silent = job.model is None and job.attained > self._silence * beginning
+        limit = max(beginning, present, int(self._growth * job.explored))
+        if silent:
+            maximum = limit = min(task.replicas, maximum)
+        ladder = sizes(
+            Bounds(per_node=per_node, minimum=task.minimum, maximum=maximum),
+            also=maximum if silent else present,
+        )
         if len(ladder) == 1:
             return None
         return _Demand(
@@ -160,6 +168,7 @@ class GoodputPolicy:
             sizes=ladder,
             present=present,
             offered=sum(size <= limit for size in ladder),
+            silent=silent,
         )
 
     def _choose(
@@ -203,8 +212,9 @@ class GoodputPolicy:
         )
         speeds = []
         for demand in demands:
-            # Of a job that has not reported the best is assumed.
-            speed = known.get(demand.job.key) or tuple(map(float, demand.sizes))
+            speed = known.get(demand.job.key) or tuple(
+                assumed_speeds(demand.sizes, silent=demand.silent)
+            )
             collecting, collector = demand.job.collecting, demand.job.collector
             if collecting is not None and collector is not None:
                 speed = tuple(throughput(collecting, s, collector.maximum) for s in speed)
@@ -213,17 +223,24 @@ class GoodputPolicy:
 
 
 def _ranks(demands: Sequence[_Demand], speeds: Sequence[Curve]) -> dict[str, float] | None:
-    """Weights by the work left, if every job that reports says how much that is."""
+    """Weights by the work left, if at least half of the jobs that report say how much that is."""
     reported = [demand.job for demand in demands if demand.job.model is not None]
-    if not reported or any(job.remaining is None for job in reported):
+    saying = sum(job.remaining is not None for job in reported)
+    if not saying or 2 * saying < len(reported):
         return None
     return short_first_weights(
-        {
-            # Who has not reported yet may be the shortest, and is tried.
-            d.job.key: (d.job.remaining or 0.0) / speed[1] if d.job.model and speed[1] else 0.0
-            for d, speed in zip(demands, speeds, strict=True)
-        }
+        {d.job.key: _left(d, speed) for d, speed in zip(demands, speeds, strict=True)}
     )
+
+
+def _left(demand: _Demand, speed: Curve) -> float:
+    """Seconds that the job would still take on one replica."""
+    job = demand.job
+    if job.model is not None and job.remaining is not None and speed[1]:
+        return job.remaining / speed[1] * demand.sizes[1]
+    # As much as it has had: the best guess about work whose length is spread over orders of
+    # magnitude. Who has just begun may be the shortest, and is tried.
+    return job.attained
 
 
 def _costs(demand: _Demand, resource: str) -> list[float]:
