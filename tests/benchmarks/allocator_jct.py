@@ -164,7 +164,7 @@ def _worsen(applications: Mapping[str, Application], folder: Path) -> None:
 
 
 def _means(results: Sequence[Result]) -> dict[str, float]:
-    """Means over workloads: of all jobs, of every third (which conditions change), of the others."""
+    """Means over workloads: of all jobs, of every third (conditions change it), of the others."""
     times = [[job.completion_time for job in result.jobs] for result in results]
     others = [[seconds for number, seconds in enumerate(each) if number % 3] for each in times]
     return {
