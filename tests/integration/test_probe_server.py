@@ -13,11 +13,12 @@ from functools import partial
 import pytest
 import uvloop
 
-from di_api.probe_server import MOST_OF_SOURCE, Page, Pages, serving
+from di_api.serving import probe_server
+from di_api.serving.probe_server import MOST_OF_SOURCE, Page, SlowPages, serving
 from di_operator.health import serve_health
-from di_webhook.probes import serve_probes
 from tests.waiting import wait_until
 
+_STRANGER = "127.0.0.2"
 _LARGE = 64 * 1024 * 1024
 _GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -26,25 +27,40 @@ def _broken() -> Page:
     raise ValueError("no such luck")
 
 
-PAGES: Pages = {
+async def _later() -> Page:
+    await asyncio.sleep(0)
+    return Page(b"at last\n")
+
+
+async def _broken_later() -> Page:
+    await asyncio.sleep(0)
+    raise ValueError("no such luck")
+
+
+async def _never() -> Page:
+    return await asyncio.Future[Page]()
+
+
+PAGES: SlowPages = {
     "/healthz": lambda: Page(b"ok\n"),
     "/large": lambda: Page(b"x" * _LARGE),
     "/broken": _broken,
+    "/later": _later,
+    "/broken-later": _broken_later,
+    "/never": _never,
 }
 
 
 @pytest.fixture
-def port() -> int:
-    """The webhook's probe server; its thread ends with the tests."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    serve_probes(listener, PAGES)
-    port: int = listener.getsockname()[1]
-    return port
+def port() -> Iterator[int]:
+    """A server that serves until the end of the test."""
+    with _running() as port:
+        yield port
 
 
 @contextlib.contextmanager
-def _running(*, seconds: float, uv: bool) -> Iterator[int]:
-    """A server whose connections have `seconds`, on either event loop."""
+def _running(*, seconds: float = 60.0, uv: bool = False) -> Iterator[int]:
+    """A server whose connections have `seconds`, on either event loop; it ends in time."""
     listener = socket.create_server(("127.0.0.1", 0))
     port, ready = listener.getsockname()[1], threading.Event()
     ending: list[Callable[[], object]] = []
@@ -52,7 +68,7 @@ def _running(*, seconds: float, uv: bool) -> Iterator[int]:
     async def main() -> None:
         end, loop = asyncio.Event(), asyncio.get_running_loop()
         ending.append(partial(loop.call_soon_threadsafe, end.set))
-        async with serving(PAGES, listener, seconds=seconds):
+        async with serving(PAGES, [listener], seconds=seconds):
             ready.set()
             await end.wait()
 
@@ -63,15 +79,16 @@ def _running(*, seconds: float, uv: bool) -> Iterator[int]:
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        assert ready.wait(10)
+        assert ready.wait(60)
         yield port
     finally:
         ending[0]()
-        thread.join(10)
+        thread.join(60)
+    assert not thread.is_alive()
 
 
-def _connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), 15)
+def _connect(port: int, source: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), 60, (source, 0))
 
 
 def _all_of(sock: socket.socket) -> bytes:
@@ -98,6 +115,9 @@ def _ask(port: int, request: bytes = _GET) -> bytes:
         ("POST /healthz HTTP/1.1", b"405 Method Not Allowed", b"Method Not Allowed\n"),
         ("GET /healthz", b"400 Bad Request", b"Bad Request\n"),
         ("\x16\x03\x01 \x00 \x00", b"400 Bad Request", b"Bad Request\n"),
+        ("GET /later HTTP/1.1", b"200 OK", b"at last\n"),
+        ("HEAD /later HTTP/1.1", b"200 OK", b""),
+        ("GET /broken-later HTTP/1.1", b"500 Internal Server Error", b"Internal Server Error\n"),
         ("GET /broken HTTP/1.1", b"500 Internal Server Error", b"Internal Server Error\n"),
     ],
 )
@@ -131,6 +151,35 @@ def test_connections_hold_no_thread_and_the_oldest_make_room(port: int) -> None:
         assert _all_of(opened[0]) == b""
         opened[-1].sendall(_GET)
         assert b"200 OK" in _all_of(opened[-1])
+
+
+def test_who_comes_again_and_again_waits_and_others_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(probe_server, "PER_SECOND", 1e-6)
+    with _running() as port, ExitStack() as stack:
+        for _ in range(MOST_OF_SOURCE):
+            with _connect(port, _STRANGER) as sock:
+                sock.sendall(_GET)
+                assert b"200 OK" in _all_of(sock)
+        late = stack.enter_context(_connect(port, _STRANGER))
+        late.sendall(_GET)
+        for _ in range(5):
+            assert b"200 OK" in _ask(port)
+        late.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            late.recv(1)
+
+
+@pytest.mark.parametrize("uv", [False, True], ids=["asyncio", "uvloop"])
+def test_who_still_waits_at_the_end_is_hung_up_on(uv: bool) -> None:
+    with ExitStack() as stack:
+        with _running(uv=uv) as port:
+            silent, asking = (stack.enter_context(_connect(port)) for _ in range(2))
+            asking.sendall(b"GET /never HTTP/1.1\r\n\r\n")
+            assert b"200 OK" in _ask(port)
+        assert _all_of(silent) == b""
+        assert _all_of(asking) == b""
 
 
 @pytest.mark.parametrize("uv", [False, True], ids=["asyncio", "uvloop"])

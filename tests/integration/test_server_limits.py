@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -238,7 +239,16 @@ def test_an_api_server_that_hangs_does_not_keep_the_kubelet_waiting(tmp_path: Pa
         for thread in asking:
             thread.start()
         wait_until(all_threads_wait)
-        assert requests.get(f"http://{health}/healthz", timeout=5).status_code == 200
+        # As it asks the API server, which does not answer; nobody else has to wait for that.
+        readiness = stack.enter_context(ThreadPoolExecutor(1)).submit(
+            requests.get, f"http://{health}/readyz", timeout=60
+        )
+        alive = requests.get(f"http://{health}/healthz", timeout=30)
+        assert (alive.status_code, alive.json()["success"]) == (200, True)
+        assert b"di_server_requests" in requests.get(f"http://{health}/metrics", timeout=30).content
+        assert (readiness.result().status_code, readiness.result().json()["code"]) == (503, 1)
+        elsewhere = requests.get(f"http://{health}{_PATH}", timeout=30)
+        assert elsewhere.status_code == 404
         assert all_threads_wait()
         server.kill()
         for thread in asking:

@@ -143,3 +143,37 @@ def test_new_connections_of_a_slow_source_wait_and_others_do_not(
         second.setblocking(False)
         with pytest.raises(BlockingIOError):
             second.recv(1)
+
+
+def test_a_source_begins_so_many_connections_and_then_so_many_a_second() -> None:
+    bounds = replace(BOUNDS, connections_of_source=8, connections_per_second=1e-6)
+    with running(bounds=bounds) as server, ExitStack() as stack:
+        kept = stack.enter_context(server.raw(STRANGER))
+        for _ in range(7):
+            with server.raw(STRANGER) as sock:
+                sock.sendall(GOOD)
+                head(sock)
+        late = stack.enter_context(server.raw(STRANGER))
+        late.sendall(GOOD)
+        for _ in range(5):
+            # Neither others wait, nor a connection that has begun.
+            assert server.good() == b"good"
+            kept.sendall(GOOD)
+            assert head(kept).startswith(b"HTTP/1.1 200")
+            kept.recv(4, socket.MSG_WAITALL)
+        late.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            late.recv(1)
+
+
+def test_who_waits_for_its_pace_is_served_in_the_end() -> None:
+    bounds = replace(BOUNDS, connections_of_source=8, connections_per_second=100.0)
+    with running(bounds=bounds) as server, ExitStack() as stack:
+        for _ in range(4):
+            socks = [stack.enter_context(server.raw(STRANGER)) for _ in range(8)]
+            for sock in socks:
+                sock.sendall(GOOD)
+            for sock in socks:
+                assert head(sock).startswith(b"HTTP/1.1 200")
+                sock.close()
+        wait_until(lambda: server.front.connections == 0)

@@ -9,8 +9,8 @@ import pytest
 
 from di_api.serving import arrivals, turns
 from di_api.serving.arrivals import Arrivals
-from di_api.serving.guests import Guest, Guests
-from di_api.serving.penalties import FAULTS_AT_ONCE, FAULTS_PER_SECOND, Penalties
+from di_api.serving.connections import Connection, Connections
+from di_api.serving.penalties import FAULTS_AT_ONCE, FAULTS_OWED, FAULTS_PER_SECOND, Penalties
 from di_api.serving.turns import Turns
 
 
@@ -36,6 +36,19 @@ def test_so_many_faults_are_forgiven_and_more_come_back_with_time() -> None:
     assert not penalties.slows("a")
     penalties.count("a", "noise")
     assert penalties.slows("a")
+
+
+def test_who_goes_on_is_not_forgiven_between_faults_that_take_their_time() -> None:
+    clock = Clock()
+    penalties = Penalties(clock=clock)
+    for _ in range(500):
+        penalties.count("a", "noise")
+    # As long as a request or a handshake has, after which the next ones are late.
+    for seconds in (5.0, 5.0):
+        clock.now += seconds
+        assert penalties.slows("a")
+    clock.now += FAULTS_OWED + 1 - 10.0
+    assert not penalties.slows("a")
 
 
 def test_a_source_is_told_of_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
@@ -69,34 +82,46 @@ def test_the_memory_for_sources_is_bounded() -> None:
 
 def test_one_more_connection_than_a_source_may_have_is_a_fault() -> None:
     penalties = Penalties(clock=Clock())
-    guests = Guests(most=10, most_of_source=1, most_bytes=0, penalties=penalties)
+    connections = Connections(most=10, most_of_source=1, most_bytes=0, fault=penalties.count)
     for _ in range(FAULTS_AT_ONCE + 1):
-        guests.admit("a", lambda: None)
+        connections.admit("a", lambda: None)
     assert penalties.slows("a")
 
 
 class Hall:
     """Connections by name, of the source that the name begins with; what became of them."""
 
-    def __init__(self, *, slow: str = "", seconds: float = 60.0) -> None:
-        self.guests = Guests(most=100, most_of_source=50, most_bytes=0)
-        self.arrivals = Arrivals(seconds=seconds, slows=lambda source: source in slow)
+    def __init__(
+        self,
+        *,
+        slow: str = "",
+        seconds: float = 60.0,
+        at_once: int = 50,
+        per_second: float = 1e-6,
+    ) -> None:
+        self.connections = Connections(most=100, most_of_source=50, most_bytes=0)
+        self.arrivals = Arrivals(
+            seconds=seconds,
+            at_once=at_once,
+            per_second=per_second,
+            slows=lambda source: source in slow,
+        )
         self.begun: list[str] = []
         self.dropped: list[str] = []
 
-    def come(self, *names: str) -> list[Guest]:
+    def come(self, *names: str) -> list[Connection]:
         """Each gets a place and waits."""
         return [self._come(name) for name in names]
 
-    def _come(self, name: str) -> Guest:
-        guest = self.guests.admit(name[0], lambda: None)
-        assert guest is not None
+    def _come(self, name: str) -> Connection:
+        connection = self.connections.admit(name[0], lambda: None)
+        assert connection is not None
         self.arrivals.add(
-            guest,
+            connection,
             begin=lambda: self.begun.append(name),
             drop=lambda: self.dropped.append(name),
         )
-        return guest
+        return connection
 
     async def turns(self, number: int) -> None:
         """Let the event loop turn so many times."""
@@ -139,6 +164,47 @@ def test_a_slow_source_begins_one_at_a_time_and_others_do_not_wait_for_it(
     asyncio.run(run())
 
 
+def test_who_begins_more_than_it_may_have_waits_and_others_do_not() -> None:
+    async def run() -> list[str]:
+        hall = Hall(at_once=3)
+        hall.come("a1", "a2", "a3", "a4", "a5")
+        await hall.turns(20)
+        hall.come("b1", "b2", "a6")
+        await hall.turns(20)
+        return hall.begun
+
+    assert asyncio.run(run()) == ["a1", "a2", "a3", "b1", "b2"]
+
+
+def test_who_waits_for_its_pace_goes_on_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> list[str]:
+        hall = Hall(slow="b", at_once=1, per_second=100.0)
+        monkeypatch.setattr(arrivals, "SLOW_SECONDS", 3600.0)
+        # The other one's pause, which is longer, does not hold it up.
+        hall.come("b1", "b2", "a1", "a2", "a3")
+        async with asyncio.timeout(10):
+            while "a3" not in hall.begun:
+                hall.come("b9")
+                await asyncio.sleep(0.005)
+        return hall.begun
+
+    assert asyncio.run(run()) == ["b1", "a1", "a2", "a3"]
+
+
+def test_a_source_that_has_come_alone_again_goes_on_after_its_pause() -> None:
+    async def run() -> list[str]:
+        hall = Hall(at_once=1, per_second=100.0)
+        hall.come("a1")
+        await hall.turns(5)
+        hall.come("a2")
+        async with asyncio.timeout(10):
+            while "a2" not in hall.begun:
+                await asyncio.sleep(0.005)
+        return hall.begun
+
+    assert asyncio.run(run()) == ["a1", "a2"]
+
+
 def test_a_slow_source_goes_on_after_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> list[str]:
         monkeypatch.setattr(arrivals, "SLOW_SECONDS", 0.01)
@@ -163,7 +229,7 @@ def test_who_waits_too_long_or_loses_its_place_is_dropped(monkeypatch: pytest.Mo
             while hall.dropped != ["a2", "a3", "a4"]:
                 await asyncio.sleep(0.005)
         assert hall.begun == ["a1"]
-        assert len(hall.guests) == 1
+        assert len(hall.connections) == 1
 
     asyncio.run(run())
 

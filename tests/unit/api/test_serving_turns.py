@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from di_api.service.sources import source_of
-from di_api.serving.guests import Guest, Guests
+from di_api.serving.connections import Connection, Connections
 from di_api.serving.turns import Turns
 
 
@@ -15,17 +15,19 @@ class Door:
     """Connections of sources, by name; the ended ones in their order."""
 
     def __init__(self, *, most: int = 6, most_of_source: int = 3, most_bytes: int = 100) -> None:
-        self.guests = Guests(most=most, most_of_source=most_of_source, most_bytes=most_bytes)
+        self.connections = Connections(
+            most=most, most_of_source=most_of_source, most_bytes=most_bytes
+        )
         self.ended: list[str] = []
 
-    def open(self, name: str) -> Guest | None:
+    def open(self, name: str) -> Connection | None:
         """One more of the source that the name begins with."""
-        return self.guests.admit(name[0], lambda: self.ended.append(name))
+        return self.connections.admit(name[0], lambda: self.ended.append(name))
 
-    def at(self, name: str) -> Guest:
-        guest = self.open(name)
-        assert guest is not None
-        return guest
+    def at(self, name: str) -> Connection:
+        connection = self.open(name)
+        assert connection is not None
+        return connection
 
 
 def test_one_more_than_a_source_may_have_ends_its_longest_quiet_one() -> None:
@@ -34,15 +36,15 @@ def test_one_more_than_a_source_may_have_ends_its_longest_quiet_one() -> None:
     for name in ("a2", "a3", "b1", "a4"):
         door.at(name)
     assert door.ended == ["a1"]
-    first.leave()
-    assert len(door.guests) == 4
+    first.release()
+    assert len(door.connections) == 4
 
 
 def test_who_has_had_an_answer_stays_longer_than_who_never_asked() -> None:
     door = Door()
     asked = door.at("a1")
     asked.begin()
-    asked.rest()
+    asked.answered()
     for name in ("a2", "a3", "a4", "a5"):
         door.at(name)
     assert door.ended == ["a2", "a3"]
@@ -63,7 +65,7 @@ def test_when_all_places_are_taken_the_source_with_most_loses_one() -> None:
         door.at(name)
     door.at("d1")
     assert door.ended == ["a1"]
-    assert len(door.guests) == 6
+    assert len(door.connections) == 6
 
 
 def test_bodies_over_the_bound_end_the_largest_of_the_source_that_holds_most() -> None:
@@ -88,7 +90,7 @@ def test_a_body_that_a_thread_works_on_is_not_taken_away() -> None:
     working.begin()
     late.grow(20)
     assert door.ended == ["b1"]
-    working.rest()
+    working.answered()
     door.at("b2").grow(90)
     assert door.ended == ["b1"]
 

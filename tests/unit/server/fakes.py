@@ -30,7 +30,9 @@ from di_server.jobs.profilings import merge
 from di_server.main import build_app
 from di_server.metrics import Metrics
 from di_server.model.references import ConfigRef
+from di_server.probes import Probes
 from di_server.storage.caches import Caches
+from di_server.storage.jobs import JobStore
 from di_server.storage.trimming import trim_job, trim_pod
 
 Object = dict[str, Any]
@@ -325,13 +327,19 @@ def make_harness(
         watch_nodes=nodes,
         log_level="info",
     )
+    metrics = Metrics()
     app = build_app(
         settings=settings,
         kube=kube,
         caches=caches,
-        draining=draining,
-        metrics=Metrics(),
-        has_certificate=certified.is_set,
+        probes=Probes(
+            jobs=JobStore(kube=kube, namespace=namespace, cache=caches.jobs),
+            registry=metrics.registry,
+            draining=draining,
+            has_certificate=certified.is_set,
+            clock=clock,
+        ),
+        metrics=metrics,
         clock=clock,
         sleep=clock.sleep,
         rng=Random(1),

@@ -33,7 +33,7 @@ class Service:
         self.client: FlaskClient = create_app(
             metrics=self.metrics,
             log=log,
-            is_ready=lambda: self.ready,
+            pages=probe_pages(metrics=self.metrics, is_ready=lambda: self.ready),
             monotonic=lambda: float(next(ticks)),
             max_body_bytes=LIMIT,
         ).test_client()

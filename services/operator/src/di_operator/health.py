@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from di_api.exposition import Exposition
-from di_api.probe_server import Page, serving
+from di_api.serving.probe_server import Page, serving
 
 # What a Prometheus server asks for when it is offered nothing newer.
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -45,7 +45,7 @@ async def serve_health(
         "/metrics": lambda: Page(exposition(), content_type=METRICS_CONTENT_TYPE),
     }
     listener = await _listen(host, port)
-    async with serving(pages, listener):
+    async with serving(pages, [listener]):
         address = listener.getsockname()
         yield int(address[1])
 

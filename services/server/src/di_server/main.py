@@ -78,9 +78,8 @@ def build_app(
     settings: Config,
     kube: Kube,
     caches: Caches,
-    draining: threading.Event,
+    probes: Probes,
     metrics: Metrics,
-    has_certificate: Callable[[], bool],
     clock: Clock,
     sleep: Callable[[float], None],
     rng: Random,
@@ -140,13 +139,7 @@ def build_app(
             policy=policy,
             clock=clock,
         ),
-        probes=Probes(
-            jobs=jobs,
-            registry=metrics.registry,
-            draining=draining,
-            has_certificate=has_certificate,
-            clock=clock,
-        ),
+        probes=probes,
         metrics=metrics,
         clock=clock,
     )
@@ -168,17 +161,22 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
     ).start()
     draining, metrics = threading.Event(), Metrics()
     certificate = _certificate(settings, metrics)
+    # One for each thread and one for the probe of readiness: nobody waits for a connection while
+    # others wait for an answer.
+    kube = SyncKubeClient(config=kube_config, connections=settings.threads + 1)
+    probes = Probes(
+        jobs=JobStore(kube=kube, namespace=settings.watch_namespace, cache=caches.jobs),
+        registry=metrics.registry,
+        draining=draining,
+        has_certificate=certificate.is_usable if certificate else lambda: True,
+        clock=time.monotonic,
+    )
     app = build_app(
         settings=settings,
-        # One for each thread: nobody waits for a connection while others wait for an answer,
-        # least of all the probe of readiness.
-        kube=SyncKubeClient(
-            config=kube_config, connections=settings.threads + serving.PROBE_THREADS
-        ),
+        kube=kube,
         caches=caches,
-        draining=draining,
+        probes=probes,
         metrics=metrics,
-        has_certificate=certificate.is_usable if certificate else lambda: True,
         clock=time.monotonic,
         sleep=time.sleep,
         rng=Random(),
@@ -193,14 +191,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
             tls=certificate.context if certificate else None,
             tls_port=settings.tls_port,
         ),
-        probes=Front(
-            serving.probes_alone(app),
-            threads=serving.PROBE_THREADS,
-            bounds=serving.PROBES,
-            refusal=serving.refusal,
-        )
-        if health
-        else None,
+        probes=probes.pages(),
         probe_port=health.port if health else None,
         grace=_GRACE_SECONDS,
         drain_seconds=settings.drain_seconds,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -12,6 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from di_api.exposition import Exposition
 from di_api.kube.errors import ApiError
+from di_api.serving.probe_server import Page, SlowPages
 from di_server.deadline import Clock, Deadline
 from di_server.rest.envelope import failure, success
 from di_server.storage.jobs import JobStore
@@ -60,6 +62,19 @@ class Probes:
         """The registry as Prometheus reads it, at most a second old."""
         return Response(self._exposition(), content_type=CONTENT_TYPE_LATEST)
 
+    def pages(self) -> SlowPages:
+        """The three for the address for probes, where no thread of requests is needed."""
+
+        async def readyz() -> Page:
+            # It may wait for the API server.
+            return _page(await asyncio.to_thread(self.readyz))
+
+        return {
+            "/healthz": lambda: _page(self.healthz()),
+            "/readyz": readyz,
+            "/metrics": lambda: _page(self.metrics()),
+        }
+
     def _api_reachable(self) -> bool:
         # Anybody may ask, so an answer is kept for a moment, and one thread asks at a time while
         # others repeat the answer before: no more than one waits for a slow API server.
@@ -81,3 +96,7 @@ class Probes:
             return self._reachable
         finally:
             self._lock.release()
+
+
+def _page(response: Response) -> Page:
+    return Page(response.get_data(), response.status_code, response.headers["Content-Type"])

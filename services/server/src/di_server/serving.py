@@ -1,9 +1,8 @@
-"""What clients of the server may, and what is served on the address for probes."""
+"""What clients of the server may."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from di_api.serving.bounds import Bounds
 from di_server.coordination import operations as coordination_operations
@@ -11,13 +10,7 @@ from di_server.deadline import COORDINATION_SECONDS
 from di_server.rest.envelope import failure_body
 from di_server.rest.operation import MAX_BODY
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
-
 READ_SECONDS: Final = 5.0
-PROBE_THREADS: Final = 4
-"""One may wait for the API server; the others repeat the answer before."""
-_PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 _COORDINATION: Final = tuple(f"{prefix}/" for prefix in coordination_operations.PREFIXES)
 
 
@@ -37,29 +30,6 @@ REST: Final = Bounds(
     body_bytes=_body_bytes,
     bodies_bytes=32 * 1024 * 1024,
 )
-PROBES: Final = Bounds(
-    handshake_seconds=READ_SECONDS,
-    read_seconds=READ_SECONDS,
-    queue_seconds=5.0,
-    write_seconds=5.0,
-    idle_seconds=30.0,
-    connections=1024,
-    connections_of_source=512,
-    body_bytes=lambda _path: 0,
-    bodies_bytes=1024,
-)
-
-
-def probes_alone(application: WSGIApplication) -> WSGIApplication:
-    """The application without the paths that may wait long for somebody else."""
-
-    def probes(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if environ["PATH_INFO"] not in _PROBES:
-            # There is nothing at it, and that is what the application says.
-            environ["PATH_INFO"] = "/"
-        return application(environ, start_response)
-
-    return probes
 
 
 def refusal(_status: int, message: str) -> bytes:

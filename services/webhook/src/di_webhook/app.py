@@ -10,9 +10,10 @@ from flask import Flask, Response, request
 from structlog.typing import FilteringBoundLogger
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
+from di_api.serving.probe_server import Pages
 from di_webhook import admission, conversion_review
 from di_webhook.metrics import Metrics
-from di_webhook.probes import probe_pages, probes
+from di_webhook.probes import probes
 from di_webhook.review import Answer, too_large
 
 # The API server's own limit for one object in a request.
@@ -23,7 +24,7 @@ def create_app(
     *,
     metrics: Metrics,
     log: FilteringBoundLogger,
-    is_ready: Callable[[], bool],
+    pages: Pages,
     monotonic: Callable[[], float],
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> Flask:
@@ -32,13 +33,13 @@ def create_app(
     Args:
         metrics: where admissions are counted.
         log: gets one line a review.
-        is_ready: whether the serving certificate is usable, for /readyz.
+        pages: for probes; they are served here too.
         monotonic: seconds, for latencies.
         max_body_bytes: larger bodies get 413 before they are read.
     """
     app = Flask("di_webhook", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
-    app.register_blueprint(probes(probe_pages(metrics=metrics, is_ready=is_ready)))
+    app.register_blueprint(probes(pages))
 
     def answer(webhook: str, decide: Callable[[bytes], Answer]) -> Response:
         start = monotonic()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-import threading
 from collections.abc import Callable
 
 from flask import Blueprint, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from di_api.probe_server import Page, Pages, serving
+from di_api.serving.probe_server import Page, Pages
 from di_webhook.metrics import Metrics
 
 
@@ -39,13 +36,3 @@ def probes(pages: Pages) -> Blueprint:
         name = path.removeprefix("/")
         blueprint.add_url_rule(path, endpoint=name, view_func=answer, defaults={"make": make})
     return blueprint
-
-
-def serve_probes(listener: socket.socket, pages: Pages) -> None:
-    """Serve the pages on a listening socket, in one thread that ends with the process."""
-
-    async def serve() -> None:
-        async with serving(pages, listener):
-            await asyncio.Event().wait()
-
-    threading.Thread(target=asyncio.run, args=(serve(),), name="probes", daemon=True).start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from di_api.names import WEBHOOK_NAME
@@ -11,6 +10,7 @@ from di_api.serving.bounds import Bounds
 from di_api.serving.certificate import ServingCertificate
 from di_api.serving.front import Front
 from di_api.serving.gunicorn import Gunicorn
+from di_api.serving.probe_server import Pages
 from di_api.serving.worker import Serving
 from di_webhook.app import MAX_BODY_BYTES
 from di_webhook.config import Config
@@ -42,34 +42,30 @@ REVIEWS: Final = Bounds(
 
 
 def serve(
-    *, config: Config, certificate: ServingCertificate, load: Callable[[], WSGIApplication]
+    app: WSGIApplication, pages: Pages, *, config: Config, certificate: ServingCertificate
 ) -> None:
     """Serve until SIGTERM.
 
     Args:
+        app: answers reviews.
+        pages: for probes.
         config: where, and in how many threads.
         certificate: for the connection that is accepted now.
-        load: makes the application; called in the worker process.
     """
 
-    def front() -> Serving:
-        return Serving(
-            front=Front(
-                load(),
-                threads=config.threads,
-                bounds=REVIEWS,
-                refusal=_refusal,
-                tls=certificate.context,
-            ),
-            grace=DRAIN,
+    def load() -> Serving:
+        front = Front(
+            app, threads=config.threads, bounds=REVIEWS, refusal=_refusal, tls=certificate.context
         )
+        health = config.health_bind.port
+        return Serving(front=front, probes=pages, probe_port=health, grace=DRAIN)
 
     Gunicorn(
         name=WEBHOOK_NAME,
-        binds=[config.bind],
+        binds=[config.bind, config.health_bind],
         seconds_to_end=DRAIN,
         log_level=config.log_level,
-        load=front,
+        load=load,
     ).run()
 
 

@@ -6,10 +6,12 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from di_api.service.sources import source_of
-from di_api.serving.guests import Guest, Guests
+from di_api.serving.arrivals import Arrivals
+from di_api.serving.connections import Connection, Connections
 
 BACKLOG: Final = 1024
 """Connections that the kernel keeps until the loop has a turn; of more the openings are lost, and a
@@ -20,24 +22,34 @@ _PAUSE_SECONDS: Final = 0.1
 
 _log = logging.getLogger("gunicorn.error")
 
-Welcome = Callable[[socket.socket, Guest], None]
-"""Told of a connection and its place; has to see to both. The guest has no `end` of its own yet."""
+Begin = Callable[[socket.socket, Connection], None]
+"""Called when it is a connection's turn; has to give it an `end` of its own, close the socket and
+release the connection."""
 
 
 class Acceptor:
-    """Accepts in the event loop that it is made in, each connection with a place among guests."""
+    """Accepts in the event loop that it is made in; each connection is counted and has its turn."""
 
-    def __init__(self, listener: socket.socket, *, guests: Guests, welcome: Welcome) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        *,
+        connections: Connections,
+        arrivals: Arrivals,
+        begin: Begin,
+    ) -> None:
         """Begin.
 
         Args:
             listener: a bound socket; closed at the end.
-            guests: where a place is asked for; who gets none is hung up on.
-            welcome: what to do with a connection.
+            connections: what a new one is counted in; who is not let in is hung up on.
+            arrivals: where it waits for its turn.
+            begin: what to do with it then.
         """
         self._listener = listener
-        self._guests = guests
-        self._welcome = welcome
+        self._connections = connections
+        self._arrivals = arrivals
+        self._begin = begin
         self._loop = asyncio.get_running_loop()
         self._closed = False
         listener.setblocking(False)
@@ -67,11 +79,12 @@ class Acceptor:
                     self._loop.call_later(_PAUSE_SECONDS, self._resume)
                 return
             sock.setblocking(False)
-            guest = self._guests.admit(source_of(address[0]), sock.close)
-            if guest is None:
+            connection = self._connections.admit(source_of(address[0]), sock.close)
+            if connection is None:
                 sock.close()
             else:
-                self._welcome(sock, guest)
+                begin = partial(self._begin, sock, connection)
+                self._arrivals.add(connection, begin=begin, drop=sock.close)
 
     def _resume(self) -> None:
         if not self._closed:

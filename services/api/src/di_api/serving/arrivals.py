@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from di_api.serving.guests import Guest
+from di_api.service.token_buckets import TokenBuckets
+from di_api.serving.connections import Connection
 
 SLOW_SECONDS: Final = 0.2
 """Between two connections of a source that is slowed down."""
@@ -24,42 +26,58 @@ class _Arrival:
     deadline: float
 
 
+def _nobody(_source: str) -> bool:
+    return False
+
+
 class Arrivals:
     """Lets connections begin, a few in each turn of the event loop, of each source in its turn.
 
     First come, first served would let one that opens five hundred at once keep all others waiting
-    for their handshakes.
+    for their handshakes; and one that opens another as soon as the last one ends would keep the
+    loop at work for it. So a source begins as many at once as it may have, and then so many a
+    second. Who keeps its connections does not notice.
     """
 
-    def __init__(self, *, seconds: float, slows: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        *,
+        seconds: float,
+        at_once: int,
+        per_second: float,
+        slows: Callable[[str], bool] = _nobody,
+    ) -> None:
         """Nobody waits.
 
         Args:
             seconds: that a connection waits for its turn before it is dropped.
+            at_once: connections of a source that has begun none of late.
+            per_second: those that it gets back.
             slows: whether a source is slowed down.
         """
         self._seconds = seconds
         self._slows = slows
-        self._waiting: OrderedDict[str, dict[Guest, _Arrival]] = OrderedDict()
-        # Of slow sources when their next one may begin; the earliest first.
-        self._next: OrderedDict[str, float] = OrderedDict()
-        self._turn: asyncio.Handle | None = None
+        self._pace = TokenBuckets[str](rate=per_second, burst=at_once, clock=time.monotonic)
+        self._waiting: OrderedDict[str, dict[Connection, _Arrival]] = OrderedDict()
+        # Of sources that pause when their next one may begin.
+        self._next: dict[str, float] = {}
+        self._turn: asyncio.TimerHandle | None = None
 
-    def add(self, guest: Guest, *, begin: Callable[[], None], drop: Callable[[], None]) -> None:
+    def add(
+        self, connection: Connection, *, begin: Callable[[], None], drop: Callable[[], None]
+    ) -> None:
         """Wait for a turn.
 
         Args:
-            guest: its place; `end` of it is one of this here until the turn has come.
+            connection: its `end` is one of this here until the turn has come.
             begin: called at its turn.
-            drop: ends it before that; called when the place is lost or the time is up.
+            drop: ends it before that; called when its place is lost or the time is up.
         """
         loop = asyncio.get_running_loop()
-        guest.end = lambda: self._drop(guest)
-        own = self._waiting.setdefault(guest.source, {})
-        own[guest] = _Arrival(begin, drop, loop.time() + self._seconds)
-        if len(own) == 1:
-            # A source that has just come need not wait until the next slow one may go on.
-            self._go_on(0.0)
+        connection.end = lambda: self._drop(connection)
+        own = self._waiting.setdefault(connection.source, {})
+        own[connection] = _Arrival(begin, drop, loop.time() + self._seconds)
+        self._go_on(self._next.get(connection.source, 0.0))
 
     def close(self) -> None:
         """Let all begin that are not slowed down; no others."""
@@ -67,53 +85,61 @@ class Arrivals:
             self._turn.cancel()
         for source, own in list(self._waiting.items()):
             slow = self._slows(source)
-            for guest, arrival in list(own.items()):
+            for connection, arrival in list(own.items()):
                 if slow:
-                    self._drop(guest)
+                    self._drop(connection)
                 else:
                     arrival.begin()
         self._waiting.clear()
 
-    def _drop(self, guest: Guest) -> None:
-        own = self._waiting.get(guest.source, {})
-        arrival = own.pop(guest, None)
+    def _drop(self, connection: Connection) -> None:
+        own = self._waiting.get(connection.source, {})
+        arrival = own.pop(connection, None)
         if not own:
-            self._waiting.pop(guest.source, None)
+            self._waiting.pop(connection.source, None)
         if arrival is not None:
-            guest.leave()
+            connection.release()
             arrival.drop()
 
-    def _go_on(self, seconds: float) -> None:
+    def _go_on(self, at: float) -> None:
         if self._turn is not None:
+            if self._turn.when() <= at:
+                # Not planned anew, or who comes all the time would put it off for ever.
+                return
             self._turn.cancel()
-        loop = asyncio.get_running_loop()
-        self._turn = loop.call_later(seconds, self._take_turns)
+        self._turn = asyncio.get_running_loop().call_at(at, self._take_turns)
 
     def _take_turns(self) -> None:
+        self._turn = None
         now = asyncio.get_running_loop().time()
-        while self._next and next(iter(self._next.values())) <= now:
-            self._next.popitem(last=False)
+        self._next = {source: at for source, at in self._next.items() if at > now}
         begun = 0
         for source in list(self._waiting):
-            own = self._waiting[source]
-            while own and next(iter(own.values())).deadline <= now:
-                self._drop(next(iter(own)))
-            if not own or source in self._next:
-                continue
-            guest = next(iter(own))
-            arrival = own.pop(guest)
-            if own:
-                self._waiting.move_to_end(source)
-            else:
-                del self._waiting[source]
-            if self._slows(source):
-                self._next[source] = now + SLOW_SECONDS
-            arrival.begin()
-            begun += 1
+            self._drop_late(source, now)
+            if source not in self._next and self._begin_one(source, now):
+                begun += 1
             if begun == _AT_ONCE:
                 break
-        self._turn = None
-        if any(source not in self._next for source in self._waiting):
-            self._go_on(0.0)
-        elif self._waiting:
-            self._go_on(max(0.0, next(iter(self._next.values())) - now))
+        if self._waiting:
+            self._go_on(min(self._next.get(source, 0.0) for source in self._waiting))
+
+    def _drop_late(self, source: str, now: float) -> None:
+        own = self._waiting[source]
+        while own and next(iter(own.values())).deadline <= now:
+            self._drop(next(iter(own)))
+
+    def _begin_one(self, source: str, now: float) -> bool:
+        own = self._waiting.get(source)
+        if not own:
+            return False
+        arrival = own.pop(next(iter(own)))
+        if own:
+            self._waiting.move_to_end(source)
+        else:
+            del self._waiting[source]
+        self._pace.take(source)
+        pause = SLOW_SECONDS if self._slows(source) else self._pace.wait(source)
+        if pause:
+            self._next[source] = now + pause
+        arrival.begin()
+        return True

@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 from di_api.serving.acceptor import Acceptor
 from di_api.serving.arrivals import Arrivals
 from di_api.serving.bounds import LINGER_SECONDS, Bounds
-from di_api.serving.guests import Guest, Guests
+from di_api.serving.connections import Connection, Connections
 from di_api.serving.penalties import Penalties
 from di_api.serving.protocol import BoundedProtocol, Refusal
 from di_api.serving.wsgi import ThreadedApplication
@@ -69,20 +69,25 @@ class Front:
         self._tls_port = tls_port
         self._state = ServerState()
         self._penalties = Penalties()
-        self._guests = Guests(
+        self._connections = Connections(
             most=bounds.connections,
             most_of_source=bounds.connections_of_source,
             most_bytes=bounds.bodies_bytes,
-            penalties=self._penalties,
+            fault=self._penalties.count,
         )
-        self._arrivals = Arrivals(seconds=bounds.handshake_seconds, slows=self._penalties.slows)
-        self._handshakes: dict[asyncio.Task[None], Guest] = {}
+        self._arrivals = Arrivals(
+            seconds=bounds.handshake_seconds,
+            at_once=bounds.connections_of_source,
+            per_second=bounds.connections_per_second,
+            slows=self._penalties.slows,
+        )
+        self._handshakes: dict[asyncio.Task[None], Connection] = {}
         self._ended = asyncio.Event()
 
     @property
     def connections(self) -> int:
         """How many are open."""
-        return len(self._guests)
+        return len(self._connections)
 
     async def serve(self, sockets: Sequence[socket.socket], *, grace: float) -> None:
         """Serve until `stop`, then finish what has begun.
@@ -105,8 +110,14 @@ class Front:
         acceptors = []
         for sock in sockets:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-            welcome = partial(self._welcome, config, self._tls_of(sock))
-            acceptors.append(Acceptor(sock, guests=self._guests, welcome=welcome))
+            acceptors.append(
+                Acceptor(
+                    sock,
+                    connections=self._connections,
+                    arrivals=self._arrivals,
+                    begin=partial(self._begin, config, self._tls_of(sock)),
+                )
+            )
         while not self._ended.is_set():
             self._state.default_headers = [(b"date", formatdate(time.time(), usegmt=True).encode())]
             with contextlib.suppress(TimeoutError):
@@ -124,31 +135,33 @@ class Front:
     def _tls_of(self, listener: socket.socket) -> Callable[[], ssl.SSLContext] | None:
         return self._tls if self._tls_port in (None, listener.getsockname()[1]) else None
 
-    def _welcome(
+    def _begin(
         self,
         config: Config,
         tls: Callable[[], ssl.SSLContext] | None,
         sock: socket.socket,
-        guest: Guest,
+        connection: Connection,
     ) -> None:
-        def begin() -> None:
-            guest.end = partial(_cut, sock)
-            # The context of now: the certificate may be another one than a moment ago.
-            context = tls() if tls else None
-            task = asyncio.get_running_loop().create_task(self._begin(sock, guest, config, context))
-            self._handshakes[task] = guest
-            task.add_done_callback(self._handshakes.pop)
+        connection.end = partial(_cut, sock)
+        # The context of now: the certificate may be another one than a moment ago.
+        context = tls() if tls else None
+        shaking = self._shake_hands(sock, connection, config, context)
+        task = asyncio.get_running_loop().create_task(shaking)
+        self._handshakes[task] = connection
+        task.add_done_callback(self._handshakes.pop)
 
-        self._arrivals.add(guest, begin=begin, drop=sock.close)
-
-    async def _begin(
-        self, sock: socket.socket, guest: Guest, config: Config, tls: ssl.SSLContext | None
+    async def _shake_hands(
+        self,
+        sock: socket.socket,
+        connection: Connection,
+        config: Config,
+        tls: ssl.SSLContext | None,
     ) -> None:
         def protocol() -> BoundedProtocol:
             return BoundedProtocol(
                 config,
                 self._state,
-                guest=guest,
+                connection=connection,
                 bounds=self._bounds,
                 refusal=self._refusal,
                 ending=self._ended,
@@ -164,8 +177,8 @@ class Front:
                 ssl_shutdown_timeout=LINGER_SECONDS if tls else None,
             )
         except OSError as error:
-            guest.fault("handshakes that fail")
-            guest.leave()
+            connection.fault("handshakes that fail")
+            connection.release()
             _log.debug("TLS handshake failed: %s", error)
 
     async def _finish(self, until: float) -> None:
@@ -174,8 +187,8 @@ class Front:
         for connection in list(self._state.connections):
             connection.shutdown()
         await self._gone(loop.time() + LINGER_SECONDS, self._handshakes)
-        for guest in self._handshakes.values():
-            guest.end()
+        for begun in self._handshakes.values():
+            begun.end()
         await self._gone(until, self._handshakes, self._state.connections, self._state.tasks)
         # Their time is up. What the loop leaves open when it ends nobody closes.
         for connection in list(self._state.connections):

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from di_api.serving.bounds import Bounds
-from di_api.serving.guests import Guest
+from di_api.serving.connections import Connection
 from di_api.serving.lingering import LingeringTransport
 
 Refusal = Callable[[int, str], bytes]
@@ -37,13 +37,13 @@ class BoundedProtocol(HttpToolsProtocol):
         config: Config,
         state: ServerState,
         *,
-        guest: Guest,
+        connection: Connection,
         bounds: Bounds,
         refusal: Refusal,
         ending: asyncio.Event,
     ) -> None:
         super().__init__(config, state, {})
-        self._guest = guest
+        self._connection = connection
         self._bounds = bounds
         self._refusal = refusal
         self._ending = ending
@@ -78,7 +78,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._read_timer.stop()
         self._write_timer.stop()
         self._unset_keepalive_if_required()
-        self._guest.leave()
+        self._connection.release()
         self._unread = None
         super().connection_lost(exc)
         self.transport.ended()
@@ -118,7 +118,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if not self._guest.serving:
+        if not self._connection.serving:
             self._read_timer.start(self._too_slow)
         if self._arriving and self._in_head and not self._completed:
             # Of a field without an end the parser says nothing.
@@ -138,8 +138,8 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._read_timer.stop()
         status, message = self._refused or (400, "this is not HTTP")
-        self._guest.fault(message)
-        if self._guest.serving:
+        self._connection.fault(message)
+        if self._connection.serving:
             # An answer is due before this one; a client that breaks HTTP behind a request that
             # it waits for gets none.
             self.transport.abort()
@@ -162,9 +162,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         if self._cut:
             raise _Refused
-        if self._guest.serving:
+        if self._connection.serving:
             # Allowed, and what nobody does who reads the answers: a flood.
-            self._guest.fault("requests before the last one was answered")
+            self._connection.fault("requests before the last one was answered")
         super().on_message_begin()
         self._arriving = self._in_head = True
         self._head_bytes = self._body_bytes = 0
@@ -215,7 +215,7 @@ class BoundedProtocol(HttpToolsProtocol):
         kept = body[: self._body_bound + 1 - self._body_bytes]
         self._body_bytes += len(kept)
         self.cycle.body += kept
-        self._guest.grow(len(kept))
+        self._connection.grow(len(kept))
         if self._body_bytes > self._body_bound:
             self._cut_body()
 
@@ -253,16 +253,16 @@ class BoundedProtocol(HttpToolsProtocol):
             self._begin(cycle, app)
 
     def _begin(self, cycle: Any, app: Any) -> None:
-        self._guest.begin()
+        self._connection.begin()
         super()._start_asgi_task(cycle, app)
 
     @override
     def on_response_complete(self) -> None:
-        self._guest.rest()
+        self._connection.answered()
         super().on_response_complete()
         if self.transport.is_closing():
             return
-        if self._guest.serving:
+        if self._connection.serving:
             return
         if self._arriving:
             # The next request has begun to arrive behind this one.
@@ -277,7 +277,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._write_timer.start(self._unread_answer)
 
     def _unread_answer(self) -> None:
-        self._guest.fault("an answer was not read in time")
+        self._connection.fault("an answer was not read in time")
         self.transport.abort()
 
     @override

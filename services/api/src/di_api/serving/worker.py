@@ -16,7 +16,9 @@ from typing import Any
 from gunicorn.workers.base import Worker  # type: ignore[import-untyped]
 from typing_extensions import override
 
+from di_api.serving import probe_server
 from di_api.serving.front import Front
+from di_api.serving.probe_server import SlowPages
 
 _NOTIFY_SECONDS = 1.0
 
@@ -29,7 +31,7 @@ class Serving:
     """Seconds after the drain for requests that have begun."""
     front: Front
     """On every address but the one for probes."""
-    probes: Front | None = None
+    probes: SlowPages = field(default_factory=dict)
     """On the address for probes, in a thread with an event loop of its own: no other traffic keeps
     them waiting."""
     probe_port: int | None = None
@@ -62,11 +64,12 @@ class FrontWorker(Worker):  # type: ignore[misc]  # an untyped base
             # Somebody at a terminal does not want to wait.
             loop.add_signal_handler(each, os._exit, 0)
         own = [each for each in self.sockets if each.getsockname()[1] != serving.probe_port]
-        others = [each for each in self.sockets if each not in own]
-        if serving.probes is not None:
+        others = [each.sock for each in self.sockets if each not in own]
+        if others:
+            # It ends with the process, when the last request has been answered.
             threading.Thread(
                 target=asyncio.run,
-                args=(serving.probes.serve([each.sock for each in others], grace=0.0),),
+                args=(probe_server.serve(serving.probes, others),),
                 name="probes",
                 daemon=True,
             ).start()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -19,15 +19,21 @@ from typing import Final, cast
 from typing_extensions import override
 
 from di_api.serving.acceptor import Acceptor
-from di_api.serving.guests import Guest, Guests
+from di_api.serving.arrivals import Arrivals
+from di_api.serving.connections import Connection, Connections
 
 MOST_CONNECTIONS: Final = 1024
 """At once. One more drops the oldest of the source that has most."""
 MOST_OF_SOURCE: Final = 512
 """Connections from one address; one more drops the oldest of them. Who is dropped comes again at
 once, and that costs more than a connection that says nothing."""
-SECONDS: Final = 5.0
-"""From the opening of a connection to the last byte of its answer."""
+PER_SECOND: Final = 200.0
+"""Connections from one address, once it has begun as many as it may have. Few enough to cost little
+and so many that a kubelet's probe, whose address is that of all who use the node's, waits for 512
+others no longer than its time-out, 5 seconds."""
+SECONDS: Final = 10.0
+"""From the opening of a connection to the last byte of its answer; a page may have to ask an API
+server that takes half of them."""
 _MOST_HEAD: Final = 8 * 1024
 _END: Final = b"\r\n\r\n"
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -44,54 +50,60 @@ class Page:
 
 
 Pages = Mapping[str, Callable[[], Page]]
-"""By path. They are called on the event loop, so they must be quick."""
+"""By path. They are quick: they may be called on an event loop."""
+SlowPages = Mapping[str, Callable[[], Page | Awaitable[Page]]]
+"""The same, with pages that the event loop has to wait for."""
+
+
+async def serve(pages: SlowPages, listeners: Sequence[socket.socket]) -> None:
+    """Answer GET and HEAD on listening sockets until it is cancelled."""
+    async with serving(pages, listeners):
+        await asyncio.Event().wait()
 
 
 @asynccontextmanager
 async def serving(
-    pages: Pages,
-    listener: socket.socket,
-    *,
-    most: int = MOST_CONNECTIONS,
-    seconds: float = SECONDS,
+    pages: SlowPages, listeners: Sequence[socket.socket], *, seconds: float = SECONDS
 ) -> AsyncIterator[None]:
-    """Answer GET and HEAD on a listening socket, which is closed at the end."""
-    loop = asyncio.get_running_loop()
-    # Bodies are never kept, so there is nothing to count of them.
-    guests = Guests(most=most, most_of_source=MOST_OF_SOURCE, most_bytes=0)
+    """Answer GET and HEAD on listening sockets, which are closed at the end."""
+    connections = Connections(most=MOST_CONNECTIONS, most_of_source=MOST_OF_SOURCE)
+    arrivals = Arrivals(seconds=seconds, at_once=MOST_OF_SOURCE, per_second=PER_SECOND)
     beginning: set[asyncio.Task[object]] = set()
-    connections: set[_Connection] = set()
 
-    def welcome(sock: socket.socket, guest: Guest) -> None:
-        connection = _Connection(pages, guest, connections, seconds=seconds)
-        task = loop.create_task(loop.connect_accepted_socket(lambda: connection, sock))
+    def begin(sock: socket.socket, connection: Connection) -> None:
+        loop = asyncio.get_running_loop()
+        protocol = _Protocol(pages, connection, seconds=seconds)
+        task = loop.create_task(loop.connect_accepted_socket(lambda: protocol, sock))
         beginning.add(task)
         task.add_done_callback(beginning.discard)
 
-    acceptor = Acceptor(listener, guests=guests, welcome=welcome)
+    acceptors = [
+        Acceptor(listener, connections=connections, arrivals=arrivals, begin=begin)
+        for listener in listeners
+    ]
     try:
         yield
     finally:
-        acceptor.close()
+        for acceptor in acceptors:
+            acceptor.close()
+        arrivals.close()
+        for connection in connections:
+            connection.end()
         if beginning:
             await asyncio.wait(beginning)
-        for connection in list(connections):
-            connection.drop()
 
 
-class _Connection(asyncio.Protocol):
-    def __init__(
-        self, pages: Pages, guest: Guest, others: set[_Connection], *, seconds: float
-    ) -> None:
+class _Protocol(asyncio.Protocol):
+    def __init__(self, pages: SlowPages, connection: Connection, *, seconds: float) -> None:
         self._pages = pages
-        self._guest = guest
-        guest.end = self.drop
-        self._others = others
+        self._connection = connection
+        connection.end = self.drop
         self._seconds = seconds
         self._dropped = False
         self._received = bytearray()
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._answering: asyncio.Task[None] | None = None
 
     def drop(self) -> None:
         """Close without another word."""
@@ -104,7 +116,6 @@ class _Connection(asyncio.Protocol):
         # Of uvloop it is of no class of asyncio's.
         self._transport = cast("asyncio.Transport", transport)
         self._deadline = asyncio.get_running_loop().call_later(self._seconds, self.drop)
-        self._others.add(self)
         if self._dropped:
             # Its place was lost before it began.
             self._transport.abort()
@@ -112,24 +123,37 @@ class _Connection(asyncio.Protocol):
     @override
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
-        if self._transport.is_closing():
+        if self._transport.is_closing() or self._answering is not None:
             return
         self._received += data
         if _END in self._received[-len(data) - len(_END) :]:
             self._answer(*_request(bytes(self._received)))
         elif len(self._received) > _MOST_HEAD:
-            self._answer("", "", HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            self._send("", _said(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._others.discard(self)
-        self._guest.leave()
+        if self._answering is not None:
+            self._answering.cancel()
+        self._connection.release()
 
     def _answer(self, method: str, path: str, refusal: HTTPStatus | None) -> None:
-        assert self._transport is not None
         page = self._page(path) if refusal is None else _said(refusal)
+        if isinstance(page, Page):
+            self._send(method, page)
+        else:
+            self._answering = asyncio.get_running_loop().create_task(self._wait(method, path, page))
+
+    async def _wait(self, method: str, path: str, page: Awaitable[Page]) -> None:
+        try:
+            self._send(method, await page)
+        except Exception:
+            self._send(method, _broken(path))
+
+    def _send(self, method: str, page: Page) -> None:
+        assert self._transport is not None
         head = (
             f"HTTP/1.1 {page.status} {HTTPStatus(page.status).phrase}\r\n"
             f"Content-Type: {page.content_type}\r\n"
@@ -140,15 +164,14 @@ class _Connection(asyncio.Protocol):
         # Once all is sent; the deadline still holds.
         self._transport.close()
 
-    def _page(self, path: str) -> Page:
+    def _page(self, path: str) -> Page | Awaitable[Page]:
         page = self._pages.get(path)
         if page is None:
             return _said(HTTPStatus.NOT_FOUND)
         try:
             return page()
         except Exception:
-            log.exception("a page cannot be made", extra={"path": path})
-            return _said(HTTPStatus.INTERNAL_SERVER_ERROR)
+            return _broken(path)
 
 
 def _request(received: bytes) -> tuple[str, str, HTTPStatus | None]:
@@ -159,6 +182,12 @@ def _request(received: bytes) -> tuple[str, str, HTTPStatus | None]:
     method, target, _ = words
     refusal = None if method in ("GET", "HEAD") else HTTPStatus.METHOD_NOT_ALLOWED
     return method, target.partition("?")[0], refusal
+
+
+def _broken(path: str) -> Page:
+    """Called where the exception is handled."""
+    log.exception("a page cannot be made", extra={"path": path})
+    return _said(HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def _said(status: HTTPStatus) -> Page:
