@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import time
@@ -128,7 +129,10 @@ def test_of_two_sources_that_wait_for_a_thread_each_has_its_turn() -> None:
         wait_until(lambda: len(server.app.calls) == 1)
         good = stack.enter_context(server.raw())
         good.sendall(GOOD)
-        wait_until(lambda: server.front.connections == 21)
+        # An answer that needs no thread: by then the request before it waits for one.
+        with server.raw() as last:
+            last.sendall(b"no HTTP\r\n\r\n")
+            assert until_end(last).startswith(b"HTTP/1.1 400")
         server.app.gate.set()
         assert head(good).startswith(b"HTTP/1.1 200")
         places = [environ["REMOTE_ADDR"] for environ in list(server.app.calls)]
@@ -210,9 +214,15 @@ def test_a_handshake_that_does_not_end_is_cut(tls: ssl.SSLContext) -> None:
 def test_who_says_nothing_is_let_go() -> None:
     with running(bounds=replace(BOUNDS, idle_seconds=0.3)) as server, server.raw() as sock:
         assert until_end(sock) == b""
-        with server.raw() as other:
-            other.sendall(GOOD)
-            assert until_end(other).endswith(b"good")
+
+        def ends_after_the_answer() -> bool:
+            with server.raw() as other, contextlib.suppress(ConnectionError):
+                # On a busy machine it may be too late for that.
+                other.sendall(GOOD)
+                return until_end(other).endswith(b"good")
+            return False
+
+        wait_until(ends_after_the_answer)
 
 
 def test_bodies_over_the_bound_reach_the_application_cut_and_end_the_connection() -> None:

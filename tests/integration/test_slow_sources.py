@@ -146,7 +146,7 @@ def test_new_connections_of_a_slow_source_wait_and_others_do_not(
 
 
 def test_a_source_begins_so_many_connections_and_then_so_many_a_second() -> None:
-    bounds = replace(BOUNDS, connections_of_source=8, connections_per_second=1e-6)
+    bounds = replace(BOUNDS, connections_at_once=8, connections_per_second=1e-6)
     with running(bounds=bounds) as server, ExitStack() as stack:
         kept = stack.enter_context(server.raw(STRANGER))
         for _ in range(7):
@@ -167,7 +167,7 @@ def test_a_source_begins_so_many_connections_and_then_so_many_a_second() -> None
 
 
 def test_who_waits_for_its_pace_is_served_in_the_end() -> None:
-    bounds = replace(BOUNDS, connections_of_source=8, connections_per_second=100.0)
+    bounds = replace(BOUNDS, connections_at_once=8, connections_per_second=100.0)
     with running(bounds=bounds) as server, ExitStack() as stack:
         for _ in range(4):
             socks = [stack.enter_context(server.raw(STRANGER)) for _ in range(8)]

@@ -35,8 +35,8 @@ class Arrivals:
 
     First come, first served would let one that opens five hundred at once keep all others waiting
     for their handshakes; and one that opens another as soon as the last one ends would keep the
-    loop at work for it. So a source begins as many at once as it may have, and then so many a
-    second. Who keeps its connections does not notice.
+    loop at work for it. So a source begins a number at once, and then so many a second. Who keeps
+    its connections does not notice.
     """
 
     def __init__(

@@ -29,10 +29,13 @@ class Bounds:
     connections: int
     """In all. When there are as many, the source that has most loses its longest quiet one."""
     connections_of_source: int
-    """From one address; one more ends its longest quiet one. So many may begin at once."""
+    """From one address; one more ends its longest quiet one."""
+    connections_at_once: int = 128
+    """New ones from one address that has opened none of late."""
     connections_per_second: float = 50.0
-    """From one address, once it has begun as many as it may have. A tenth of a processor: a
-    handshake costs one or two milliseconds. Who keeps its connections opens far fewer."""
+    """New ones from one address that opens one after another: a tenth of a processor goes into
+    their handshakes. Who keeps its connections opens far fewer, and one that waits to begin holds
+    up none that has begun."""
     body_bytes: Callable[[str], int]
     """Of one request, by its path. Of a longer one the application gets one byte more."""
     bodies_bytes: int

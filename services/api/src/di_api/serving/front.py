@@ -77,7 +77,7 @@ class Front:
         )
         self._arrivals = Arrivals(
             seconds=bounds.handshake_seconds,
-            at_once=bounds.connections_of_source,
+            at_once=bounds.connections_at_once,
             per_second=bounds.connections_per_second,
             slows=self._penalties.slows,
         )

@@ -27,10 +27,12 @@ MOST_CONNECTIONS: Final = 1024
 MOST_OF_SOURCE: Final = 512
 """Connections from one address; one more drops the oldest of them. Who is dropped comes again at
 once, and that costs more than a connection that says nothing."""
+AT_ONCE: Final = 128
+"""New connections from one address that has opened none of late."""
 PER_SECOND: Final = 200.0
-"""Connections from one address, once it has begun as many as it may have. Few enough to cost little
-and so many that a kubelet's probe, whose address is that of all who use the node's, waits for 512
-others no longer than its time-out, 5 seconds."""
+"""New connections from one address that opens one after another. Few enough to cost little, and so
+many that a probe of the kubelet, which has its address in common with all that use the node's,
+waits less for 512 others than for its time-out."""
 SECONDS: Final = 10.0
 """From the opening of a connection to the last byte of its answer; a page may have to ask an API
 server that takes half of them."""
@@ -67,7 +69,7 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Answer GET and HEAD on listening sockets, which are closed at the end."""
     connections = Connections(most=MOST_CONNECTIONS, most_of_source=MOST_OF_SOURCE)
-    arrivals = Arrivals(seconds=seconds, at_once=MOST_OF_SOURCE, per_second=PER_SECOND)
+    arrivals = Arrivals(seconds=seconds, at_once=AT_ONCE, per_second=PER_SECOND)
     beginning: set[asyncio.Task[object]] = set()
 
     def begin(sock: socket.socket, connection: Connection) -> None:
