@@ -148,22 +148,72 @@ def test_new_connections_of_a_slow_source_wait_and_others_do_not(
 def test_a_source_begins_so_many_connections_and_then_so_many_a_second() -> None:
     bounds = replace(BOUNDS, connections_at_once=8, connections_per_second=1e-6)
     with running(bounds=bounds) as server, ExitStack() as stack:
-        kept = stack.enter_context(server.raw(STRANGER))
-        for _ in range(7):
+        for _ in range(8):
             with server.raw(STRANGER) as sock:
                 sock.sendall(GOOD)
                 head(sock)
         late = stack.enter_context(server.raw(STRANGER))
         late.sendall(GOOD)
         for _ in range(5):
-            # Neither others wait, nor a connection that has begun.
             assert server.good() == b"good"
-            kept.sendall(GOOD)
-            assert head(kept).startswith(b"HTTP/1.1 200")
-            kept.recv(4, socket.MSG_WAITALL)
         late.setblocking(False)
         with pytest.raises(BlockingIOError):
             late.recv(1)
+
+
+def test_who_uses_a_connection_again_may_open_another() -> None:
+    bounds = replace(BOUNDS, connections_at_once=2, connections_per_second=1e-6)
+    with running(bounds=bounds) as server, ExitStack() as stack:
+        kept = stack.enter_context(server.raw(STRANGER))
+        _answered(stack.enter_context(server.raw(STRANGER)))
+        _answered(kept)
+        for _ in range(4):
+            _answered(kept)
+            _answered(stack.enter_context(server.raw(STRANGER)))
+
+
+def _answered(sock: socket.socket) -> None:
+    sock.sendall(GOOD)
+    assert head(sock).startswith(b"HTTP/1.1 200")
+    assert sock.recv(4, socket.MSG_WAITALL) == b"good"
+
+
+def test_connections_that_are_opened_for_their_own_sake_are_a_fault(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bounds = replace(BOUNDS, connections_of_source=4, connections_at_once=4)
+    with (
+        running(bounds=bounds) as server,
+        ExitStack() as stack,
+        caplog.at_level(logging.WARNING, "gunicorn.error"),
+    ):
+
+        def is_slow() -> bool:
+            stack.enter_context(server.raw(STRANGER))
+            return any("too many connections" in line for line in caplog.messages)
+
+        wait_until(is_slow, every=0.0)
+        assert server.good() == b"good"
+
+
+def test_a_pool_that_opens_more_than_it_needs_is_at_no_fault(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bounds = replace(
+        BOUNDS, connections_of_source=4, connections_at_once=4, connections_per_second=1e-6
+    )
+    with (
+        running(bounds=bounds) as server,
+        ExitStack() as stack,
+        caplog.at_level(logging.WARNING, "gunicorn.error"),
+    ):
+        kept = stack.enter_context(server.raw(STRANGER))
+        _answered(kept)
+        for _ in range(2 * _ENOUGH):
+            stack.enter_context(server.raw(STRANGER))
+            _answered(kept)
+        _answered(stack.enter_context(server.raw(STRANGER)))
+        assert not any(STRANGER in line for line in caplog.messages)
 
 
 def test_who_waits_for_its_pace_is_served_in_the_end() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 import pytest
 
+from di_api.service.token_buckets import TokenBuckets
 from di_api.serving import arrivals, turns
 from di_api.serving.arrivals import Arrivals
 from di_api.serving.connections import Connection, Connections
-from di_api.serving.penalties import FAULTS_AT_ONCE, FAULTS_OWED, FAULTS_PER_SECOND, Penalties
+from di_api.serving.penalties import FAULTS_AT_ONCE, FAULTS_PER_SECOND, Penalties
 from di_api.serving.turns import Turns
 
 
@@ -36,19 +38,6 @@ def test_so_many_faults_are_forgiven_and_more_come_back_with_time() -> None:
     assert not penalties.slows("a")
     penalties.count("a", "noise")
     assert penalties.slows("a")
-
-
-def test_who_goes_on_is_not_forgiven_between_faults_that_take_their_time() -> None:
-    clock = Clock()
-    penalties = Penalties(clock=clock)
-    for _ in range(500):
-        penalties.count("a", "noise")
-    # As long as a request or a handshake has, after which the next ones are late.
-    for seconds in (5.0, 5.0):
-        clock.now += seconds
-        assert penalties.slows("a")
-    clock.now += FAULTS_OWED + 1 - 10.0
-    assert not penalties.slows("a")
 
 
 def test_a_source_is_told_of_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
@@ -80,14 +69,6 @@ def test_the_memory_for_sources_is_bounded() -> None:
     assert not penalties.slows("first")
 
 
-def test_one_more_connection_than_a_source_may_have_is_a_fault() -> None:
-    penalties = Penalties(clock=Clock())
-    connections = Connections(most=10, most_of_source=1, most_bytes=0, fault=penalties.count)
-    for _ in range(FAULTS_AT_ONCE + 1):
-        connections.admit("a", lambda: None)
-    assert penalties.slows("a")
-
-
 class Hall:
     """Connections by name, of the source that the name begins with; what became of them."""
 
@@ -99,13 +80,15 @@ class Hall:
         at_once: int = 50,
         per_second: float = 1e-6,
     ) -> None:
-        self.connections = Connections(most=100, most_of_source=50, most_bytes=0)
+        self.pace = TokenBuckets[str](rate=per_second, burst=at_once, clock=time.monotonic)
+        self.connections = Connections(most=100, most_of_source=50, kept=self.pace.give)
         self.arrivals = Arrivals(
             seconds=seconds,
-            at_once=at_once,
-            per_second=per_second,
+            pace=self.pace,
             slows=lambda source: source in slow,
         )
+        self.gone: set[str] = set()
+        """Those that have hung up."""
         self.begun: list[str] = []
         self.dropped: list[str] = []
 
@@ -120,6 +103,7 @@ class Hall:
             connection,
             begin=lambda: self.begun.append(name),
             drop=lambda: self.dropped.append(name),
+            gone=lambda: name in self.gone,
         )
         return connection
 
@@ -189,6 +173,41 @@ def test_who_waits_for_its_pace_goes_on_with_it(monkeypatch: pytest.MonkeyPatch)
         return hall.begun
 
     assert asyncio.run(run()) == ["b1", "a1", "a2", "a3"]
+
+
+def test_who_hangs_up_while_it_waits_is_dropped_and_costs_its_source_nothing() -> None:
+    async def run() -> None:
+        hall = Hall(at_once=2)
+        hall.gone |= {"a1", "a2", "a3", "a6"}
+        hall.come("a1", "a2", "a3", "a4", "a5", "a6")
+        await hall.turns(10)
+        assert hall.begun == ["a4", "a5"]
+        assert hall.dropped == ["a1", "a2", "a3"]
+        assert len(hall.connections) == 3
+
+    asyncio.run(run())
+
+
+def test_who_uses_a_connection_again_may_open_another() -> None:
+    async def run() -> None:
+        hall = Hall(at_once=2)
+        first, second = hall.come("a1", "a2")
+        await hall.turns(5)
+        for each in (first, second):
+            each.begin()
+            each.answered()
+        hall.come("a3", "a4", "a5")
+        await hall.turns(5)
+        # A first answer is what every connection has.
+        assert hall.begun == ["a1", "a2"]
+        for _ in range(2):
+            first.begin()
+            first.answered()
+        hall.come("a6")
+        await hall.turns(10)
+        assert hall.begun == ["a1", "a2", "a3", "a4"]
+
+    asyncio.run(run())
 
 
 def test_a_source_that_has_come_alone_again_goes_on_after_its_pause() -> None:

@@ -15,8 +15,13 @@ class Door:
     """Connections of sources, by name; the ended ones in their order."""
 
     def __init__(self, *, most: int = 6, most_of_source: int = 3, most_bytes: int = 100) -> None:
+        self.crowded: list[str] = []
+        """Sources that wanted more than they may have."""
         self.connections = Connections(
-            most=most, most_of_source=most_of_source, most_bytes=most_bytes
+            most=most,
+            most_of_source=most_of_source,
+            most_bytes=most_bytes,
+            crowded=self.crowded.append,
         )
         self.ended: list[str] = []
 
@@ -36,6 +41,7 @@ def test_one_more_than_a_source_may_have_ends_its_longest_quiet_one() -> None:
     for name in ("a2", "a3", "b1", "a4"):
         door.at(name)
     assert door.ended == ["a1"]
+    assert door.crowded == ["a"]
     first.release()
     assert len(door.connections) == 4
 

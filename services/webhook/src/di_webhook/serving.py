@@ -35,7 +35,8 @@ REVIEWS: Final = Bounds(
     # used a last time.
     leave_seconds=5.0,
     connections=1024,
-    connections_of_source=512,
+    # Of 200 changes at once each may open one, while others are open that are not needed any more.
+    connections_of_source=768,
     body_bytes=lambda _path: MAX_BODY_BYTES,
     bodies_bytes=16 * MAX_BODY_BYTES,
 )

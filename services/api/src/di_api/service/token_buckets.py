@@ -48,6 +48,13 @@ class TokenBuckets(Generic[K]):
                 self._buckets.popitem(last=False)
         return 0.0 if taken else (1 - tokens) / self._rate
 
+    def give(self, key: K) -> None:
+        """Put a token back, into a bucket that is not full."""
+        with self._lock:
+            tokens, now = self._level(key)
+            if key in self._buckets:
+                self._buckets[key] = (min(self._burst, tokens + 1), now)
+
     def _level(self, key: K) -> tuple[float, float]:
         now = self._clock()
         tokens, since = self._buckets.get(key, (self._burst, now))

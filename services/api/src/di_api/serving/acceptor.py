@@ -83,9 +83,22 @@ class Acceptor:
             if connection is None:
                 sock.close()
             else:
-                begin = partial(self._begin, sock, connection)
-                self._arrivals.add(connection, begin=begin, drop=sock.close)
+                self._arrivals.add(
+                    connection,
+                    begin=partial(self._begin, sock, connection),
+                    drop=sock.close,
+                    gone=partial(_has_hung_up, sock),
+                )
 
     def _resume(self) -> None:
         if not self._closed:
             self._loop.add_reader(self._listener, self._accept)
+
+
+def _has_hung_up(sock: socket.socket) -> bool:
+    try:
+        return not sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ that begin together go on together."""
 class _Arrival:
     begin: Callable[[], None]
     drop: Callable[[], None]
+    gone: Callable[[], bool]
     deadline: float
 
 
@@ -35,36 +35,38 @@ class Arrivals:
 
     First come, first served would let one that opens five hundred at once keep all others waiting
     for their handshakes; and one that opens another as soon as the last one ends would keep the
-    loop at work for it. So a source begins a number at once, and then so many a second. Who keeps
-    its connections does not notice.
+    loop at work for it. So each new connection of a source costs a token of its pace.
     """
 
     def __init__(
         self,
         *,
         seconds: float,
-        at_once: int,
-        per_second: float,
+        pace: TokenBuckets[str],
         slows: Callable[[str], bool] = _nobody,
     ) -> None:
         """Nobody waits.
 
         Args:
             seconds: that a connection waits for its turn before it is dropped.
-            at_once: connections of a source that has begun none of late.
-            per_second: those that it gets back.
+            pace: of each source; who has no token left waits for the next one.
             slows: whether a source is slowed down.
         """
         self._seconds = seconds
         self._slows = slows
-        self._pace = TokenBuckets[str](rate=per_second, burst=at_once, clock=time.monotonic)
+        self._pace = pace
         self._waiting: OrderedDict[str, dict[Connection, _Arrival]] = OrderedDict()
-        # Of sources that pause when their next one may begin.
+        # Of sources that are slowed down when their next one may begin.
         self._next: dict[str, float] = {}
         self._turn: asyncio.TimerHandle | None = None
 
     def add(
-        self, connection: Connection, *, begin: Callable[[], None], drop: Callable[[], None]
+        self,
+        connection: Connection,
+        *,
+        begin: Callable[[], None],
+        drop: Callable[[], None],
+        gone: Callable[[], bool],
     ) -> None:
         """Wait for a turn.
 
@@ -72,12 +74,14 @@ class Arrivals:
             connection: its `end` is one of this here until the turn has come.
             begin: called at its turn.
             drop: ends it before that; called when its place is lost or the time is up.
+            gone: whether its client has hung up; then it never has its turn. A client that has many
+                under way at once lets some go, and that is no fault.
         """
         loop = asyncio.get_running_loop()
         connection.end = lambda: self._drop(connection)
         own = self._waiting.setdefault(connection.source, {})
-        own[connection] = _Arrival(begin, drop, loop.time() + self._seconds)
-        self._go_on(self._next.get(connection.source, 0.0))
+        own[connection] = _Arrival(begin, drop, gone, loop.time() + self._seconds)
+        self._go_on(self._ready(connection.source, loop.time()))
 
     def close(self) -> None:
         """Let all begin that are not slowed down; no others."""
@@ -115,31 +119,33 @@ class Arrivals:
         self._next = {source: at for source, at in self._next.items() if at > now}
         begun = 0
         for source in list(self._waiting):
-            self._drop_late(source, now)
-            if source not in self._next and self._begin_one(source, now):
+            if self._ready(source, now) <= now and self._begin_one(source, now):
                 begun += 1
             if begun == _AT_ONCE:
                 break
         if self._waiting:
-            self._go_on(min(self._next.get(source, 0.0) for source in self._waiting))
+            self._go_on(min(self._ready(source, now) for source in self._waiting))
 
-    def _drop_late(self, source: str, now: float) -> None:
-        own = self._waiting[source]
-        while own and next(iter(own.values())).deadline <= now:
-            self._drop(next(iter(own)))
+    def _ready(self, source: str, now: float) -> float:
+        """When the next one of a source may begin."""
+        return max(self._next.get(source, now), now + self._pace.wait(source))
 
     def _begin_one(self, source: str, now: float) -> bool:
-        own = self._waiting.get(source)
-        if not own:
+        own = self._waiting[source]
+        while own:
+            connection, arrival = next(iter(own.items()))
+            if arrival.deadline > now and not arrival.gone():
+                break
+            self._drop(connection)
+        else:
             return False
-        arrival = own.pop(next(iter(own)))
+        del own[connection]
         if own:
             self._waiting.move_to_end(source)
         else:
             del self._waiting[source]
         self._pace.take(source)
-        pause = SLOW_SECONDS if self._slows(source) else self._pace.wait(source)
-        if pause:
-            self._next[source] = now + pause
+        if self._slows(source):
+            self._next[source] = now + SLOW_SECONDS
         arrival.begin()
         return True

@@ -30,12 +30,12 @@ class Bounds:
     """In all. When there are as many, the source that has most loses its longest quiet one."""
     connections_of_source: int
     """From one address; one more ends its longest quiet one."""
-    connections_at_once: int = 128
-    """New ones from one address that has opened none of late."""
+    connections_at_once: int = 200
+    """New ones from one address that has opened none of late: as many as an API server has changes
+    under way by its defaults."""
     connections_per_second: float = 50.0
-    """New ones from one address that opens one after another: a tenth of a processor goes into
-    their handshakes. Who keeps its connections opens far fewer, and one that waits to begin holds
-    up none that has begun."""
+    """New ones from one address that opens one after another, and as many more as it had answers on
+    connections that it had used before. A good tenth of a processor goes into their handshakes."""
     body_bytes: Callable[[str], int]
     """Of one request, by its path. Of a longer one the application gets one byte more."""
     bodies_bytes: int

@@ -32,20 +32,18 @@ class Connection:
 
     def answered(self) -> None:
         """Its request was answered: it is quiet from now on."""
+        if self.known:
+            self._all.kept(self.source)
         self.serving, self.known = False, True
         self._all.answered(self)
-
-    def fault(self, what: str) -> None:
-        """It did what no good client does often."""
-        self._all.fault(self.source, what)
 
     def release(self) -> None:
         """It has ended; may be said more than once."""
         self._all.release(self)
 
 
-def _no_fault(_source: str, _what: str) -> None:
-    """Where nobody is slowed down, nothing is counted."""
+def _ignored(_source: str) -> None:
+    """Where neither matters."""
 
 
 class Connections:
@@ -61,7 +59,8 @@ class Connections:
         most: int,
         most_of_source: int,
         most_bytes: int = 0,
-        fault: Callable[[str, str], None] = _no_fault,
+        crowded: Callable[[str], None] = _ignored,
+        kept: Callable[[str], None] = _ignored,
     ) -> None:
         """None is open.
 
@@ -69,9 +68,11 @@ class Connections:
             most: in all.
             most_of_source: of one source.
             most_bytes: of bodies, in all.
-            fault: told of a source, and what it did that no good client does often.
+            crowded: told of a source that opens one more than it may have.
+            kept: told of a source one of whose connections had not only its first answer.
         """
-        self.fault = fault
+        self.kept = kept
+        self._crowded = crowded
         self._most = most
         self._most_of_source = most_of_source
         self._most_bytes = most_bytes
@@ -96,7 +97,7 @@ class Connections:
         """
         own = self._by_source.get(source, {})
         if len(own) >= self._most_of_source:
-            self.fault(source, "too many connections")
+            self._crowded(source)
             if not _end_one(own):
                 return None
         elif self._count >= self._most and not _end_one(self._largest(len)):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from di_api.service.token_buckets import TokenBuckets
 from di_api.serving.acceptor import Acceptor
 from di_api.serving.arrivals import Arrivals
 from di_api.serving.bounds import LINGER_SECONDS, Bounds
@@ -69,16 +70,23 @@ class Front:
         self._tls_port = tls_port
         self._state = ServerState()
         self._penalties = Penalties()
+        self._pace = TokenBuckets[str](
+            rate=bounds.connections_per_second,
+            burst=bounds.connections_at_once,
+            clock=time.monotonic,
+        )
         self._connections = Connections(
             most=bounds.connections,
             most_of_source=bounds.connections_of_source,
             most_bytes=bounds.bodies_bytes,
-            fault=self._penalties.count,
+            crowded=partial(self._came_to_nothing, "too many connections"),
+            # A pool of connections opens more than it uses, and closes them, when it is busy. So
+            # who uses some again may open as many others.
+            kept=self._pace.give,
         )
         self._arrivals = Arrivals(
             seconds=bounds.handshake_seconds,
-            at_once=bounds.connections_at_once,
-            per_second=bounds.connections_per_second,
+            pace=self._pace,
             slows=self._penalties.slows,
         )
         self._handshakes: dict[asyncio.Task[None], Connection] = {}
@@ -162,6 +170,7 @@ class Front:
                 config,
                 self._state,
                 connection=connection,
+                fault=partial(self._penalties.count, connection.source),
                 bounds=self._bounds,
                 refusal=self._refusal,
                 ending=self._ended,
@@ -177,9 +186,15 @@ class Front:
                 ssl_shutdown_timeout=LINGER_SECONDS if tls else None,
             )
         except OSError as error:
-            connection.fault("handshakes that fail")
+            self._came_to_nothing("handshakes that fail", connection.source)
             connection.release()
             _log.debug("TLS handshake failed: %s", error)
+
+    def _came_to_nothing(self, what: str, source: str) -> None:
+        # A fault of who opens connections for their own sake. A busy pool has many that it does not
+        # need any more, and ends some before they are there; it uses others.
+        if self._pace.wait(source):
+            self._penalties.count(source, what)
 
     async def _finish(self, until: float) -> None:
         """Wait for requests that have begun; who has said nothing must not hold up the end."""

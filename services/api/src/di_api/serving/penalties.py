@@ -13,10 +13,6 @@ FAULTS_AT_ONCE: Final = 32
 """Of one source, before it is slowed down."""
 FAULTS_PER_SECOND: Final = 1.0
 """Of one source, for as long as it likes."""
-FAULTS_OWED: Final = 10.0
-"""Of a source that goes on, so that it is slowed down until it has been without a fault for as many
-seconds and one more. Less than the time a request or a handshake has, and one that lets these run
-out again and again would be forgiven each time before the next ones are late."""
 _LINE_SECONDS: Final = 60.0
 
 _log = logging.getLogger("gunicorn.error")
@@ -57,7 +53,8 @@ class Penalties:
                 what,
                 FAULTS_AT_ONCE,
             )
-        self._forgiven.take(source, owed=FAULTS_OWED)
+        # One is owed, so that a source which goes on has no moment in which it is forgiven.
+        self._forgiven.take(source, owed=1.0)
 
     def slows(self, source: str) -> bool:
         """Whether the source has used up what is forgiven."""

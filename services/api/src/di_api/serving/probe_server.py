@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Final, cast
 
 from typing_extensions import override
 
+from di_api.service.token_buckets import TokenBuckets
 from di_api.serving.acceptor import Acceptor
 from di_api.serving.arrivals import Arrivals
 from di_api.serving.connections import Connection, Connections
@@ -69,7 +71,8 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Answer GET and HEAD on listening sockets, which are closed at the end."""
     connections = Connections(most=MOST_CONNECTIONS, most_of_source=MOST_OF_SOURCE)
-    arrivals = Arrivals(seconds=seconds, at_once=AT_ONCE, per_second=PER_SECOND)
+    pace = TokenBuckets[str](rate=PER_SECOND, burst=AT_ONCE, clock=time.monotonic)
+    arrivals = Arrivals(seconds=seconds, pace=pace)
     beginning: set[asyncio.Task[object]] = set()
 
     def begin(sock: socket.socket, connection: Connection) -> None:

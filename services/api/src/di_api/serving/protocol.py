@@ -38,12 +38,14 @@ class BoundedProtocol(HttpToolsProtocol):
         state: ServerState,
         *,
         connection: Connection,
+        fault: Callable[[str], None],
         bounds: Bounds,
         refusal: Refusal,
         ending: asyncio.Event,
     ) -> None:
         super().__init__(config, state, {})
         self._connection = connection
+        self._fault = fault
         self._bounds = bounds
         self._refusal = refusal
         self._ending = ending
@@ -138,7 +140,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._read_timer.stop()
         status, message = self._refused or (400, "this is not HTTP")
-        self._connection.fault(message)
+        self._fault(message)
         if self._connection.serving:
             # An answer is due before this one; a client that breaks HTTP behind a request that
             # it waits for gets none.
@@ -164,7 +166,7 @@ class BoundedProtocol(HttpToolsProtocol):
             raise _Refused
         if self._connection.serving:
             # Allowed, and what nobody does who reads the answers: a flood.
-            self._connection.fault("requests before the last one was answered")
+            self._fault("requests before the last one was answered")
         super().on_message_begin()
         self._arriving = self._in_head = True
         self._head_bytes = self._body_bytes = 0
@@ -277,7 +279,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._write_timer.start(self._unread_answer)
 
     def _unread_answer(self) -> None:
-        self._connection.fault("an answer was not read in time")
+        self._fault("an answer was not read in time")
         self.transport.abort()
 
     @override
