@@ -104,16 +104,13 @@ def test_many_sources_do_not_take_the_place_of_one_more() -> None:
         assert server.good() == b"good"
 
 
-def test_connections_without_number_leave_the_probes_alone() -> None:
+def test_nobody_at_work_is_ended_for_another() -> None:
     with ExitStack() as stack:
         server = stack.enter_context(running(bounds=replace(BOUNDS, connections=16), threads=16))
-        probes = stack.enter_context(running())
         for _ in range(16):
             sock = stack.enter_context(server.raw(STRANGER))
             sock.sendall(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
         wait_until(lambda: len(server.app.calls) == 16)
-        assert probes.good() == b"good"
-        # Nobody at work is ended for another.
         with server.raw() as late:
             assert until_end(late) == b""
         server.app.gate.set()
