@@ -153,22 +153,33 @@ def test_connections_hold_no_thread_and_the_oldest_make_room(port: int) -> None:
         assert b"200 OK" in _all_of(opened[-1])
 
 
+@pytest.mark.parametrize("uv", [False, True], ids=["asyncio", "uvloop"])
 def test_who_comes_again_and_again_waits_and_others_do_not(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, uv: bool
 ) -> None:
     monkeypatch.setattr(probe_server, "PER_SECOND", 1e-6)
-    with _running() as port, ExitStack() as stack:
+    with _running(uv=uv) as port, ExitStack() as stack:
         for _ in range(AT_ONCE):
             with _connect(port, _STRANGER) as sock:
                 sock.sendall(_GET)
                 assert b"200 OK" in _all_of(sock)
-        late = stack.enter_context(_connect(port, _STRANGER))
+        waiting = [stack.enter_context(_connect(port, _STRANGER)) for _ in range(50)]
+        late = waiting[-1]
         late.sendall(_GET)
         for _ in range(5):
             assert b"200 OK" in _ask(port)
         late.setblocking(False)
         with pytest.raises(BlockingIOError):
             late.recv(1)
+
+
+@pytest.mark.parametrize("uv", [False, True], ids=["asyncio", "uvloop"])
+def test_a_crowd_of_one_address_is_answered_in_the_end(uv: bool) -> None:
+    with _running(uv=uv) as port, ExitStack() as stack:
+        crowd = [stack.enter_context(_connect(port, _STRANGER)) for _ in range(2 * AT_ONCE)]
+        for sock in crowd:
+            sock.sendall(_GET)
+        assert all(b"200 OK" in _all_of(sock) for sock in crowd)
 
 
 @pytest.mark.parametrize("uv", [False, True], ids=["asyncio", "uvloop"])

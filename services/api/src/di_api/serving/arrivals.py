@@ -58,7 +58,9 @@ class Arrivals:
         self._waiting: OrderedDict[str, dict[Connection, _Arrival]] = OrderedDict()
         # Of sources that are slowed down when their next one may begin.
         self._next: dict[str, float] = {}
-        self._turn: asyncio.TimerHandle | None = None
+        self._turn: asyncio.Handle | None = None
+        # When it is, for uvloop's handles do not tell.
+        self._turn_at = 0.0
 
     def add(
         self,
@@ -107,11 +109,12 @@ class Arrivals:
 
     def _go_on(self, at: float) -> None:
         if self._turn is not None:
-            if self._turn.when() <= at:
+            if self._turn_at <= at:
                 # Not planned anew, or who comes all the time would put it off for ever.
                 return
             self._turn.cancel()
         self._turn = asyncio.get_running_loop().call_at(at, self._take_turns)
+        self._turn_at = at
 
     def _take_turns(self) -> None:
         self._turn = None
