@@ -83,10 +83,11 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/lint-imports
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+	@$(BIN)/python -m tests.documents --check
 	@./verify-generated
 
 .PHONY: generate
-generate: setup ## the CRDs, the tables of docs/dijob.md and docs/metrics.md, from the declarations
+generate: setup ## the CRDs, the tables of docs/dijob.md, docs/metrics.md and docs/events.md, from the declarations
 	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-crd.yaml docs/dijob.md
 	@$(BIN)/python -m tests.documents
 

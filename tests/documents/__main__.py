@@ -1,7 +1,27 @@
-"""Write what is generated of the documents: `python -m tests.documents`."""
+"""Write what is generated of the documents: `python -m tests.documents`, `--check` compares it."""
 
 from __future__ import annotations
 
-from tests.documents import metrics
+import sys
 
-metrics.FILE.write_text(metrics.document())
+from tests.documents import events, metrics
+
+DOCUMENTS = {events.FILE: events.document, metrics.FILE: metrics.document}
+
+
+def main(arguments: list[str]) -> int:
+    """Return 1 if a document is compared and is not what it should be."""
+    stale = [
+        file for file, text in DOCUMENTS.items() if not file.exists() or file.read_text() != text()
+    ]
+    if arguments != ["--check"]:
+        for file in stale:
+            file.write_text(DOCUMENTS[file]())
+        return 0
+    for file in stale:
+        print(f"{file} is not that of the declarations: make generate", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

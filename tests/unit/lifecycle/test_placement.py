@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from di_operator.lifecycle.placement import Grant
+from di_operator.lifecycle.reasons import Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 
 
@@ -60,7 +61,7 @@ def test_a_job_waits_until_it_is_placed() -> None:
 
 def test_why_it_waits_is_told() -> None:
     cluster = waiting()
-    cluster.grant = Grant(placement={}, reason="Unschedulable", message="needs 8 gpu, a has 4")
+    cluster.grant = Grant(placement={}, reason=Reason.UNSCHEDULABLE, message="needs 8 gpu, a has 4")
     cluster.settle()
     condition = cluster.condition("Pending")
     assert (condition["reason"], condition["message"]) == ("Unschedulable", "needs 8 gpu, a has 4")
@@ -189,7 +190,7 @@ def test_a_crash_after_any_write_of_a_move_leads_to_the_same_end() -> None:
 
 def test_a_gang_is_held_back_until_it_fits() -> None:
     cluster = ClusterModel(job(task("learner", 2)))
-    cluster.grant = Grant(message="2 of 4 gpu are free", reason="Unschedulable")
+    cluster.grant = Grant(message="2 of 4 gpu are free", reason=Reason.UNSCHEDULABLE)
     cluster.settle()
     assert (cluster.phase, cluster.pods) == ("Pending", {})
     assert cluster.condition("Pending")["message"] == "2 of 4 gpu are free"
@@ -201,7 +202,7 @@ def test_a_gang_is_held_back_until_it_fits() -> None:
 def test_a_gang_that_runs_is_not_held_back_any_more() -> None:
     cluster = ClusterModel(job(task("learner", 2)))
     cluster.settle()
-    cluster.grant = Grant(message="2 of 4 gpu are free", reason="Unschedulable")
+    cluster.grant = Grant(message="2 of 4 gpu are free", reason=Reason.UNSCHEDULABLE)
     cluster.fail("x-learner-1")
     cluster.settle()
     assert len(cluster.pods) == 2

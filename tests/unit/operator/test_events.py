@@ -12,6 +12,7 @@ from typing_extensions import override
 from di_api.kube.errors import ApiError, Forbidden, Unavailable
 from di_operator.events import BURST, RATE, EventRecorder, TokenBucket
 from di_operator.lifecycle.decision import JobEvent
+from di_operator.lifecycle.reasons import Reason
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi
 from tests.unit.operator.virtual_time import VirtualClock
@@ -30,11 +31,11 @@ def job(name: str = "a") -> dict[str, Any]:
 
 
 def warning(message: str) -> JobEvent:
-    return JobEvent(type="Warning", reason="QuotaExceeded", message=message)
+    return JobEvent(reason=Reason.QUOTA_EXCEEDED, message=message)
 
 
 def normal(message: str) -> JobEvent:
-    return JobEvent(type="Normal", reason="JobRunning", message=message)
+    return JobEvent(reason=Reason.JOB_RUNNING, message=message)
 
 
 def recorder(api: FakeApi, results: Results) -> EventRecorder:

@@ -40,8 +40,3 @@ class Phase(StrEnum):
     def is_finished(self) -> bool:
         """Whether the job has ended and will never run again."""
         return self in (Phase.SUCCEEDED, Phase.FAILED)
-
-    @property
-    def is_alarming(self) -> bool:
-        """Whether somebody may have to act on a job that gets there."""
-        return self in (Phase.RESTARTING, Phase.FAILED)

@@ -186,7 +186,7 @@ class EventRecorder:
         body = event_body(
             job=item.job,
             type=item.event.type,
-            reason=item.event.reason,
+            reason=str(item.event.reason),
             message=item.event.message,
             name=name,
             first=item.first,
@@ -214,7 +214,7 @@ class EventRecorder:
         body = event_body(
             job=item.job,
             type=item.event.type,
-            reason=item.event.reason,
+            reason=str(item.event.reason),
             message=item.event.message,
             name=name,
             first=known.first,

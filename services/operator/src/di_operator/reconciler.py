@@ -31,6 +31,7 @@ from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.pods import PodReader
 from di_operator.lifecycle.problems import defect
 from di_operator.lifecycle.read import read_snapshot
+from di_operator.lifecycle.reasons import Problem
 from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import Examine
@@ -167,7 +168,7 @@ class Reconciler:
         if job is None:
             return
         aside = defect(error)
-        self._emit(job, JobEvent(type="Warning", reason=aside.type, message=aside.message))
+        self._emit(job, JobEvent(reason=Problem.RECONCILE_FAILED, message=aside.message))
         status = Status.read(job.get("status"))
         if status.is_finished or not aside.is_news(status.conditions):
             return

@@ -37,13 +37,9 @@ from di_operator.allocator.scheduling_snapshot import (
 from di_operator.allocator.shortage import find_shortage
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
-from di_operator.lifecycle.conditions import (
-    REASON_NOT_ALLOCATABLE,
-    REASON_UNSCHEDULABLE,
-    REASON_WAITING,
-)
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.pods import is_finished
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.specs import SpecReader
 from di_operator.supervision import Duty
 
@@ -127,13 +123,13 @@ class Scheduler:
             return known
         if (left_out := self._unreadable.get(uid)) is not None:
             message = f"cannot be allocated: {left_out.reason}"
-            return Grant(reason=REASON_NOT_ALLOCATABLE, message=message)
+            return Grant(reason=Reason.NOT_ALLOCATABLE, message=message)
         try:
             spec = self._read_spec(job)
         except InvalidSpec:
             return Grant()
         if spec.scheduling.gang and not spec.preemptible:
-            return Grant(reason=REASON_WAITING, message="waiting for the allocator")
+            return Grant(reason=Reason.WAITING_FOR_NODES, message="waiting for the allocator")
         return Grant()
 
     @property
@@ -318,10 +314,11 @@ class Scheduler:
 
     def _tell(self, snapshot: SchedulingSnapshot, key: str, nodes: NodeList) -> None:
         job, uid = snapshot.jobs[key], snapshot.uids[key]
-        reason = message = ""
+        reason: Reason | None = None
+        message = ""
         if not nodes:
             shortage = find_shortage(job, snapshot.nodes)
-            reason = REASON_UNSCHEDULABLE if shortage else REASON_WAITING
+            reason = Reason.UNSCHEDULABLE if shortage else Reason.WAITING_FOR_NODES
             message = shortage.message if shortage else "waiting for nodes that other jobs have"
         placement = dict(nodes.tasks) if job.preemptible else None
         grant = Grant(placement=placement, reason=reason, message=message)

@@ -10,6 +10,7 @@ from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import count_of
 
@@ -29,8 +30,7 @@ def clean_up(snapshot: Snapshot) -> Decision:
     deletions += [delete(CONFIGMAPS, c) for c in configmaps if c and not is_terminating(c)]
     events = (
         JobEvent(
-            type="Normal",
-            reason="PodsDeleted",
+            reason=Reason.PODS_DELETED,
             message=f"deleted {count_of(len(pods), 'pod')} (cleanPodPolicy {policy.value})",
         ),
     )

@@ -8,13 +8,13 @@ from typing import Any
 
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.backoff import until_retry
-from di_operator.lifecycle.conditions import Aside, phase_reason
+from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.losses import remembered
 from di_operator.lifecycle.phases import check_transition
 from di_operator.lifecycle.problems import announcements, asides_of, problems_of
 from di_operator.lifecycle.ranks import allocation_by_rank
-from di_operator.lifecycle.rules import REASONS
+from di_operator.lifecycle.reasons import OF_PHASES, Reason
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.status import OWNED_FIELDS, Status
 from di_operator.lifecycle.timestamps import format_time
@@ -44,11 +44,7 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     asides = (_suspension(snapshot), *asides_of(problems))
     status = _status(snapshot, verdict, asides, now)
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
-    news = JobEvent(
-        type="Warning" if _is_warning(verdict) else "Normal",
-        reason=_reason(snapshot, verdict),
-        message=_message(snapshot, verdict),
-    )
+    reason = _reason(snapshot, verdict)
     changed_phase = verdict.phase is not before.phase
     if status == owned and not verdict.insist:
         return Decision(
@@ -68,11 +64,13 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     warnings = announcements(before.conditions, problems)
     announced = (
         changed_phase
-        or news.reason != before.reason
+        or reason != before.reason
         # Where the verdict has events of its own, they tell what was counted.
         or (verdict.restarts + verdict.reschedules > 0 and not verdict.events)
         or verdict.insist
     )
+    # What is announced is no reason that was written before: that one may be anything.
+    news = JobEvent(reason=_new_reason(verdict), message=_message(snapshot, verdict))
     return Decision(
         actions=verdict.actions,
         status=status,
@@ -84,8 +82,12 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
 
 def _reason(snapshot: Snapshot, verdict: Verdict) -> str:
     if verdict.message is None and verdict.phase is snapshot.status.phase:
-        return snapshot.status.reason or phase_reason(verdict.phase)
-    return verdict.reason or phase_reason(verdict.phase)
+        return snapshot.status.reason or OF_PHASES[verdict.phase]
+    return _new_reason(verdict)
+
+
+def _new_reason(verdict: Verdict) -> Reason:
+    return verdict.reason or OF_PHASES[verdict.phase]
 
 
 def _message(snapshot: Snapshot, verdict: Verdict) -> str:
@@ -93,10 +95,6 @@ def _message(snapshot: Snapshot, verdict: Verdict) -> str:
         return verdict.message
     present = snapshot.status.condition
     return present["message"] if present is not None else ""
-
-
-def _is_warning(verdict: Verdict) -> bool:
-    return verdict.phase.is_alarming or verdict.reason in REASONS
 
 
 def _is_suspended(snapshot: Snapshot) -> bool:
@@ -110,7 +108,7 @@ def _suspension(snapshot: Snapshot) -> Aside:
     return Aside(
         type=conditions.SUSPENDED,
         value=suspended,
-        reason=conditions.REASON_SUSPENDED if suspended else conditions.REASON_RESUMED,
+        reason=Reason.JOB_SUSPENDED if suspended else conditions.REASON_RESUMED,
         message=f"suspend is {'set' if suspended else 'no longer set'} in the spec",
     )
 

@@ -15,21 +15,11 @@ from functools import partial
 from typing import Any
 
 from di_api.phase import Phase
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.timestamps import format_time
 
 SUSPENDED = "Suspended"
-REASON_SUSPENDED = "JobSuspended"
 REASON_RESUMED = "JobResumed"
-REASON_INVALID_SPEC = "InvalidSpec"
-REASON_INVALID_TEMPLATE = "InvalidTemplate"
-REASON_QUOTA = "QuotaExceeded"
-REASON_FORBIDDEN = "CreateForbidden"
-REASON_NAME_CONFLICT = "PodNameConflict"
-REASON_DEADLINE = "DeadlineExceeded"
-REASON_WAITING = "WaitingForNodes"
-REASON_UNSCHEDULABLE = "Unschedulable"
-REASON_NOT_ALLOCATABLE = "NotAllocatable"
-REASON_NODE_LISTS = "NodeListsTooLong"
 
 # The API server's own limit for metav1.Condition messages is 32768; a status is read by people.
 MAX_MESSAGE = 1024
@@ -38,11 +28,6 @@ _PHASES = frozenset(phase.value for phase in Phase)
 _STATUSES = ("True", "False", "Unknown")
 
 Condition = Mapping[str, Any]
-
-
-def phase_reason(phase: Phase) -> str:
-    """Reason of a phase that has no more specific one: ``JobRunning``."""
-    return f"Job{phase.value}"
 
 
 def well_formed(conditions: object) -> list[Condition]:
@@ -108,7 +93,7 @@ def advance(
     written = {condition["type"]: dict(condition) for condition in old}
     put = partial(_put, written, generation=generation, now=now)
     if Phase.PENDING.value not in written and phase is not Phase.PENDING:
-        put(Phase.PENDING.value, False, phase_reason(Phase.PENDING), "job accepted")
+        put(Phase.PENDING.value, False, Reason.JOB_PENDING, "job accepted")
     for kind, condition in list(written.items()):
         if kind in _PHASES and kind != phase.value and condition["status"] != "False":
             put(kind, False, condition["reason"], condition["message"])
@@ -150,7 +135,7 @@ def _put(
     after = {
         "type": kind,
         "status": str(value),
-        "reason": reason,
+        "reason": str(reason),
         "message": message[:MAX_MESSAGE],
         "lastUpdateTime": before.get("lastUpdateTime"),
         "lastTransitionTime": before.get("lastTransitionTime"),

@@ -7,9 +7,9 @@ from datetime import datetime
 from di_api.kube.resources import CONFIGMAPS
 from di_api.names import nodes_config_map_name
 from di_api.phase import Phase
-from di_operator.lifecycle import conditions
 from di_operator.lifecycle.decision import JobEvent, Settings
 from di_operator.lifecycle.plan import Plan
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of, earliest
 
@@ -29,7 +29,7 @@ def converge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict:
     if steps.obstacle is not None:
         return Verdict(
             phase=phase or Phase.PENDING,
-            reason=conditions.REASON_NODE_LISTS,
+            reason=Reason.NODE_LISTS_TOO_LONG,
             message=steps.obstacle,
             actions=actions,
             events=_deleted(steps),
@@ -53,7 +53,7 @@ def converge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict:
     waiting = snapshot.status.is_waiting
     return Verdict(
         phase=phase or Phase.PENDING,
-        reason=conditions.phase_reason(Phase.PENDING) if waiting else None,
+        reason=Reason.JOB_PENDING if waiting else None,
         message=steps.waiting if waiting else None,
         actions=actions,
         events=(*_deleted(steps), *_created(steps)),
@@ -73,7 +73,7 @@ def _unmade(snapshot: Snapshot) -> tuple[JobEvent, ...]:
     if not snapshot.kind.lacks_template(snapshot):
         return ()
     message = "aggregators wait for the AggregatorConfig, which does not exist"
-    return (JobEvent(type="Warning", reason="AggregatorConfigMissing", message=message),)
+    return (JobEvent(reason=Reason.AGGREGATOR_CONFIG_MISSING, message=message),)
 
 
 def _relisted(snapshot: Snapshot, steps: Plan) -> tuple[JobEvent, ...]:
@@ -82,18 +82,18 @@ def _relisted(snapshot: Snapshot, steps: Plan) -> tuple[JobEvent, ...]:
         return ()
     name = nodes_config_map_name(snapshot.name)
     message = f"ConfigMap {name} was deleted or edited by hand, the node lists are put back"
-    return (JobEvent(type="Warning", reason="NodeListsRestored", message=message),)
+    return (JobEvent(reason=Reason.NODE_LISTS_RESTORED, message=message),)
 
 
 def _created(steps: Plan) -> tuple[JobEvent, ...]:
     if not steps.created:
         return ()
     message = f"created {count_of(steps.created, 'pod')}"
-    return (JobEvent(type="Normal", reason="PodsCreated", message=message),)
+    return (JobEvent(reason=Reason.PODS_CREATED, message=message),)
 
 
 def _deleted(steps: Plan) -> tuple[JobEvent, ...]:
     if not steps.removed:
         return ()
     message = f"deleted {count_of(steps.removed, 'pod')}"
-    return (JobEvent(type="Normal", reason="PodsDeleted", message=message),)
+    return (JobEvent(reason=Reason.PODS_DELETED, message=message),)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from di_api.phase import Phase
 from di_api.spec import MAX_INT64
-from di_operator.lifecycle.conditions import REASON_DEADLINE
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 
@@ -19,7 +19,7 @@ def judge_deadline(snapshot: Snapshot, now: datetime) -> Verdict | None:
         return None
     return Verdict(
         phase=Phase.FAILED,
-        reason=REASON_DEADLINE,
+        reason=Reason.DEADLINE_EXCEEDED,
         message=f"active for longer than {count_of(limit, 'second')}",
     )
 

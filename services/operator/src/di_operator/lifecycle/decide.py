@@ -11,13 +11,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from di_api.phase import Phase
-from di_operator.lifecycle import conditions
 from di_operator.lifecycle.cleanup import clean_up
 from di_operator.lifecycle.conclude import conclude
 from di_operator.lifecycle.converge import converge
 from di_operator.lifecycle.deadline import judge_deadline, time_left
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.frozen import judge_frozen
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
 from di_operator.lifecycle.server_ca import tell_pods
 from di_operator.lifecycle.snapshot import Snapshot
@@ -69,7 +69,7 @@ def _judge(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 def _refused(snapshot: Snapshot) -> Verdict:
     message = "; ".join(str(error) for error in snapshot.errors)
-    return Verdict(phase=Phase.FAILED, reason=conditions.REASON_INVALID_SPEC, message=message)
+    return Verdict(phase=Phase.FAILED, reason=Reason.INVALID_SPEC, message=message)
 
 
 def _after_the_end(snapshot: Snapshot, now: datetime) -> Decision:
@@ -91,4 +91,4 @@ def _denial(phase: Phase) -> JobEvent:
         f"status.phase was {phase.value} and its condition is not True: written by hand; "
         "the status is that of the pods"
     )
-    return JobEvent(type="Warning", reason="PhaseNotConfirmed", message=message)
+    return JobEvent(reason=Reason.PHASE_NOT_CONFIRMED, message=message)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from di_operator.lifecycle.actions import Action
+from di_operator.lifecycle.reasons import EventType, Problem, Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +32,13 @@ class Settings:
 class JobEvent:
     """One Kubernetes Event on the job; repeated ones are to be folded into a count."""
 
-    type: Literal["Normal", "Warning"]
-    reason: str
+    reason: Reason | Problem
     message: str
+
+    @property
+    def type(self) -> EventType:
+        """As it is declared with the reason."""
+        return self.reason.event_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

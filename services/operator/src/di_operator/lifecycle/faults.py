@@ -23,6 +23,7 @@ from di_operator.lifecycle.backoff import pause
 from di_operator.lifecycle.conclude import conclude
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.deletion import delete, is_terminating
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.rules import Rule, Seen, Then
 from di_operator.lifecycle.snapshot import Snapshot
@@ -154,7 +155,8 @@ def _tell(fault: Fault, rule: Rule) -> Decision:
     message = fault.message
     if isinstance(fault, NameTaken):
         message = f"{fault.kind} {fault.found['metadata']['name']} exists already"
-    event = JobEvent(type="Warning", reason=rule.reason, message=message)
+    assert rule.reason is not None, f"a rule that tells has a reason: {rule}"
+    event = JobEvent(reason=rule.reason, message=message)
     return Decision(events=(event,), requeue_after=_NEXT_ATTEMPT)
 
 
@@ -190,7 +192,7 @@ def _failed(fault: Fault, rule: Rule) -> Verdict:
 def _conflict(fault: Fault) -> tuple[JobEvent, ...]:
     if not isinstance(fault, NameTaken):
         return ()
-    return (JobEvent(type="Warning", reason="NameConflict", message=fault.message),)
+    return (JobEvent(reason=Reason.NAME_CONFLICT, message=fault.message),)
 
 
 def _removal(fault: Fault) -> tuple[Action, ...]:

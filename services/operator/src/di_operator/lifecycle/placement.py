@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from di_operator.lifecycle.reasons import Reason
+
 Placement: TypeAlias = Mapping[str, tuple[str, ...]]
 """By task: the nodes of its replicas, by local index. Empty: the job has no room and waits."""
 
@@ -24,7 +26,7 @@ class Grant:
     """
 
     placement: Placement | None = None
-    reason: str = ""
+    reason: Reason | None = None
     message: str = ""
 
 

@@ -16,6 +16,7 @@ from di_operator.builders.metadata import job_labels
 from di_operator.lifecycle.actions import Reclaim
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import is_terminating
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.verdict import count_of
 
@@ -63,7 +64,7 @@ def restored_events(actions: Sequence[Reclaim]) -> tuple[JobEvent, ...]:
     message = f"{first.kind} {first.name} was edited by hand, {marks} put back"
     if len(actions) > 1:
         message = f"{message} (and {count_of(len(actions) - 1, 'more object')})"
-    return (JobEvent(type="Warning", reason="MetadataRestored", message=message),)
+    return (JobEvent(reason=Reason.METADATA_RESTORED, message=message),)
 
 
 def _marks(snapshot: Snapshot, slot: Slot | None) -> tuple[dict[str, str], dict[str, str]]:

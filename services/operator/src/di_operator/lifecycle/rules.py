@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from di_api.phase import Phase
-from di_operator.lifecycle import conditions
+from di_operator.lifecycle.reasons import Reason
 
 
 class Part(StrEnum):
@@ -81,7 +81,7 @@ class Rule:
 
     seen: Seen
     then: Then
-    reason: str = ""
+    reason: Reason | None = None
     """Of the condition or Warning that tells of a refused write."""
     part: Part | None = None
     phases: frozenset[Phase] | None = None
@@ -128,16 +128,16 @@ RULES: Final[tuple[Rule, ...]] = (
     *(
         Rule(seen=seen, then=Then.TELL, part=Part.REPLICA, reason=reason)
         for seen, reason in (
-            (Seen.TEMPLATE_REFUSED, conditions.REASON_INVALID_TEMPLATE),
-            (Seen.NAME_OF_OWN, conditions.REASON_NAME_CONFLICT),
-            (Seen.NAME_OF_EARLIER, conditions.REASON_NAME_CONFLICT),
-            (Seen.NAME_OF_OTHER, conditions.REASON_NAME_CONFLICT),
-            (Seen.NODE_LISTS_REFUSED, conditions.REASON_NODE_LISTS),
-            (Seen.QUOTA_EXCEEDED, conditions.REASON_QUOTA),
-            (Seen.CREATE_FORBIDDEN, conditions.REASON_FORBIDDEN),
+            (Seen.TEMPLATE_REFUSED, Reason.INVALID_TEMPLATE),
+            (Seen.NAME_OF_OWN, Reason.POD_NAME_CONFLICT),
+            (Seen.NAME_OF_EARLIER, Reason.POD_NAME_CONFLICT),
+            (Seen.NAME_OF_OTHER, Reason.POD_NAME_CONFLICT),
+            (Seen.NODE_LISTS_REFUSED, Reason.NODE_LISTS_TOO_LONG),
+            (Seen.QUOTA_EXCEEDED, Reason.QUOTA_EXCEEDED),
+            (Seen.CREATE_FORBIDDEN, Reason.CREATE_FORBIDDEN),
         )
     ),
-    Rule(seen=Seen.TEMPLATE_REFUSED, then=Then.FAIL, reason=conditions.REASON_INVALID_TEMPLATE),
+    Rule(seen=Seen.TEMPLATE_REFUSED, then=Then.FAIL, reason=Reason.INVALID_TEMPLATE),
     Rule(seen=Seen.NAME_OF_OWN, then=Then.LOOK),
     # The watch has not shown it yet, or its end would have been waited for.
     Rule(seen=Seen.NAME_OF_EARLIER, then=Then.DELETE),
@@ -145,25 +145,23 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         seen=Seen.NAME_OF_OTHER,
         then=Then.TELL,
-        reason=conditions.REASON_NAME_CONFLICT,
+        reason=Reason.POD_NAME_CONFLICT,
         phases=_UP,
     ),
     # What the job has done is not thrown away for something that somebody can put right.
     Rule(
         seen=Seen.NAME_OF_OTHER,
         then=Then.HOLD,
-        reason=conditions.REASON_NAME_CONFLICT,
+        reason=Reason.POD_NAME_CONFLICT,
         has_started=True,
     ),
-    Rule(seen=Seen.NAME_OF_OTHER, then=Then.FAIL, reason=conditions.REASON_NAME_CONFLICT),
+    Rule(seen=Seen.NAME_OF_OTHER, then=Then.FAIL, reason=Reason.POD_NAME_CONFLICT),
     # It says nothing about the pods that exist.
-    Rule(seen=Seen.NODE_LISTS_REFUSED, then=Then.HOLD, reason=conditions.REASON_NODE_LISTS),
-    Rule(seen=Seen.QUOTA_EXCEEDED, then=Then.WAIT, reason=conditions.REASON_QUOTA),
-    Rule(seen=Seen.CREATE_FORBIDDEN, then=Then.WAIT, reason=conditions.REASON_FORBIDDEN),
+    Rule(seen=Seen.NODE_LISTS_REFUSED, then=Then.HOLD, reason=Reason.NODE_LISTS_TOO_LONG),
+    Rule(seen=Seen.QUOTA_EXCEEDED, then=Then.WAIT, reason=Reason.QUOTA_EXCEEDED),
+    Rule(seen=Seen.CREATE_FORBIDDEN, then=Then.WAIT, reason=Reason.CREATE_FORBIDDEN),
 )
 
-REASONS: Final = frozenset(rule.reason for rule in RULES if rule.reason)
-"""Reasons of refused writes; somebody may have to act on them."""
 WAITING: Final = frozenset(rule.reason for rule in RULES if rule.then is Then.WAIT)
 """Reasons of Pending for which a job must not try again before its pause is over."""
 POD_CONDITIONS: Final = frozenset(rule.pod_condition for rule in RULES if rule.pod_condition)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from di_api.phase import Phase
-from di_operator.lifecycle.conditions import REASON_SUSPENDED
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import delete_pod
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 
@@ -24,11 +24,11 @@ def judge_suspension(snapshot: Snapshot) -> Verdict | None:
     ]
     what = f"suspended, {count_of(len(ending), 'pod')} to end"
     present = snapshot.status
-    waiting = present.is_waiting and present.reason == REASON_SUSPENDED
+    waiting = present.is_waiting and present.reason == Reason.JOB_SUSPENDED
     return Verdict(
         phase=Phase.PENDING,
-        reason=REASON_SUSPENDED,
+        reason=Reason.JOB_SUSPENDED,
         message=None if waiting else what,
         actions=tuple(delete_pod(pod) for pod in ending),
-        events=(JobEvent(type="Normal", reason="PodsDeleted", message=what),) if ending else (),
+        events=(JobEvent(reason=Reason.PODS_DELETED, message=what),) if ending else (),
     )

@@ -8,6 +8,7 @@ from di_api.phase import Phase
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,7 @@ class Verdict:
     """
 
     phase: Phase
-    reason: str | None = None
+    reason: Reason | None = None
     message: str | None = None
     restarts: int = 0
     reschedules: int = 0

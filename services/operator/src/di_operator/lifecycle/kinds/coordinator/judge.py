@@ -14,6 +14,7 @@ from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.losses import countable
 from di_operator.lifecycle.phases import may_follow
 from di_operator.lifecycle.pods import Pod, failure_text, first_failed
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.rules import Part, Seen, Then
 from di_operator.lifecycle.settling import settling
 from di_operator.lifecycle.snapshot import Snapshot
@@ -93,7 +94,7 @@ def _losses_of_others(snapshot: Snapshot, coordinator: Pod | None) -> Verdict | 
         restarts=1 if failed else 0,
         reschedules=1 if lost else 0,
         counted=(*failed, *lost),
-        events=(JobEvent(type="Warning", reason="ReplicasReplaced", message="; ".join(texts)),),
+        events=(JobEvent(reason=Reason.REPLICAS_REPLACED, message="; ".join(texts)),),
     )
 
 

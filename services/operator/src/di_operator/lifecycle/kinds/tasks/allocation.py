@@ -7,10 +7,10 @@ phase. A changed placement of a job that runs is a rescheduling (see ``scale``).
 from __future__ import annotations
 
 from di_api.phase import Phase
-from di_operator.lifecycle import conditions
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import delete_pod
 from di_operator.lifecycle.placement import is_placed
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 
@@ -20,7 +20,7 @@ _WAITING = "waiting for the allocator"
 def judge_allocation(snapshot: Snapshot) -> Verdict | None:
     """Let a job without room wait; its pods, if it has any, end with their own grace period."""
     grant = snapshot.grant
-    reason = (grant.reason if grant else "") or conditions.REASON_WAITING
+    reason = (grant.reason if grant else None) or Reason.WAITING_FOR_NODES
     message = (grant.message if grant else "") or _WAITING
     waits = snapshot.status.is_waiting
     if snapshot.placement is None:
@@ -38,5 +38,5 @@ def judge_allocation(snapshot: Snapshot) -> Verdict | None:
         message=message,
         reschedules=int(not waits),
         actions=tuple(delete_pod(pod) for pod in ending),
-        events=(JobEvent(type="Normal", reason="PodsDeleted", message=what),) if ending else (),
+        events=(JobEvent(reason=Reason.PODS_DELETED, message=what),) if ending else (),
     )

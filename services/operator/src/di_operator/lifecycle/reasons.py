@@ -1,0 +1,189 @@
+"""Every reason that conditions and events of a job give, declared once.
+
+An event takes its reason and its type from here and nowhere else, so what is not declared cannot be
+emitted; docs/events.md is made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias
+
+from di_api.phase import Phase
+
+EventType: TypeAlias = Literal["Normal", "Warning"]
+"""A Warning is for what somebody may have to act on; it is sent whatever the budget of events."""
+
+
+class _Declared(StrEnum):
+    """A name that comes with the type of its event and with when there is one."""
+
+    event_type: EventType
+    when: str
+
+    def __new__(cls, text: str, event_type: EventType, when: str) -> _Declared:
+        """Take the name as the value; the rest are attributes."""
+        member = str.__new__(cls, text)
+        member._value_ = text
+        member.event_type = event_type
+        member.when = when
+        return member
+
+
+class Reason(_Declared):
+    """Why a job is in its phase, and what was done to it."""
+
+    # Of a phase that has no more specific one.
+    JOB_PENDING = (
+        "JobPending",
+        "Normal",
+        "pods wait: for another task, or for pods or a Service of an earlier job of that name to "
+        "be gone",
+    )
+    JOB_STARTING = "JobStarting", "Normal", "all objects are created"
+    JOB_RUNNING = (
+        "JobRunning",
+        "Normal",
+        "every pod is ready, or has succeeded already; or the coordinator is",
+    )
+    JOB_RESTARTING = (
+        "JobRestarting",
+        "Warning",
+        "pods failed and are being replaced; `restarts` has grown by one for all of them",
+    )
+    JOB_RESCHEDULING = (
+        "JobRescheduling",
+        "Normal",
+        "the number of replicas changed, or pods were lost without failing; `reschedules` has "
+        "grown by one",
+    )
+    JOB_SUCCEEDED = (
+        "JobSucceeded",
+        "Normal",
+        "all replicas of the present spec have succeeded, or the coordinator has",
+    )
+    JOB_FAILED = (
+        "JobFailed",
+        "Warning",
+        "a pod failed and `backoffLimit` restarts are used, or the coordinator failed",
+    )
+
+    # Of a phase, in place of those.
+    JOB_SUSPENDED = "JobSuspended", "Normal", "Pending: `suspend: true`"
+    WAITING_FOR_NODES = "WaitingForNodes", "Normal", "Pending: others have the room"
+    UNSCHEDULABLE = (
+        "Unschedulable",
+        "Normal",
+        "Pending: no node could ever run it; the message names the resource, the nodes that come "
+        "closest, and what they lack",
+    )
+    NOT_ALLOCATABLE = (
+        "NotAllocatable",
+        "Normal",
+        "Pending: without nodes, and the allocator cannot read it",
+    )
+    QUOTA_EXCEEDED = (
+        "QuotaExceeded",
+        "Warning",
+        "Pending: a quota refused a pod; tried again after 2 s, then after as long as the job has "
+        "waited so far, 60 s at most",
+    )
+    CREATE_FORBIDDEN = (
+        "CreateForbidden",
+        "Warning",
+        "Pending: admission or RBAC refused a pod; tried again in the same way",
+    )
+    NODE_LISTS_TOO_LONG = (
+        "NodeListsTooLong",
+        "Warning",
+        "Pending, Restarting or Rescheduling: the [lists of nodes]"
+        "(lifecycle.md#ranks-and-node-lists) would not fit their ConfigMap: no pod is made until there are fewer replicas, and those that are there run on",
+    )
+    INVALID_SPEC = (
+        "InvalidSpec",
+        "Warning",
+        "Failed: the spec of a job that was never started breaks the rules (the webhook was off); "
+        "no pods",
+    )
+    INVALID_TEMPLATE = (
+        "InvalidTemplate",
+        "Warning",
+        "Failed: the API server refused a pod as invalid; the message is its own",
+    )
+    POD_NAME_CONFLICT = (
+        "PodNameConflict",
+        "Warning",
+        "a pod, Service or ConfigMap of a needed name belongs to somebody else; it is not touched. "
+        "Failed, or, of a job that has been started, [waiting](lifecycle.md#edited-by-hand)",
+    )
+    DEADLINE_EXCEEDED = (
+        "DeadlineExceeded",
+        "Warning",
+        "Failed: active for longer than `activeDeadlineSeconds`",
+    )
+
+    # Of events alone.
+    PODS_CREATED = "PodsCreated", "Normal", "pods were created while others still wait"
+    PODS_DELETED = (
+        "PodsDeleted",
+        "Normal",
+        "pods of the job were deleted: to be replaced, scaled away, suspended, preempted, or after "
+        "its end by `cleanPodPolicy`",
+    )
+    REPLICAS_REPLACED = (
+        "ReplicasReplaced",
+        "Warning",
+        "replicas that a coordinator asked for failed or were lost; the message names the first",
+    )
+    NAME_CONFLICT = (
+        "NameConflict",
+        "Warning",
+        "goes with `PodNameConflict`, and names the object in the way",
+    )
+    AGGREGATOR_CONFIG_MISSING = (
+        "AggregatorConfigMissing",
+        "Warning",
+        "an aggregator waits for the AggregatorConfig, which does not exist",
+    )
+    NODE_LISTS_RESTORED = (
+        "NodeListsRestored",
+        "Warning",
+        "the ConfigMap of the node lists was deleted or edited by hand, and is written anew",
+    )
+    METADATA_RESTORED = (
+        "MetadataRestored",
+        "Warning",
+        "labels or annotations of an object were edited by hand, and are put back",
+    )
+    PHASE_NOT_CONFIRMED = (
+        "PhaseNotConfirmed",
+        "Warning",
+        "a finished `status.phase` was written by hand: no condition confirms it",
+    )
+
+
+class Problem(_Declared):
+    """A condition that tells of a problem beside the phase: its type is the event's reason."""
+
+    SPEC_INVALID = (
+        "SpecInvalid",
+        "Warning",
+        "the spec of a job that has been started breaks rules of this version, or cannot be read",
+    )
+    NOT_ALLOCATABLE = (
+        "NotAllocatable",
+        "Warning",
+        "the allocator cannot read the job, or the policy fails on it: it keeps the nodes it has "
+        "and gets no others",
+    )
+    RECONCILE_FAILED = (
+        "ReconcileFailed",
+        "Warning",
+        "the operator failed on the job by a mistake of its own and tries again, after pauses that "
+        "grow to 15 seconds; the message has the error",
+    )
+
+
+OF_PHASES: Final[Mapping[Phase, Reason]] = {phase: Reason[f"JOB_{phase.name}"] for phase in Phase}
+"""The reason of each phase that has no more specific one."""
