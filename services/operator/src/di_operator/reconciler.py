@@ -181,7 +181,7 @@ class Reconciler:
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
         snapshot, decision = await self._decide(job, key)
-        if snapshot.kind.lacks_template(snapshot):
+        if decision.lacks_template:
             aggregator = await self._read_aggregator()
             snapshot, decision = await self._decide(job, key, aggregator=aggregator)
         if _creates_again(snapshot, decision) and not await self._is_current(job, key):
@@ -199,8 +199,8 @@ class Reconciler:
             decision = on_error(snapshot, fault, self._clock.now())
             await self._executor.run(decision.actions, is_wanted=is_wanted)
         wrote = decision.status is not None and await self._status.write(job, decision.status)
-        if wrote:
-            _log_phase(snapshot.status, Status.read(decision.status))
+        if wrote and decision.status is not None:
+            _log_phase(snapshot.status, decision.status["phase"])
         # Only now: an event about a phase that was never written would be a lie.
         for event in decision.events:
             self._emit(job, event)
@@ -354,9 +354,9 @@ def _words(fault: Fault) -> str:
     return fault.message
 
 
-def _log_phase(before: Status, after: Status) -> None:
-    if before.phase != after.phase:
-        log.info("phase", before=before.phase, after=after.phase)
+def _log_phase(before: Status, after: str) -> None:
+    if before.phase != after:
+        log.info("phase", before=before.phase, after=after)
 
 
 def _creates_again(snapshot: Snapshot, decision: Decision) -> bool:

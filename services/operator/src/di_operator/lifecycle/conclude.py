@@ -10,9 +10,10 @@ from di_operator.lifecycle import conditions
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import Decision, JobEvent
+from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.losses import remembered
 from di_operator.lifecycle.phases import check_transition
-from di_operator.lifecycle.problems import announcements, asides_of, problems_of
+from di_operator.lifecycle.problems import problems_of
 from di_operator.lifecycle.ranks import allocation_by_rank
 from di_operator.lifecycle.reasons import OF_PHASES, Reason
 from di_operator.lifecycle.snapshot import Snapshot
@@ -33,16 +34,16 @@ _FROM_SPEC = (
 )
 
 
-def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
+def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     """Turn a verdict into a decision: the whole new status, once, and an event for a new phase.
 
     Raises IllegalTransition if the verdict breaks the table of phases.
     """
     before = snapshot.status
     check_transition(before.phase, verdict.phase)
-    problems = problems_of(snapshot)
-    asides = (_suspension(snapshot), *asides_of(problems))
-    status = _status(snapshot, verdict, asides, now)
+    of_problems, warnings = problems_of(snapshot)
+    asides = (_suspension(snapshot), *of_problems)
+    status = {**_status(snapshot, verdict, asides, now), **kind.status(snapshot, verdict.phase)}
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
     reason = _reason(snapshot, verdict)
     changed_phase = verdict.phase is not before.phase
@@ -61,7 +62,6 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
             requeue_after=earliest(verdict.requeue_after, wait),
         )
     _stamp(status, now)
-    warnings = announcements(before.conditions, problems)
     announced = (
         changed_phase
         or reason != before.reason
@@ -132,7 +132,6 @@ def _status(
         "restarts": before.restarts + verdict.restarts,
         "reschedules": before.reschedules + verdict.reschedules,
         **(_kept(before) if snapshot.is_frozen else _counts(snapshot)),
-        **snapshot.kind.status(snapshot, verdict.phase),
     }
     if finished:
         status["readyReplicas"] = 0

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from di_api.kube.resources import CONFIGMAPS
 from di_api.names import nodes_config_map_name
 from di_api.phase import Phase
-from di_operator.lifecycle.decision import JobEvent, Settings
+from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.plan import Plan
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of, earliest
 
 
-def converge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict:
+def converge(snapshot: Snapshot, steps: Plan) -> Verdict:
     """Take the next steps towards the pods the spec asks for."""
     phase = snapshot.status.phase
-    steps = snapshot.kind.plan(snapshot, now, settings)
     if steps.pause > 0:
         return Verdict(
             phase=phase or Phase.PENDING,
@@ -39,7 +36,7 @@ def converge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict:
         return Verdict(
             phase=phase,
             actions=actions,
-            events=(*_deleted(steps), *_unmade(snapshot), *_relisted(snapshot, steps)),
+            events=(*_deleted(steps), *_unmade(steps), *_relisted(snapshot, steps)),
             requeue_after=steps.requeue_after,
         )
     if steps.waiting is None:
@@ -69,8 +66,8 @@ def _started(snapshot: Snapshot, steps: Plan) -> str:
     return created if steps.created == len(snapshot.slots) else f"{created}, {total} in all"
 
 
-def _unmade(snapshot: Snapshot) -> tuple[JobEvent, ...]:
-    if not snapshot.kind.lacks_template(snapshot):
+def _unmade(steps: Plan) -> tuple[JobEvent, ...]:
+    if not steps.lacks_template:
         return ()
     message = "aggregators wait for the AggregatorConfig, which does not exist"
     return (JobEvent(reason=Reason.AGGREGATOR_CONFIG_MISSING, message=message),)

@@ -17,6 +17,9 @@ from di_operator.lifecycle.converge import converge
 from di_operator.lifecycle.deadline import judge_deadline, time_left
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.frozen import judge_frozen
+from di_operator.lifecycle.kinds.choose import kind_of
+from di_operator.lifecycle.kinds.kind import Kind
+from di_operator.lifecycle.plan import Plan
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
 from di_operator.lifecycle.server_ca import tell_pods
@@ -37,10 +40,10 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
         return Decision()  # the garbage collector follows the owner references
     if snapshot.status.is_finished:
         return _after_the_end(snapshot, now)
-    verdict = _judge(snapshot, now)
-    if verdict is None:
-        verdict = converge(snapshot, now, settings)
-    decision = conclude(snapshot, verdict, now)
+    kind = kind_of(snapshot.job, snapshot.spec)
+    step = _judge(kind, snapshot, now, settings)
+    verdict = converge(snapshot, step) if isinstance(step, Plan) else step
+    decision = conclude(kind, snapshot, verdict, now)
     if snapshot.status.denied is not None:
         decision = replace(decision, events=(_denial(snapshot.status.denied), *decision.events))
     if decision.status is None and not decision.actions:
@@ -53,17 +56,18 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     return replace(
         decision,
         requeue_after=earliest(decision.requeue_after, time_left(snapshot, now), more),
+        lacks_template=isinstance(step, Plan) and step.lacks_template,
     )
 
 
-def _judge(snapshot: Snapshot, now: datetime) -> Verdict | None:
+def _judge(kind: Kind, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
     if snapshot.spec is None:
-        return judge_frozen(snapshot, now) if snapshot.is_frozen else _refused(snapshot)
+        return judge_frozen(kind, snapshot, now) if snapshot.is_frozen else _refused(snapshot)
     # Before anything is started, counted or waited for: both are the user's last word.
     return (
         judge_deadline(snapshot, now)
         or judge_suspension(snapshot)
-        or snapshot.kind.judge(snapshot, now)
+        or kind.judge(snapshot, now, settings)
     )
 
 

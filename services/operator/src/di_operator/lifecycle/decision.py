@@ -53,7 +53,8 @@ class Decision:
     status write that held (or, without one, the actions). ``requeue_after`` is in seconds; None
     means that the next watch event or poll is early enough. ``from_absence``: the status counts
     pods for lost that are just not seen, which a watch that lags does not see either; it is
-    written only after a read has shown that they are gone.
+    written only after a read has shown that they are gone. ``lacks_template``: more could be
+    decided with the AggregatorConfig at hand.
     """
 
     actions: tuple[Action, ...] = ()
@@ -61,3 +62,4 @@ class Decision:
     events: tuple[JobEvent, ...] = ()
     requeue_after: float | None = None
     from_absence: bool = False
+    lacks_template: bool = False

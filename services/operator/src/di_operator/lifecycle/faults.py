@@ -23,6 +23,8 @@ from di_operator.lifecycle.backoff import pause
 from di_operator.lifecycle.conclude import conclude
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.deletion import delete, is_terminating
+from di_operator.lifecycle.kinds.choose import kind_of
+from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.rules import Rule, Seen, Then
@@ -113,11 +115,12 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
     if isinstance(fault, NameTaken) and (marks := _take_back(snapshot, fault)):
         events = restored_events([marks])
         return Decision(actions=(marks,), events=events, requeue_after=0.0)
-    rule = snapshot.rule(_seen(snapshot, fault), snapshot.kind.refused(snapshot))
-    return _answer(snapshot, fault, rule, now)
+    kind = kind_of(snapshot.job, snapshot.spec)
+    rule = snapshot.rule(_seen(snapshot, fault), kind.refused(snapshot))
+    return _answer(kind, snapshot, fault, rule, now)
 
 
-def _answer(snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Decision:
+def _answer(kind: Kind, snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Decision:
     match rule.then:
         case Then.LOOK:
             return Decision(requeue_after=_NEXT_LOOK)
@@ -126,11 +129,11 @@ def _answer(snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Deci
         case Then.TELL:
             return _tell(fault, rule)
         case Then.WAIT:
-            return _wait(snapshot, fault, rule, now)
+            return _wait(kind, snapshot, fault, rule, now)
         case Then.HOLD:
-            return conclude(snapshot, _held(snapshot, fault, rule), now)
+            return conclude(kind, snapshot, _held(snapshot, fault, rule), now)
         case Then.FAIL:
-            return conclude(snapshot, _failed(fault, rule), now)
+            return conclude(kind, snapshot, _failed(fault, rule), now)
         case Then.RESTART | Then.RESCHEDULE | Then.IGNORE:
             raise AssertionError(f"no answer to a refused write: {rule}")
 
@@ -160,10 +163,10 @@ def _tell(fault: Fault, rule: Rule) -> Decision:
     return Decision(events=(event,), requeue_after=_NEXT_ATTEMPT)
 
 
-def _wait(snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Decision:
+def _wait(kind: Kind, snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Decision:
     """Let the job wait in Pending; every refusal is written, the next pause counts from it."""
     verdict = Verdict(phase=Phase.PENDING, reason=rule.reason, message=fault.message, insist=True)
-    decision = conclude(snapshot, verdict, now)
+    decision = conclude(kind, snapshot, verdict, now)
     status = snapshot.status
     again = status.is_waiting and status.reason == rule.reason
     waited = (now - status.transitioned).total_seconds() if again and status.transitioned else 0.0

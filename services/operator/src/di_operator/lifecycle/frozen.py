@@ -10,17 +10,18 @@ from datetime import datetime
 
 from di_api.phase import Phase
 from di_operator.lifecycle.deadline import judge_deadline
+from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict
 
 
-def judge_frozen(snapshot: Snapshot, now: datetime) -> Verdict:
+def judge_frozen(kind: Kind, snapshot: Snapshot, now: datetime) -> Verdict:
     """Keep the phase, unless what the status knows of the job says that it has ended."""
     if verdict := judge_deadline(snapshot, now):
         return verdict
     # A wiped status says nothing; with pods there, the job has been started.
     phase = snapshot.status.phase or Phase.STARTING
-    end = snapshot.kind.end_of_frozen(snapshot)
+    end = kind.end_of_frozen(snapshot)
     if end is not None and phase is Phase.RUNNING:
         return end
     return Verdict(phase=phase)

@@ -28,6 +28,8 @@ class Plan:
     """Why some replica will have no pod after the creations; None if all will have one."""
     obstacle: str | None = None
     """Why no pod can be made until the spec is changed; None if nothing is in the way."""
+    lacks_template: bool = False
+    """Whether a replica cannot be made before the AggregatorConfig is read."""
     pause: float
     """Seconds for which nothing may be created, and nothing is; 0 or less if it may."""
     requeue_after: float | None

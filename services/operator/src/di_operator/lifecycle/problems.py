@@ -6,11 +6,11 @@ It is announced by one Warning event when it appears, or appears for another rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from di_api.wording import describe
-from di_operator.lifecycle.conditions import Aside, Condition
+from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.reasons import Problem, Reason
 from di_operator.lifecycle.snapshot import Snapshot
@@ -29,13 +29,25 @@ _GOES_ON = "the job goes on by what could be read: "
 _FROZEN = "nothing of the job is created or deleted until its spec can be read: "
 
 
-def problems_of(snapshot: Snapshot) -> dict[Problem, Aside]:
-    """Return what is wrong with a job that has not ended, each with its condition: True."""
-    found = (*_spec_problems(snapshot), *_allocation_problems(snapshot))
-    return {
+def problems_of(snapshot: Snapshot) -> tuple[tuple[Aside, ...], list[JobEvent]]:
+    """Return what the conditions of all problems are to say about a job that has not ended.
+
+    With it goes a Warning for each problem that the job's conditions do not tell of yet.
+    """
+    found = {
         problem: Aside(type=problem, value=True, reason=reason, message=message)
-        for problem, reason, message in found
+        for problem, reason, message in (*_spec_problems(snapshot), *_allocation_problems(snapshot))
     }
+    asides = tuple(
+        found.get(problem) or Aside(type=problem, value=False, reason=reason, message=message)
+        for problem, (reason, message) in SOLVED.items()
+    )
+    warnings = [
+        JobEvent(reason=problem, message=aside.message)
+        for problem, aside in found.items()
+        if aside.is_news(snapshot.status.conditions)
+    ]
+    return asides, warnings
 
 
 def defect(error: Exception) -> Aside:
@@ -47,23 +59,6 @@ def defect(error: Exception) -> Aside:
     message = f"the operator cannot act on this job and tries again ({what}); other jobs go on"
     reason = type(error).__name__
     return Aside(type=Problem.RECONCILE_FAILED, value=True, reason=reason, message=message)
-
-
-def asides_of(problems: Mapping[Problem, Aside]) -> tuple[Aside, ...]:
-    """Return what the conditions of all types of problems are to say."""
-    return tuple(
-        problems.get(kind) or Aside(type=kind, value=False, reason=reason, message=message)
-        for kind, (reason, message) in SOLVED.items()
-    )
-
-
-def announcements(before: Sequence[Condition], problems: Mapping[Problem, Aside]) -> list[JobEvent]:
-    """Return a Warning for each problem that the conditions do not tell of yet."""
-    return [
-        JobEvent(reason=problem, message=aside.message)
-        for problem, aside in problems.items()
-        if aside.is_news(before)
-    ]
 
 
 def _spec_problems(snapshot: Snapshot) -> Iterator[tuple[Problem, str, str]]:

@@ -50,8 +50,11 @@ def read_snapshot(
     has_started = status.has_started or bool(own)
     spec, errors = _read(job, status, read, has_started=has_started)
     placement = _placement(spec, status, grant)
-    kind = kind_of(job, spec)
-    tasks, slots = kind.slots(metadata["name"], spec, placement, aggregator) if spec else ((), ())
+    tasks, slots = (
+        kind_of(job, spec).slots(metadata["name"], spec, placement, aggregator)
+        if spec
+        else ((), ())
+    )
     own_services, old_services = _by_owner(metadata, services, controlling_job)
     own_configmaps, old_configmaps = _by_owner(metadata, configmaps, controlling_job)
 
@@ -82,7 +85,6 @@ def read_snapshot(
         has_started=has_started,
         grant=grant,
         placement=placement,
-        kind=kind,
         tasks=tasks,
         slots=slots,
         held=held,

@@ -98,7 +98,8 @@ class Reason(_Declared):
         "NodeListsTooLong",
         "Warning",
         "Pending, Restarting or Rescheduling: the [lists of nodes]"
-        "(lifecycle.md#ranks-and-node-lists) would not fit their ConfigMap: no pod is made until there are fewer replicas, and those that are there run on",
+        "(lifecycle.md#ranks-and-node-lists) would not fit their ConfigMap: no pod is made until "
+        "there are fewer replicas, and those that are there run on",
     )
     INVALID_SPEC = (
         "InvalidSpec",

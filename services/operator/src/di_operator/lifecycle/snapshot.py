@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from di_api.field_error import FieldError
 from di_api.ownership import is_controlled_by, is_of_earlier_job
@@ -14,10 +14,6 @@ from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.rules import Case, Part, Rule, Seen, rule_for
 from di_operator.lifecycle.status import Status
-
-if TYPE_CHECKING:
-    # A kind decides about snapshots, so its module needs this one.
-    from di_operator.lifecycle.kinds.kind import Kind
 
 Object = Mapping[str, Any]
 
@@ -65,8 +61,6 @@ class Snapshot:
     """What the allocator says about the job, None without an allocator."""
     placement: Placement | None
     """Where the replicas are to run; None for a job that the cluster's scheduler places."""
-    kind: Kind
-    """Whether the job has tasks or a coordinator, and all that follows from it."""
     tasks: tuple[Task, ...]
     """Those of the spec, or one for each role that a coordinator asks for."""
     slots: tuple[Slot, ...]

@@ -17,7 +17,7 @@ from di_operator.lifecycle.verdict import Verdict
 
 
 class Kind(Protocol):
-    """The kind of a job, chosen once by `kinds.choose`; without state of its own.
+    """The kind of a job, as `kinds.choose` tells it from the job; without state of its own.
 
     A spec, where one is given, is of that kind; so are snapshots, whose spec may be unknown only
     where it says so.
@@ -39,20 +39,12 @@ class Kind(Protocol):
         """
         ...
 
-    def judge(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
-        """Count failures and losses and see the end; None: go on with the plan."""
+    def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
+        """Count failures and losses and see the end; else the way to the pods the spec asks for."""
         ...
 
     def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
         """The end of a job that runs and whose spec cannot be read; None: it has not ended."""
-        ...
-
-    def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
-        """Remove what is not wanted, and make what is missing once that may be created."""
-        ...
-
-    def lacks_template(self, snapshot: Snapshot) -> bool:
-        """Whether a replica cannot be made before the AggregatorConfig is read."""
         ...
 
     def refused(self, snapshot: Snapshot) -> Part:

@@ -12,7 +12,7 @@ from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.kinds.coordinator.judge import end_of_frozen, judge_coordinator
-from di_operator.lifecycle.kinds.coordinator.plan import lacks_aggregator, plan_replicas
+from di_operator.lifecycle.kinds.coordinator.plan import plan_replicas
 from di_operator.lifecycle.kinds.coordinator.replica_status import replica_status
 from di_operator.lifecycle.kinds.coordinator.replicas import requests_of, slots_of
 from di_operator.lifecycle.kinds.kind import Kind
@@ -37,20 +37,12 @@ class WithCoordinator(Kind):
         return requests_of(spec, pod)
 
     @override
-    def judge(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
-        return judge_coordinator(snapshot, now)
+    def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
+        return judge_coordinator(snapshot, now) or plan_replicas(snapshot, now, settings)
 
     @override
     def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
         return end_of_frozen(snapshot)
-
-    @override
-    def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
-        return plan_replicas(snapshot, now, settings)
-
-    @override
-    def lacks_template(self, snapshot: Snapshot) -> bool:
-        return lacks_aggregator(snapshot)
 
     @override
     def refused(self, snapshot: Snapshot) -> Part:

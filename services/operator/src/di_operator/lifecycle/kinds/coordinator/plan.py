@@ -59,19 +59,23 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     ]
     # No time to settle: the coordinator asks for others as soon as it has started.
     pause = until_retry(snapshot, now)
+    lacks_template = _lacks_aggregator(snapshot)
     slots, next_due = _due(snapshot, now) if pause <= 0 else ([], None)
+    if lacks_template and pause <= 0:
+        next_due = earliest(next_due, AGGREGATOR_RETRY)
     return Plan(
         removals=tuple(removals),
         creations=tuple(_creations(snapshot, slots, settings)) if pause <= 0 else (),
         created=len(slots),
         removed=len(own) + len(overdue),
         waiting=_waiting(snapshot, slots),
+        lacks_template=lacks_template,
         pause=pause,
         requeue_after=earliest(patience, next_due),
     )
 
 
-def lacks_aggregator(snapshot: Snapshot) -> bool:
+def _lacks_aggregator(snapshot: Snapshot) -> bool:
     """Whether an aggregator or its Service cannot be made for want of the template."""
     if all(slot.task.template for slot in snapshot.slots):
         return False
@@ -96,8 +100,6 @@ def _due(snapshot: Snapshot, now: datetime) -> tuple[list[Slot], float | None]:
             waits.append(pause)
         elif slot.name not in blocked and slot.task.template:
             due.append(slot)
-    if lacks_aggregator(snapshot):
-        waits.append(AGGREGATOR_RETRY)
     return due, min(waits, default=None)
 
 

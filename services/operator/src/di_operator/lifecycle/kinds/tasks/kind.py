@@ -42,7 +42,7 @@ class WithTasks(Kind):
         return next(found, None) or {}
 
     @override
-    def judge(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
+    def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
         if verdict := judge_allocation(snapshot):
             return verdict
         failure, change = judge_failures(snapshot), judge_change(snapshot, now)
@@ -54,19 +54,12 @@ class WithTasks(Kind):
                 counted=(*failure.counted, *change.counted),
                 from_absence=change.from_absence,
             )
-        return failure or change or judge_completion(snapshot)
+        verdict = failure or change or judge_completion(snapshot)
+        return verdict or plan_tasks(snapshot, now, settings)
 
     @override
     def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
         return end_of_frozen(snapshot)
-
-    @override
-    def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
-        return plan_tasks(snapshot, now, settings)
-
-    @override
-    def lacks_template(self, snapshot: Snapshot) -> bool:
-        return False
 
     @override
     def refused(self, snapshot: Snapshot) -> Part:
