@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from di_api import names
-from di_api.kube.resources import DIJOBS, PODS
+from di_api.kube.resources import DIJOBS, PODS, Resource
 from di_operator.builders.configmap import trim_configmap
 from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
@@ -186,8 +186,8 @@ class ClusterModel:
 
     def _act(self, action: Action) -> Fault | None:
         match action:
-            case Create(body=body):
-                return self._create(body)
+            case Create(resource=resource, body=body):
+                return self._create(resource, body)
             case Replace(body=body):
                 key = ("ConfigMap", body["metadata"]["name"])
                 assert (
@@ -199,12 +199,12 @@ class ClusterModel:
                 self.objects[key] = copy.deepcopy(dict(body))
                 self.objects[key]["metadata"]["uid"] = kept
                 self._touch(self.objects[key])
-            case Reclaim(kind=kind, name=name):
-                self.writes.append(f"reclaim {kind} {name}")
-                metadata = self.objects[kind, name]["metadata"]
+            case Reclaim(resource=resource, name=name):
+                self.writes.append(f"reclaim {resource.kind} {name}")
+                metadata = self.objects[resource.kind, name]["metadata"]
                 metadata["labels"] = {**metadata.get("labels", {}), **action.labels}
                 metadata["annotations"] = {**metadata.get("annotations", {}), **action.annotations}
-                self._touch(self.objects[kind, name])
+                self._touch(self.objects[resource.kind, name])
             case Delete(resource=resource, name=name) if resource == DIJOBS:
                 self.writes.append("delete DIJob")
                 self.deleted_job = True
@@ -219,12 +219,12 @@ class ClusterModel:
                 del self.objects[resource.kind, name]
         return None
 
-    def _create(self, body: Mapping[str, Any]) -> Fault | None:
+    def _create(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
         key = (body["kind"], body["metadata"]["name"])
         if (found := self.objects.get(key)) is not None:
             owners = found["metadata"].get("ownerReferences") or [{}]
             ours = owners[0].get("uid") == self.job["metadata"]["uid"]
-            return None if ours else NameTaken(kind=key[0], found=copy.deepcopy(found))
+            return None if ours else NameTaken(resource=resource, found=copy.deepcopy(found))
         if key[0] == "Pod" and self.refuse_pods is not None:
             return self.refuse_pods
         self.writes.append(f"create {key[0]} {key[1]}")

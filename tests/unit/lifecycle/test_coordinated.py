@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from di_api.kube.resources import PODS
 from di_operator.lifecycle.faults import NameTaken, QuotaExceeded, TemplateRefused
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job
 
@@ -243,7 +244,7 @@ def test_aggregators_wait_for_their_config_and_nothing_else_does() -> None:
         (QuotaExceeded(message="no quota"), "QuotaExceeded"),
         (TemplateRefused(message="bad"), "InvalidTemplate"),
         (
-            NameTaken(kind="Pod", found={"metadata": {"name": FIRST, "uid": "other"}}),
+            NameTaken(resource=PODS, found={"metadata": {"name": FIRST, "uid": "other"}}),
             "PodNameConflict",
         ),
     ],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from operator import attrgetter
 from typing import Any
 
 import pytest
 
+from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES, Resource
 from di_operator.builders.configmap import configmap_body
 from di_operator.builders.service import service_body
 from di_operator.lifecycle.faults import (
@@ -150,21 +152,21 @@ def test_a_zombie_of_an_earlier_job_is_removed_beside_a_running_one() -> None:
     assert cluster.phase == "Running"
 
 
-@pytest.mark.parametrize("kind", ["Pod", "Service", "ConfigMap"])
-def test_a_leftover_that_only_the_create_met_is_deleted_by_its_identity(kind: str) -> None:
+@pytest.mark.parametrize("resource", [PODS, SERVICES, CONFIGMAPS], ids=attrgetter("kind"))
+def test_a_leftover_that_only_the_create_met_is_deleted_by_its_identity(resource: Resource) -> None:
     old = job(uid="uid-old")
     found = {
         "Pod": running().pods["x-learner-0"],
         "Service": service_body(old),
         "ConfigMap": configmap_body(old, {}),
-    }[kind]
+    }[resource.kind]
     found["metadata"] |= {"uid": "uid-found", "resourceVersion": "7"}
     found["metadata"]["ownerReferences"][0]["uid"] = "uid-old"
     snapshot = ClusterModel(job()).snapshot()
-    decision = on_error(snapshot, NameTaken(kind=kind, found=found), START)
+    decision = on_error(snapshot, NameTaken(resource=resource, found=found), START)
 
     (deletion,) = decision.actions
-    assert deletion.label == f"Delete{kind}"
+    assert deletion.label == f"Delete{resource.kind}"
     assert (deletion.uid, deletion.resource_version) == ("uid-found", "7")  # type: ignore[union-attr]
     assert decision.status is None
     assert decision.requeue_after == 1.0
@@ -175,13 +177,13 @@ def test_a_leftover_that_is_ending_is_waited_for() -> None:
     found["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
     snapshot = ClusterModel(job()).snapshot()
 
-    assert on_error(snapshot, NameTaken(kind="Service", found=found), START).actions == ()
+    assert on_error(snapshot, NameTaken(resource=SERVICES, found=found), START).actions == ()
 
 
 def test_an_object_that_turns_out_to_be_ours_is_no_fault() -> None:
     found = service_body(job())
     decision = on_error(
-        ClusterModel(job()).snapshot(), NameTaken(kind="Service", found=found), START
+        ClusterModel(job()).snapshot(), NameTaken(resource=SERVICES, found=found), START
     )
 
     assert decision.status is None
@@ -191,7 +193,7 @@ def test_an_object_that_turns_out_to_be_ours_is_no_fault() -> None:
 def test_a_refusal_that_ends_the_job_outweighs_one_that_makes_it_wait() -> None:
     template = TemplateRefused(message="t")
     quota, forbidden = QuotaExceeded(message="q"), CreateForbidden(message="f")
-    taken = NameTaken(kind="Pod", found={})
+    taken = NameTaken(resource=PODS, found={})
 
     assert gravest([forbidden, quota, taken, template]) is template
     assert gravest([forbidden, quota, taken]) is taken

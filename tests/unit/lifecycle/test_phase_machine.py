@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from di_api.kube.resources import PODS
 from di_api.phase import Phase
 from di_operator.lifecycle.faults import NameTaken, QuotaExceeded, TemplateRefused
 from di_operator.lifecycle.phases import TRANSITIONS, IllegalTransition, check_transition
@@ -129,7 +130,9 @@ TABLE = (
         lambda c: setattr(
             c,
             "refuse_pods",
-            NameTaken(kind="Pod", found={"metadata": {"name": "x-learner-0", "namespace": "rl"}}),
+            NameTaken(
+                resource=PODS, found={"metadata": {"name": "x-learner-0", "namespace": "rl"}}
+            ),
         ),
         Phase.FAILED,
         "PodNameConflict",

@@ -210,7 +210,7 @@ def test_a_pod_of_somebody_else_is_reported_and_left() -> None:
     bench = Bench()
     foreign = bench.api.put(PODS, "ns", {"metadata": {"name": "a-work-0"}})
     (fault,) = bench.run(create(pod()))
-    assert fault == NameTaken(kind="Pod", found=foreign)
+    assert fault == NameTaken(resource=PODS, found=foreign)
     assert bench.writes.observed == []
 
 
@@ -225,7 +225,7 @@ def test_a_pod_of_our_own_that_no_watch_shows_is_not_taken_for_made() -> None:
 def reclaimed(body: Object, **changes: Any) -> Reclaim:
     metadata = body["metadata"]
     values: Object = {
-        "kind": "Pod",
+        "resource": PODS,
         "namespace": "ns",
         **{key: metadata[key] for key in ("name", "uid")},
         "labels": LABELS,

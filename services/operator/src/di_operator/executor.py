@@ -16,7 +16,7 @@ from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
 from di_operator.concurrency import spread
 from di_operator.controller import Outdated
-from di_operator.lifecycle.actions import OWNED, Action, Create, Delete, Reclaim, Replace
+from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.faults import (
     CreateForbidden,
     Fault,
@@ -164,7 +164,7 @@ class Executor:
         labels = found["metadata"].get("labels") or {}
         if ours and labels.get(LABEL_OPERATOR) != OPERATOR_NAME:
             # Out of sight of the watch: taken for done, it would be made again for ever.
-            return NameTaken(kind=resource.kind, found=found)
+            return NameTaken(resource=resource, found=found)
         if ours and "deletionTimestamp" not in found["metadata"]:
             self._writes.observe(resource, found)
             if is_finished(found):
@@ -174,7 +174,7 @@ class Executor:
         if ours or is_of_earlier_job(found, name=job["name"], uid=job["uid"]):
             self._writes.observe(resource, found)
             raise Outdated(f"{resource.kind} {metadata['name']} has to go first")
-        return NameTaken(kind=resource.kind, found=found)
+        return NameTaken(resource=resource, found=found)
 
     async def _replace(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
         metadata = body["metadata"]
@@ -194,7 +194,7 @@ class Executor:
         return None
 
     async def _reclaim(self, action: Reclaim) -> None:
-        resource = OWNED[action.kind]
+        resource = action.resource
         marks: dict[str, Any] = {"labels": action.labels, "annotations": action.annotations}
         try:
             patched = await self._client.patch(
@@ -217,10 +217,10 @@ class Executor:
             if (patched["metadata"].get(field) or {}).get(key) != value
         ]
         self._writes.observe(resource, patched)
-        log.debug("labelled anew", kind=action.kind, object=action.name)
+        log.debug("labelled anew", kind=resource.kind, object=action.name)
         if lost:
             # Something in the cluster takes them away again: no reason to try without a pause.
-            raise Outdated(f"{action.kind} {action.name} does not keep {', '.join(lost)}")
+            raise Outdated(f"{resource.kind} {action.name} does not keep {', '.join(lost)}")
 
     async def _delete(self, action: Delete) -> None:
         resource = action.resource

@@ -293,7 +293,7 @@ class Reconciler:
         marks = [
             action
             for pod in found
-            if (action := reclaim(snapshot, "Pod", pod, missing[pod["metadata"]["name"]]))
+            if (action := reclaim(snapshot, PODS, pod, missing[pod["metadata"]["name"]]))
             is not None
         ]
         there = any(snapshot.is_own(pod) for pod in found)
@@ -349,9 +349,7 @@ def _wish(job: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _words(fault: Fault) -> str:
-    if isinstance(fault, NameTaken):
-        return f"{fault.kind} {fault.found['metadata']['name']}"
-    return fault.message
+    return fault.words if isinstance(fault, NameTaken) else fault.message
 
 
 def _log_phase(before: Status, after: str) -> None:

@@ -17,14 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES, Resource
-
-OWNED: Final[Mapping[str, Resource]] = {
-    resource.kind: resource for resource in (PODS, SERVICES, CONFIGMAPS)
-}
-"""What a job has objects of, by kind."""
+from di_api.kube.resources import Resource
 
 
 class Recipe(Protocol):
@@ -94,12 +89,9 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaim:
-    """Write labels and annotations of an object, whatever else has changed since.
+    """Write labels and annotations of an object, whatever else has changed since."""
 
-    ``kind`` is one of OWNED.
-    """
-
-    kind: str
+    resource: Resource
     namespace: str
     name: str
     uid: str

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar, Final, TypeAlias
 
+from di_api.kube.resources import PODS, Resource
 from di_api.phase import Phase
-from di_operator.lifecycle.actions import OWNED, Action, Reclaim
+from di_operator.lifecycle.actions import Action, Reclaim
 from di_operator.lifecycle.backoff import pause
 from di_operator.lifecycle.conclude import conclude
 from di_operator.lifecycle.decision import Decision, JobEvent
@@ -76,21 +77,22 @@ class NameTaken:
     """An object has the wanted name already: another's, or one of ours that lost its labels.
 
     ``found`` is that object, whole.
-
-    ``kind`` is ``Pod``, ``Service`` or ``ConfigMap``.
     """
 
     seen: ClassVar[Seen] = Seen.NAME_OF_OTHER
     """What it is until somebody has asked whose."""
-    kind: str
+    resource: Resource
     found: Mapping[str, Any]
 
     @property
     def message(self) -> str:
         """What an object of somebody else in the way is told as."""
-        return (
-            f"{self.kind} {self.found['metadata']['name']} exists and does not belong to this job"
-        )
+        return f"{self.words} exists and does not belong to this job"
+
+    @property
+    def words(self) -> str:
+        """Which object it is."""
+        return f"{self.resource.kind} {self.found['metadata']['name']}"
 
 
 Fault: TypeAlias = TemplateRefused | NodeListsRefused | QuotaExceeded | CreateForbidden | NameTaken
@@ -140,8 +142,8 @@ def _answer(kind: Kind, snapshot: Snapshot, fault: Fault, rule: Rule, now: datet
 
 def _take_back(snapshot: Snapshot, fault: NameTaken) -> Reclaim | None:
     """What makes an object the job's again that was made for it."""
-    slot = snapshot.slot(fault.found["metadata"]["name"]) if fault.kind == "Pod" else None
-    return reclaim(snapshot, fault.kind, fault.found, slot)
+    slot = snapshot.slot(fault.found["metadata"]["name"]) if fault.resource == PODS else None
+    return reclaim(snapshot, fault.resource, fault.found, slot)
 
 
 def _seen(snapshot: Snapshot, fault: Fault) -> Seen:
@@ -157,7 +159,7 @@ def _tell(fault: Fault, rule: Rule) -> Decision:
     """Tell of the refusal and try again; the job goes on without what was refused."""
     message = fault.message
     if isinstance(fault, NameTaken):
-        message = f"{fault.kind} {fault.found['metadata']['name']} exists already"
+        message = f"{fault.words} exists already"
     assert rule.reason is not None, f"a rule that tells has a reason: {rule}"
     event = JobEvent(reason=rule.reason, message=message)
     return Decision(events=(event,), requeue_after=_NEXT_ATTEMPT)
@@ -202,4 +204,4 @@ def _removal(fault: Fault) -> tuple[Action, ...]:
     """Delete what has the name, unless it goes already."""
     if not isinstance(fault, NameTaken) or is_terminating(fault.found):
         return ()
-    return (delete(OWNED[fault.kind], fault.found),)
+    return (delete(fault.resource, fault.found),)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from di_api.kube.resources import PODS, Resource
 from di_api.names import ANNOTATION_RANK
 from di_operator.builders.metadata import job_labels
 from di_operator.lifecycle.actions import Reclaim
@@ -23,7 +24,9 @@ from di_operator.lifecycle.verdict import count_of
 Object = Mapping[str, Any]
 
 
-def reclaim(snapshot: Snapshot, kind: str, found: Object, slot: Slot | None) -> Reclaim | None:
+def reclaim(
+    snapshot: Snapshot, resource: Resource, found: Object, slot: Slot | None
+) -> Reclaim | None:
     """What puts the marks of an object back; None if it has them, or is not the job's.
 
     ``slot`` is what a pod is for.
@@ -36,7 +39,7 @@ def reclaim(snapshot: Snapshot, kind: str, found: Object, slot: Slot | None) -> 
     if not (lost or changed) or is_terminating(found) or not snapshot.is_own(found):
         return None
     return Reclaim(
-        kind=kind,
+        resource=resource,
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
@@ -51,7 +54,7 @@ def reclaim_seen(snapshot: Snapshot) -> tuple[Reclaim, ...]:
         action
         for slot in snapshot.slots
         if (pod := snapshot.held.get(slot.name)) is not None
-        if (action := reclaim(snapshot, "Pod", pod.raw, slot)) is not None
+        if (action := reclaim(snapshot, PODS, pod.raw, slot)) is not None
     )
 
 
@@ -61,7 +64,7 @@ def restored_events(actions: Sequence[Reclaim]) -> tuple[JobEvent, ...]:
         return ()
     first = actions[0]
     marks = ", ".join(sorted({*first.labels, *first.annotations}))
-    message = f"{first.kind} {first.name} was edited by hand, {marks} put back"
+    message = f"{first.resource.kind} {first.name} was edited by hand, {marks} put back"
     if len(actions) > 1:
         message = f"{message} (and {count_of(len(actions) - 1, 'more object')})"
     return (JobEvent(reason=Reason.METADATA_RESTORED, message=message),)

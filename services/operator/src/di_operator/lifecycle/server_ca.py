@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
+from di_api.kube.resources import PODS
 from di_api.names import ANNOTATION_SERVER_CA
 from di_operator.lifecycle.actions import Reclaim
 from di_operator.lifecycle.pods import Pod
@@ -26,7 +27,7 @@ def tell_pods(snapshot: Snapshot, server_ca: str | None) -> tuple[Reclaim, ...]:
     labels, annotations = dict[str, str](), {ANNOTATION_SERVER_CA: server_ca}
     return tuple(
         Reclaim(
-            kind="Pod",
+            resource=PODS,
             namespace=pod.namespace,
             name=pod.name,
             uid=pod.uid,
