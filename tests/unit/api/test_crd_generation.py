@@ -204,7 +204,7 @@ def test_the_command_checks_writes_and_is_then_content(
 ) -> None:
     openapi, definition = tmp_path / "v1.json", tmp_path / "crd.yaml"
     openapi.write_text(json.dumps(POD_TEMPLATE))
-    definition.write_text("a:\n  # generated: PodTemplateSpec\n  # end of PodTemplateSpec\n")
+    definition.write_text("a:\n  # generated: AggregatorConfigSpec\n  # end of AggregatorConfigSpec\n")
     before = definition.read_text()
     schema = tmp_path / "pod_template.json"
     arguments = ["--openapi", str(openapi), str(definition), str(schema)]
@@ -214,7 +214,8 @@ def test_the_command_checks_writes_and_is_then_content(
     assert f"{schema} is out of date" in said
     assert definition.read_text() == before
     assert main(arguments) == 0
-    assert yaml.safe_load(definition.read_text())["a"] == pod_template_schema(POD_TEMPLATE)
+    schemas = SpecSchemas(pod_template_schema(POD_TEMPLATE))
+    assert yaml.safe_load(definition.read_text())["a"] == {"spec": schemas.aggregator_config()}
     assert json.loads(schema.read_text()) == pod_template_schema(POD_TEMPLATE)
     assert main([*arguments, "--check"]) == 0
 

@@ -72,12 +72,15 @@ def _generated(file: Path, text: str, template: Schema) -> str:
 
 
 def _schema(name: str, template: Schema) -> dict[str, Any]:
-    if name == "PodTemplateSpec":
-        return template
     if name == "FinishedJob":
         return {"x-kubernetes-validations": [finished_job()]}
     schemas = SpecSchemas(template)
-    return {"spec": schemas.older() if name == "OlderSpec" else schemas.newest()}
+    specs = {
+        "AggregatorConfigSpec": schemas.aggregator_config,
+        "OlderSpec": schemas.older,
+        "Spec": schemas.newest,
+    }
+    return {"spec": specs[name]()}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from di_api.crd.relations import Rule
 from di_api.phase import Phase
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.job import JobSpec
@@ -23,6 +22,7 @@ from di_api.spec.kinds import (
     Volumes,
     Whole,
 )
+from di_api.validation.relations import Rule
 
 _FIXED: Final = "may not change while the job exists; delete it and create it anew"
 

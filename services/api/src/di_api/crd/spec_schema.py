@@ -1,4 +1,4 @@
-"""The schema of the spec in the CRD, from what `di_api.spec` declares of its fields."""
+"""The schemas of the specs in the CRDs, from what `di_api.spec` declares of its fields."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.conversion import fields_of_older_versions
-from di_api.crd import relations
 from di_api.crd.changes import fixed_fields, fixed_in_items, may_change
 from di_api.crd.core_schema import Schema, loose_template_schema, quantity_schema
 from di_api.crd.document import Shared
 from di_api.names import DNS_LABEL, MAX_LABEL
+from di_api.spec.aggregator import AggregatorConfigSpec
 from di_api.spec.bounds import MAX_INT32
-from di_api.spec.coordinated import Coordinated
+from di_api.spec.coordinated import Coordinated, RolePods
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.job import JobSpec
 from di_api.spec.kinds import (
@@ -30,13 +30,16 @@ from di_api.spec.kinds import (
     Whole,
 )
 from di_api.spec.task import Task
+from di_api.validation import relations
 
 _RULES: Final = "x-kubernetes-validations"
 _RELATIONS: Final[dict[type, list[relations.Rule]]] = {
-    JobSpec: relations.OF_SPEC,
-    Task: relations.OF_TASK,
+    JobSpec: [rule for row in relations.OF_SPEC for rule in row.rules],
+    Task: [rule for row in relations.OF_TASK for rule in row.rules],
 }
-_RELATIONS_IN_LISTS: Final[dict[type, list[relations.Rule]]] = {Task: relations.OF_TASKS}
+_RELATIONS_IN_LISTS: Final[dict[type, list[relations.Rule]]] = {
+    Task: [rule for row in relations.OF_TASKS for rule in row.rules]
+}
 # Without an enumeration: the webhook knows older spellings and has better words.
 _OLDER_POLICY: Final[Schema] = {
     "type": "string",
@@ -76,6 +79,11 @@ class SpecSchemas:
         fields["volumes"]["items"] = anything
         return {"type": "object", "description": about, "properties": fields}
 
+    def aggregator_config(self) -> Schema:
+        """Of the spec of an AggregatorConfig, the same in all versions."""
+        about = "What aggregators are made from."
+        return {"type": "object", "description": about, **self._object(AggregatorConfigSpec)}
+
     def _object(self, owner: type) -> Schema:
         declared = fields_of(owner).values()
         required = [e.name for e in declared if e.is_required and not e.declared.default_from]
@@ -110,9 +118,8 @@ class SpecSchemas:
         schema = {"type": "object", **about, **self._object(kind.of)}
         if not field.is_fixed and (rules := fixed_fields(kind.of)):
             schema[_RULES] = schema.get(_RULES, []) + rules
-        is_role = any(isinstance(each.kind, PodTemplate) for each in field.inner.values())
         # The same for all roles, in all versions.
-        return Shared("role", schema) if is_role else schema
+        return Shared("role", schema) if kind.of is RolePods else schema
 
     def _list(self, field: Field, kind: Structs) -> Schema:
         """Not a map by name: what writes one of its items writes all."""

@@ -1,20 +1,27 @@
-"""Rules of a DIJob spec that relate fields to each other.
+"""Rules of a DIJob spec that relate fields to each other, for the library and for the CRD.
 
-They and those of `tasks`, `replicas` and `templates` read the raw spec (defaults applied), not a
-loaded one, so that a mistyped field elsewhere does not hide them: all errors come at once.
-Wherever a shape is wrong a rule looks away; `shape` reports that.
+Each is a row: what the library finds, in its own words, beside what a rule of the CRD can say of it
+within the cost that the API server allows. What the CRD refuses the library refuses too.
+
+The library's half and those of `tasks`, `replicas` and `templates` read the raw spec (defaults
+applied), not a loaded one, so that a mistyped field elsewhere does not hide them: all errors come
+at once. Wherever a shape is wrong a rule looks away; `shape` reports that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from di_api.field_error import ABSENT, FieldError, items, mapping
+from di_api.spec.bounds import MAX_PODS
+from di_api.spec.task import TaskType
 from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.replicas import replica_errors
 from di_api.validation.size import total_errors
 from di_api.validation.tasks import (
+    Tasks,
     circular_tasks,
     replicas_out_of_bounds,
     reused_task_names,
@@ -23,31 +30,39 @@ from di_api.validation.tasks import (
 )
 from di_api.validation.templates import coordinated_templates, unfit_pods
 
-
-def broken_rules(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Errors of a raw spec, defaults applied, in the order of its fields; linear in its size."""
-    volumes = names_of(spec.get("volumes"))
-    volume_names = {*volumes.values()}
-    yield from repeated_names(volumes, "spec.volumes", "another volume of the job")
-    yield from _kind_of_job(spec)
-    raw_tasks = enumerate(items(spec.get("tasks")))
-    tasks = [(f"spec.tasks[{index}]", mapping(task)) for index, task in raw_tasks]
-    yield from reused_task_types(tasks)
-    yield from reused_task_names(tasks)
-    yield from total_errors(spec)
-    known = {name for _, task in tasks if isinstance(name := task.get("name"), str)}
-    for path, task in tasks:
-        yield from replicas_out_of_bounds(path, task)
-        yield from wrong_dependencies(path, task, known)
-        yield from unfit_pods(f"{path}.template", task.get("template"), volume_names)
-    yield from circular_tasks(tasks)
-    yield from replica_errors(mapping(spec.get("coordinated")).get("replicas"))
-    for path, template in coordinated_templates(spec):
-        yield from unfit_pods(path, template, volume_names)
+Rule: TypeAlias = dict[str, Any]
+"""One of `x-kubernetes-validations`."""
+Scope = TypeVar("Scope")
 
 
-def _kind_of_job(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+class Whole(NamedTuple):
+    """What rows about a whole spec read."""
+
+    spec: Mapping[str, Any]
+    tasks: Tasks
+
+
+class One(NamedTuple):
+    """What rows about one task read: where it stands, and the names of all tasks."""
+
+    path: str
+    task: Mapping[str, Any]
+    known: set[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation(Generic[Scope]):
+    """A row: the errors that the library finds, and the CRD's rules about the same."""
+
+    errors: Callable[[Scope], Iterator[FieldError]]
+    rules: tuple[Rule, ...] = ()
+    is_all: bool = True
+    """Whether the CRD's rules refuse all that the library refuses by the row."""
+
+
+def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
     """A job has tasks or a coordinator; what only tasks can have is refused beside the latter."""
+    spec = whole.spec
     tasks, coordinated = spec.get("tasks"), spec.get("coordinated")
     if tasks is None and coordinated is None:
         yield FieldError("spec.tasks", ABSENT, "is required, unless the job has a coordinator")
@@ -59,3 +74,131 @@ def _kind_of_job(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         yield FieldError("spec.preemptible", True, "the allocator shares nodes among tasks only")
     if mapping(spec.get("scheduling")).get("gang") is True:
         yield FieldError("spec.scheduling.gang", True, "the pods of a coordinator come one by one")
+
+
+_PODS: Final = (
+    "map(t, has(t.maxReplicas) && t.maxReplicas > t.replicas ? t.maxReplicas : t.replicas).sum()"
+)
+_TOO_MANY: Final = (
+    f"a job may have {MAX_PODS} pods, of each task the larger of replicas and maxReplicas "
+    "counted; lower some, or make it several jobs"
+)
+
+OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
+    Relation(
+        errors=_kind_of_job,
+        rules=(
+            {
+                "rule": "has(self.tasks) != has(self.coordinated)",
+                "message": "exactly one of tasks and coordinated must be given",
+            },
+        ),
+        is_all=False,
+    ),
+)
+# Of all tasks a rule takes one value, so it does not ratchet within them: a bound that older jobs
+# may pass is asked of new jobs (`optionalOldSelf`) and of those that grow.
+OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
+    Relation(
+        errors=lambda whole: reused_task_types(whole.tasks),
+        rules=tuple(
+            {
+                "rule": f"self.filter(t, t.type == '{kind.value}').size() <= 1",
+                "message": f"a job has at most one task of type {kind.value}",
+            }
+            for kind in TaskType
+            if kind is not TaskType.NONE
+        ),
+    ),
+    Relation(
+        errors=lambda whole: reused_task_names(whole.tasks),
+        rules=(
+            {
+                "rule": "self.all(t, self.exists_one(u, "
+                "(has(u.name) ? u.name : u.type) == (has(t.name) ? t.name : t.type)))",
+                "message": "names of tasks must be unique",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: total_errors(whole.spec),
+        rules=(
+            {
+                "rule": f"oldSelf.hasValue() || self.{_PODS} <= {MAX_PODS}",
+                "optionalOldSelf": True,
+                "message": _TOO_MANY,
+            },
+            {
+                "rule": f"self.{_PODS} <= {MAX_PODS} || self.{_PODS} <= oldSelf.{_PODS}",
+                "message": _TOO_MANY,
+            },
+        ),
+    ),
+)
+OF_TASK: Final[tuple[Relation[One], ...]] = (
+    Relation(
+        errors=lambda _: iter(()),  # `shape` finds it: no default for the name
+        rules=(
+            {
+                "rule": "self.type != 'none' || has(self.name)",
+                "message": "a task of type none needs a name",
+                "fieldPath": ".name",
+            },
+        ),
+        is_all=False,
+    ),
+    Relation(
+        errors=lambda one: replicas_out_of_bounds(one.path, one.task),
+        rules=(
+            {
+                "rule": "(!has(self.minReplicas) || self.minReplicas <= self.replicas) && "
+                "(!has(self.maxReplicas) || self.replicas <= self.maxReplicas)",
+                "message": "must be between minReplicas and maxReplicas",
+                "fieldPath": ".replicas",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda one: wrong_dependencies(one.path, one.task, one.known),
+        rules=(
+            {
+                "rule": "!has(self.dependsOn) || "
+                "!((has(self.name) ? self.name : self.type) in self.dependsOn)",
+                "message": "a task cannot wait for itself",
+                "fieldPath": ".dependsOn",
+            },
+        ),
+        is_all=False,
+    ),
+)
+
+
+def broken_rules(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Errors of a raw spec, defaults applied, in the order of its fields; linear in its size."""
+    volumes = names_of(spec.get("volumes"))
+    volume_names = {*volumes.values()}
+    yield from repeated_names(volumes, "spec.volumes", "another volume of the job")
+    whole = whole_of(spec)
+    for row in (*OF_SPEC, *OF_TASKS):
+        yield from row.errors(whole)
+    for one in ones_of(whole):
+        for each in OF_TASK:
+            yield from each.errors(one)
+        yield from unfit_pods(f"{one.path}.template", one.task.get("template"), volume_names)
+    yield from circular_tasks(whole.tasks)
+    yield from replica_errors(mapping(spec.get("coordinated")).get("replicas"))
+    for path, template in coordinated_templates(spec):
+        yield from unfit_pods(path, template, volume_names)
+
+
+def whole_of(spec: Mapping[str, Any]) -> Whole:
+    """A raw spec with its tasks and where they stand."""
+    raw_tasks = enumerate(items(spec.get("tasks")))
+    return Whole(spec, [(f"spec.tasks[{index}]", mapping(task)) for index, task in raw_tasks])
+
+
+def ones_of(whole: Whole) -> Iterator[One]:
+    """Its tasks, one by one."""
+    known = {name for _, task in whole.tasks if isinstance(name := task.get("name"), str)}
+    for path, task in whole.tasks:
+        yield One(path, task, known)

@@ -1,0 +1,97 @@
+"""What relates fields of a spec to each other: the CRD and the library refuse the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from di_api.defaults import with_defaults
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import Invalid
+from di_api.kube.resources import DIJOBS
+from di_api.kube.sync import SyncKubeClient
+from di_api.names import API_VERSION, KIND
+from di_api.spec.task import TaskType
+from di_api.validation import validate_job
+from di_api.validation.relations import (
+    OF_SPEC,
+    OF_TASK,
+    OF_TASKS,
+    Relation,
+    Whole,
+    ones_of,
+    whole_of,
+)
+from tests.integration.conftest import fresh_namespace
+
+Object = dict[str, Any]
+
+TEMPLATE = {"spec": {"containers": [{"name": "di-container", "image": "busybox"}]}}
+NAMES = ("a", "b", *TaskType)
+NUMBER = count()
+
+
+def tasks() -> st.SearchStrategy[Object]:
+    """Of one that is well-formed alone, with few names and bounds, so that they meet."""
+    counts = st.sampled_from((1, 2, 3, 2000, 4096))
+    return st.fixed_dictionaries(
+        {"type": st.sampled_from([kind.value for kind in TaskType]), "template": st.just(TEMPLATE)},
+        optional={
+            "name": st.sampled_from(NAMES),
+            "replicas": counts,
+            "minReplicas": counts,
+            "maxReplicas": counts,
+            "dependsOn": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
+        },
+    )
+
+
+def specs() -> st.SearchStrategy[Object]:
+    coordinated = {"coordinator": {"template": TEMPLATE}, "replicas": []}
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "tasks": st.lists(tasks(), min_size=1, max_size=3),
+            "coordinated": st.just(coordinated),
+        },
+    )
+
+
+ROWS_OF_ALL: tuple[Relation[Whole], ...] = (*OF_SPEC, *OF_TASKS)
+
+
+@pytest.fixture(scope="module")
+def place(kube_config: KubeConfig, crd: str) -> Iterator[tuple[SyncKubeClient, str]]:
+    assert crd
+    with fresh_namespace(kube_config) as namespace, SyncKubeClient(config=kube_config) as kube:
+        yield kube, namespace
+
+
+@settings(max_examples=200, deadline=None)
+@given(spec=specs())
+def test_the_halves_of_a_row_agree(place: tuple[SyncKubeClient, str], spec: Object) -> None:
+    body = {"metadata": {"name": f"related-{next(NUMBER)}"}, "spec": spec}
+    refusal = _refusal(place, body)
+    whole = whole_of(with_defaults(spec))
+    found = [(row.rules, row.is_all, list(row.errors(whole))) for row in ROWS_OF_ALL]
+    for one in ones_of(whole):
+        found.extend((row.rules, row.is_all, list(row.errors(one))) for row in OF_TASK)
+    for rules, is_all, errors in found:
+        told = any(rule["message"] in refusal for rule in rules)
+        assert told or not is_all or not errors
+        assert not told or validate_job(body)
+
+
+def _refusal(place: tuple[SyncKubeClient, str], job: Object) -> str:
+    """What the API server says of it, by the CRD alone; nothing if it takes it."""
+    kube, namespace = place
+    try:
+        kube.create(DIJOBS, {"apiVersion": API_VERSION, "kind": KIND, **job}, namespace)
+    except Invalid as error:
+        return error.message
+    return ""
