@@ -204,7 +204,9 @@ def test_the_command_checks_writes_and_is_then_content(
 ) -> None:
     openapi, definition = tmp_path / "v1.json", tmp_path / "crd.yaml"
     openapi.write_text(json.dumps(POD_TEMPLATE))
-    definition.write_text("a:\n  # generated: AggregatorConfigSpec\n  # end of AggregatorConfigSpec\n")
+    definition.write_text(
+        "a:\n  # generated: AggregatorConfigSpec\n  # end of AggregatorConfigSpec\n"
+    )
     before = definition.read_text()
     schema = tmp_path / "pod_template.json"
     arguments = ["--openapi", str(openapi), str(definition), str(schema)]

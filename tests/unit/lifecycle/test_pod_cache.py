@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from di_operator.lifecycle.pods import Pod, PodCache
 from di_operator.lifecycle.read import read_snapshot
+from di_operator.lifecycle.rules import Case, Rule, rule_for
 from di_operator.lifecycle.snapshot import Snapshot
 from tests.unit.lifecycle.cluster_model import running, task
 
@@ -57,3 +60,23 @@ def test_a_snapshot_is_the_same_from_remembered_pods() -> None:
         return read_snapshot(cluster.job, bodies, **reader)
 
     assert build(read_pod=read) == build(read_pod=read) == build()
+
+
+def test_of_pods_that_failed_alike_the_rules_are_asked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = running(task("learner", 9))
+    cluster.fail(*cluster.pods)
+    cluster.evict("x-learner-3")
+    asked: list[Case] = []
+
+    def note(case: Case) -> Rule:
+        asked.append(case)
+        return rule_for(case)
+
+    monkeypatch.setattr("di_operator.lifecycle.pods.rule_for", note)
+    snapshot = cluster.snapshot()
+    assert [pod.name for pod in snapshot.disrupted] == ["x-learner-3"]
+    assert len(snapshot.failed) == 8
+    assert {case.pod_reason for case in asked} == {"", "Evicted"}
+    assert len(asked) == 2

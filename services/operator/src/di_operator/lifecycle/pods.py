@@ -61,6 +61,10 @@ class Pod:
     deleted_at: datetime | None
     """When the pod's grace period ends, None while nobody deleted it."""
     terminating: bool
+    reason: str
+    """`status.reason`."""
+    conditions: frozenset[str]
+    """Types of its conditions that are True, of those that rules ask for."""
     raw: Mapping[str, Any]
 
     @classmethod
@@ -70,6 +74,7 @@ class Pod:
         status: Mapping[str, Any] = raw.get("status") or {}
         annotations: Mapping[str, Any] = metadata.get("annotations") or {}
         deletion = metadata.get("deletionTimestamp")
+        conditions = _conditions(status)
         return cls(
             name=metadata["name"],
             namespace=metadata.get("namespace", ""),
@@ -81,9 +86,11 @@ class Pod:
             told_rank=told_rank(raw),
             task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
             node=(raw.get("spec") or {}).get("nodeName") or "",
-            ready=_READY in _conditions(status),
+            ready=_READY in conditions,
             deleted_at=parse_time(deletion),
             terminating=deletion is not None,
+            reason=status.get("reason") or "",
+            conditions=conditions & POD_CONDITIONS,
             raw=raw,
         )
 
@@ -104,13 +111,12 @@ class Pod:
 
     def answer(self, part: Part, phase: Phase | None) -> Then:
         """What is done about it if it has failed, in a job of that phase."""
-        status = self.raw.get("status") or {}
         case = Case(
             seen=Seen.POD_FAILED,
             part=part,
             phase=phase,
-            pod_reason=status.get("reason") or "",
-            pod_conditions=_conditions(status),
+            pod_reason=self.reason,
+            pod_conditions=self.conditions,
         )
         return rule_for(case).then
 
@@ -130,6 +136,25 @@ class Pod:
 
 PodReader: TypeAlias = Callable[[Mapping[str, Any]], Pod]
 """From a pod as the API server returns it to its facts."""
+
+
+class Answers:
+    """What is done about the failed pods of a job in one phase.
+
+    Thousands may have failed in the same way: the rules are asked once for each way.
+    """
+
+    def __init__(self, phase: Phase | None) -> None:
+        self._phase = phase
+        self._known: dict[tuple[Part, str, frozenset[str]], Then] = {}
+
+    def of(self, pod: Pod, part: Part) -> Then:
+        """What is done about a failed pod that is this part of the job."""
+        way = part, pod.reason, pod.conditions
+        answer = self._known.get(way)
+        if answer is None:
+            answer = self._known[way] = pod.answer(part, self._phase)
+        return answer
 
 
 class PodCache:

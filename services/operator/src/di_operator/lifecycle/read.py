@@ -14,7 +14,7 @@ from di_api.ownership import controlling_job, names_earlier_job
 from di_api.spec import JobSpec, TaskType, Template
 from di_operator.lifecycle.kinds.choose import kind_of
 from di_operator.lifecycle.placement import Grant, Placement
-from di_operator.lifecycle.pods import Pod, PodReader
+from di_operator.lifecycle.pods import Answers, Pod, PodReader
 from di_operator.lifecycle.rules import Then
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.specs import Examine, examine
@@ -68,10 +68,11 @@ def read_snapshot(
         bucket: []
         for bucket in ("live", "displaced", "succeeded", "failed", "disrupted", "terminating")
     }
+    answers = Answers(status.phase)
     replicas = Counter(slot.task.name for slot in slots)
     for slot in slots:
         if pod := held.get(slot.name):
-            answer = pod.answer(slot.part, status.phase) if pod.phase == "Failed" else None
+            answer = answers.of(pod, slot.part) if pod.phase == "Failed" else None
             buckets[_bucket(pod, slot, replicas[slot.task.name], answer)].append(pod)
     return Snapshot(
         job=job,
