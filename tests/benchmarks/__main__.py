@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from tests.benchmarks import page, phases, report, throughput
-from tests.benchmarks.field import CEILING, OPERATOR, control_plane
 from tests.benchmarks.processes import ROOT
+from tests.benchmarks.testbed import CEILING, OPERATOR, control_plane
 
 OUT = ROOT / "out/bench"
 # A quick run leaves its last part out if that would end later than this.
@@ -24,12 +24,12 @@ QUICK_SECONDS = 45
 
 
 async def quick(out: Path) -> str:
-    """200 jobs of four pods under both contestants; one line."""
+    """200 jobs of four pods under both candidates; one line."""
     until = time.monotonic() + QUICK_SECONDS
-    async with control_plane(out / "logs/quick", quiet=True) as field, field.kubelet():
+    async with control_plane(out / "logs/quick", quiet=True) as testbed, testbed.kubelet():
         # The bare client between two of ours: what drifts evenly meanwhile cancels out.
         order = (OPERATOR, CEILING, OPERATOR)
-        runs = await throughput.compare(field, phases.FOUR, order=order, until=until)
+        runs = await throughput.compare(testbed, phases.FOUR, order=order, until=until)
     _save(out / "quick.json", {"runs": list(map(dataclasses.asdict, runs))})
     return report.quick_line(runs)
 

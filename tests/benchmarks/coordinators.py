@@ -25,10 +25,10 @@ from di_api.kube.sync import SyncKubeClient
 from di_api.kube.wire import JSON_PATCH
 from di_api.spec import Role
 from tests.benchmarks import processes, samples
-from tests.benchmarks.field import OPERATOR, Field
 from tests.benchmarks.follower import Seen
 from tests.benchmarks.samples import Spread
 from tests.benchmarks.session import DEADLINE, Session, session
+from tests.benchmarks.testbed import OPERATOR, Testbed
 from tests.integration.di_server import (
     Object,
     ServerProcess,
@@ -64,16 +64,16 @@ class CoordinatorResult(TypedDict):
 
 
 async def measure(
-    field: Field, *, rate: int, seconds: float, creates: int, grows: int
+    testbed: Testbed, *, rate: int, seconds: float, creates: int, grows: int
 ) -> CoordinatorResult:
     """Poll at `rate` for `seconds`, create `creates` times alone and as often beside polling, then
     watch the pods of `grows` requests come."""
-    config = load_config(str(field.kubeconfig))
-    namespace = await field.namespace()
+    config = load_config(str(testbed.kubeconfig))
+    namespace = await testbed.namespace()
     with (
         tempfile.TemporaryDirectory() as folder,
         SyncKubeClient(config=config) as kube,
-        running_server(Path(folder), field.kubeconfig, rate="100000", burst="100000") as server,
+        running_server(Path(folder), testbed.kubeconfig, rate="100000", burst="100000") as server,
     ):
         jobs = [
             await asyncio.to_thread(new_coordinated_job, kube, namespace, f"led-{number}")
@@ -93,7 +93,7 @@ async def measure(
             beside = await load.ups_and_downs(creates)
             await polling
             memory = sum(map(processes.shared_memory_mib, pids))
-            async with session(field, OPERATOR, replicas=ASKED) as contest:
+            async with session(testbed, OPERATOR, replicas=ASKED) as contest:
                 there = await _pods_there(contest, kube, load, grows)
     return {
         "coordinators": COORDINATORS,

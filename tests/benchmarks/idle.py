@@ -37,20 +37,20 @@ async def measure(contest: Session, *, running: int, seconds: float) -> IdleResu
         what=f"{running} running jobs",
     )
     await contest.settled()
-    contestant, server = contest.contestant, contest.field.pids["kube-apiserver"]
-    calls, began = await contestant.requests(), time.monotonic()
-    cpu, server_cpu = processes.cpu_seconds(contestant.pid), processes.cpu_seconds(server)
+    candidate, server = contest.candidate, contest.testbed.pids["kube-apiserver"]
+    calls, began = await candidate.requests(), time.monotonic()
+    cpu, server_cpu = processes.cpu_seconds(candidate.pid), processes.cpu_seconds(server)
     await asyncio.sleep(seconds)
     took = time.monotonic() - began
-    cpu = processes.cpu_seconds(contestant.pid) - cpu
+    cpu = processes.cpu_seconds(candidate.pid) - cpu
     server_cpu = processes.cpu_seconds(server) - server_cpu
     return {
         "finished": len(contest.follower.finished),
         "running": running,
         "seconds": round(took, 1),
-        "calls_per_second": round((await contestant.requests() - calls) / took, 2),
+        "calls_per_second": round((await candidate.requests() - calls) / took, 2),
         "cpu_share": round(cpu / took, 4),
         "api_server_cpu_share": round(server_cpu / took, 4),
-        "memory_mib": processes.memory_mib(contestant.pid),
-        "peak_memory_mib": processes.peak_memory_mib(contestant.pid),
+        "memory_mib": processes.memory_mib(candidate.pid),
+        "peak_memory_mib": processes.peak_memory_mib(candidate.pid),
     }

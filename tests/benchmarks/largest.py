@@ -52,7 +52,7 @@ async def measure(contest: Session, pods: int, recorded: Path) -> LargestResult:
 
     async def scale() -> None:
         spec = {"spec": job(_NAME, pods, run_for=None)["spec"]}
-        await contest.field.client.patch(DIJOBS, _NAME, spec, contest.namespace)
+        await contest.testbed.client.patch(DIJOBS, _NAME, spec, contest.namespace)
         await follower.until(lambda: _is_there(contest, seen, pods), DEADLINE, what="the last pod")
         await contest.settled()
 
@@ -62,7 +62,7 @@ async def measure(contest: Session, pods: int, recorded: Path) -> LargestResult:
         await contest.settled()
 
     async def delete() -> None:
-        await contest.field.client.delete(DIJOBS, _NAME, contest.namespace)
+        await contest.testbed.client.delete(DIJOBS, _NAME, contest.namespace)
         await contest.settled()
 
     for stage in (create, scale, end, delete):
@@ -70,7 +70,7 @@ async def measure(contest: Session, pods: int, recorded: Path) -> LargestResult:
     return {
         "pods": pods,
         "longest_hold_ms": max(stage["longest_hold_ms"] for stage in stages.values()),
-        "peak_memory_mib": processes.peak_memory_mib(contest.contestant.pid),
+        "peak_memory_mib": processes.peak_memory_mib(contest.candidate.pid),
         "stages": stages,
     }
 
@@ -87,12 +87,12 @@ async def _stage(contest: Session, act: Callable[[], Awaitable[None]], recorded:
         "passed_ms": round(1000 * longest.passed, 1) if longest else 0.0,
         "holds_over_50_ms": sum(begin <= one.at <= end and one.used > 0.05 for one in found),
         "where": longest.where if longest else "",
-        "memory_mib": processes.memory_mib(contest.contestant.pid),
+        "memory_mib": processes.memory_mib(contest.candidate.pid),
     }
 
 
 def _is_there(contest: Session, seen: Seen, pods: int) -> bool:
-    contest.contestant.require_alive()
+    contest.candidate.require_alive()
     return len(seen.ready) == pods
 
 
@@ -103,7 +103,7 @@ async def _succeed(contest: Session, pods: list[str]) -> None:
     async def some() -> None:
         for pod in todo:
             patch = {"status": {"phase": "Succeeded"}}
-            await contest.field.client.patch(
+            await contest.testbed.client.patch(
                 PODS, pod, patch, contest.namespace, subresource="status"
             )
 

@@ -30,7 +30,7 @@ class LatencyResult(TypedDict):
 
 
 class AloneResult(LatencyResult):
-    """Also what one job makes the contestant write while its budget of events lasts."""
+    """Also what one job makes the candidate write while its budget of events lasts."""
 
     writes: Mapping[str, float]
     writes_per_job: float

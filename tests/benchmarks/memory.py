@@ -14,9 +14,9 @@ import aiohttp
 from di_api.kube.resources import DIJOBS, PODS
 from di_api.names import LABEL_JOB
 from tests.benchmarks import processes
-from tests.benchmarks.crowd import Crowd
-from tests.benchmarks.field import OPERATOR, Field
 from tests.benchmarks.session import session
+from tests.benchmarks.synthetic_load import SyntheticLoad
+from tests.benchmarks.testbed import OPERATOR, Testbed
 from tests.ports import free_port
 from tests.waiting import wait_until_async
 
@@ -39,20 +39,20 @@ class MemoryResult(TypedDict):
     peak_mib: float
 
 
-async def measure(field: Field, jobs: int, logs: Path) -> MemoryResult:
+async def measure(testbed: Testbed, jobs: int, logs: Path) -> MemoryResult:
     """Let one job end for a sample, then show the operator copies of it."""
-    async with session(field, OPERATOR, replicas=REPLICAS) as contest:
+    async with session(testbed, OPERATOR, replicas=REPLICAS) as contest:
         await contest.create(_SAMPLE, REPLICAS, run_for=0.0)
         await contest.until_finished(_SAMPLE)
         await contest.settled()
-        job = await field.client.get(DIJOBS, _SAMPLE, contest.namespace)
-        pods, _ = await field.client.list(
+        job = await testbed.client.get(DIJOBS, _SAMPLE, contest.namespace)
+        pods, _ = await testbed.client.list(
             PODS, contest.namespace, label_selector=f"{LABEL_JOB}={_SAMPLE}"
         )
-    crowd = Crowd(job, pods, jobs)
+    load = SyntheticLoad(job, pods, jobs)
     port = free_port()
-    async with crowd.serve() as url:
-        kubeconfig = logs / "crowd.kubeconfig"
+    async with load.serve() as url:
+        kubeconfig = logs / "load.kubeconfig"
         kubeconfig.write_text(json.dumps(_kubeconfig(url)))
         environment = {
             "KUBECONFIG": str(kubeconfig),
@@ -64,14 +64,14 @@ async def measure(field: Field, jobs: int, logs: Path) -> MemoryResult:
         }
         command = [str(Path(sys.executable).with_name("di-operator"))]
         began = time.monotonic()
-        log = logs / "operator-crowd.log"
+        log = logs / "operator-load.log"
         async with processes.running(command, log=log, environment=environment) as child:
             await wait_until_async(
                 lambda: _is_ready(port), _DEADLINE, what=f"a filled operator, see {log}"
             )
             filled, memory = time.monotonic() - began, processes.memory_mib(child.pid)
             await wait_until_async(
-                lambda: crowd.lists[PODS.plural] >= _POLLS, _DEADLINE, what="two polls"
+                lambda: load.lists[PODS.plural] >= _POLLS, _DEADLINE, what="two polls"
             )
             # The last page is out, but not yet compared with the cache.
             await asyncio.sleep(_SYNC_PERIOD)
@@ -100,8 +100,8 @@ def _kubeconfig(url: str) -> dict[str, object]:
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "crowd", "cluster": {"server": url}}],
-        "users": [{"name": "crowd", "user": {}}],
-        "contexts": [{"name": "crowd", "context": {"cluster": "crowd", "user": "crowd"}}],
-        "current-context": "crowd",
+        "clusters": [{"name": "load", "cluster": {"server": url}}],
+        "users": [{"name": "load", "user": {}}],
+        "contexts": [{"name": "load", "context": {"cluster": "load", "user": "load"}}],
+        "current-context": "load",
     }

@@ -9,8 +9,8 @@ from typing import TypedDict
 from di_api.kube.resources import PODS
 from di_api.names import LABEL_JOB
 from tests.benchmarks import processes, workloads
-from tests.benchmarks.field import Field
 from tests.benchmarks.follower import Follower
+from tests.benchmarks.testbed import Testbed
 
 _JOB = "none"
 _DEADLINE = 300.0
@@ -26,11 +26,11 @@ class NodeResult(TypedDict):
     cpu_pods_per_second: float
 
 
-async def measure(field: Field, pods: int) -> NodeResult:
+async def measure(testbed: Testbed, pods: int) -> NodeResult:
     """Let a kubelet that has just started bring `pods` waiting pods to readiness."""
-    namespace = await field.namespace()
+    namespace = await testbed.namespace()
     template = workloads.job("any", 1, run_for=None)["spec"]["tasks"][0]["template"]
-    async with Follower(field.client, namespace) as follower:
+    async with Follower(testbed.client, namespace) as follower:
         bodies = (
             {
                 "metadata": {"name": f"waiting-{number:06d}", "labels": {LABEL_JOB: _JOB}},
@@ -38,9 +38,9 @@ async def measure(field: Field, pods: int) -> NodeResult:
             }
             for number in range(pods)
         )
-        await asyncio.gather(*(field.client.create(PODS, body, namespace) for body in bodies))
+        await asyncio.gather(*(testbed.client.create(PODS, body, namespace) for body in bodies))
         ready = follower.seen(_JOB).ready
-        async with field.kubelet() as child:
+        async with testbed.kubelet() as child:
             await follower.until(lambda: bool(ready), _DEADLINE, what="the first pod")
             began, cpu = time.monotonic(), processes.cpu_seconds(child.pid)
             first = len(ready)

@@ -25,8 +25,8 @@ from tests.benchmarks import (
     rest_scaling,
     throughput,
 )
-from tests.benchmarks.field import CEILING, OPERATOR, control_plane
 from tests.benchmarks.session import session
+from tests.benchmarks.testbed import CEILING, OPERATOR, control_plane
 from tests.benchmarks.throughput import Run
 from tests.benchmarks.workloads import Workload
 
@@ -62,35 +62,35 @@ class Bench:
 
 async def node_alone(bench: Bench) -> Results:
     """The fake kubelet's own limit."""
-    async with control_plane(bench.logs) as field:
-        return dict(await node.measure(field, bench.count(2000)))
+    async with control_plane(bench.logs) as testbed:
+        return dict(await node.measure(testbed, bench.count(2000)))
 
 
 def compared(
     full: Workload, order: Sequence[str], *, seconds: float
 ) -> Callable[[Bench], Awaitable[Results]]:
-    """Both contestants by turns; rounds that would pass `seconds` are left out."""
+    """Both candidates by turns; rounds that would pass `seconds` are left out."""
 
     async def phase(bench: Bench) -> Results:
-        async with control_plane(bench.logs) as field, field.kubelet():
+        async with control_plane(bench.logs) as testbed, testbed.kubelet():
             until = time.monotonic() + seconds
-            runs = await throughput.compare(field, bench.workload(full), order=order, until=until)
+            runs = await throughput.compare(testbed, bench.workload(full), order=order, until=until)
         return {"runs": list(map(dataclasses.asdict, runs)), "shares": throughput.shares(runs)}
 
     return phase
 
 
 async def latencies(bench: Bench) -> Results:
-    """One job alone and beside a job of a thousand pods, under both contestants, and ours at half
+    """One job alone and beside a job of a thousand pods, under both candidates, and ours at half
     of what it can do."""
     found: Results = {}
     burst = bench.workload(Workload(jobs=100, replicas=4))
-    async with control_plane(bench.logs) as field, field.kubelet():
+    async with control_plane(bench.logs) as testbed, testbed.kubelet():
         large = bench.count(1000)
-        async with session(field, CEILING, replicas=large) as contest:
+        async with session(testbed, CEILING, replicas=large) as contest:
             found["ceiling_alone"] = await latency.alone(contest, bench.count(50))
             found["ceiling_beside_large"] = await latency.beside_large(contest, large)
-        async with session(field, OPERATOR, replicas=latency.REPLICAS) as contest:
+        async with session(testbed, OPERATOR, replicas=latency.REPLICAS) as contest:
             found["alone"] = await latency.alone(contest, bench.count(100))
             pace = (await throughput.measure(contest, burst)).jobs_per_second
             found["rate"] = round(pace / 2, 1)
@@ -103,10 +103,10 @@ async def latencies(bench: Bench) -> Results:
 
 async def many_jobs(bench: Bench) -> Results:
     """Ten thousand jobs, then nothing but ten thousand finished jobs and a thousand that run."""
-    async with control_plane(bench.logs) as field, field.kubelet():
-        async with session(field, CEILING, replicas=1) as contest:
+    async with control_plane(bench.logs) as testbed, testbed.kubelet():
+        async with session(testbed, CEILING, replicas=1) as contest:
             ceiling = await throughput.measure(contest, bench.workload(MANY_CEILING))
-        async with session(field, OPERATOR, replicas=1) as contest:
+        async with session(testbed, OPERATOR, replicas=1) as contest:
             ours = await throughput.measure(contest, bench.workload(MANY))
             rest = await idle.measure(
                 contest,
@@ -123,16 +123,16 @@ async def many_jobs(bench: Bench) -> Results:
 
 async def largest_job(bench: Bench) -> Results:
     """The largest job there may be, and for how long the operator's loop is held by it."""
-    async with control_plane(bench.logs) as field, field.kubelet():
+    async with control_plane(bench.logs) as testbed, testbed.kubelet():
         recorded, pods = bench.logs / "holds.jsonl", bench.count(MAX_PODS)
-        async with session(field, OPERATOR, replicas=pods, holds=recorded) as contest:
+        async with session(testbed, OPERATOR, replicas=pods, holds=recorded) as contest:
             return dict(await largest.measure(contest, pods, recorded))
 
 
 async def held(bench: Bench) -> Results:
     """The operator's memory with 10,000 finished jobs and 50,000 pods."""
-    async with control_plane(bench.logs) as field, field.kubelet():
-        return dict(await memory.measure(field, bench.count(10_000), bench.logs))
+    async with control_plane(bench.logs) as testbed, testbed.kubelet():
+        return dict(await memory.measure(testbed, bench.count(10_000), bench.logs))
 
 
 async def admissions(bench: Bench) -> Results:
@@ -142,18 +142,18 @@ async def admissions(bench: Bench) -> Results:
 
 async def rest(bench: Bench) -> Results:
     """di-server and the operator behind it."""
-    async with control_plane(bench.logs) as field, field.kubelet():
+    async with control_plane(bench.logs) as testbed, testbed.kubelet():
         return dict(
-            await rest_scaling.measure(field, rounds=bench.count(5), scalings=bench.count(40))
+            await rest_scaling.measure(testbed, rounds=bench.count(5), scalings=bench.count(40))
         )
 
 
 async def coordinated(bench: Bench) -> Results:
     """di-server under 64 coordinators, and the operator behind it."""
-    async with control_plane(bench.logs) as field, field.kubelet():
+    async with control_plane(bench.logs) as testbed, testbed.kubelet():
         return dict(
             await coordinators.measure(
-                field,
+                testbed,
                 rate=coordinators.RATE,
                 seconds=20 * min(1.0, 3 * bench.scale),
                 creates=bench.count(200),

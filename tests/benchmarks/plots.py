@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from tests.benchmarks import report, samples
-from tests.benchmarks.field import CEILING, OPERATOR
+from tests.benchmarks.testbed import CEILING, OPERATOR
 
 mpl.use("Agg")
 Results = Mapping[str, Any]
@@ -53,7 +53,7 @@ def throughput(results: Results) -> Figure:
     """Jobs a second of 200 jobs of 4 pods, beside others."""
     rates = {
         kind: samples.median(
-            [r["jobs_per_second"] for r in results["jobs_of_4"]["runs"] if r["contestant"] == kind]
+            [r["jobs_per_second"] for r in results["jobs_of_4"]["runs"] if r["candidate"] == kind]
         )
         for kind in (OPERATOR, CEILING)
     }
@@ -75,7 +75,7 @@ def throughput(results: Results) -> Figure:
 
 def many_jobs(results: Results) -> Figure:
     """Rate and memory while 10,000 jobs go through."""
-    run = next(r for r in results["many_jobs"]["runs"] if r["contestant"] == OPERATOR)
+    run = next(r for r in results["many_jobs"]["runs"] if r["candidate"] == OPERATOR)
     done = [run["jobs"] * part // len(run["rates"]) for part in range(1, len(run["rates"]) + 1)]
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     rate, memory = figure.subplots(1, 2)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.benchmarks import samples
-from tests.benchmarks.field import CEILING, OPERATOR
-from tests.benchmarks.throughput import CONTESTANT, Run
+from tests.benchmarks.testbed import CEILING, OPERATOR
+from tests.benchmarks.throughput import CANDIDATE, Run
 
 Results = Mapping[str, Any]
 THROUGHPUT = ("jobs_of_4", "jobs_of_64", "job_of_1000", "many_jobs")
@@ -44,14 +44,14 @@ class Target:
 
 def quick_line(runs: Sequence[Run]) -> str:
     """The one line of a quick run: medians, and the ratio of medians."""
-    ours = [run for run in runs if run.contestant == OPERATOR]
+    ours = [run for run in runs if run.candidate == OPERATOR]
     rate = statistics.median(run.jobs_per_second for run in ours)
-    ceiling = statistics.median(run.jobs_per_second for run in runs if run.contestant == CEILING)
+    ceiling = statistics.median(run.jobs_per_second for run in runs if run.candidate == CEILING)
     return (
         f"{rate:.1f} jobs/s, "
         f"{rate / ceiling:.0%} of the ceiling, "
         f"{samples.median([run.writes_per_job for run in ours], 1)} writes a job, "
-        f"{samples.median([run.cpu_ms_per_job[CONTESTANT] for run in ours], 1)} CPU ms a job"
+        f"{samples.median([run.cpu_ms_per_job[CANDIDATE] for run in ours], 1)} CPU ms a job"
     )
 
 
@@ -143,7 +143,7 @@ def _targets_of_throughput(results: Results) -> Iterator[Target]:
         )
         yield Target(
             what="operator's processor time a job",
-            value=samples.median([run["cpu_ms_per_job"][CONTESTANT] for run in ours]),
+            value=samples.median([run["cpu_ms_per_job"][CANDIDATE] for run in ours]),
             bound=6,
             unit="ms",
         )
@@ -212,7 +212,7 @@ def _throughput(results: Results) -> str:
             rates = sorted(run["jobs_per_second"] for run in runs)
             cpu = {
                 part: samples.median([run["cpu_ms_per_job"][part] for run in runs], 1)
-                for part in (CONTESTANT, "kube-apiserver", "etcd")
+                for part in (CANDIDATE, "kube-apiserver", "etcd")
             }
             rows.append(
                 [
@@ -293,7 +293,7 @@ def _conditions(results: Results) -> str:
 
 
 def _of(runs: Iterable[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
-    return [run for run in runs if run["contestant"] == kind]
+    return [run for run in runs if run["candidate"] == kind]
 
 
 def _median(runs: Iterable[Mapping[str, Any]], key: str) -> float:

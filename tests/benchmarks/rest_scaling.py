@@ -25,10 +25,10 @@ from di_api.kube.config import load_config
 from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
 from tests.benchmarks import processes, samples
-from tests.benchmarks.field import OPERATOR, Field
 from tests.benchmarks.follower import Seen
 from tests.benchmarks.samples import Spread
 from tests.benchmarks.session import DEADLINE, Session, session
+from tests.benchmarks.testbed import OPERATOR, Testbed
 from tests.integration.di_server import Object, ServerProcess, new_job, read_job, running_server
 
 CLIENTS = 8
@@ -52,23 +52,23 @@ class RestResult(TypedDict):
     server_memory_mib: float
 
 
-async def measure(field: Field, *, rounds: int, scalings: int) -> RestResult:
+async def measure(testbed: Testbed, *, rounds: int, scalings: int) -> RestResult:
     """Alternate `rounds` rounds of each kind, then watch the pods of `scalings` requests come."""
-    config = load_config(str(field.kubeconfig))
-    namespace = await field.namespace()
+    config = load_config(str(testbed.kubeconfig))
+    namespace = await testbed.namespace()
     with (
         tempfile.TemporaryDirectory() as folder,
         SyncKubeClient(config=config) as kube,
         running_server(
             Path(folder),
-            field.kubeconfig,
+            testbed.kubeconfig,
             rate="100000",
             burst="100000",
             default_max_replicas="4096",
         ) as server,
     ):
         found, rates = await asyncio.to_thread(_alternate, server, kube, namespace, rounds)
-        async with session(field, OPERATOR, replicas=4) as contest:
+        async with session(testbed, OPERATOR, replicas=4) as contest:
             there = await _pods_there(contest, kube, server, scalings)
         memory = sum(map(processes.shared_memory_mib, processes.family(server.process.pid)))
     acknowledged, direct = samples.spread(found["di_server"]), samples.spread(found["direct"])

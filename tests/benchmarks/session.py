@@ -1,4 +1,4 @@
-"""One contestant at work in a namespace of its own, with a follower that watches it."""
+"""One candidate at work in a namespace of its own, with a follower that watches it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from di_api.kube.resources import DIJOBS
 from tests.benchmarks import counters
 from tests.benchmarks.counters import Request
-from tests.benchmarks.field import Contestant, Field
 from tests.benchmarks.follower import Follower
+from tests.benchmarks.testbed import Candidate, Testbed
 from tests.benchmarks.workloads import Workload, job
 from tests.waiting import wait_until_async
 
@@ -28,9 +28,9 @@ _QUIET_CHECKS = 5
 class Session:
     """What a measurement needs to know."""
 
-    field: Field
+    testbed: Testbed
     kind: str
-    contestant: Contestant
+    candidate: Candidate
     namespace: str
     follower: Follower
 
@@ -52,18 +52,20 @@ class Session:
     async def create(self, name: str, replicas: int, *, run_for: float | None) -> float:
         """Create one job; returns the moment it was asked for."""
         moment = time.monotonic()
-        await self.field.client.create(DIJOBS, job(name, replicas, run_for=run_for), self.namespace)
+        await self.testbed.client.create(
+            DIJOBS, job(name, replicas, run_for=run_for), self.namespace
+        )
         return moment
 
     async def until_finished(self, *names: str) -> None:
         """Wait until these jobs have finished.
 
         Raises:
-            RuntimeError: the contestant has died.
+            RuntimeError: the candidate has died.
         """
 
         def have_finished() -> bool:
-            self.contestant.require_alive()
+            self.candidate.require_alive()
             return all(name in self.follower.finished for name in names)
 
         await self.follower.until(have_finished, DEADLINE, what=f"{len(names)} jobs to finish")
@@ -73,12 +75,12 @@ class Session:
 
         Returns the API server's count of requests then.
         """
-        last = await counters.requests(self.field.client)
+        last = await counters.requests(self.testbed.client)
         quiet = 0
 
         async def is_quiet() -> bool:
             nonlocal last, quiet
-            now = await counters.requests(self.field.client)
+            now = await counters.requests(self.testbed.client)
             same = counters.of_operator(now) == counters.of_operator(last)
             quiet, last = (quiet + 1 if same else 0), now
             return quiet >= _QUIET_CHECKS
@@ -89,22 +91,22 @@ class Session:
 
 @asynccontextmanager
 async def session(
-    field: Field, kind: str, *, replicas: int, holds: Path | None = None
+    testbed: Testbed, kind: str, *, replicas: int, holds: Path | None = None
 ) -> AsyncIterator[Session]:
-    """Start a contestant and let one job through: it leads, its connections are open."""
-    namespace = await field.namespace()
+    """Start a candidate and let one job through: it leads, its connections are open."""
+    namespace = await testbed.namespace()
     async with (
-        field.contestant(kind, namespace, replicas=replicas, holds=holds) as contestant,
-        Follower(field.client, namespace) as follower,
+        testbed.candidate(kind, namespace, replicas=replicas, holds=holds) as candidate,
+        Follower(testbed.client, namespace) as follower,
     ):
         found = Session(
-            field=field,
+            testbed=testbed,
             kind=kind,
-            contestant=contestant,
+            candidate=candidate,
             namespace=namespace,
             follower=follower,
         )
         await found.create(_WARM_UP, 4, run_for=0.0)
         await found.until_finished(_WARM_UP)
         yield found
-        contestant.require_alive()
+        candidate.require_alive()

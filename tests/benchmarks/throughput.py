@@ -12,22 +12,22 @@ from dataclasses import dataclass
 
 from tests.benchmarks import counters, processes, samples
 from tests.benchmarks.counters import Request
-from tests.benchmarks.field import CEILING, OPERATOR, Field
 from tests.benchmarks.follower import Seen
 from tests.benchmarks.samples import Spread
 from tests.benchmarks.session import Session, session
+from tests.benchmarks.testbed import CEILING, OPERATOR, Testbed
 from tests.benchmarks.workloads import Workload
 
-CONTESTANT, DRIVER = "contestant", "driver"
+CANDIDATE, DRIVER = "candidate", "driver"
 PARTS = 10
 """Stretches of a run whose rates are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One workload under one contestant. Times in seconds unless named otherwise."""
+    """One workload under one candidate. Times in seconds unless named otherwise."""
 
-    contestant: str
+    candidate: str
     workload: str
     jobs: int
     pods: int
@@ -35,7 +35,7 @@ class Run:
     jobs_per_second: float
     pods_per_second: float
     writes: Mapping[str, float]
-    """Of the contestant, a job, by verb and resource, as the API server counts them."""
+    """Of the candidate, a job, by verb and resource, as the API server counts them."""
     writes_per_job: float
     all_writes: Mapping[str, float]
     """With those of driver, kubelet and controllers."""
@@ -59,9 +59,9 @@ ROUNDS = (OPERATOR, CEILING, CEILING, OPERATOR, OPERATOR, CEILING)
 
 
 async def compare(
-    ground: Field, workload: Workload, *, order: Sequence[str], until: float = math.inf
+    testbed: Testbed, workload: Workload, *, order: Sequence[str], until: float = math.inf
 ) -> list[Run]:
-    """Run the workload under one contestant after the other.
+    """Run the workload under one candidate after the other.
 
     Once both had their turn, a run that would not end before `until` (of the monotonic clock) at
     the pace of the earlier ones is left out, with those that would follow it.
@@ -72,15 +72,15 @@ async def compare(
         now = time.monotonic()
         if len(runs) > 1 and now + (now - began) / len(runs) > until:
             break
-        async with session(ground, kind, replicas=workload.replicas) as contest:
+        async with session(testbed, kind, replicas=workload.replicas) as contest:
             runs.append(await measure(contest, workload))
     return runs
 
 
 async def measure(contest: Session, workload: Workload) -> Run:
     """Run the workload once."""
-    pid = contest.contestant.pid
-    pids = {CONTESTANT: pid, **contest.field.pids, DRIVER: os.getpid()}
+    pid = contest.candidate.pid
+    pids = {CANDIDATE: pid, **contest.testbed.pids, DRIVER: os.getpid()}
     before = await contest.settled()
     usage = _Usage(pids)
     start = time.monotonic()
@@ -90,13 +90,13 @@ async def measure(contest: Session, workload: Workload) -> Run:
     seconds = time.monotonic() - start
     strangers = usage.strangers()
     writes = await contest.settled() - before
-    contest.contestant.require_alive()
+    contest.candidate.require_alive()
     follower = contest.follower
     jobs = {name: follower.seen(name) for name in created}
     finished = [moment for name, moment in follower.finished.items() if name in created]
     own = counters.of_operator(writes)
     return Run(
-        contestant=contest.kind,
+        candidate=contest.kind,
         workload=workload.title,
         jobs=workload.jobs,
         pods=workload.pods,
@@ -139,7 +139,7 @@ def ready_to_running(jobs: Iterable[Seen]) -> list[float]:
 def shares(runs: Sequence[Run]) -> list[float]:
     """Our rate as a part of the bare client's, for each two runs that make a round."""
     rounds = (
-        {run.contestant: run.jobs_per_second for run in runs[at : at + 2]}
+        {run.candidate: run.jobs_per_second for run in runs[at : at + 2]}
         for at in range(0, len(runs) - 1, 2)
     )
     return [round(rates[OPERATOR] / rates[CEILING], 3) for rates in rounds]
@@ -169,7 +169,7 @@ class _Usage:
 
 @asynccontextmanager
 async def _memory(contest: Session, workload: Workload) -> AsyncIterator[list[float]]:
-    """Note the contestant's memory whenever another tenth of the jobs has finished."""
+    """Note the candidate's memory whenever another tenth of the jobs has finished."""
     found: list[float] = []
     already = len(contest.follower.finished)
 
@@ -178,7 +178,7 @@ async def _memory(contest: Session, workload: Workload) -> AsyncIterator[list[fl
             wanted = already + workload.jobs * part // PARTS
             while len(contest.follower.finished) < wanted:
                 await asyncio.sleep(0.05)
-            found.append(processes.memory_mib(contest.contestant.pid))
+            found.append(processes.memory_mib(contest.candidate.pid))
 
     async with asyncio.TaskGroup() as group:
         group.create_task(sample())

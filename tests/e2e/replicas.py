@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from di_api.names import LABEL_DIJOB_NAME, LABEL_REPLICA_TYPE
 from tests.e2e.jobs import coordinated, template
@@ -62,8 +62,10 @@ except urllib.error.HTTPError as error:
 """Sends one request to di-server, which may take 30 s for it."""
 
 
-class Field:
+class Testbed:
     """Job `x` of one namespace, seen from its coordinator and from outside."""
+
+    __test__: ClassVar[bool] = False  # no class of tests, whatever its name begins with
 
     def __init__(self, kubectl: Kubectl, namespace: str) -> None:
         self._kubectl = kubectl

@@ -16,7 +16,7 @@ from di_cluster.simulated import NODE_LABEL, NODE_TAINT
 from tests.e2e.jobs import coordinated
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import tell_to_exit
-from tests.e2e.replicas import COORDINATOR, Field, pod_of, ports, variables
+from tests.e2e.replicas import COORDINATOR, Testbed, pod_of, ports, variables
 from tests.waiting import wait_until
 
 GPU = "nvidia.com/gpu"
@@ -25,8 +25,8 @@ NODE_GPUS = 4
 
 
 @pytest.fixture
-def field(kubectl: Kubectl, namespace: str) -> Field:
-    return Field(kubectl, namespace)
+def testbed(kubectl: Kubectl, namespace: str) -> Testbed:
+    return Testbed(kubectl, namespace)
 
 
 def is_name(pod: str, role: str) -> bool:
@@ -34,25 +34,25 @@ def is_name(pod: str, role: str) -> bool:
 
 
 def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
-    kubectl: Kubectl, field: Field, python_image: str
+    kubectl: Kubectl, testbed: Testbed, python_image: str
 ) -> None:
     # Programs take any further word of kubectl for an error.
-    said = field.start(python_image, cleanPodPolicy="ALL", priorityClassName="", group="rl")
+    said = testbed.start(python_image, cleanPodPolicy="ALL", priorityClassName="", group="rl")
     assert said == "dijob.diengine.opendilab.org/x created\n"
-    assert field.job()["spec"]["cleanPodPolicy"] == "All"
-    assert field.ask("GET") == {
-        "namespace": field.namespace,
+    assert testbed.job()["spec"]["cleanPodPolicy"] == "All"
+    assert testbed.ask("GET") == {
+        "namespace": testbed.namespace,
         "coordinator": COORDINATOR,
         "collectors": [],
         "learners": [],
     }
 
     wanted = {"replicas": 2, "cpus": "0.2", "memory": "48Mi", "gpu": 1}
-    made = field.ask("POST", collectors=wanted, learners={"replicas": 1, "gpus": "0"})
+    made = testbed.ask("POST", collectors=wanted, learners={"replicas": 1, "gpus": "0"})
     # The replica of di-server that did not do it hears of it.
-    wait_until(lambda: field.ask("GET") == made, every=0.3)
+    wait_until(lambda: testbed.ask("GET") == made, every=0.3)
     # Both ports and both versions are the same server.
-    wait_until(lambda: field.ask("GET", version="v1alpha2", port=8081) == made, every=0.3)
+    wait_until(lambda: testbed.ask("GET", version="v1alpha2", port=8081) == made, every=0.3)
     addresses = [*made["collectors"], *made["learners"]]
     for role, port, found in (
         ("collector", 22270, made["collectors"]),
@@ -60,12 +60,12 @@ def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
     ):
         for address in found:
             assert is_name(pod_of(address), role)
-            assert address == f"{pod_of(address)}.{field.namespace}:{port}"
+            assert address == f"{pod_of(address)}.{testbed.namespace}:{port}"
     names = [pod_of(address) for address in addresses]
-    assert field.visit(addresses) == names
-    field.wait_for(COORDINATOR, *names)
+    assert testbed.visit(addresses) == names
+    testbed.wait_for(COORDINATOR, *names)
 
-    pods, services = field.pods(), field.services()
+    pods, services = testbed.pods(), testbed.services()
     for name in (COORDINATOR, *names):
         role = name.removeprefix("x-").partition("-")[0]
         expected = {
@@ -80,7 +80,7 @@ def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
             assert expected.items() <= owner["metadata"]["labels"].items()
             assert ports(owner) == {"di-port": port}
         assert {
-            "KUBERNETES_POD_NAMESPACE": field.namespace,
+            "KUBERNETES_POD_NAMESPACE": testbed.namespace,
             "KUBERNETES_POD_NAME": name,
             "KUBERNETES_SERVER_URL": "http://di-server.di-system:8080",
             f"{role.upper()}_PORT": str(port),
@@ -88,7 +88,7 @@ def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
         restarts = "Never" if role == "coordinator" else "Always"
         assert pods[name]["spec"]["restartPolicy"] == restarts
     assert variables(pods[COORDINATOR])["KUBERNETES_COORDINATOR_URL"] == (
-        f"{COORDINATOR}.{field.namespace}:22273"
+        f"{COORDINATOR}.{testbed.namespace}:22273"
     )
     amounts = {"cpu": "200m", "memory": "48Mi"}
     for name in names[:2]:
@@ -96,59 +96,59 @@ def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
             "requests": amounts,
             "limits": amounts,
         }
-    listed = kubectl("--namespace", field.namespace, "get", f"dijobs.v1alpha1.{GROUP}")
+    listed = kubectl("--namespace", testbed.namespace, "get", f"dijobs.v1alpha1.{GROUP}")
     assert re.search(r"NAME +PHASE +AGE\nx +Running +", listed)
 
 
 def test_replicas_come_and_go_as_the_coordinator_says_and_the_job_ends_with_it(
-    kubectl: Kubectl, field: Field, python_image: str
+    kubectl: Kubectl, testbed: Testbed, python_image: str
 ) -> None:
-    field.start(python_image)
-    first, second = field.ask("POST", collectors={"replicas": 2})["collectors"]
-    field.wait_for(COORDINATOR, pod_of(first), pod_of(second))
+    testbed.start(python_image)
+    first, second = testbed.ask("POST", collectors={"replicas": 2})["collectors"]
+    testbed.wait_for(COORDINATOR, pod_of(first), pod_of(second))
 
-    answer = field.ask("POST", "/failed", collectors=[pod_of(first)] * 2, learners=[])
+    answer = testbed.ask("POST", "/failed", collectors=[pod_of(first)] * 2, learners=[])
     (third,) = answer["collectors"]
     assert third not in (first, second)
-    field.wait_for(COORDINATOR, pod_of(third), pod_of(second))
-    assert field.visit([third]) == [pod_of(third)]
+    testbed.wait_for(COORDINATOR, pod_of(third), pod_of(second))
+    assert testbed.visit([third]) == [pod_of(third)]
 
     # One that somebody takes away is made again, under the name that the coordinator knows.
-    before = field.pods()[pod_of(second)]["metadata"]["uid"]
-    kubectl("--namespace", field.namespace, "delete", "pod", pod_of(second))
+    before = testbed.pods()[pod_of(second)]["metadata"]["uid"]
+    kubectl("--namespace", testbed.namespace, "delete", "pod", pod_of(second))
     wait_until(
         lambda: (
-            field.pods().get(pod_of(second), {"metadata": {"uid": before}})["metadata"]["uid"]
+            testbed.pods().get(pod_of(second), {"metadata": {"uid": before}})["metadata"]["uid"]
             != before
         ),
         60,
         what="another pod of that name",
         every=0.3,
     )
-    assert field.visit([second]) == [pod_of(second)]
-    assert field.job()["status"]["phase"] == "Running"
+    assert testbed.visit([second]) == [pod_of(second)]
+    assert testbed.job()["status"]["phase"] == "Running"
 
-    assert len(field.ask("DELETE", collectors={"replicas": 1})["collectors"]) == 1
-    (left,) = field.wait_for_collectors(lambda found: len(found) == 1)
-    field.wait_for(COORDINATOR, pod_of(left))
+    assert len(testbed.ask("DELETE", collectors={"replicas": 1})["collectors"]) == 1
+    (left,) = testbed.wait_for_collectors(lambda found: len(found) == 1)
+    testbed.wait_for(COORDINATOR, pod_of(left))
 
-    tell_to_exit(kubectl, COORDINATOR, 0, namespace=field.namespace)
-    field.wait_for_phase("Succeeded")
-    wait_until(lambda: not field.services(), 60, every=0.3)
-    wait_until(lambda: set(field.pods()) == {COORDINATOR}, 60, every=0.3)
-    counts = field.job()["status"]["replicaStatus"]
+    tell_to_exit(kubectl, COORDINATOR, 0, namespace=testbed.namespace)
+    testbed.wait_for_phase("Succeeded")
+    wait_until(lambda: not testbed.services(), 60, every=0.3)
+    wait_until(lambda: set(testbed.pods()) == {COORDINATOR}, 60, every=0.3)
+    counts = testbed.job()["status"]["replicaStatus"]
     assert counts["Collector"] == {"active": 0, "succeeded": 1, "failed": 0}
-    assert "last words" in kubectl.logs(COORDINATOR, namespace=field.namespace)
+    assert "last words" in kubectl.logs(COORDINATOR, namespace=testbed.namespace)
 
 
 def test_a_job_whose_coordinator_fails_has_failed(
-    kubectl: Kubectl, field: Field, python_image: str
+    kubectl: Kubectl, testbed: Testbed, python_image: str
 ) -> None:
-    field.start(python_image, cleanPodPolicy="All")
-    field.ask("POST", collectors={"replicas": 1})
-    tell_to_exit(kubectl, COORDINATOR, 3, namespace=field.namespace)
-    field.wait_for_phase("Failed")
-    wait_until(lambda: not field.pods() and not field.services(), 60, every=0.3)
+    testbed.start(python_image, cleanPodPolicy="All")
+    testbed.ask("POST", collectors={"replicas": 1})
+    tell_to_exit(kubectl, COORDINATOR, 3, namespace=testbed.namespace)
+    testbed.wait_for_phase("Failed")
+    wait_until(lambda: not testbed.pods() and not testbed.services(), 60, every=0.3)
 
 
 def test_a_wrong_policy_is_refused_in_the_words_that_programs_know(
@@ -180,35 +180,37 @@ def simulated_pod() -> dict[str, Any]:
 
 
 def test_a_learner_on_more_gpus_than_a_node_has_stands_behind_an_aggregator(
-    cluster: Cluster | CurrentCluster, field: Field, python_image: str
+    cluster: Cluster | CurrentCluster, testbed: Testbed, python_image: str
 ) -> None:
     if isinstance(cluster, CurrentCluster):
         pytest.skip("nodes can be simulated in a cluster of our own only")
-    field.start(python_image, templates={"learner": simulated_pod()})
+    testbed.start(python_image, templates={"learner": simulated_pod()})
     cluster.add_nodes(2, gpus=NODE_GPUS)
-    made = field.ask("POST", learners={"replicas": 1, "gpus": NODE_GPUS + 1})
+    made = testbed.ask("POST", learners={"replicas": 1, "gpus": NODE_GPUS + 1})
     (aggregator,) = (pod_of(address) for address in made["learners"])
     assert is_name(aggregator, "aggregator")
-    assert made["learners"] == [f"{aggregator}.{field.namespace}:22272"]
+    assert made["learners"] == [f"{aggregator}.{testbed.namespace}:22272"]
 
-    behind = field.ask("GET", aggregator=aggregator)
+    behind = testbed.ask("GET", aggregator=aggregator)
     assert behind["coordinator"] == aggregator
     learners = list(dict.fromkeys(pod_of(address) for address in behind["learners"]))
     assert all(is_name(name, "ddp-learner") for name in learners)
     master, worker = learners
     assert behind["learners"] == [
-        *(f"{master}.{field.namespace}:{22271 + gpu}" for gpu in range(NODE_GPUS)),
-        f"{worker}.{field.namespace}:22271",
+        *(f"{master}.{testbed.namespace}:{22271 + gpu}" for gpu in range(NODE_GPUS)),
+        f"{worker}.{testbed.namespace}:22271",
     ]
-    field.wait_for(COORDINATOR, aggregator, master, worker)
+    testbed.wait_for(COORDINATOR, aggregator, master, worker)
 
     wait_until(
-        lambda: all(p["status"]["phase"] == "Running" for p in field.pods("ddp-learner").values()),
+        lambda: all(
+            p["status"]["phase"] == "Running" for p in testbed.pods("ddp-learner").values()
+        ),
         60,
         what="the learners run on simulated nodes",
         every=0.3,
     )
-    pods = field.pods()
+    pods = testbed.pods()
     nodes = {pods[name]["spec"]["nodeName"] for name in learners}
     assert len(nodes) == 2
     for name, kind, gpus, start, where in (
@@ -225,21 +227,21 @@ def test_a_learner_on_more_gpus_than_a_node_has_stands_behind_an_aggregator(
             "MASTER_PORT": "10314",
             "LEARNER_PORT": "22271",
         }.items() <= variables(pods[name]).items()
-    assert ports(field.services()[master]) == {
+    assert ports(testbed.services()[master]) == {
         "di-port": 22271,
         **{f"gpu-port-{gpu}": 22271 + gpu for gpu in range(1, NODE_GPUS)},
         "master-port": 10314,
     }
-    assert ports(field.services()[worker]) == {"di-port": 22271}
+    assert ports(testbed.services()[worker]) == {"di-port": 22271}
     assert variables(pods[aggregator])["AGGREGATOR_PORT"] == "22272"
 
     # A part of a process group cannot be replaced alone.
-    answer = field.ask("POST", "/failed", learners=[aggregator], collectors=[])
+    answer = testbed.ask("POST", "/failed", learners=[aggregator], collectors=[])
     (successor,) = (pod_of(address) for address in answer["learners"])
     assert successor != aggregator
-    group = field.ask("GET", aggregator=successor)["learners"]
-    field.wait_for(COORDINATOR, successor, *{pod_of(address) for address in group})
+    group = testbed.ask("GET", aggregator=successor)["learners"]
+    testbed.wait_for(COORDINATOR, successor, *{pod_of(address) for address in group})
     assert not {master, worker} & {pod_of(address) for address in group}
 
-    field.ask("DELETE", learners={"replicas": 1})
-    field.wait_for(COORDINATOR)
+    testbed.ask("DELETE", learners={"replicas": 1})
+    testbed.wait_for(COORDINATOR)

@@ -20,7 +20,7 @@ from tests.e2e.examples import load_image
 from tests.e2e.jobs import coordinated, template
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import run_in_pod
-from tests.e2e.replicas import COORDINATOR, SERVE, Field, pod_of, ports
+from tests.e2e.replicas import COORDINATOR, SERVE, Testbed, pod_of, ports
 from tests.waiting import wait_until
 
 GPUS = 2
@@ -150,8 +150,8 @@ def image(cluster: Cluster | CurrentCluster) -> str:
 
 
 @pytest.fixture
-def field(kubectl: Kubectl, namespace: str) -> Field:
-    return Field(kubectl, namespace)
+def testbed(kubectl: Kubectl, namespace: str) -> Testbed:
+    return Testbed(kubectl, namespace)
 
 
 @pytest.fixture
@@ -200,15 +200,15 @@ def gpus_of_the_node(kubectl: Kubectl, cluster: Cluster | CurrentCluster) -> Ite
 
 
 def test_every_call_of_the_coordinators_client_works(
-    kubectl: Kubectl, field: Field, image: str, python_image: str
+    kubectl: Kubectl, testbed: Testbed, image: str, python_image: str
 ) -> None:
     served = template(image=python_image, program=SERVE)
-    field.start(image, templates={"collector": served, "learner": served})
+    testbed.start(image, templates={"collector": served, "learner": served})
     answers = run_in_pod(
         kubectl,
         COORDINATOR,
         CALLS.format(calls=EVERY_CALL),
-        namespace=field.namespace,
+        namespace=testbed.namespace,
     )
     assert [message for message, _ in answers] == [
         "successfully get replicas",
@@ -230,26 +230,26 @@ def test_every_call_of_the_coordinators_client_works(
     assert {last, *gone["collectors"]} == set(renewed["collectors"])
     assert left["learners"] == []
     assert named == left
-    field.wait_for(COORDINATOR, pod_of(last))
+    testbed.wait_for(COORDINATOR, pod_of(last))
 
 
 def test_64_coordinators_at_once_each_have_what_they_asked_for(
     kubectl: Kubectl,
-    field: Field,
+    testbed: Testbed,
     image: str,
     python_image: str,
     simulated_node: Mapping[str, Any],
 ) -> None:
     starter = template(image=python_image, program=WAIT_FOR_ALL.format(count=COORDINATORS))
-    field.start(image, templates={"coordinator": starter})
-    (port,) = ports(field.services()[COORDINATOR]).values()
-    program = COORDINATE.format(starter=f"{COORDINATOR}.{field.namespace}:{port}")
+    testbed.start(image, templates={"coordinator": starter})
+    (port,) = ports(testbed.services()[COORDINATOR]).values()
+    program = COORDINATE.format(starter=f"{COORDINATOR}.{testbed.namespace}:{port}")
     far = template(image="none", program="")
     far["spec"] |= simulated_node
     near = template(image=image, program=program)
     templates = {"coordinator": near, "collector": far, "learner": far}
     jobs = [f"led-{number:02}" for number in range(COORDINATORS)]
-    bodies = [coordinated(job, namespace=field.namespace, templates=templates) for job in jobs]
+    bodies = [coordinated(job, namespace=testbed.namespace, templates=templates) for job in jobs]
     everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies})
     kubectl("apply", "--filename", "-", stdin=everything, seconds=300)
 
@@ -258,7 +258,7 @@ def test_64_coordinators_at_once_each_have_what_they_asked_for(
     def told() -> bool:
         for job in set(jobs) - set(left):
             pod = f"{job}-coordinator"
-            said = kubectl.logs(pod, namespace=field.namespace)
+            said = kubectl.logs(pod, namespace=testbed.namespace)
             assert said.startswith("["), (pod, said)
             left[job] = json.loads(said)
         return True
@@ -271,7 +271,7 @@ def test_64_coordinators_at_once_each_have_what_they_asked_for(
     def settled() -> bool:
         for kind in ("pods", "services"):
             found = kubectl.items(
-                kind, f"--selector={LABEL_DIJOB_NAME}!=x", namespace=field.namespace
+                kind, f"--selector={LABEL_DIJOB_NAME}!=x", namespace=testbed.namespace
             )
             names = {
                 (metadata["labels"][LABEL_DIJOB_NAME], metadata["name"])
@@ -283,9 +283,9 @@ def test_64_coordinators_at_once_each_have_what_they_asked_for(
 
     wait_until(settled, 120, what="every job to have its pods and Services", every=1)
     # That hundreds of pods end is not for the next tests to bear.
-    kubectl("--namespace", field.namespace, "delete", "dijobs", "--all", "--wait=false")
+    kubectl("--namespace", testbed.namespace, "delete", "dijobs", "--all", "--wait=false")
     wait_until(
-        lambda: not kubectl.items("pods", namespace=field.namespace),
+        lambda: not kubectl.items("pods", namespace=testbed.namespace),
         300,
         what="every pod to be gone",
         every=1,
@@ -294,57 +294,57 @@ def test_64_coordinators_at_once_each_have_what_they_asked_for(
 
 def test_the_aggregator_connects_to_every_gpu_of_its_learners(
     kubectl: Kubectl,
-    field: Field,
+    testbed: Testbed,
     image: str,
     aggregators_image: None,
     gpus_of_the_node: None,
 ) -> None:
     learner = template(image=image, program=ANSWER_PINGS)
-    field.start(image, templates={"learner": learner})
-    made = field.ask("POST", learners={"replicas": 1, "gpus": GPUS})
+    testbed.start(image, templates={"learner": learner})
+    made = testbed.ask("POST", learners={"replicas": 1, "gpus": GPUS})
     aggregator = pod_of(made["learners"][0])
-    learners = field.ask("GET", aggregator=aggregator)["learners"]
+    learners = testbed.ask("GET", aggregator=aggregator)["learners"]
     assert len(learners) == GPUS
 
     def connected() -> bool:
-        said = kubectl.logs(aggregator, namespace=field.namespace)
+        said = kubectl.logs(aggregator, namespace=testbed.namespace)
         found = re.findall(r"Succeed to connect to learner\((\S+)\)", said)
         assert set(found) == set(learners), said[-2000:]
         return True
 
-    wait_until(lambda: field.pods()[aggregator]["status"]["phase"] == "Running", 60, every=0.5)
+    wait_until(lambda: testbed.pods()[aggregator]["status"]["phase"] == "Running", 60, every=0.5)
     wait_until(connected, 90, what="the aggregator is connected", every=0.5)
 
 
 def test_its_commands_add_restart_and_delete_replicas(
     cluster: Cluster | CurrentCluster,
     kubectl: Kubectl,
-    field: Field,
+    testbed: Testbed,
     image: str,
     python_image: str,
 ) -> None:
-    field.start(image, templates={"collector": template(image=python_image, program=SERVE)})
-    _put_kubeconfig(kubectl, field.namespace, cluster.kubeconfig)
+    testbed.start(image, templates={"collector": template(image=python_image, program=SERVE)})
+    _put_kubeconfig(kubectl, testbed.namespace, cluster.kubeconfig)
 
     def ding(*arguments: str) -> str:
         return kubectl(
-            *("--namespace", field.namespace, "exec", COORDINATOR, "--"),
+            *("--namespace", testbed.namespace, "exec", COORDINATOR, "--"),
             *("ding", "--mode", "dist", "--kubeconfig", "/tmp/kubeconfig"),
             # The command wants some configuration, and makes no use of it.
             *("--env", "cartpole", "--policy", "dqn"),
-            *("--coordinator-name", COORDINATOR, "--namespace", field.namespace, *arguments),
+            *("--coordinator-name", COORDINATOR, "--namespace", testbed.namespace, *arguments),
             seconds=120,
         )
 
     said = ding("--add", "collector", "--replicas", "2", "--cpus", "1", "--memory", "48Mi")
     assert "collector add successfully" in said
-    before = field.wait_for_collectors(lambda found: len(found) == 2)
+    before = testbed.wait_for_collectors(lambda found: len(found) == 2)
     assert "collector restart successfully" in ding(
         *("--restart", "collector", "--restart-pod-name", pod_of(before[0]))
     )
-    field.wait_for_collectors(lambda found: len(set(found) - set(before)) == 1)
+    testbed.wait_for_collectors(lambda found: len(set(found) - set(before)) == 1)
     assert "collector delete successfully" in ding("--delete", "collector", "--replicas", "2")
-    field.wait_for_collectors(lambda found: found == [])
+    testbed.wait_for_collectors(lambda found: found == [])
     # Not a word about success when it is refused.
     said = ding("--add", "collector", "--replicas", "100000")
     assert "Failed to add collector" in said

@@ -11,7 +11,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -57,8 +57,10 @@ def at(host: str, port: int, request: bytes, *, tls: bool = False) -> dict[str, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Testbed:
     """A job, a pod that visits the services and one that holds on to them."""
+
+    __test__: ClassVar[bool] = False  # no class of tests, whatever its name begins with
 
     kubectl: Kubectl
     namespace: str
@@ -139,7 +141,7 @@ def _since(condition: Object) -> str:
 
 
 @pytest.fixture
-def field(kubectl: Kubectl, namespace: str, release: Release, python_image: str) -> Field:
+def testbed(kubectl: Kubectl, namespace: str, release: Release, python_image: str) -> Testbed:
     kubectl.apply(
         job(
             "quiet",
@@ -170,7 +172,7 @@ def field(kubectl: Kubectl, namespace: str, release: Release, python_image: str)
             *("--namespace", namespace, "wait", f"pod/{pod}", "--for=condition=Ready"),
             *("--timeout=60s",),
         )
-    return Field(
+    return Testbed(
         kubectl=kubectl,
         namespace=namespace,
         release=release,
@@ -271,29 +273,29 @@ def _addresses(kubectl: Kubectl, release: Release, service: str) -> list[str]:
     return [pod["status"]["podIP"] for pod in pods]
 
 
-def test_no_admission_answer_or_probe_is_lost_to_clients_that_hold_on(field: Field) -> None:
+def test_no_admission_answer_or_probe_is_lost_to_clients_that_hold_on(testbed: Testbed) -> None:
     seconds = SECONDS or 2.0
-    pods, complaints = field.pods(), field.failed_probes()
-    field.visit(0.5)
-    clean = field.visit(seconds)
+    pods, complaints = testbed.pods(), testbed.failed_probes()
+    testbed.visit(0.5)
+    clean = testbed.visit(seconds)
     rounds = [SERVICES] if not SECONDS else [(service,) for service in SERVICES]
     report: dict[str, Any] = {"connections": CONNECTIONS, "seconds": seconds, "clean": clean}
     report["kinds"] = {
-        f"{kind} at {' and '.join(services)}": field.visit_beside(kind, services, seconds)
+        f"{kind} at {' and '.join(services)}": testbed.visit_beside(kind, services, seconds)
         for kind in KINDS
         for services in rounds
     }
-    report["memory"] = field.peaks()
+    report["memory"] = testbed.peaks()
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "report.json").write_text(json.dumps(report, indent=2))
-    for name in field.visited:
+    for name in testbed.visited:
         line = ", ".join(f"{kind} {seen[name]['p99_ms']}" for kind, seen in report["kinds"].items())
         print(f"p99 of {name}, ms: clean {clean[name]['p99_ms']}, {line}", file=sys.stderr)
     for kind, seen in {"clean": clean, **report["kinds"]}.items():
-        for name in field.visited:
+        for name in testbed.visited:
             assert seen[name]["requests"] > 0, (kind, name, seen[name])
             assert seen[name]["failures"] == 0, (kind, name, seen[name])
     # A moment for the kubelet to complain of the last of its probes.
-    wait_until(lambda: field.pods() == pods, what="the services' pods to be as they were")
-    assert field.failed_probes() == complaints
+    wait_until(lambda: testbed.pods() == pods, what="the services' pods to be as they were")
+    assert testbed.failed_probes() == complaints
     assert max(report["memory"].values()) < 0.9, report["memory"]

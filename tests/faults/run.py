@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from di_api.kube.errors import Conflict, NotFound
 from tests.faults.footprint import Footprint, complaints, read_events, read_state
-from tests.faults.ground import Ground, Object
 from tests.faults.journal import Done
 from tests.faults.plan import Fault, Notice, Plan, Request
 from tests.faults.scene import Scene, scene
+from tests.faults.testbed import Object, Testbed
 from tests.faults.workloads import REPLICAS, WORKLOADS
 
 # Seconds without a write after which nothing more will come, if all is as it should be.
@@ -43,7 +43,7 @@ class Run:
     logs: str
 
 
-async def run(ground: Ground, plan: Plan, expected: Callable[[Footprint], bool]) -> Run:
+async def run(testbed: Testbed, plan: Plan, expected: Callable[[Footprint], bool]) -> Run:
     """Carry out a plan.
 
     ``expected`` tells whether a footprint is what is hoped for: the run is over as soon as it is,
@@ -51,7 +51,7 @@ async def run(ground: Ground, plan: Plan, expected: Callable[[Footprint], bool])
     """
     started = time.monotonic()
     replicas = REPLICAS.get(plan.workload, 1)
-    async with scene(ground, replicas=replicas, faults=plan.faults, title=plan.id) as play:
+    async with scene(testbed, replicas=replicas, faults=plan.faults, title=plan.id) as play:
         trouble = await _play(play, plan)
         footprint = await _settle(play, expected, started)
     journal = play.replicas[0].proxy.journal
@@ -115,7 +115,7 @@ async def _settle(play: Scene, expected: Callable[[Footprint], bool], started: f
 
 
 async def _read(play: Scene) -> Footprint:
-    client, namespace = play.ground.client, play.namespace
+    client, namespace = play.testbed.client, play.namespace
     return Footprint(
         state=await read_state(client, namespace),
         creates=_carried_out(play.requests(), "create"),

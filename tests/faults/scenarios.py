@@ -12,11 +12,11 @@ import aiohttp
 
 from di_api.kube.resources import DIJOBS, PODS
 from tests.fakes.kubelet import FakeKubelet
-from tests.faults.ground import Object
 from tests.faults.plan import ANY, NEXT, Fault, Hold, Kill, Notice, Refuse, Request, Rewind, Slow
 from tests.faults.scene import Scene
+from tests.faults.testbed import Object
 from tests.faults.workloads import is_in, runs
-from tests.integration.operator_field import job, task
+from tests.integration.operator_testbed import job, task
 
 Story: TypeAlias = Callable[[Scene], Awaitable[None]]
 
@@ -109,7 +109,7 @@ async def s05_events_held_over_a_failure_and_two_changes_of_scale_lead_to_the_fi
     await stage.reached("Running", runs(4))
     stage.replicas[0].proxy.add(_HELD)
     await stage.fail("a-work-0")
-    await stage.ground.client.delete(PODS, "a-work-0", stage.namespace)
+    await stage.testbed.client.delete(PODS, "a-work-0", stage.namespace)
     await stage.patch({"tasks": [task("work", 8)]})
     await asyncio.sleep(0.5)
     await stage.patch({"tasks": [task("work", 4)]})
@@ -134,7 +134,7 @@ async def s06_conflicts_on_every_status_write_for_30_seconds_end_well(stage: Sce
     await stage.submit(job("a", task("work", 2)))
     # Another writer in the middle of it.
     profilings = {"status": {"profilings": {"episodes": 3}}}
-    await stage.ground.client.patch(DIJOBS, "a", profilings, stage.namespace, subresource="status")
+    await stage.testbed.client.patch(DIJOBS, "a", profilings, stage.namespace, subresource="status")
     await stage.reached("Running", runs(2), 60)
     assert set(stage.created().values()) == {1}
     assert stage.status["profilings"] == {"episodes": 3}
@@ -185,7 +185,7 @@ async def s07_an_api_server_that_answers_errors_for_longer_than_the_lease_is_wai
     await stage.until(
         "the other job to run",
         lambda: (
-            (stage.ground.jobs.get(stage.namespace, "b") or {}).get("status", {}).get("phase")
+            (stage.testbed.jobs.get(stage.namespace, "b") or {}).get("status", {}).get("phase")
             == "Running"
         ),
         60,
@@ -199,7 +199,7 @@ _OWN = "tests/own-node"
 
 @scenario()
 async def s09_a_lost_nodes_pod_is_replaced_and_not_counted_as_a_failure(stage: Scene) -> None:
-    client = stage.ground.client
+    client = stage.testbed.client
     async with FakeKubelet(client, namespace=stage.namespace, taint=_OWN) as lost:
         await stage.submit(job("a", pinned(lost.node)))
         await stage.reached("Running", runs(1))
@@ -249,7 +249,7 @@ async def s10_a_pod_that_is_evicted_comes_back_under_its_name_and_rank(stage: Sc
         "kind": "Eviction",
         "metadata": {"name": "a-work-1", "namespace": stage.namespace},
     }
-    await stage.ground.client.create(PODS, eviction, stage.namespace, subresource="eviction")
+    await stage.testbed.client.create(PODS, eviction, stage.namespace, subresource="eviction")
     await stage.until(
         "another pod of its name",
         lambda: stage.created()["a-work-1"] == 2,

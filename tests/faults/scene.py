@@ -11,10 +11,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from di_api.kube.resources import DIJOBS
 from tests.faults.component import Component
-from tests.faults.ground import Ground, Object
 from tests.faults.journal import Done
 from tests.faults.plan import Fault, Kill, Terminate
 from tests.faults.proxy import FaultProxy
+from tests.faults.testbed import Object, Testbed
 from tests.faults.workloads import JOB
 from tests.ports import free_port
 from tests.waiting import wait_until_async
@@ -32,9 +32,9 @@ class Replica:
     """One operator behind its own proxy; like a kubelet, starts it again when it ends."""
 
     def __init__(
-        self, ground: Ground, namespace: str, identity: str, faults: Sequence[Fault]
+        self, testbed: Testbed, namespace: str, identity: str, faults: Sequence[Fault]
     ) -> None:
-        self._folder = ground.folder / namespace / identity
+        self._folder = testbed.folder / namespace / identity
         self._namespace = namespace
         self._retired = False
         self._background: set[asyncio.Task[None]] = set()
@@ -42,7 +42,7 @@ class Replica:
         self.identity = identity
         self.health = f"127.0.0.1:{free_port()}"
         self.proxy = FaultProxy(
-            ground.config,
+            testbed.config,
             component=f"{namespace}-{identity}",
             faults=faults,
             end=self._end,
@@ -135,25 +135,25 @@ class Replica:
 class Scene:
     """The user of a workload, who sees the API server itself (see `workloads.Stage`)."""
 
-    def __init__(self, ground: Ground, namespace: str, replicas: list[Replica]) -> None:
-        self.ground = ground
+    def __init__(self, testbed: Testbed, namespace: str, replicas: list[Replica]) -> None:
+        self.testbed = testbed
         self.namespace = namespace
         self.replicas = replicas
 
     async def submit(self, body: Object) -> Object:
-        return await self.ground.client.create(DIJOBS, body, self.namespace)
+        return await self.testbed.client.create(DIJOBS, body, self.namespace)
 
     async def patch(self, spec: Object) -> None:
-        await self.ground.client.patch(DIJOBS, JOB, {"spec": spec}, self.namespace)
+        await self.testbed.client.patch(DIJOBS, JOB, {"spec": spec}, self.namespace)
 
     async def delete(self) -> None:
-        await self.ground.client.delete(DIJOBS, JOB, self.namespace)
+        await self.testbed.client.delete(DIJOBS, JOB, self.namespace)
 
     async def fail(self, pod: str) -> None:
-        await self.ground.kubelet.finish(self.namespace, pod, exit_code=1)
+        await self.testbed.kubelet.finish(self.namespace, pod, exit_code=1)
 
     async def finish(self, pod: str) -> None:
-        await self.ground.kubelet.finish(self.namespace, pod)
+        await self.testbed.kubelet.finish(self.namespace, pod)
 
     async def reached(
         self, what: str, test: Callable[[Object], bool], deadline: float = DEADLINE
@@ -172,12 +172,12 @@ class Scene:
     def pods(self) -> Mapping[str, Object]:
         return {
             pod["metadata"]["name"]: pod
-            for pod in self.ground.pods.items()
+            for pod in self.testbed.pods.items()
             if pod["metadata"]["namespace"] == self.namespace
         }
 
     def job(self) -> Object | None:
-        return self.ground.jobs.get(self.namespace, JOB)
+        return self.testbed.jobs.get(self.namespace, JOB)
 
     @property
     def status(self) -> Object:
@@ -188,7 +188,7 @@ class Scene:
         """Distinct pods that ever were, by name."""
         return {
             name: len(uids)
-            for (place, name), uids in self.ground.created.items()
+            for (place, name), uids in self.testbed.created.items()
             if place == self.namespace
         }
 
@@ -206,21 +206,21 @@ class Scene:
 
 @asynccontextmanager
 async def scene(
-    ground: Ground, *, replicas: int = 1, faults: Sequence[Fault] = (), title: str = ""
+    testbed: Testbed, *, replicas: int = 1, faults: Sequence[Fault] = (), title: str = ""
 ) -> AsyncIterator[Scene]:
     """Set the scene: a namespace and its operators, of which the first leads.
 
     Faults strike the first; the others are those who have to live with it. Leaves all stopped.
     """
     namespace = f"f-{next(_numbers)}"
-    await ground.namespace(namespace)
-    folder = ground.folder / namespace
+    await testbed.namespace(namespace)
+    folder = testbed.folder / namespace
     folder.mkdir(parents=True)
     (folder / "title").write_text(f"{title}\n")
     async with AsyncExitStack() as stack:
         started: list[Replica] = []
         for index in range(replicas):
-            replica = Replica(ground, namespace, f"replica-{index}", () if index else faults)
+            replica = Replica(testbed, namespace, f"replica-{index}", () if index else faults)
             await stack.enter_async_context(replica.proxy)
             started.append(replica)
         first, *others = started
@@ -232,6 +232,6 @@ async def scene(
         for replica in others:
             replica.start()
         try:
-            yield Scene(ground, namespace, started)
+            yield Scene(testbed, namespace, started)
         finally:
             await asyncio.gather(*(replica.stop() for replica in started))

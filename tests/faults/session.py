@@ -14,11 +14,11 @@ from pathlib import Path
 from di_api.kube.config import KubeConfig
 from di_cluster.cluster import Cluster
 from tests.faults.footprint import complaints
-from tests.faults.ground import prepared
 from tests.faults.oracle import Baseline, differences, judge
 from tests.faults.plan import Plan
 from tests.faults.run import Run, run
 from tests.faults.scene import Scene, scene
+from tests.faults.testbed import prepared
 from tests.faults.trace import Trace
 from tests.integration.conftest import api_server_with_crd
 from tests.waiting import wait_until
@@ -95,7 +95,7 @@ async def _carry_out(
     lanes: int,
     on_verdict: Callable[[Verdict], None],
 ) -> Results:
-    async with prepared(config, folder / _RUNS) as ground:
+    async with prepared(config, folder / _RUNS) as testbed:
         room = asyncio.Semaphore(lanes)
 
         async def clean(workload: str) -> list[Run]:
@@ -103,7 +103,7 @@ async def _carry_out(
 
         async def one(plan: Plan) -> Run:
             async with room:
-                return await run(ground, plan, lambda _: True)
+                return await run(testbed, plan, lambda _: True)
 
         workloads = list(dict.fromkeys(plan.workload for plan in plans))
         cleans = dict(zip(workloads, await asyncio.gather(*map(clean, workloads)), strict=True))
@@ -113,7 +113,7 @@ async def _carry_out(
             async with room:
                 baseline = baselines[plan.workload]
                 done = await run(
-                    ground, plan, lambda found: not any(differences(found, baseline, plan))
+                    testbed, plan, lambda found: not any(differences(found, baseline, plan))
                 )
                 verdict = Verdict(run=done, wrong=judge(done, baseline))
                 on_verdict(verdict)
@@ -139,8 +139,8 @@ def play(
 
     async def main() -> None:
         async with (
-            prepared(config, folder / _RUNS) as ground,
-            scene(ground, replicas=replicas, title=story.__qualname__) as stage,
+            prepared(config, folder / _RUNS) as testbed,
+            scene(testbed, replicas=replicas, title=story.__qualname__) as stage,
         ):
             await story(stage)
         assert not list(complaints(stage.logs))

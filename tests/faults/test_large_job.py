@@ -8,7 +8,7 @@ from di_api.kube.config import KubeConfig
 from tests.faults.scene import Scene
 from tests.faults.session import play
 from tests.faults.workloads import runs
-from tests.integration.operator_field import job, task
+from tests.integration.operator_testbed import job, task
 
 
 def test_16_a_job_of_1000_replicas_lets_others_through_and_leaves_no_orphan(

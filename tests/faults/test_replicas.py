@@ -16,7 +16,7 @@ from di_operator.claim import LEASE_NAME
 from tests.faults.scene import Scene
 from tests.faults.session import audit_log, play
 from tests.faults.workloads import runs
-from tests.integration.operator_field import job, task
+from tests.integration.operator_testbed import job, task
 
 LEASE = 15.0
 FAIL_OVER = 17.0

@@ -11,21 +11,21 @@ import pytest
 from di_api.kube.config import KubeConfig
 from tests.faults.conftest import chosen_parameters
 from tests.faults.footprint import complaints
-from tests.faults.ground import Ground, prepared
 from tests.faults.scenarios import SCENARIOS, Scenario
 from tests.faults.scene import scene
+from tests.faults.testbed import Testbed, prepared
 
 
 async def play_all(server: KubeConfig, folder: Path, names: Sequence[str]) -> dict[str, object]:
     """Play stories side by side, for most of their time is waiting; returns what each raised."""
-    async with prepared(server, folder / "runs") as ground:
-        plays = (play(ground, SCENARIOS[name]) for name in names)
+    async with prepared(server, folder / "runs") as testbed:
+        plays = (play(testbed, SCENARIOS[name]) for name in names)
         return dict(zip(names, await asyncio.gather(*plays, return_exceptions=True), strict=True))
 
 
-async def play(ground: Ground, played: Scenario) -> None:
+async def play(testbed: Testbed, played: Scenario) -> None:
     """Play a story; whatever happens in it, no log may hold a traceback."""
-    async with scene(ground, faults=played.faults, title=played.story.__name__) as stage:
+    async with scene(testbed, faults=played.faults, title=played.story.__name__) as stage:
         await played.story(stage)
     assert not list(complaints(stage.logs))
 

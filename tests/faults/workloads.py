@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from tests.faults.ground import Object
-from tests.integration.operator_field import coordinated_job, job, replica, task
+from tests.faults.testbed import Object
+from tests.integration.operator_testbed import coordinated_job, job, replica, task
 
 JOB = "a"
 

@@ -17,8 +17,8 @@ from di_api.kube.wire import APPLY_PATCH
 from tests.integration.conftest import ApiServer, install_crd, withdraw_conversion
 from tests.integration.di_server import ServerProcess, running_server
 from tests.integration.earlier import Version
-from tests.integration.operator_field import Field
 from tests.integration.operator_process import OperatorProcess, operator_process
+from tests.integration.operator_testbed import Testbed
 from tests.integration.webhook_process import (
     WebhookProcess,
     client_config,
@@ -47,7 +47,7 @@ class Services:
 class Installation:
     """The services that are in use; those of another version take their places one by one."""
 
-    field: Field
+    testbed: Testbed
     api_server: ApiServer
     folder: Path
     stack: AsyncExitStack
@@ -83,7 +83,7 @@ class Installation:
                 operator_process(
                     folder,
                     kubeconfig,
-                    self.field.namespace,
+                    self.testbed.namespace,
                     environment=environment,
                     identity=f"{version.name}-{self.started}",
                     policy="fit",
@@ -96,7 +96,7 @@ class Installation:
     async def define(self, version: Version) -> None:
         """Install the definition of that version; the conversion stays where it is."""
         service = client_config(self.now.webhook, "/convert")
-        await install_crd(self.field.kube_config, with_conversion(version.definition, service))
+        await install_crd(self.testbed.kube_config, with_conversion(version.definition, service))
 
     async def replace_webhook(self, services: Services) -> None:
         """Have the API server ask another one, and end the one before; needs jobs to be written."""
@@ -105,7 +105,7 @@ class Installation:
         await self._configure(webhook)
         asked = {"conversion": {"webhook": {"clientConfig": client_config(webhook, "/convert")}}}
         name = services.version.definition["metadata"]["name"]
-        await self.field.client.patch(CRDS, name, {"spec": asked})
+        await self.testbed.client.patch(CRDS, name, {"spec": asked})
 
         async def is_asked() -> bool:
             url = f"http://{webhook.host}:{webhook.health_port}/metrics"
@@ -134,20 +134,20 @@ class Installation:
         return process
 
     async def _configure(self, webhook: WebhookProcess) -> None:
-        name = self.field.namespace
+        name = self.testbed.namespace
         bodies = configurations(webhook, name, name)
         for resource, body in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), bodies, strict=True):
             for entry in body["webhooks"]:
                 checked = {"key": UNCHECKED, "operator": "DoesNotExist"}
                 entry["objectSelector"] = {"matchExpressions": [checked]}
-            await self.field.client.patch(
+            await self.testbed.client.patch(
                 resource, name, body, content_type=APPLY_PATCH, field_manager="tests", force=True
             )
 
     async def _withdraw(self) -> None:
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
             try:
-                await self.field.client.delete(resource, self.field.namespace)
+                await self.testbed.client.delete(resource, self.testbed.namespace)
             except NotFound:
                 continue
-        await withdraw_conversion(self.field.kube_config)
+        await withdraw_conversion(self.testbed.kube_config)

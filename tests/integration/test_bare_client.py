@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 
 from tests.benchmarks import throughput
-from tests.benchmarks.field import CEILING, OPERATOR, control_plane
+from tests.benchmarks.testbed import CEILING, OPERATOR, control_plane
 from tests.benchmarks.throughput import Run
 from tests.benchmarks.workloads import Workload
 
@@ -17,11 +17,11 @@ def test_the_bare_client_makes_the_operators_writes(tmp_path: Path) -> None:
     workloads = [Workload(jobs=3, replicas=4), Workload(jobs=1, replicas=110)]
 
     async def main() -> list[Run]:
-        async with control_plane(tmp_path / "logs", quiet=True) as field, field.kubelet():
+        async with control_plane(tmp_path / "logs", quiet=True) as testbed, testbed.kubelet():
             return [
                 run
                 for workload in workloads
-                for run in await throughput.compare(field, workload, order=(OPERATOR, CEILING))
+                for run in await throughput.compare(testbed, workload, order=(OPERATOR, CEILING))
             ]
 
     runs = asyncio.run(main())

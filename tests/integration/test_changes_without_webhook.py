@@ -129,21 +129,21 @@ def test_every_field_is_tried() -> None:
 
 
 @pytest.fixture(scope="module")
-def field(kube_config: KubeConfig, crd: str) -> Iterator[tuple[SyncKubeClient, str]]:
+def place(kube_config: KubeConfig, crd: str) -> Iterator[tuple[SyncKubeClient, str]]:
     assert crd
     with fresh_namespace(kube_config) as namespace, SyncKubeClient(config=kube_config) as kube:
         yield kube, namespace
 
 
-def create(field: tuple[SyncKubeClient, str], name: str, spec: Object) -> Object:
-    kube, namespace = field
+def create(place: tuple[SyncKubeClient, str], name: str, spec: Object) -> Object:
+    kube, namespace = place
     body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec}
     return kube.create(DIJOBS, body, namespace)
 
 
-def refused(field: tuple[SyncKubeClient, str], job: Object, spec: Object) -> str:
+def refused(place: tuple[SyncKubeClient, str], job: Object, spec: Object) -> str:
     """The API server's words against another spec of the job; empty if it takes it."""
-    kube, namespace = field
+    kube, namespace = place
     patch = [{"op": "replace", "path": "/spec", "value": spec}]
     try:
         kube.patch(DIJOBS, job["metadata"]["name"], patch, namespace, content_type=JSON_PATCH)
@@ -154,12 +154,12 @@ def refused(field: tuple[SyncKubeClient, str], job: Object, spec: Object) -> str
 
 @pytest.mark.parametrize("what", CASES)
 def test_the_crd_and_the_library_agree_on_a_change_of(
-    field: tuple[SyncKubeClient, str], what: str
+    place: tuple[SyncKubeClient, str], what: str
 ) -> None:
     before, after = CASES[what]
-    job = create(field, NAMES_OF_JOBS[what], before)
+    job = create(place, NAMES_OF_JOBS[what], before)
     errors = validate_update(job, {**job, "spec": after})
-    words = refused(field, job, after)
+    words = refused(place, job, after)
     if what.partition(" ")[0].removeprefix("coordinated.") in UNSEEN:
         assert errors
         assert words == ""
@@ -181,37 +181,37 @@ MAY_CHANGE = {
 @pytest.mark.parametrize("what", [w for w in MAY_CHANGE if w != "a task's name to its type"])
 @pytest.mark.parametrize("phase", [phase.value for phase in Phase if phase.is_finished])
 def test_once_it_has_finished_nothing_changes(
-    field: tuple[SyncKubeClient, str], what: str, phase: str
+    place: tuple[SyncKubeClient, str], what: str, phase: str
 ) -> None:
-    kube, namespace = field
+    kube, namespace = place
     before, after = MAY_CHANGE[what]
     name = f"{NAMES_OF_JOBS[what]}-{phase.lower()}"
-    job = create(field, name, before)
+    job = create(place, name, before)
     kube.patch(DIJOBS, name, {"status": {"phase": phase}}, namespace, subresource="status")
-    assert "spec: Invalid value: may not change, the job has finished" in refused(field, job, after)
+    assert "spec: Invalid value: may not change, the job has finished" in refused(place, job, after)
     # What it is does not keep its metadata and status from being written.
     kube.patch(DIJOBS, name, {"metadata": {"labels": {"a": "b"}}}, namespace)
     kube.patch(DIJOBS, name, {"status": {"restarts": 1}}, namespace, subresource="status")
 
 
 def test_the_webhook_may_fill_in_a_name_although_the_job_has_finished(
-    field: tuple[SyncKubeClient, str],
+    place: tuple[SyncKubeClient, str],
 ) -> None:
-    kube, namespace = field
+    kube, namespace = place
     before, after = CASES["a task's name to its type"]
-    job = create(field, "filled-in", before)
+    job = create(place, "filled-in", before)
     status = {"status": {"phase": "Failed"}}
     kube.patch(DIJOBS, "filled-in", status, namespace, subresource="status")
-    assert refused(field, job, after) == ""
+    assert refused(place, job, after) == ""
 
 
-def test_the_largest_job_can_be_scaled(field: tuple[SyncKubeClient, str]) -> None:
+def test_the_largest_job_can_be_scaled(place: tuple[SyncKubeClient, str]) -> None:
     # The API server bounds what the rules may cost when they run, too.
     environment = [{"name": f"V{number}", "value": "x" * 100} for number in range(120)]
     container = {"name": "di-container", "image": "busybox", "env": environment}
     task = {"type": "none", "template": {"spec": {"containers": [container]}}}
     spec = {"tasks": [{**task, "name": f"task-{n}", "replicas": 1} for n in range(64)]}
-    job = create(field, "largest", spec)
+    job = create(place, "largest", spec)
     scaled = deepcopy(spec)
     scaled["tasks"][63]["replicas"] = 2
-    assert refused(field, job, scaled) == ""
+    assert refused(place, job, scaled) == ""

@@ -7,7 +7,7 @@ import json
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -100,8 +100,10 @@ VERSIONS = (names.VERSION, *names.COORDINATED_VERSIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Testbed:
     """A namespace whose jobs are admitted and converted by a webhook."""
+
+    __test__: ClassVar[bool] = False  # no class of tests, whatever its name begins with
 
     kubectl_command: tuple[str, ...]
     config: KubeConfig
@@ -180,12 +182,12 @@ def manifest(name: str = "cartpole-dqn", version: str = "v1alpha1", **spec: Any)
 
 
 @pytest.fixture(scope="module")
-def field(
+def testbed(
     api_server: ApiServer,
     kube_config: KubeConfig,
     crd: str,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Field]:
+) -> Iterator[Testbed]:
     with (
         fresh_namespace(kube_config) as namespace,
         webhook_process(tmp_path_factory.mktemp("webhook"), api_server.host_address) as webhook,
@@ -193,7 +195,7 @@ def field(
     ):
         kubectl = str(api_server.binary("kubectl"))
         command = (kubectl, f"--kubeconfig={api_server.kubeconfig}", f"--namespace={namespace}")
-        made = Field(
+        made = Testbed(
             kubectl_command=command, config=kube_config, namespace=namespace, webhook=webhook
         )
         made.call(made.admit)
@@ -203,55 +205,55 @@ def field(
             made.call(made.withdraw)
 
 
-def test_a_manifest_of_the_field_is_taken_without_a_word(field: Field) -> None:
+def test_a_manifest_of_the_field_is_taken_without_a_word(testbed: Testbed) -> None:
     for version in names.COORDINATED_VERSIONS:
         name = f"taken-{version}"
         body = manifest(name, version)
-        code, out, err = field.kubectl("apply", "-f-", stdin=body)
+        code, out, err = testbed.kubectl("apply", "-f-", stdin=body)
         assert (code, out, err) == (0, f"dijob.{names.GROUP}/{name} created\n", "")
         # Sent again, for the older spelling of the policy, and found to be the same.
-        code, _, err = field.kubectl("apply", "-f-", stdin=body)
+        code, _, err = testbed.kubectl("apply", "-f-", stdin=body)
         assert (code, err) == (0, "")
-        assert field.get(name)["metadata"]["generation"] == 1
+        assert testbed.get(name)["metadata"]["generation"] == 1
 
 
-def test_a_job_is_the_same_in_every_version(field: Field) -> None:
+def test_a_job_is_the_same_in_every_version(testbed: Testbed) -> None:
     given = manifest("same")
-    assert field.kubectl("create", "-f-", stdin=given)[0] == 0
-    newest = field.get("same")
+    assert testbed.kubectl("create", "-f-", stdin=given)[0] == 0
+    newest = testbed.get("same")
     assert newest["spec"]["cleanPodPolicy"] == "All"
     coordinated = newest["spec"]["coordinated"]
     for role in ("coordinator", "collector", "learner"):
         assert coordinated[role] == given["spec"][role]
     for version in names.COORDINATED_VERSIONS:
-        spec = field.get("same", version)["spec"]
+        spec = testbed.get("same", version)["spec"]
         assert spec == given["spec"] | {"cleanPodPolicy": "All"}
     for version in VERSIONS:
-        assert field.kubectl("get", resource(version), "-oname", "same")[2] == ""
+        assert testbed.kubectl("get", resource(version), "-oname", "same")[2] == ""
 
 
-def test_columns_tell_where_a_job_stands(field: Field) -> None:
-    field.kubectl("create", "-f-", stdin=manifest("columns"))
-    field.patch_status("columns", {"phase": "Starting"})
+def test_columns_tell_where_a_job_stands(testbed: Testbed) -> None:
+    testbed.kubectl("create", "-f-", stdin=manifest("columns"))
+    testbed.patch_status("columns", {"phase": "Starting"})
     for version, headings, phase in (
         ("v1alpha1", ["NAME", "PHASE", "AGE"], "Created"),
         (names.VERSION, ["NAME", "PHASE", "READYREPLICAS"], "Starting"),
     ):
-        lines = field.kubectl("get", resource(version), "columns")[1].splitlines()
+        lines = testbed.kubectl("get", resource(version), "columns")[1].splitlines()
         assert lines[0].split()[:3] == headings
         assert lines[1].split()[:2] == ["columns", phase]
 
 
-def keeps(field: Field, name: str, change: Callable[[Job], None]) -> Job:
+def keeps(testbed: Testbed, name: str, change: Callable[[Job], None]) -> Job:
     """Make a job with replicas, let somebody change it, and compare; returns what it is then."""
     body = manifest(name)
-    assert field.kubectl("apply", "-f-", stdin=body)[0] == 0
+    assert testbed.kubectl("apply", "-f-", stdin=body)[0] == 0
     replicas = {"spec": {"coordinated": {"replicas": REPLICAS}, "priority": "high"}}
-    field.call(lambda client: client.patch(DIJOBS, name, replicas, field.namespace))
-    field.patch_status(name, {"phase": "Rescheduling", "reschedules": 4, "profilings": {"a": 1}})
-    before = field.get(name)
+    testbed.call(lambda client: client.patch(DIJOBS, name, replicas, testbed.namespace))
+    testbed.patch_status(name, {"phase": "Rescheduling", "reschedules": 4, "profilings": {"a": 1}})
+    before = testbed.get(name)
     change(body)
-    after = field.get(name)
+    after = testbed.get(name)
     assert after["status"] == before["status"]
     # Null and absent are the same; kubectl writes now this and now that.
     assert first_difference(after["spec"], before["spec"] | {"cleanPodPolicy": "None"}) is None
@@ -259,12 +261,12 @@ def keeps(field: Field, name: str, change: Callable[[Job], None]) -> Job:
     return after
 
 
-def test_who_edits_or_replaces_a_job_loses_none_of_what_is_not_shown(field: Field) -> None:
+def test_who_edits_or_replaces_a_job_loses_none_of_what_is_not_shown(testbed: Testbed) -> None:
     def patch(name: str) -> Callable[[Job], None]:
         def change(_body: Job) -> None:
             policy = json.dumps({"spec": {"cleanPodPolicy": "None"}})
             job = (resource("v1alpha1"), name)
-            code, _, err = field.kubectl("patch", *job, "--type=merge", "-p", policy)
+            code, _, err = testbed.kubectl("patch", *job, "--type=merge", "-p", policy)
             assert (code, err) == (0, "")
 
         return change
@@ -272,30 +274,30 @@ def test_who_edits_or_replaces_a_job_loses_none_of_what_is_not_shown(field: Fiel
     def write(verb: str) -> Callable[[Job], None]:
         def change(body: Job) -> None:
             body["spec"]["cleanPodPolicy"] = "None"
-            code, _, err = field.kubectl(verb, "-f-", stdin=body)
+            code, _, err = testbed.kubectl(verb, "-f-", stdin=body)
             assert (code, err) == (0, "")
 
         return change
 
-    keeps(field, "patched", patch("patched"))
-    keeps(field, "applied", write("apply"))
+    keeps(testbed, "patched", patch("patched"))
+    keeps(testbed, "applied", write("apply"))
     # The manifest knows nothing of the annotation.
-    keeps(field, "replaced", write("replace"))
+    keeps(testbed, "replaced", write("replace"))
 
 
-def test_a_job_with_tasks_is_read_and_written_unchanged(field: Field) -> None:
+def test_a_job_with_tasks_is_read_and_written_unchanged(testbed: Testbed) -> None:
     job = tasks_job(priority="high", group="x", suspend=True)
-    job["metadata"] = {"name": "tasks", "namespace": field.namespace}
-    field.call(lambda client: client.create(DIJOBS, job, field.namespace))
-    field.patch_status("tasks", {"phase": "Restarting", "restarts": 2, "replicas": 1})
-    before = field.get("tasks")
-    old = field.get("tasks", "v1alpha1")
+    job["metadata"] = {"name": "tasks", "namespace": testbed.namespace}
+    testbed.call(lambda client: client.create(DIJOBS, job, testbed.namespace))
+    testbed.patch_status("tasks", {"phase": "Restarting", "restarts": 2, "replicas": 1})
+    before = testbed.get("tasks")
+    old = testbed.get("tasks", "v1alpha1")
     assert old["spec"] == {"group": "x", "cleanPodPolicy": "Running"}
     assert old["status"] == {"phase": "Created"}
-    code, _, err = field.kubectl("replace", "-f-", stdin=old)
+    code, _, err = testbed.kubectl("replace", "-f-", stdin=old)
     assert (code, err) == (0, "")
-    assert field.kubectl("label", resource("v1alpha2"), "tasks", "a=b")[0] == 0
-    after = field.get("tasks")
+    assert testbed.kubectl("label", resource("v1alpha2"), "tasks", "a=b")[0] == 0
+    after = testbed.get("tasks")
     assert (after["spec"], after["status"]) == (before["spec"], before["status"])
     assert after["metadata"]["labels"] == {"a": "b"}
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
@@ -331,26 +333,26 @@ REFUSED: dict[str, tuple[Callable[[Job], object], str]] = {
 
 @pytest.mark.parametrize(("change", "message"), REFUSED.values(), ids=REFUSED)
 def test_a_bad_manifest_is_refused_in_its_own_words(
-    field: Field, change: Callable[[Job], object], message: str
+    testbed: Testbed, change: Callable[[Job], object], message: str
 ) -> None:
     body = manifest("refused")
     change(body)
-    code, _, err = field.kubectl("create", "-f-", stdin=body)
+    code, _, err = testbed.kubectl("create", "-f-", stdin=body)
     assert code != 0
     assert message in err
     assert "coordinated" not in err
 
 
-def test_programs_read_the_sentence_about_the_policy(field: Field) -> None:
+def test_programs_read_the_sentence_about_the_policy(testbed: Testbed) -> None:
     body = manifest("refused", cleanPodPolicy="hello")
     old = replace(DIJOBS, version="v1alpha1")
     with pytest.raises(ApiError) as refused:
-        field.call(lambda client: client.create(old, body, field.namespace))
+        testbed.call(lambda client: client.create(old, body, testbed.namespace))
     said = "denied the request: Invalid CleanPodPolicy hello, expected in [None, Running, All]"
     assert refused.value.message.endswith(said)
 
 
-def test_five_hundred_jobs_are_listed_at_once(field: Field) -> None:
+def test_five_hundred_jobs_are_listed_at_once(testbed: Testbed) -> None:
     # More than the webhook has threads for, and each as large as they come in the field.
     bodies = [manifest(f"many-{number}", names.VERSION) for number in range(500)]
     for body in bodies:
@@ -363,14 +365,14 @@ def test_five_hundred_jobs_are_listed_at_once(field: Field) -> None:
     async def fill_and_list(client: KubeClient) -> Any:
         for start in range(0, len(bodies), 20):
             some = bodies[start : start + 20]
-            await asyncio.gather(*(client.create(DIJOBS, b, field.namespace) for b in some))
+            await asyncio.gather(*(client.create(DIJOBS, b, testbed.namespace) for b in some))
 
         async def listed() -> Any:
             # With a resource version of 0 the API server answers from its cache; without one it
             # reads, and converts, what is stored.
             try:
                 found, _ = await client.list(
-                    old, field.namespace, label_selector="many=yes", timeout=60
+                    old, testbed.namespace, label_selector="many=yes", timeout=60
                 )
             except ApiError:
                 return None
@@ -378,34 +380,36 @@ def test_five_hundred_jobs_are_listed_at_once(field: Field) -> None:
 
         return await wait_until_async(listed, 120, what="all jobs to be listed")
 
-    jobs = field.call(fill_and_list)
+    jobs = testbed.call(fill_and_list)
     assert {job["metadata"]["name"] for job in jobs} == {b["metadata"]["name"] for b in bodies}
     for each in jobs:
         assert each["spec"]["learner"] == bodies[0]["spec"]["coordinated"]["learner"]
 
 
-def test_without_the_webhook_only_the_older_versions_fail_and_they_come_back(field: Field) -> None:
+def test_without_the_webhook_only_the_older_versions_fail_and_they_come_back(
+    testbed: Testbed,
+) -> None:
     """The last one of this file: the webhook of the others is gone afterwards."""
     # Its managedFields speak of an older version, which newer writes must do without.
-    assert field.kubectl("apply", "--server-side", "-f-", stdin=manifest("outage"))[0] == 0
-    assert field.webhook.stop() == 0
+    assert testbed.kubectl("apply", "--server-side", "-f-", stdin=manifest("outage"))[0] == 0
+    assert testbed.webhook.stop() == 0
 
-    field.patch_status("outage", {"phase": "Running"})
-    assert field.get("outage")["status"] == {"phase": "Running"}
-    code, _, err = field.kubectl("create", "-f-", stdin=manifest("refused"))
+    testbed.patch_status("outage", {"phase": "Running"})
+    assert testbed.get("outage")["status"] == {"phase": "Running"}
+    code, _, err = testbed.kubectl("create", "-f-", stdin=manifest("refused"))
     assert code != 0
     assert "conversion webhook for diengine.opendilab.org/v1alpha1, Kind=DIJob failed" in err
 
-    folder = field.webhook.certificates.parent
+    folder = testbed.webhook.certificates.parent
     with webhook_process(
-        folder, field.webhook.host, with_certificate=False, port=field.webhook.port
+        folder, testbed.webhook.host, with_certificate=False, port=testbed.webhook.port
     ):
 
         async def is_back(client: KubeClient) -> None:
             async def reads() -> bool:
                 try:
                     found = await client.get(
-                        replace(DIJOBS, version="v1alpha1"), "outage", field.namespace
+                        replace(DIJOBS, version="v1alpha1"), "outage", testbed.namespace
                     )
                 except ApiError:
                     return False
@@ -413,6 +417,6 @@ def test_without_the_webhook_only_the_older_versions_fail_and_they_come_back(fie
 
             await wait_until_async(reads, 40, what="the older versions to be served again")
 
-        field.call(is_back)
-        code, _, err = field.kubectl("create", "-f-", stdin=manifest("after"))
+        testbed.call(is_back)
+        code, _, err = testbed.kubectl("create", "-f-", stdin=manifest("after"))
         assert (code, err) == (0, "")

@@ -19,7 +19,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.resources import LEASES
 from di_operator.clock import SystemClock
 from di_operator.controller import NotLeading
-from tests.integration.operator_field import Field, job, on_field, task
+from tests.integration.operator_testbed import Testbed, job, on_testbed, task
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -53,8 +53,8 @@ async def end(process: Process, number: signal.Signals) -> str:
     return log.decode()
 
 
-async def holder(field: Field) -> str | None:
-    lease = await field.client.get(LEASES, "di-operator", field.namespace)
+async def holder(testbed: Testbed) -> str | None:
+    lease = await testbed.client.get(LEASES, "di-operator", testbed.namespace)
     name: str | None = lease["spec"].get("holderIdentity")
     return name
 
@@ -65,111 +65,111 @@ def test_an_operator_killed_between_two_pods_goes_on_where_it_was(
     # More than it makes at once, so that some are still to be made.
     replicas = 300
 
-    async def body(field: Field) -> None:
+    async def body(testbed: Testbed) -> None:
         first = await start(api_server.kubeconfig, namespace, "one")
         try:
             killed = asyncio.Event()
 
             def kill(*_: object) -> None:
-                if len(field.created) >= 3 and not killed.is_set():
+                if len(testbed.created) >= 3 and not killed.is_set():
                     first.kill()
                     killed.set()
 
-            field.kubelet.cache.subscribe(kill)
-            await field.submit(job("a", task(replicas=replicas)))
+            testbed.kubelet.cache.subscribe(kill)
+            await testbed.submit(job("a", task(replicas=replicas)))
             await asyncio.wait_for(killed.wait(), 30)
         finally:
             log = await end(first, signal.SIGKILL)
         assert "Traceback" not in log
-        assert 3 <= len(field.created) < replicas
+        assert 3 <= len(testbed.created) < replicas
         # The same identity, as a container that is restarted in its pod: the lease is its own.
         second = await start(api_server.kubeconfig, namespace, "one")
         try:
-            status = await field.phase("a", "Running", deadline=120)
+            status = await testbed.phase("a", "Running", deadline=120)
         finally:
             log = await end(second, signal.SIGTERM)
         assert "Traceback" not in log
         assert status["readyReplicas"] == replicas
         assert (status["restarts"], status["reschedules"]) == (0, 0)
-        assert field.created == {f"a-work-{index}": 1 for index in range(replicas)}
+        assert testbed.created == {f"a-work-{index}": 1 for index in range(replicas)}
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_standby_takes_over_from_a_leader_that_died(
     api_server: ApiServer, kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
+    async def body(testbed: Testbed) -> None:
         leader = await start(api_server.kubeconfig, namespace, "one")
         standby: Process | None = None
         try:
-            await field.submit(job("a", task(replicas=2)))
-            await field.phase("a", "Running", deadline=30)
+            await testbed.submit(job("a", task(replicas=2)))
+            await testbed.phase("a", "Running", deadline=30)
             standby = await start(api_server.kubeconfig, namespace, "two")
             leader.kill()
             await leader.wait()
-            await field.submit(job("b", task(replicas=2)))
-            await field.phase("b", "Running", deadline=60)
-            assert await holder(field) == "two"
-            assert set(field.created.values()) == {1}
+            await testbed.submit(job("b", task(replicas=2)))
+            await testbed.phase("b", "Running", deadline=60)
+            assert await holder(testbed) == "two"
+            assert set(testbed.created.values()) == {1}
         finally:
             await end(leader, signal.SIGKILL)
             if standby is not None:
                 await end(standby, signal.SIGKILL)
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_leader_told_to_stop_hands_over_within_a_retry(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator("one") as leader:
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator("one") as leader:
 
             async def leads() -> bool:
-                return await holder(field) == "one"
+                return await holder(testbed) == "one"
 
-            await field.submit(job("a", task()))
-            await field.phase("a", "Running")
+            await testbed.submit(job("a", task()))
+            await testbed.phase("a", "Running")
             assert await leads()
-            async with field.operator("two"):
+            async with testbed.operator("two"):
                 await leader.end()
-                assert await holder(field) in ("", "two")
+                assert await holder(testbed) in ("", "two")
                 # Far less than a lease's duration would be seen here if it had to run out.
-                await field.submit(job("b", task()))
-                await field.phase("b", "Running", deadline=10)
-                assert await holder(field) == "two"
+                await testbed.submit(job("b", task()))
+                await testbed.phase("b", "Running", deadline=10)
+                assert await holder(testbed) == "two"
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_only_the_leader_writes(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator("one"), field.operator("two"), field.operator("three"):
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator("one"), testbed.operator("two"), testbed.operator("three"):
             for name in "abc":
-                await field.submit(job(name, task(replicas=3, run_for="0.5")))
+                await testbed.submit(job(name, task(replicas=3, run_for="0.5")))
             for name in "abc":
-                await field.phase(name, "Succeeded")
-            assert set(field.created.values()) == {1}
-            assert len(field.created) == 9
+                await testbed.phase(name, "Succeeded")
+            assert set(testbed.created.values()) == {1}
+            assert len(testbed.created) == 9
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_leader_whose_lease_is_taken_exits(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator("one") as leader:
-            await field.submit(job("a", task()))
-            await field.phase("a", "Running")
-            await field.client.patch(
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator("one") as leader:
+            await testbed.submit(job("a", task()))
+            await testbed.phase("a", "Running")
+            await testbed.client.patch(
                 LEASES, "di-operator", {"spec": {"holderIdentity": "thief"}}, namespace
             )
             with pytest.raises(NotLeading):
                 await asyncio.wait_for(asyncio.shield(leader.task), 10)
-            assert await holder(field) == "thief"
+            assert await holder(testbed) == "thief"
 
     with pytest.raises(NotLeading):
-        on_field(kube_config, namespace, body)
+        on_testbed(kube_config, namespace, body)
 
 
 class WrongClock(SystemClock):
@@ -183,28 +183,28 @@ class WrongClock(SystemClock):
 def test_a_replica_whose_clock_is_wrong_ends_no_job_early(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator("one"):
-            await field.submit(job("a", task(), activeDeadlineSeconds=600))
-            await field.phase("a", "Running")
-        async with field.operator("two", clock=WrongClock()):
-            await field.patch("a", {"tasks": [task(replicas=2)]})
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator("one"):
+            await testbed.submit(job("a", task(), activeDeadlineSeconds=600))
+            await testbed.phase("a", "Running")
+        async with testbed.operator("two", clock=WrongClock()):
+            await testbed.patch("a", {"tasks": [task(replicas=2)]})
 
             async def is_decided() -> bool:
-                status = await field.status("a")
+                status = await testbed.status("a")
                 return status["replicas"] == 2 and status["phase"] in ("Running", "Failed")
 
-            await field.until(is_decided, "the new leader to decide")
-            assert (await field.status("a"))["phase"] == "Running"
+            await testbed.until(is_decided, "the new leader to decide")
+            assert (await testbed.status("a"))["phase"] == "Running"
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_health_says_whether_the_caches_are_filled_and_metrics_count(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator() as replica, aiohttp.ClientSession() as session:
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator() as replica, aiohttp.ClientSession() as session:
             base = f"http://127.0.0.1:{replica.port}"
             async with session.get(f"{base}/healthz") as answer:
                 assert answer.status == 200
@@ -213,9 +213,9 @@ def test_health_says_whether_the_caches_are_filled_and_metrics_count(
                 async with session.get(f"{base}/readyz") as answer:
                     return answer.status == 200
 
-            await field.until(is_ready, "the replica to be ready")
-            await field.submit(job("a", task(run_for="0")))
-            await field.phase("a", "Succeeded")
+            await testbed.until(is_ready, "the replica to be ready")
+            await testbed.submit(job("a", task(run_for="0")))
+            await testbed.phase("a", "Succeeded")
 
             async def is_counted() -> bool:
                 async with session.get(f"{base}/metrics") as answer:
@@ -225,9 +225,9 @@ def test_health_says_whether_the_caches_are_filled_and_metrics_count(
                 assert "di_operator_leading 1.0" in text
                 return True
 
-            await field.until(is_counted, "the job to be counted")
+            await testbed.until(is_counted, "the job to be counted")
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_bad_setting_is_named_and_ends_the_process(api_server: ApiServer) -> None:

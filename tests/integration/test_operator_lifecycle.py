@@ -7,7 +7,7 @@ import pytest
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import PODS
-from tests.integration.operator_field import Field, condition, job, on_field, task
+from tests.integration.operator_testbed import Testbed, condition, job, on_testbed, task
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.usefixtures("crd")
 def test_a_job_runs_to_its_end_and_a_watcher_sees_every_phase(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator():
-            await field.submit(
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            await testbed.submit(
                 job("a", task("learn", 1, run_for="1"), task("collect", 3, run_for="1"))
             )
-            status = await field.phase("a", "Succeeded")
-            assert field.phases["a"] == ["Starting", "Running", "Succeeded"]
+            status = await testbed.phase("a", "Succeeded")
+            assert testbed.phases["a"] == ["Starting", "Running", "Succeeded"]
             assert status["replicas"] == 4
             assert status["readyReplicas"] == 0
             assert status["restarts"] == 0
@@ -29,7 +29,7 @@ def test_a_job_runs_to_its_end_and_a_watcher_sees_every_phase(
             assert {one["type"] for one in status["conditions"] if one["status"] == "True"} == {
                 "Succeeded"
             }
-            assert await field.ranks("a") == {
+            assert await testbed.ranks("a") == {
                 "a-learn-0": 0,
                 "a-collect-0": 1,
                 "a-collect-1": 2,
@@ -37,110 +37,110 @@ def test_a_job_runs_to_its_end_and_a_watcher_sees_every_phase(
             }
 
             async def service_is_gone() -> bool:
-                return not await field.service_exists("a")
+                return not await testbed.service_exists("a")
 
-            await field.until(service_is_gone, "the Service to go")
-            assert set(field.created.values()) == {1}
+            await testbed.until(service_is_gone, "the Service to go")
+            assert set(testbed.created.values()) == {1}
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_failing_pod_is_restarted_and_counted_once(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator():
-            await field.submit(job("a", task(replicas=2)))
-            await field.phase("a", "Running")
-            before = (await field.pods("a"))["a-work-1"]["metadata"]["uid"]
-            await field.kubelet.finish(namespace, "a-work-1", 137, "OOMKilled")
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            await testbed.submit(job("a", task(replicas=2)))
+            await testbed.phase("a", "Running")
+            before = (await testbed.pods("a"))["a-work-1"]["metadata"]["uid"]
+            await testbed.kubelet.finish(namespace, "a-work-1", 137, "OOMKilled")
 
             async def is_restarted() -> bool:
-                status = await field.status("a")
+                status = await testbed.status("a")
                 return (status["restarts"], status["phase"]) == (1, "Running")
 
-            await field.until(is_restarted, "the job to run again")
-            await field.seen("a", "Restarting")
-            pods = await field.pods("a")
+            await testbed.until(is_restarted, "the job to run again")
+            await testbed.seen("a", "Restarting")
+            pods = await testbed.pods("a")
             assert pods["a-work-1"]["metadata"]["uid"] != before
-            assert field.created == {"a-work-0": 1, "a-work-1": 2}
+            assert testbed.created == {"a-work-0": 1, "a-work-1": 2}
 
             async def is_told() -> bool:
-                reasons = [event["reason"] for event in await field.events("a")]
+                reasons = [event["reason"] for event in await testbed.events("a")]
                 return "JobRestarting" in reasons
 
-            await field.until(is_told, "the event")
-            (told,) = [e for e in await field.events("a") if e["reason"] == "JobRestarting"]
+            await testbed.until(is_told, "the event")
+            (told,) = [e for e in await testbed.events("a") if e["reason"] == "JobRestarting"]
             assert "a-work-1" in told["message"]
             assert "OOMKilled" in told["message"]
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_job_whose_restarts_are_used_up_is_failed(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator():
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
             failing = task("bad", run_for="0", exit_code="3")
-            await field.submit(job("a", failing, task("good"), backoffLimit=2))
-            status = await field.phase("a", "Failed")
+            await testbed.submit(job("a", failing, task("good"), backoffLimit=2))
+            status = await testbed.phase("a", "Failed")
             assert status["restarts"] == 2
             assert "exit code 3" in condition(status, "Failed")["message"]
-            assert field.created["a-bad-0"] == 3
-            assert field.created["a-good-0"] == 1
+            assert testbed.created["a-bad-0"] == 3
+            assert testbed.created["a-good-0"] == 1
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_without_restarts_allowed_the_first_failure_ends_the_job(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator():
-            await field.submit(job("a", task(run_for="0", exit_code="1"), backoffLimit=0))
-            status = await field.phase("a", "Failed")
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            await testbed.submit(job("a", task(run_for="0", exit_code="1"), backoffLimit=0))
+            status = await testbed.phase("a", "Failed")
             assert status["restarts"] == 0
-            assert field.created == {"a-work-0": 1}
+            assert testbed.created == {"a-work-0": 1}
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_deleted_pod_comes_back_without_spending_a_restart(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator():
-            await field.submit(job("a", task(replicas=3)))
-            await field.phase("a", "Running")
-            ranks = await field.ranks("a")
-            before = (await field.pods("a"))["a-work-1"]["metadata"]["uid"]
-            await field.client.delete(PODS, "a-work-1", namespace)
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            await testbed.submit(job("a", task(replicas=3)))
+            await testbed.phase("a", "Running")
+            ranks = await testbed.ranks("a")
+            before = (await testbed.pods("a"))["a-work-1"]["metadata"]["uid"]
+            await testbed.client.delete(PODS, "a-work-1", namespace)
 
             async def is_back() -> bool:
-                pod = (await field.pods("a")).get("a-work-1")
-                running = (await field.status("a"))["phase"] == "Running"
+                pod = (await testbed.pods("a")).get("a-work-1")
+                running = (await testbed.status("a"))["phase"] == "Running"
                 return running and pod is not None and pod["metadata"]["uid"] != before
 
-            await field.until(is_back, "the pod to come back")
-            assert await field.ranks("a") == ranks
-            assert (await field.status("a"))["restarts"] == 0
+            await testbed.until(is_back, "the pod to come back")
+            assert await testbed.ranks("a") == ranks
+            assert (await testbed.status("a"))["restarts"] == 0
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_task_waits_for_those_it_depends_on(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator():
-            await field.submit(
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            await testbed.submit(
                 job(
                     "a",
                     task("learn", ready_after="1"),
                     task("collect", 2, depends_on=("learn",)),
                 )
             )
-            await field.phase("a", "Running")
-            pods = await field.pods("a")
+            await testbed.phase("a", "Running")
+            pods = await testbed.pods("a")
             ready = next(
                 one["lastTransitionTime"]
                 for one in pods["a-learn-0"]["status"]["conditions"]
@@ -149,7 +149,7 @@ def test_a_task_waits_for_those_it_depends_on(kube_config: KubeConfig, namespace
             for name in ("a-collect-0", "a-collect-1"):
                 assert pods[name]["metadata"]["creationTimestamp"] >= ready
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ def test_a_task_waits_for_those_it_depends_on(kube_config: KubeConfig, namespace
 def test_clean_up_keeps_what_the_policy_says(
     kube_config: KubeConfig, namespace: str, policy: str, left: set[str]
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator():
-            await field.submit(
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            await testbed.submit(
                 job(
                     "a",
                     task("short", run_for="0"),
@@ -171,80 +171,80 @@ def test_clean_up_keeps_what_the_policy_says(
                     backoffLimit=0,
                 )
             )
-            await field.phase("a", "Running")
-            await field.kubelet.finish(namespace, "a-bad-0", 1)
-            await field.phase("a", "Failed")
+            await testbed.phase("a", "Running")
+            await testbed.kubelet.finish(namespace, "a-bad-0", 1)
+            await testbed.phase("a", "Failed")
             expected = left | ({"a-bad-0"} if policy == "Running" else set())
 
             async def is_clean() -> bool:
-                return set(await field.pods("a")) == expected and not await field.service_exists(
-                    "a"
-                )
+                return set(
+                    await testbed.pods("a")
+                ) == expected and not await testbed.service_exists("a")
 
-            await field.until(is_clean, f"the pods of policy {policy} to be left")
+            await testbed.until(is_clean, f"the pods of policy {policy} to be left")
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_suspended_job_gives_up_its_pods_and_resumes(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator():
-            await field.submit(job("a", task(replicas=2)))
-            await field.phase("a", "Running")
-            await field.patch("a", {"suspend": True})
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            await testbed.submit(job("a", task(replicas=2)))
+            await testbed.phase("a", "Running")
+            await testbed.patch("a", {"suspend": True})
 
             async def is_suspended() -> bool:
-                status = await field.status("a")
-                return status["phase"] == "Pending" and not await field.pods("a")
+                status = await testbed.status("a")
+                return status["phase"] == "Pending" and not await testbed.pods("a")
 
-            await field.until(is_suspended, "the pods of the suspended job to go")
-            assert condition(await field.status("a"), "Suspended")["status"] == "True"
-            await field.patch("a", {"suspend": False})
-            status = await field.phase("a", "Running")
+            await testbed.until(is_suspended, "the pods of the suspended job to go")
+            assert condition(await testbed.status("a"), "Suspended")["status"] == "True"
+            await testbed.patch("a", {"suspend": False})
+            status = await testbed.phase("a", "Running")
             assert condition(status, "Suspended")["status"] == "False"
             assert status["restarts"] == 0
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_job_past_its_deadline_is_failed(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator():
-            await field.submit(job("a", task(), activeDeadlineSeconds=2))
-            status = await field.phase("a", "Failed")
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            await testbed.submit(job("a", task(), activeDeadlineSeconds=2))
+            status = await testbed.phase("a", "Failed")
             assert condition(status, "Failed")["reason"] == "DeadlineExceeded"
 
             async def is_clean() -> bool:
-                return not await field.pods("a")
+                return not await testbed.pods("a")
 
-            await field.until(is_clean, "the pods to go")
+            await testbed.until(is_clean, "the pods to go")
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
 def test_a_finished_job_is_deleted_when_its_time_to_live_is_over(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator():
-            await field.submit(job("a", task(run_for="0"), ttlSecondsAfterFinished=1))
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            await testbed.submit(job("a", task(run_for="0"), ttlSecondsAfterFinished=1))
 
             async def is_gone() -> bool:
                 try:
-                    await field.job("a")
+                    await testbed.job("a")
                 except NotFound:
                     return True
                 return False
 
-            await field.until(is_gone, "the job to go")
-            await field.seen("a", "Succeeded")
-            assert field.phases["a"][-1] == "Succeeded"
+            await testbed.until(is_gone, "the job to go")
+            await testbed.seen("a", "Succeeded")
+            assert testbed.phases["a"][-1] == "Succeeded"
 
             async def no_pod_is_left() -> bool:
-                return not await field.pods("a")
+                return not await testbed.pods("a")
 
-            await field.until(no_pod_is_left, "the pods to follow their owner", 90)
+            await testbed.until(no_pod_is_left, "the pods to follow their owner", 90)
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)

@@ -25,7 +25,7 @@ from tests.chart.chart import Chart
 from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts
 from tests.integration.conftest import install_crd
 from tests.integration.di_server import ServerProcess, running_server
-from tests.integration.operator_field import Field, job, on_field, task
+from tests.integration.operator_testbed import Testbed, job, on_testbed, task
 
 NAMESPACE = "di-system"
 USER = f"system:serviceaccount:{NAMESPACE}:"
@@ -158,15 +158,15 @@ def test_every_permission_is_there_and_is_used(release: Release, tmp_path: Path)
         if key.startswith("DI_SERVER_") and not key.endswith(("BINDS", "HEALTH_BIND", "TLS_PORT"))
     }
 
-    async def body(field: Field) -> None:
+    async def body(testbed: Testbed) -> None:
         with running_server(tmp_path, release.accounts.kubeconfig(SERVER), **given) as server:
-            async with field.operator(
+            async with testbed.operator(
                 client_config=load_config(str(release.accounts.kubeconfig(OPERATOR))),
                 **_operator(release),
             ):
-                await _live(release, field, server)
+                await _live(release, testbed, server)
 
-    on_field(release.kube_config, NAMESPACE, body)
+    on_testbed(release.kube_config, NAMESPACE, body)
 
     for account in (OPERATOR, SERVER):
         done = release.done(account)
@@ -189,35 +189,35 @@ def _operator(release: Release) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key not in ("namespace", "identity")}
 
 
-async def _live(release: Release, field: Field, server: ServerProcess) -> None:
+async def _live(release: Release, testbed: Testbed, server: ServerProcess) -> None:
     """A job is made, scaled, mended, reported on, ends, and goes by itself."""
 
     async def exists(resource: Resource, name: str) -> bool:
         try:
-            await field.client.get(resource, name, NAMESPACE)
+            await testbed.client.get(resource, name, NAMESPACE)
         except NotFound:
             return False
         return True
 
     # Made last, when the API server has been told whom to trust.
-    await field.until(lambda: exists(SECRETS, "di-webhook-tls"), "the webhook's certificate")
+    await testbed.until(lambda: exists(SECRETS, "di-webhook-tls"), "the webhook's certificate")
     # Not at once, which would leave the Service to the garbage collector.
-    made = await field.submit(job("a", task(replicas=2), ttlSecondsAfterFinished=3))
-    await field.phase("a", "Running")
+    made = await testbed.submit(job("a", task(replicas=2), ttlSecondsAfterFinished=3))
+    await testbed.phase("a", "Running")
 
-    pod = (await field.pods("a"))["a-work-0"]
+    pod = (await testbed.pods("a"))["a-work-0"]
     uid = pod["metadata"]["uid"]
     own = _token(release, "default", *_bound("Pod", "a-work-0", uid))
     url = server.replicas_of(made)
     assert await _ask("POST", url, own, {"replicas": 1}) == 200
     assert await _ask("GET", url, own) == 200
     assert await _ask("POST", url.replace("/replicas", "/profilings"), own, {"a": 1}) == 200
-    await field.until(lambda: _has_pods(field, 3), "a third pod")
+    await testbed.until(lambda: _has_pods(testbed, 3), "a third pod")
 
-    await field.client.patch(
+    await testbed.client.patch(
         PODS, "a-work-1", {"metadata": {"labels": {LABEL_JOB: None}}}, NAMESPACE
     )
-    await field.until(lambda: _has_pods(field, 3), "the label to be back")
+    await testbed.until(lambda: _has_pods(testbed, 3), "the label to be back")
 
     # People have what Kubernetes' own roles have been given.
     release.accounts.kubectl("--namespace", NAMESPACE, "create", "serviceaccount", "ann")
@@ -230,21 +230,21 @@ async def _live(release: Release, field: Field, server: ServerProcess) -> None:
     async def may_scale() -> bool:
         return await _ask("DELETE", url, hers, {"replicas": 1}) == 200
 
-    await field.until(may_scale, "the API server to know of the role of edit")
-    await field.until(lambda: _has_pods(field, 2), "a pod to go")
-    await field.phase("a", "Running")
+    await testbed.until(may_scale, "the API server to know of the role of edit")
+    await testbed.until(lambda: _has_pods(testbed, 2), "a pod to go")
+    await testbed.phase("a", "Running")
 
-    for name in await field.pods("a"):
-        await field.kubelet.finish(NAMESPACE, name)
+    for name in await testbed.pods("a"):
+        await testbed.kubelet.finish(NAMESPACE, name)
 
     async def is_gone() -> bool:
         return not await exists(DIJOBS, "a")
 
-    await field.until(is_gone, "the job to be deleted")
+    await testbed.until(is_gone, "the job to be deleted")
 
 
-async def _has_pods(field: Field, count: int) -> bool:
-    return len(await field.pods("a")) == count
+async def _has_pods(testbed: Testbed, count: int) -> bool:
+    return len(await testbed.pods("a")) == count
 
 
 def _bound(kind: str, name: str, uid: str) -> tuple[str, ...]:

@@ -19,11 +19,11 @@ from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, NODES
 from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
 from tests.integration.di_server import ServerProcess, running_server
-from tests.integration.operator_field import (
-    Field,
+from tests.integration.operator_testbed import (
+    Testbed,
     coordinated_job,
     job,
-    on_field,
+    on_testbed,
     replica,
     task,
 )
@@ -42,48 +42,50 @@ def server(
         yield server
 
 
-async def run_good_jobs(field: Field, name: str) -> float:
+async def run_good_jobs(testbed: Testbed, name: str) -> float:
     """Run fifty jobs to their end; returns the seconds that took."""
     names = [f"{name}-{number}" for number in range(GOOD)]
     began = time.monotonic()
     for number, each in enumerate(names):
         preemptible = number % 5 == 0
         body = job(each, task(replicas=2, run_for="0.2"), preemptible=preemptible)
-        await field.submit(body)
+        await testbed.submit(body)
     for each in names:
-        await field.phase(each, "Succeeded", deadline=120)
+        await testbed.phase(each, "Succeeded", deadline=120)
     took = time.monotonic() - began
     for each in names:
-        status = await field.status(each)
+        status = await testbed.status(each)
         assert (status["restarts"], status["reschedules"]) == (0, 0), each
-        assert field.created[f"{each}-work-0"] == 1
+        assert testbed.created[f"{each}-work-0"] == 1
     return took
 
 
-async def store_poison(field: Field, config: KubeConfig, victim: str) -> None:
+async def store_poison(testbed: Testbed, config: KubeConfig, victim: str) -> None:
     """Store it all under a definition that lets everything pass, then put the real one back."""
     definition = yaml.safe_load(CRD_FILE.read_text())
     await install_crd(config, loosened(definition))
     try:
         for body in poisonous_jobs(BAD):
             status = body.pop("status", None)
-            made = await field.client.create(DIJOBS, body, field.namespace)
+            made = await testbed.client.create(DIJOBS, body, testbed.namespace)
             if status is not None:
                 name = made["metadata"]["name"]
                 patch = {"status": status}
-                await field.client.patch(DIJOBS, name, patch, field.namespace, subresource="status")
+                await testbed.client.patch(
+                    DIJOBS, name, patch, testbed.namespace, subresource="status"
+                )
     finally:
         await install_crd(config, definition)
-    for resource, body in strangers(victim, STRANGERS, field.kubelet.node):
-        where = field.namespace if resource != NODES else None
-        await field.client.create(resource, body, where)
+    for resource, body in strangers(victim, STRANGERS, testbed.kubelet.node):
+        where = testbed.namespace if resource != NODES else None
+        await testbed.client.create(resource, body, where)
 
 
-async def clear_nodes(field: Field, victim: str) -> None:
-    for resource, body in strangers(victim, STRANGERS, field.kubelet.node):
+async def clear_nodes(testbed: Testbed, victim: str) -> None:
+    for resource, body in strangers(victim, STRANGERS, testbed.kubelet.node):
         if resource == NODES:
             try:
-                await field.client.delete(NODES, body["metadata"]["name"])
+                await testbed.client.delete(NODES, body["metadata"]["name"])
             except NotFound:
                 continue
 
@@ -101,42 +103,42 @@ async def metric(port: int, name: str) -> float:
 def test_good_jobs_run_beside_two_hundred_objects_that_cannot_be_read(
     kube_config: KubeConfig, namespace: str, server: ServerProcess
 ) -> None:
-    async def body(field: Field) -> None:
-        async with field.operator(policy="goodput", scheduling_period=1.0) as operator:
-            clean = await run_good_jobs(field, "clean")
-            await field.submit(job("victim", task(replicas=2), preemptible=True))
-            await field.phase("victim", "Running")
-            await field.submit(coordinated_job("led", replica("led-collector-bcdfg")))
-            await field.phase("led", "Running")
-            pods = set(await field.pods("victim"))
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator(policy="goodput", scheduling_period=1.0) as operator:
+            clean = await run_good_jobs(testbed, "clean")
+            await testbed.submit(job("victim", task(replicas=2), preemptible=True))
+            await testbed.phase("victim", "Running")
+            await testbed.submit(coordinated_job("led", replica("led-collector-bcdfg")))
+            await testbed.phase("led", "Running")
+            pods = set(await testbed.pods("victim"))
             try:
-                await store_poison(field, kube_config, "victim")
-                poisoned = await run_good_jobs(field, "poisoned")
+                await store_poison(testbed, kube_config, "victim")
+                poisoned = await run_good_jobs(testbed, "poisoned")
             finally:
-                await clear_nodes(field, "victim")
+                await clear_nodes(testbed, "victim")
             print(f"{GOOD} good jobs took {clean:.2f} s alone and {poisoned:.2f} s beside bad ones")
 
             assert not operator.task.done()
             assert await metric(operator.port, "di_operator_duty_failures_total") == 0
             assert await metric(operator.port, "di_operator_unreadable{") > 0
-            status = await field.status("victim")
+            status = await testbed.status("victim")
             assert (status["phase"], status["restarts"], status["reschedules"]) == (
                 "Running",
                 0,
                 0,
             )
-            assert pods <= set(await field.pods("victim"))
-            await every_bad_job_says_what_is_wrong(field)
-            await asyncio.to_thread(the_server_answers_from_memory, field.namespace, server)
+            assert pods <= set(await testbed.pods("victim"))
+            await every_bad_job_says_what_is_wrong(testbed)
+            await asyncio.to_thread(the_server_answers_from_memory, testbed.namespace, server)
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
-async def every_bad_job_says_what_is_wrong(field: Field) -> None:
+async def every_bad_job_says_what_is_wrong(testbed: Testbed) -> None:
     """Each is told in its own conditions; none is without a word."""
 
     async def all_are_told() -> bool:
-        jobs, _ = await field.client.list(DIJOBS, field.namespace)
+        jobs, _ = await testbed.client.list(DIJOBS, testbed.namespace)
         bad = [each for each in jobs if each["metadata"]["name"].startswith("bad-")]
         told = Counter(isinstance(_message(each), str) for each in bad)
         assert told == {True: BAD}, [
@@ -144,7 +146,7 @@ async def every_bad_job_says_what_is_wrong(field: Field) -> None:
         ]
         return True
 
-    await field.until(all_are_told, "every bad job to say what is wrong")
+    await testbed.until(all_are_told, "every bad job to say what is wrong")
 
 
 def _message(body: Object) -> object:

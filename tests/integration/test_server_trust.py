@@ -21,7 +21,7 @@ from di_operator.certificates import CertificateManager
 from di_operator.clock import SystemClock
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import ServerProcess, running_server
-from tests.integration.operator_field import Field, Object, job, on_field, task
+from tests.integration.operator_testbed import Object, Testbed, job, on_testbed, task
 from tests.integration.test_certificates import running
 from tests.integration.test_server_tls import DAY, HOST, asking, loaded, new_authority, replace
 from tests.waiting import wait_until_async
@@ -44,41 +44,43 @@ def test_a_release_that_was_away_for_long_and_lost_its_authority_fails_no_reques
     )
     certificate, bundle = tmp_path / "tls.crt", tmp_path / "ca.crt"
 
-    async def scenario(field: Field, server: ServerProcess) -> None:
+    async def scenario(testbed: Testbed, server: ServerProcess) -> None:
         old = new_authority("old")
-        await leave_expired(field, old)
-        manager = CertificateManager(field.client, settings=settings, clock=SystemClock())
+        await leave_expired(testbed, old)
+        manager = CertificateManager(testbed.client, settings=settings, clock=SystemClock())
         async with (
-            running(manager.run(), project(field, tmp_path)),
-            field.operator(server_ca_secret=SECRET),
+            running(manager.run(), project(testbed, tmp_path)),
+            testbed.operator(server_ca_secret=SECRET),
         ):
-            await field.submit(job("x", task("learner"), task("collector", 2)))
-            await field.phase("x", "Running")
-            await are_told(field, old.certificate_pem)
+            await testbed.submit(job("x", task("learner"), task("collector", 2)))
+            await testbed.phase("x", "Running")
+            await are_told(testbed, old.certificate_pem)
             await wait_until_async(lambda: is_ready(server), 30, what="a good certificate")
-            before = await uids(field)
+            before = await uids(testbed)
             with asking(f"{server.encrypted_url}/healthz", bundle) as answers:
-                await field.client.delete(SECRETS, AUTHORITY, namespace)
+                await testbed.client.delete(SECRETS, AUTHORITY, namespace)
                 await wait_until_async(
                     lambda: not is_issued_by(certificate.read_bytes(), old.certificate_pem),
                     60,
                     what="a certificate of another authority",
                 )
-                new = secret_value(await field.client.get(SECRETS, AUTHORITY, namespace), "ca.crt")
+                new = secret_value(
+                    await testbed.client.get(SECRETS, AUTHORITY, namespace), "ca.crt"
+                )
                 assert is_issued_by(certificate.read_bytes(), new)
-                await are_told(field, new)
+                await are_told(testbed, new)
                 reached = len(answers) + 20
                 await wait_until_async(lambda: len(answers) > reached, 20, what="answers")
             assert loaded(server) == 2
             # Nothing was restarted for it, and nobody is told of it as of an edit by hand.
-            assert await uids(field) == before
-            assert "MetadataRestored" not in {e["reason"] for e in await field.events("x")}
+            assert await uids(testbed) == before
+            assert "MetadataRestored" not in {e["reason"] for e in await testbed.events("x")}
 
     # Without a certificate it is alive and not ready.
     with running_server(
         tmp_path, api_server.kubeconfig, certificates=tmp_path, probe="healthz"
     ) as server:
-        on_field(kube_config, namespace, lambda field: scenario(field, server))
+        on_testbed(kube_config, namespace, lambda testbed: scenario(testbed, server))
 
 
 async def is_ready(server: ServerProcess) -> bool:
@@ -86,7 +88,7 @@ async def is_ready(server: ServerProcess) -> bool:
     return answer.status_code == 200
 
 
-async def leave_expired(field: Field, authority: Authority) -> None:
+async def leave_expired(testbed: Testbed, authority: Authority) -> None:
     """What is found after a long time: an authority, and a certificate that has expired."""
     pair = authority.issue(
         "x", now=datetime.now(UTC) - 2 * DAY, lifetime=DAY, hosts=[HOST], server=True
@@ -98,17 +100,17 @@ async def leave_expired(field: Field, authority: Authority) -> None:
     ):
         data = {key: base64.b64encode(value).decode() for key, value in values.items()}
         body: Object = {"metadata": {"name": name}, "data": data}
-        await field.client.create(SECRETS, body, field.namespace)
+        await testbed.client.create(SECRETS, body, testbed.namespace)
 
 
-async def project(field: Field, folder: Path) -> None:
+async def project(testbed: Testbed, folder: Path) -> None:
     """Bring the Secret into the server, and the annotation into a pod, as the kubelets do."""
     while True:
         with suppress(ApiError):
-            secret = await field.client.get(SECRETS, SECRET, field.namespace)
+            secret = await testbed.client.get(SECRETS, SECRET, testbed.namespace)
             for name in ("tls.key", "tls.crt"):
                 bring(folder / name, secret_value(secret, name))
-            if pod := (await field.pods("x")).get("x-learner-0"):
+            if pod := (await testbed.pods("x")).get("x-learner-0"):
                 told = pod["metadata"]["annotations"][ANNOTATION_SERVER_CA]
                 bring(folder / "ca.crt", told.encode())
         await asyncio.sleep(0.1)
@@ -119,16 +121,16 @@ def bring(path: Path, value: bytes) -> None:
         replace(path, value)
 
 
-async def are_told(field: Field, authority: bytes) -> None:
+async def are_told(testbed: Testbed, authority: bytes) -> None:
     """Wait until all pods trust this authority and no other."""
 
     async def is_so() -> bool:
-        pods = (await field.pods("x")).values()
+        pods = (await testbed.pods("x")).values()
         told = {pod["metadata"]["annotations"][ANNOTATION_SERVER_CA] for pod in pods}
         return told == {authority.decode()}
 
     await wait_until_async(is_so, 60, what="the pods to be told")
 
 
-async def uids(field: Field) -> set[str]:
-    return {pod["metadata"]["uid"] for pod in (await field.pods("x")).values()}
+async def uids(testbed: Testbed) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in (await testbed.pods("x")).values()}

@@ -29,12 +29,12 @@ from tests.fakes.kubelet import FakeKubelet
 from tests.integration.conftest import ApiServer
 from tests.integration.earlier import Version, earlier_version, present_version
 from tests.integration.installation import UNCHECKED, Installation
-from tests.integration.operator_field import (
-    Field,
+from tests.integration.operator_testbed import (
     Object,
+    Testbed,
     coordinated_job,
     job,
-    on_field,
+    on_testbed,
     replica,
     task,
 )
@@ -96,7 +96,7 @@ class Load:
     """What users and jobs go on doing; `failures` are the answers nobody should have got."""
 
     installation: Installation
-    ground: Field
+    testbed: Testbed
     done: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
@@ -126,13 +126,13 @@ class Load:
         """New jobs. They are suspended: only their admission matters."""
         for number in count():
             body = job(f"new-{number}", task(), suspend=True)
-            await self._try("create", partial(self.ground.submit, body))
-            await self._try("delete", partial(self.ground.delete, body["metadata"]["name"]))
+            await self._try("create", partial(self.testbed.submit, body))
+            await self._try("delete", partial(self.testbed.delete, body["metadata"]["name"]))
             await asyncio.sleep(0.2)
 
     async def _changes(self) -> None:
         """Labels, one of them through an older version, and a status that others write too."""
-        patch, namespace = self.ground.client.patch, self.ground.namespace
+        patch, namespace = self.testbed.client.patch, self.testbed.namespace
         for number in count():
             labels = {"metadata": {"labels": {"tests/number": str(number)}}}
             for name in OF_OTHER_RULES:
@@ -148,7 +148,7 @@ class Load:
 
         def send(method: str) -> None:
             server = self.installation.now.server
-            url = f"{server.url}/v2alpha1/job/{self.ground.namespace}/{SCALED}/replicas"
+            url = f"{server.url}/v2alpha1/job/{self.testbed.namespace}/{SCALED}/replicas"
             body = {"replicas": 1, "task": "collect"}
             answer = requests.request(method, url, json=body, timeout=30)
             if answer.status_code != 200:
@@ -174,9 +174,9 @@ class Load:
             return
 
 
-async def told(ground: Field) -> set[str]:
+async def told(testbed: Testbed) -> set[str]:
     """The jobs whose condition says that their spec would not be admitted."""
-    found, _ = await ground.client.list(DIJOBS, ground.namespace)
+    found, _ = await testbed.client.list(DIJOBS, testbed.namespace)
     return {
         body["metadata"]["name"]
         for body in found
@@ -185,9 +185,9 @@ async def told(ground: Field) -> set[str]:
     }
 
 
-async def refused(ground: Field) -> set[str]:
+async def refused(testbed: Testbed) -> set[str]:
     """The jobs that run and would not be admitted by the present version."""
-    found, _ = await ground.client.list(DIJOBS, ground.namespace)
+    found, _ = await testbed.client.list(DIJOBS, testbed.namespace)
     running = (body for body in found if (body.get("status") or {}).get("phase") != "Pending")
     return {body["metadata"]["name"] for body in running if validate_job(body)}
 
@@ -198,57 +198,57 @@ def test_an_upgrade_and_its_rollback_under_load_touch_no_job(
     earlier, present = earlier_version(), with_later_field(present_version())
     device = f"example.org/{namespace}"
 
-    async def body(ground: Field) -> None:
+    async def body(testbed: Testbed) -> None:
         async with (
-            FakeKubelet(ground.client, namespace=namespace, extended={device: "9"}),
+            FakeKubelet(testbed.client, namespace=namespace, extended={device: "9"}),
             AsyncExitStack() as stack,
         ):
             await live_through(
-                Installation(field=ground, api_server=api_server, folder=tmp_path, stack=stack)
+                Installation(testbed=testbed, api_server=api_server, folder=tmp_path, stack=stack)
             )
 
     async def live_through(installation: Installation) -> None:
-        ground = installation.field
+        testbed = installation.testbed
         await installation.install(earlier)
         made = [each["metadata"]["name"] for each in jobs(device)]
         for each in jobs(device):
             resource = V1 if each["apiVersion"].endswith(V1.version) else DIJOBS
-            await ground.client.create(resource, each, namespace)
-        await ground.phase("suspended", "Pending")
+            await testbed.client.create(resource, each, namespace)
+        await testbed.phase("suspended", "Pending")
         running = [name for name in made if name != "suspended"]
         for name in running:
-            await ground.phase(name, "Running")
-        first = await uids(ground, running)
+            await testbed.phase(name, "Running")
+        first = await uids(testbed, running)
 
-        load = Load(installation=installation, ground=ground)
+        load = Load(installation=installation, testbed=testbed)
         async with load.running():
             await roll(installation, present, load)
-            await ground.patch("later", {"flavour": "new"})
-            wanted = await refused(ground)
+            await testbed.patch("later", {"flavour": "new"})
+            wanted = await refused(testbed)
             assert wanted >= {"later", "bounds"}
-            await ground.until(told_are(ground, wanted), "the jobs of other rules to be told")
+            await testbed.until(told_are(testbed, wanted), "the jobs of other rules to be told")
             await load.goes_on()
             await roll(installation, earlier, load)
-            assert "flavour" not in (await ground.job("later"))["spec"]
+            assert "flavour" not in (await testbed.job("later"))["spec"]
         assert load.failures == []
 
-        await ground.phase(SCALED, "Running")
-        assert await uids(ground, running) == first
+        await testbed.phase(SCALED, "Running")
+        assert await uids(testbed, running) == first
         for name in running:
-            status = await ground.status(name)
+            status = await testbed.status(name)
             assert (status["phase"], status["restarts"]) == ("Running", 0), name
             assert status["reschedules"] == 0 or name == SCALED, name
-            assert not {"Failed", "Restarting"} & set(ground.phases[name]), ground.phases[name]
-        again = {pod for pod, times in ground.created.items() if times > 1}
+            assert not {"Failed", "Restarting"} & set(testbed.phases[name]), testbed.phases[name]
+        again = {pod for pod, times in testbed.created.items() if times > 1}
         assert all(pod.startswith("scaled-collect-") for pod in again - FIRST), again
         assert not again & FIRST
 
-    on_field(kube_config, namespace, body)
+    on_testbed(kube_config, namespace, body)
 
 
-def told_are(ground: Field, wanted: set[str]) -> Callable[[], Awaitable[bool]]:
+def told_are(testbed: Testbed, wanted: set[str]) -> Callable[[], Awaitable[bool]]:
     async def check() -> bool:
-        return await told(ground) == wanted
+        return await told(testbed) == wanted
 
     return check
 
@@ -267,9 +267,9 @@ async def roll(installation: Installation, version: Version, load: Load) -> None
         await load.goes_on()
 
 
-async def uids(ground: Field, running: list[str]) -> dict[str, str]:
+async def uids(testbed: Testbed, running: list[str]) -> dict[str, str]:
     """The pods of the jobs, but for those that scaling adds."""
-    pods = [pod for name in running for pod in (await ground.pods(name)).items()]
+    pods = [pod for name in running for pod in (await testbed.pods(name)).items()]
     return {
         name: body["metadata"]["uid"]
         for name, body in pods

@@ -17,7 +17,7 @@ from di_api.kube.resources import LEASES, Resource
 from di_api.names import GROUP
 from di_operator.claim import ClaimTiming
 from tests.integration.conftest import fresh_namespace
-from tests.integration.operator_field import Field, Operator, job, on_field, task
+from tests.integration.operator_testbed import Operator, Testbed, job, on_testbed, task
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -38,20 +38,20 @@ CLUSTER_ROLES, BINDINGS = (
 
 
 @asynccontextmanager
-async def may_look_after_all(field: Field) -> AsyncIterator[None]:
+async def may_look_after_all(testbed: Testbed) -> AsyncIterator[None]:
     """What the chart gives a release for all namespaces, as far as others look at it."""
-    name = {"metadata": {"name": field.namespace}}
+    name = {"metadata": {"name": testbed.namespace}}
     rule = {"apiGroups": [GROUP], "resources": ["dijobs/status"], "verbs": ["patch"]}
     group = BINDINGS.group
-    role = {"apiGroup": group, "kind": "ClusterRole", "name": field.namespace}
-    account = {"kind": "ServiceAccount", "name": "di-operator", "namespace": field.namespace}
-    await field.client.create(CLUSTER_ROLES, name | {"rules": [rule]})
-    await field.client.create(BINDINGS, name | {"roleRef": role, "subjects": [account]})
+    role = {"apiGroup": group, "kind": "ClusterRole", "name": testbed.namespace}
+    account = {"kind": "ServiceAccount", "name": "di-operator", "namespace": testbed.namespace}
+    await testbed.client.create(CLUSTER_ROLES, name | {"rules": [rule]})
+    await testbed.client.create(BINDINGS, name | {"roleRef": role, "subjects": [account]})
     try:
         yield
     finally:
-        await field.client.delete(BINDINGS, field.namespace)
-        await field.client.delete(CLUSTER_ROLES, field.namespace)
+        await testbed.client.delete(BINDINGS, testbed.namespace)
+        await testbed.client.delete(CLUSTER_ROLES, testbed.namespace)
 
 
 async def unready(operator: Operator) -> str:
@@ -70,7 +70,7 @@ async def unready(operator: Operator) -> str:
 def test_another_release_does_nothing_until_the_first_is_gone(
     kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(field: Field) -> None:
+    async def body(testbed: Testbed) -> None:
         def refused(replica: Operator) -> Callable[[], Awaitable[bool]]:
             async def check() -> bool:
                 return f"the operator in namespace {namespace} " in await unready(replica)
@@ -86,24 +86,24 @@ def test_another_release_does_nothing_until_the_first_is_gone(
         release: dict[str, Any] = {"claim_timing": TIMING, "namespace": other}
         async with AsyncExitStack() as stack:
             async with (
-                may_look_after_all(field),
-                field.operator(claim_timing=TIMING, watch_namespace=None) as first,
+                may_look_after_all(testbed),
+                testbed.operator(claim_timing=TIMING, watch_namespace=None) as first,
             ):
-                await field.until(ready(first), "the first release to be ready")
-                async with field.operator("two", **release) as same:
-                    await field.until(refused(same), "a release for the namespace to be refused")
+                await testbed.until(ready(first), "the first release to be ready")
+                async with testbed.operator("two", **release) as same:
+                    await testbed.until(refused(same), "a release for the namespace to be refused")
                 everywhere = await stack.enter_async_context(
-                    field.operator("three", watch_namespace=None, **release)
+                    testbed.operator("three", watch_namespace=None, **release)
                 )
-                await field.until(refused(everywhere), "one for all namespaces to be refused")
-                await field.submit(job("a", task()))
-                await field.phase("a", "Running")
+                await testbed.until(refused(everywhere), "one for all namespaces to be refused")
+                await testbed.submit(job("a", task()))
+                await testbed.phase("a", "Running")
                 with pytest.raises(NotFound):
-                    await field.client.get(LEASES, "di-operator", other)
-            await field.submit(job("b", task()))
-            await field.until(ready(everywhere), "the release that is left to take over")
-            await field.phase("b", "Running")
-            assert field.created == {"a-work-0": 1, "b-work-0": 1}
+                    await testbed.client.get(LEASES, "di-operator", other)
+            await testbed.submit(job("b", task()))
+            await testbed.until(ready(everywhere), "the release that is left to take over")
+            await testbed.phase("b", "Running")
+            assert testbed.created == {"a-work-0": 1, "b-work-0": 1}
 
     with fresh_namespace(kube_config) as other:
-        on_field(kube_config, namespace, body)
+        on_testbed(kube_config, namespace, body)

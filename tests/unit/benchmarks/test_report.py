@@ -10,17 +10,17 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from tests.benchmarks import page, plots, report, throughput
-from tests.benchmarks.field import CEILING, OPERATOR
 from tests.benchmarks.report import Target
+from tests.benchmarks.testbed import CEILING, OPERATOR
 from tests.benchmarks.throughput import Run
 
 MANY = {"count": 4, "p50": 10.0, "p99": 20.0, "max": 30.0}
 
 
-def run(contestant: str, rate: float, **changes: Any) -> Run:
+def run(candidate: str, rate: float, **changes: Any) -> Run:
     """A run of which only some numbers matter."""
     values: dict[str, Any] = {
-        "contestant": contestant,
+        "candidate": candidate,
         "workload": "200 x 4",
         "jobs": 200,
         "pods": 800,
@@ -30,7 +30,7 @@ def run(contestant: str, rate: float, **changes: Any) -> Run:
         "writes": {"POST pods": 4.0, "PATCH dijobs/status": 3.0},
         "writes_per_job": 9.4,
         "all_writes": {},
-        "cpu_ms_per_job": {"contestant": 4.0, "kube-apiserver": 30.0, "etcd": 6.0},
+        "cpu_ms_per_job": {"candidate": 4.0, "kube-apiserver": 30.0, "etcd": 6.0},
         "strangers": 0.01,
         "peak_memory_mib": 70.0,
         "memory_mib": [60.0, 70.0],

@@ -25,7 +25,7 @@ _VERSION = "1000000"
 _CHUNK = 500
 
 
-class Crowd:
+class SyntheticLoad:
     """Serves `copies` of a job and of each of its pods, and empty collections of all else.
 
     Attributes:

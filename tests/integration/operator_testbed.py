@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from di_api.kube.cache import WatchCache
 from di_api.kube.client import KubeClient
@@ -128,8 +128,10 @@ class Operator:
 
 
 @dataclass(slots=True, kw_only=True)
-class Field:
+class Testbed:
     """The namespace of a test, what happened in it, and short words for looking at it."""
+
+    __test__: ClassVar[bool] = False  # no class of tests, whatever its name begins with
 
     kube_config: KubeConfig
     namespace: str
@@ -246,17 +248,17 @@ def condition(status: Object, kind: str) -> Object:
     return conditions[kind]
 
 
-def on_field(
-    kube_config: KubeConfig, namespace: str, body: Callable[[Field], Awaitable[None]]
+def on_testbed(
+    kube_config: KubeConfig, namespace: str, body: Callable[[Testbed], Awaitable[None]]
 ) -> None:
-    """Run `body` on a field of its own: kubelet and watchers up, no operator yet."""
+    """Run `body` on a testbed of its own: kubelet and watchers up, no operator yet."""
 
     async def main() -> None:
         async with (
             KubeClient(config=kube_config) as client,
             FakeKubelet(client, namespace=namespace) as kubelet,
         ):
-            ground = Field(
+            testbed = Testbed(
                 kube_config=kube_config, namespace=namespace, client=client, kubelet=kubelet
             )
             jobs = WatchCache(
@@ -266,12 +268,12 @@ def on_field(
                 clock=asyncio.get_running_loop().time,
                 rng=random.Random(),
             )
-            jobs.subscribe(_recorder(ground))
-            kubelet.cache.subscribe(_counter(ground))
+            jobs.subscribe(_recorder(testbed))
+            kubelet.cache.subscribe(_counter(testbed))
             watching = asyncio.create_task(jobs.run())
             await jobs.synced.wait()
             try:
-                await body(ground)
+                await body(testbed)
             finally:
                 watching.cancel()
                 await asyncio.gather(watching, return_exceptions=True)
@@ -279,23 +281,23 @@ def on_field(
     asyncio.run(main())
 
 
-def _recorder(ground: Field) -> Callable[[str, Object], None]:
+def _recorder(testbed: Testbed) -> Callable[[str, Object], None]:
     def record(_: str, body: Object) -> None:
         phase = (body.get("status") or {}).get("phase")
-        seen = ground.phases[body["metadata"]["name"]]
+        seen = testbed.phases[body["metadata"]["name"]]
         if phase is not None and (not seen or seen[-1] != phase):
             seen.append(phase)
 
     return record
 
 
-def _counter(ground: Field) -> Callable[[str, Object], None]:
+def _counter(testbed: Testbed) -> Callable[[str, Object], None]:
     known: set[str] = set()
 
     def count(kind: str, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
         if kind != "DELETED" and uid not in known:
             known.add(uid)
-            ground.created[pod["metadata"]["name"]] += 1
+            testbed.created[pod["metadata"]["name"]] += 1
 
     return count

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from di_api.kube.cache import WatchCache
 from di_api.kube.client import KubeClient
@@ -19,14 +19,14 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, NAMESPACES, PODS, SERVICE_ACCOUNTS
 from tests.fakes.kubelet import FakeKubelet
-from tests.integration.operator_field import job, task
+from tests.integration.operator_testbed import job, task
 from tests.waiting import wait_until_async
 
 Object = dict[str, Any]
 
 
 @dataclass(slots=True, kw_only=True)
-class Ground:
+class Testbed:
     """Shared by runs side by side, each in a namespace of its own.
 
     Attributes:
@@ -34,6 +34,8 @@ class Ground:
         folder: where runs leave their logs.
         created: distinct pods seen, by namespace and name.
     """
+
+    __test__: ClassVar[bool] = False  # no class of tests, whatever its name begins with
 
     config: KubeConfig
     folder: Path
@@ -61,7 +63,7 @@ class Ground:
 
 
 @asynccontextmanager
-async def prepared(config: KubeConfig, folder: Path) -> AsyncIterator[Ground]:
+async def prepared(config: KubeConfig, folder: Path) -> AsyncIterator[Testbed]:
     """Stand on an API server that serves the CRD; leaves nothing running."""
     async with (
         KubeClient(config=config) as client,
@@ -69,35 +71,35 @@ async def prepared(config: KubeConfig, folder: Path) -> AsyncIterator[Ground]:
         FakeKubelet(client, heart=heart) as kubelet,
     ):
         jobs = WatchCache(client, DIJOBS, clock=time.monotonic, rng=random.Random())
-        ground = Ground(config=config, folder=folder, client=client, kubelet=kubelet, jobs=jobs)
-        kubelet.cache.subscribe(_recorder(ground))
+        testbed = Testbed(config=config, folder=folder, client=client, kubelet=kubelet, jobs=jobs)
+        kubelet.cache.subscribe(_recorder(testbed))
         watching = asyncio.create_task(jobs.run())
         try:
             await jobs.synced.wait()
-            await _collector_knows_jobs(ground)
-            yield ground
+            await _collector_knows_jobs(testbed)
+            yield testbed
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
 
 
-def _recorder(ground: Ground) -> Callable[[str, Object], None]:
+def _recorder(testbed: Testbed) -> Callable[[str, Object], None]:
     def record(kind: str, pod: Object) -> None:
         metadata = pod["metadata"]
-        ground.created[metadata["namespace"], metadata["name"]].add(metadata["uid"])
+        testbed.created[metadata["namespace"], metadata["name"]].add(metadata["uid"])
 
     return record
 
 
-async def _collector_knows_jobs(ground: Ground) -> None:
+async def _collector_knows_jobs(testbed: Testbed) -> None:
     """Wait until deleting a job takes its pods along.
 
     The garbage collector looks for new resources every half minute; before it has found ours, no
     run could tell an orphan from a pod that is about to go.
     """
     name = f"collector-{secrets.token_hex(3)}"
-    await ground.namespace(name)
-    owner = await ground.client.create(DIJOBS, job("a", task()), name)
+    await testbed.namespace(name)
+    owner = await testbed.client.create(DIJOBS, job("a", task()), name)
     reference = {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -108,10 +110,10 @@ async def _collector_knows_jobs(ground: Ground) -> None:
         "metadata": {"name": "a", "ownerReferences": [reference]},
         "spec": {"containers": [{"name": "a", "image": "none"}]},
     }
-    await ground.client.create(PODS, pod, name)
-    await ground.client.delete(DIJOBS, "a", name)
+    await testbed.client.create(PODS, pod, name)
+    await testbed.client.delete(DIJOBS, "a", name)
     await wait_until_async(
-        lambda: ground.pods.get(name, "a") is None and ground.created[name, "a"],
+        lambda: testbed.pods.get(name, "a") is None and testbed.created[name, "a"],
         90,
         what="the garbage collector to know DIJobs",
     )

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import aiohttp
 import yaml
@@ -34,7 +35,7 @@ OPERATOR, CEILING = "operator", "ceiling"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contestant:
+class Candidate:
     """A running operator, or the bare client in its place, which serves no metrics."""
 
     process: Process
@@ -57,8 +58,10 @@ class Contestant:
             return counters.total(await answer.text(), "di_operator_api_requests_total")
 
 
-class Field:
+class Testbed:
     """A control plane that nobody else uses."""
+
+    __test__: ClassVar[bool] = False  # no class of tests, whatever its name begins with
 
     def __init__(self, *, cluster: Cluster, client: KubeClient, logs: Path) -> None:
         self.client = client
@@ -103,9 +106,9 @@ class Field:
             del self.pids["kubelet"]
 
     @asynccontextmanager
-    async def contestant(
+    async def candidate(
         self, kind: str, namespace: str, *, replicas: int, holds: Path | None = None
-    ) -> AsyncIterator[Contestant]:
+    ) -> AsyncIterator[Candidate]:
         """Run the operator or the bare client for a namespace.
 
         Both are ready when the first job of theirs is done; `replicas` is what the bare client
@@ -133,11 +136,11 @@ class Field:
             command = [sys.executable, "-m", module, str(self.kubeconfig), namespace, str(path)]
         log = self._logs / f"{kind}-{namespace}.log"
         async with processes.running(command, log=log, environment=environment) as child:
-            yield Contestant(process=child, port=port, log=log)
+            yield Candidate(process=child, port=port, log=log)
 
 
 @asynccontextmanager
-async def control_plane(logs: Path, *, quiet: bool = False) -> AsyncIterator[Field]:
+async def control_plane(logs: Path, *, quiet: bool = False) -> AsyncIterator[Testbed]:
     """A control plane with the CRD, gone afterwards; `logs` holds only what is new."""
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
@@ -160,6 +163,6 @@ async def control_plane(logs: Path, *, quiet: bool = False) -> AsyncIterator[Fie
                 field_manager="benchmark",
                 force=True,
             )
-            yield Field(cluster=cluster, client=client, logs=logs)
+            yield Testbed(cluster=cluster, client=client, logs=logs)
     finally:
         cluster.down(purge=True)

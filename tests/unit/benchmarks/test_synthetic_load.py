@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.benchmarks.crowd import Crowd
+from tests.benchmarks.synthetic_load import SyntheticLoad
 
 JOB_UID = "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa"
 
@@ -17,16 +17,16 @@ def body(kind: str, name: str, uid: str) -> dict[str, Any]:
     return {"kind": kind, "metadata": metadata}
 
 
-def crowd(copies: int) -> Crowd:
+def load(copies: int) -> SyntheticLoad:
     pods = [
         body("Pod", f"sample-work-{number}", f"bbbbbbb{number}-0000-4000-8000-bbbbbbbbbbbb")
         for number in range(2)
     ]
-    return Crowd(body("DIJob", "sample", JOB_UID), pods, copies)
+    return SyntheticLoad(body("DIJob", "sample", JOB_UID), pods, copies)
 
 
 def copies_of(plural: str, copies: int, start: int = 0) -> list[dict[str, Any]]:
-    return [json.loads(text) for text in crowd(copies).objects(plural, start)]
+    return [json.loads(text) for text in load(copies).objects(plural, start)]
 
 
 def test_each_copy_has_its_own_name_and_uid() -> None:
