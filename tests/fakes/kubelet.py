@@ -83,7 +83,7 @@ class FakeKubelet:
             client,
             PODS,
             namespace=namespace,
-            trim=_trim,
+            transform=_transform,
             clock=time.monotonic,
             rng=random.Random(),
         )
@@ -285,7 +285,7 @@ async def _persist(write: Callable[[], Awaitable[Object]]) -> None:
             return
 
 
-def _trim(pod: Object) -> Object:
+def _transform(pod: Object) -> Object:
     pod["metadata"].pop("managedFields", None)
     return pod
 

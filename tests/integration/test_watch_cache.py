@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from di_api.kube.cache import Trim, WatchCache, WatchLimits
+from di_api.kube.cache import Transform, WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig, load_config
 from di_api.kube.errors import Gone, Throttled, Unavailable
@@ -33,7 +33,7 @@ async def following(
     namespace: str,
     *,
     label_selector: str | None = None,
-    trim: Trim | None = None,
+    transform: Transform | None = None,
     indexes: dict[str, Index] | None = None,
     limits: WatchLimits | None = None,
 ) -> AsyncIterator[WatchCache]:
@@ -42,7 +42,7 @@ async def following(
         CONFIGMAPS,
         namespace=namespace,
         label_selector=label_selector,
-        trim=trim,
+        transform=transform,
         indexes=indexes,
         clock=time.monotonic,
         rng=random.Random(1),
@@ -111,7 +111,7 @@ def test_it_follows_creates_changes_and_deletes(kube_config: KubeConfig, namespa
     asyncio.run(main())
 
 
-def test_it_keeps_what_the_selector_and_the_trim_leave(
+def test_it_keeps_what_the_selector_and_the_transform_leave(
     kube_config: KubeConfig, namespace: str
 ) -> None:
     def only_metadata(obj: Object) -> Object:
@@ -129,7 +129,7 @@ def test_it_keeps_what_the_selector_and_the_trim_leave(
                 client,
                 namespace,
                 label_selector="color",
-                trim=only_metadata,
+                transform=only_metadata,
                 indexes={"color": colors},
             ) as cache:
                 assert sorted(held(cache)) == ["a", "b", "c"]

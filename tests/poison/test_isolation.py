@@ -18,7 +18,7 @@ from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Res
 from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR
 from di_operator import informer_state
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.builders.configmap import trim_configmap
+from di_operator.builders.configmap import transform_configmap
 from di_operator.clock import SystemClock
 from di_operator.controller import JobKey
 from di_operator.lifecycle.decide import decide
@@ -28,7 +28,7 @@ from di_operator.lifecycle.specs import SpecCache
 from di_operator.metrics import Metrics
 from di_operator.scheduler import Scheduler
 from di_server.jobs.addresses import addresses
-from di_server.storage import trimming
+from di_server.storage import transforms
 from di_server.storage.caches import BY_JOB, Caches
 from di_server.storage.object_cache import ObjectCache
 from tests.poison import FEW
@@ -166,13 +166,17 @@ async def decided(
     indexes = {informer_state.INDEX_JOB: informer_state.index_job}
     phases = {informer_state.INDEX_PHASE: informer_state.index_phase}
     caches = {
-        DIJOBS: cache_of([*some_jobs, JOB], DIJOBS, trim=informer_state.trim, indexes=phases),
-        PODS: cache_of([*some_pods, POD], PODS, trim=informer_state.trim_pod, indexes=indexes),
-        SERVICES: cache_of(rest, SERVICES, trim=informer_state.trim, indexes=indexes),
-        CONFIGMAPS: cache_of(rest, CONFIGMAPS, trim=trim_configmap, indexes=indexes),
+        DIJOBS: cache_of(
+            [*some_jobs, JOB], DIJOBS, transform=informer_state.transform, indexes=phases
+        ),
+        PODS: cache_of(
+            [*some_pods, POD], PODS, transform=informer_state.transform_pod, indexes=indexes
+        ),
+        SERVICES: cache_of(rest, SERVICES, transform=informer_state.transform, indexes=indexes),
+        CONFIGMAPS: cache_of(rest, CONFIGMAPS, transform=transform_configmap, indexes=indexes),
     }
-    node_cache = cache_of([*some_nodes, NODE], NODES, trim=informer_state.trim_node)
-    other_cache = cache_of(others, PODS, trim=informer_state.trim_other_pod)
+    node_cache = cache_of([*some_nodes, NODE], NODES, transform=informer_state.transform_node)
+    other_cache = cache_of(others, PODS, transform=informer_state.transform_other_pod)
     seen = informer_state.InformerState(
         caches=caches, wake=lambda *_: None, follow_pod=lambda *_: None
     )
@@ -255,10 +259,10 @@ def test_the_server_answers_for_a_good_job_whatever_is_beside_it(
     async def scenario() -> None:
         kept = Caches()
         caches = [
-            cache_of([*renamed(some_jobs), JOB], DIJOBS, trim=trimming.trim_job),
-            cache_of([*renamed(some_pods), POD], PODS, trim=trimming.trim_pod),
-            cache_of(renamed(some_nodes), NODES, trim=trimming.trim_node),
-            cache_of(renamed(configs), CONFIGMAPS, trim=trimming.trim_config),
+            cache_of([*renamed(some_jobs), JOB], DIJOBS, transform=transforms.transform_job),
+            cache_of([*renamed(some_pods), POD], PODS, transform=transforms.transform_pod),
+            cache_of(renamed(some_nodes), NODES, transform=transforms.transform_node),
+            cache_of(renamed(configs), CONFIGMAPS, transform=transforms.transform_config),
         ]
         stores: list[ObjectCache[Any]] = [kept.jobs, kept.pods, kept.nodes, kept.configs]
         for cache, store in zip(caches, stores, strict=True):

@@ -70,23 +70,23 @@ def test_every_job_gets_a_decision_whatever_lies_beside_it(
 ) -> None:
     uid = job["metadata"]["uid"]
     others = {
-        "pods": [informer_state.trim_pod(belonging(each, uid)) for each in found],
-        "services": [informer_state.trim(belonging(each, uid)) for each in services],
-        "configmaps": [informer_state.trim(belonging(each, uid)) for each in configmaps],
+        "pods": [informer_state.transform_pod(belonging(each, uid)) for each in found],
+        "services": [informer_state.transform(belonging(each, uid)) for each in services],
+        "configmaps": [informer_state.transform(belonging(each, uid)) for each in configmaps],
     }
     job["metadata"].pop("deletionTimestamp", None)
-    live_through(informer_state.trim(job), aggregator=aggregator, others=others)
+    live_through(informer_state.transform(job), aggregator=aggregator, others=others)
 
 
 @FEW
 @given(pods())
 def test_every_pod_is_kept_and_read(pod: Object) -> None:
-    for trimmed in (
-        informer_state.trim_pod(json.loads(json.dumps(pod))),
-        informer_state.trim_other_pod(json.loads(json.dumps(pod))),
+    for transformed in (
+        informer_state.transform_pod(json.loads(json.dumps(pod))),
+        informer_state.transform_other_pod(json.loads(json.dumps(pod))),
     ):
-        list(informer_state.index_job(trimmed))
-        read = Pod.read(trimmed)
+        list(informer_state.index_job(transformed))
+        read = Pod.read(transformed)
         assert (read.name, read.uid) == (pod["metadata"]["name"], pod["metadata"]["uid"])
         assert read.has_ended in (True, False)
         assert read.node_is_lost in (True, False)
@@ -99,12 +99,12 @@ def test_every_pod_is_kept_and_read(pod: Object) -> None:
 def test_the_allocator_can_read_every_node_and_every_pod(
     some: list[Object], labelled: list[Object], others: list[Object], found: list[Object]
 ) -> None:
-    by_name = {job["metadata"]["name"]: informer_state.trim(job) for job in some}
+    by_name = {job["metadata"]["name"]: informer_state.transform(job) for job in some}
     scheduling = read_scheduling_snapshot(
         jobs=by_name.values(),
-        pods=[informer_state.trim_pod(pod) for pod in labelled],
-        others=[informer_state.trim_other_pod(pod) for pod in others],
-        nodes=[informer_state.trim_node(node) for node in found],
+        pods=[informer_state.transform_pod(pod) for pod in labelled],
+        others=[informer_state.transform_other_pod(pod) for pod in others],
+        nodes=[informer_state.transform_node(node) for node in found],
         granted={},
         read_spec=read_spec,
         now=NOW,

@@ -22,7 +22,7 @@ from di_server.jobs.profilings import status_patch as report
 from di_server.jobs.scaling import ScalingPatch, ScalingRequest, decide
 from di_server.model.job import Job
 from di_server.problems import Problem
-from di_server.storage import trimming
+from di_server.storage import transforms
 from tests.poison import FEW
 from tests.poison.objects import POD_TEMPLATE, Object, belonging, jobs, nodes, pods
 from tests.poison.schema import admitted
@@ -37,9 +37,9 @@ ONE_MORE = Demand(
 def test_every_job_is_answered_for_or_refused(
     job: Object, found: list[Object], key: str | None
 ) -> None:
-    own = [trimming.trim_pod(belonging(pod, job["metadata"]["uid"])) for pod in found]
-    # From the cache and as the API server has it: what is trimmed away makes no difference.
-    for seen in (job, trimming.trim_job(job)):
+    own = [transforms.transform_pod(belonging(pod, job["metadata"]["uid"])) for pod in found]
+    # From the cache and as the API server has it: what is transformed away makes no difference.
+    for seen in (job, transforms.transform_job(job)):
         assert len(addresses(seen, own)) < 100
         with suppress(Problem):
             written = decide(seen, ScalingRequest(1, key), None)
@@ -60,7 +60,7 @@ def test_every_job_is_a_coordinators_or_is_told_from_those(job: Object) -> None:
             job, {r.name for r in job.replicas}, plans.NameGenerator(job, rng)
         ),
     )
-    for seen in (Job(job), Job(trimming.trim_job(job))):
+    for seen in (Job(job), Job(transforms.transform_job(job))):
         for act in acts:
             with suppress(Problem):
                 check_coordinated(seen)
@@ -73,9 +73,9 @@ def test_every_job_is_a_coordinators_or_is_told_from_those(job: Object) -> None:
 @FEW
 @given(node=nodes(), pod=pods(), template=admitted(POD_TEMPLATE, {}))
 def test_nodes_pods_and_configurations_are_kept(node: Object, pod: Object, template: Any) -> None:
-    assert trimming.trim_node(node)["metadata"]["name"] == node["metadata"]["name"]
-    assert trimming.trim_pod(pod)["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert transforms.transform_node(node)["metadata"]["name"] == node["metadata"]["name"]
+    assert transforms.transform_pod(pod)["metadata"]["uid"] == pod["metadata"]["uid"]
     head = {"name": "aggregator-config", "namespace": "ns"}
     config = {"metadata": head, "spec": {"aggregator": {"template": template}}}
-    kept = trimming.trim_config(config)["spec"]["aggregator"]["template"]
+    kept = transforms.transform_config(config)["spec"]["aggregator"]["template"]
     assert port_of(kept, Role.AGGREGATOR) == port_of(template, Role.AGGREGATOR)

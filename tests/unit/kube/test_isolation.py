@@ -25,14 +25,14 @@ def body(name: str, version: int) -> Object:
     return {"metadata": metadata, "spec": {"ports": ["x"]}}
 
 
-def choose_trim(obj: Object) -> Object:
+def choose_transform(obj: Object) -> Object:
     if obj["metadata"]["name"] == BAD:
         raise AttributeError("'str' object has no attribute 'get'")
     return obj
 
 
 def fail_on_bad(_: str, obj: Object) -> None:
-    choose_trim(obj)
+    choose_transform(obj)
 
 
 class Stream:
@@ -78,10 +78,10 @@ def cache_of(stream: Stream, **parts: Any) -> WatchCache:
     )
 
 
-def test_an_object_that_cannot_be_trimmed_is_kept_by_its_metadata_and_marked() -> None:
+def test_an_object_that_cannot_be_transformed_is_kept_by_its_metadata_and_marked() -> None:
     async def scenario() -> None:
         stream = Stream("a", BAD, "b")
-        cache = cache_of(stream, trim=choose_trim)
+        cache = cache_of(stream, transform=choose_transform)
         await followed(cache, stream, ("MODIFIED", body(BAD, 10)), ("ADDED", body("c", 11)))
         assert stream.streams == 1
         assert sorted(each["metadata"]["name"] for each in cache.items()) == ["a", "b", BAD, "c"]
@@ -98,7 +98,7 @@ def test_an_object_that_cannot_be_trimmed_is_kept_by_its_metadata_and_marked() -
 
 def test_an_object_that_cannot_be_indexed_is_found_under_nothing() -> None:
     def index(obj: Object) -> Iterable[str]:
-        choose_trim(obj)
+        choose_transform(obj)
         yield "x"
 
     async def scenario() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from di_api import names
 from di_api.kube.resources import DIJOBS, PODS, Resource
-from di_operator.builders.configmap import trim_configmap
+from di_operator.builders.configmap import transform_configmap
 from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
 from di_operator.lifecycle.faults import Fault, NameTaken, gravest, on_error
@@ -120,7 +120,7 @@ class ClusterModel:
             copy.deepcopy(self.job),
             by_kind["Pod"] if pods is None else pods,
             by_kind["Service"],
-            map(trim_configmap, by_kind["ConfigMap"]),
+            map(transform_configmap, by_kind["ConfigMap"]),
             read=self.examine,
             grant=self.grant,
             aggregator=self.aggregator,

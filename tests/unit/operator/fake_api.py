@@ -57,7 +57,7 @@ class FakeApi:
         *,
         label_selector: str = "",
         field_selector: str = "",
-        trim: Callable[[Object], Object] = lambda body: body,
+        transform: Callable[[Object], Object] = lambda body: body,
     ) -> tuple[list[Object], str]:
         """Knows selectors of one label, and of the name."""
         await self._arrive("list", resource, "")
@@ -70,7 +70,7 @@ class FakeApi:
             if not wanted or name == wanted
             if not label or (body["metadata"].get("labels") or {}).get(label) == value
         ]
-        return [trim(body) for body in found], str(next(self._versions))
+        return [transform(body) for body in found], str(next(self._versions))
 
     async def create(
         self, resource: Resource, body: Object, namespace: str = "", *, timeout: float | None = None

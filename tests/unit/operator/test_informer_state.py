@@ -10,7 +10,13 @@ import pytest
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
 from di_api.names import ANNOTATION_RANK, API_VERSION, ENV_RANK, KIND, LABEL_JOB
 from di_operator.controller import JobKey
-from di_operator.informer_state import SETTLE_MAX, InformerState, index_job, trim, trim_pod
+from di_operator.informer_state import (
+    SETTLE_MAX,
+    InformerState,
+    index_job,
+    transform,
+    transform_pod,
+)
 from di_operator.lifecycle.pods import Pod, PodCache
 
 Object = dict[str, Any]
@@ -94,7 +100,7 @@ def test_pods_that_are_alike_share_what_they_have_in_common() -> None:
         spec = {"nodeName": "n", "containers": [{"name": "c"}]}
         return {**body, "spec": spec, "status": {"phase": "Running", "conditions": [ready]}}
 
-    one, two = trim_pod(alike("a-work-0", "1")), trim_pod(alike("a-work-1", "2"))
+    one, two = transform_pod(alike("a-work-0", "1")), transform_pod(alike("a-work-1", "2"))
     assert one["spec"] is two["spec"]
     assert one["status"] is two["status"]
     assert one["metadata"]["ownerReferences"] is two["metadata"]["ownerReferences"]
@@ -184,7 +190,7 @@ def test_the_poll_wakes_every_job() -> None:
 OWNER = {"apiVersion": API_VERSION, "kind": KIND, "name": "a", "uid": "u", "controller": True}
 
 
-def test_a_trimmed_pod_keeps_what_decisions_read() -> None:
+def test_a_transformed_pod_keeps_what_decisions_read() -> None:
     ended = {"exitCode": 3, "reason": "Error", "finishedAt": "2026-01-01T00:00:00Z"}
     ready = {"type": "Ready", "status": "False", "reason": "PodFailed"}
     status = {
@@ -209,7 +215,7 @@ def test_a_trimmed_pod_keeps_what_decisions_read() -> None:
         },
         "status": status,
     }
-    assert trim_pod(body) == {
+    assert transform_pod(body) == {
         "metadata": {**kept, "annotations": {}},
         "spec": {"nodeName": "n1", "containers": [{}]},
         "status": {
@@ -226,7 +232,7 @@ def test_of_a_pod_that_only_carries_our_labels_its_room_is_kept() -> None:
         "metadata": pod()["metadata"],
         "spec": {"nodeName": "n1", "containers": [{"name": "main", "resources": requests}]},
     }
-    assert trim_pod(body)["spec"] == {
+    assert transform_pod(body)["spec"] == {
         "nodeName": "n1",
         "containers": [{"resources": requests}],
         "initContainers": [],
@@ -243,12 +249,12 @@ def test_the_rank_a_pod_was_told_is_kept_where_its_annotation_says_another(
     body["spec"] = {"containers": [{"env": [{"name": "X"}, told]}, {}]}
     for variable in kept.get("env", ()):
         variable["value"] = "3"
-    assert trim_pod(body)["spec"]["containers"] == [kept, {}]
+    assert transform_pod(body)["spec"]["containers"] == [kept, {}]
 
 
 def test_other_objects_keep_all_but_the_record_of_their_writers() -> None:
     body = {"metadata": {"name": "a", "managedFields": [{}]}, "spec": {"tasks": [{"name": "x"}]}}
-    assert trim(body) == {"metadata": {"name": "a"}, "spec": {"tasks": [{"name": "x"}]}}
+    assert transform(body) == {"metadata": {"name": "a"}, "spec": {"tasks": [{"name": "x"}]}}
 
 
 def test_what_was_taken_for_gone_and_is_not_is_shown_again_after_a_comparison() -> None:

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from di_api.kube.errors import ApiError, Conflict, Forbidden, Unavailable
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
-from di_operator.builders.configmap import trim_configmap
+from di_operator.builders.configmap import transform_configmap
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.lifecycle.decide import decide
@@ -42,7 +42,7 @@ class Known:
         self.gone: set[str] = set()
 
     def observe(self, resource: Resource, body: Object) -> None:
-        kept = trim_configmap(body) if resource == CONFIGMAPS else body
+        kept = transform_configmap(body) if resource == CONFIGMAPS else body
         self.objects[resource.kind, body["metadata"]["name"]] = kept
 
     def recognise(self, resource: Resource, body: Object) -> Object:

@@ -32,8 +32,7 @@ from di_server.metrics import Metrics
 from di_server.model.references import ConfigRef
 from di_server.probes import Probes
 from di_server.storage.caches import Caches
-from di_server.storage.jobs import JobStore
-from di_server.storage.trimming import trim_job, trim_pod
+from di_server.storage.transforms import transform_job, transform_pod
 
 Object = dict[str, Any]
 
@@ -356,11 +355,11 @@ def make_harness(
 
 def watch(harness: Harness) -> None:
     """Show the server all there is, as its watches do."""
-    for cache, resource, trim in (
-        (harness.caches.jobs, DIJOBS, trim_job),
-        (harness.caches.pods, PODS, trim_pod),
+    for cache, resource, transform in (
+        (harness.caches.jobs, DIJOBS, transform_job),
+        (harness.caches.pods, PODS, transform_pod),
     ):
         for (plural, _, _), body in list(harness.kube.objects.items()):
             if plural == resource.plural:
-                cache.on_event("ADDED", trim(body))
+                cache.on_event("ADDED", transform(body))
         cache.mark_synced()

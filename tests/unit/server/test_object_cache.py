@@ -25,7 +25,7 @@ def _object(version: int, name: str = "a", value: str = "x", uid: str = "uid-1")
 def cache() -> Kept:
     """A filled cache of `a` at version 10, found under its value."""
     cache = Kept(
-        trim=lambda obj: {**obj, "trimmed": True},
+        transform=lambda obj: {**obj, "transformed": True},
         view=lambda obj: obj,
         indexes={"value": lambda obj: [obj["value"]]},
     )
@@ -40,7 +40,9 @@ def _version(cache: Kept) -> str | None:
 
 
 def test_before_it_is_filled_it_shows_nothing() -> None:
-    cache = Kept(trim=dict, view=lambda obj: obj, indexes={"value": lambda obj: [obj["value"]]})
+    cache = Kept(
+        transform=dict, view=lambda obj: obj, indexes={"value": lambda obj: [obj["value"]]}
+    )
     cache.on_event("ADDED", _object(10))
     assert (cache.get("rl", "a"), cache.values(), cache.by_index("value", "x")) == (None, [], [])
     cache.mark_synced()
@@ -62,7 +64,7 @@ def test_what_was_written_is_seen_before_the_watch_brings_it(cache: Kept) -> Non
     cache.put_newer(_object(15, value="y"))
     found = cache.get("rl", "a")
     assert found is not None
-    assert found["trimmed"]
+    assert found["transformed"]
     cache.on_event("MODIFIED", _object(12, value="z"))
     assert _version(cache) == "15"
     assert cache.by_index("value", "z") == []
@@ -127,7 +129,7 @@ def _picky() -> Kept:
             raise KeyError("missing")
         return obj
 
-    cache = Kept(trim=dict, view=view, indexes={"value": lambda obj: [obj["value"]]})
+    cache = Kept(transform=dict, view=view, indexes={"value": lambda obj: [obj["value"]]})
     cache.on_event("ADDED", _object(10))
     cache.mark_synced()
     return cache

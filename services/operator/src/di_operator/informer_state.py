@@ -57,13 +57,13 @@ _CONTAINER_STATUSES = ("containerStatuses", "initContainerStatuses")
 _SHARED_PARTS = 4096
 
 
-def trim(body: dict[str, Any]) -> dict[str, Any]:
+def transform(body: dict[str, Any]) -> dict[str, Any]:
     """Drop what no decision reads from any object."""
     body["metadata"].pop("managedFields", None)
     return body
 
 
-def trim_pod(body: dict[str, Any]) -> dict[str, Any]:
+def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
     """Keep of a pod what decisions read: of fifty thousand pods every field counts."""
     metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
     kept = {key: metadata[key] for key in _POD_METADATA if key in metadata}
@@ -127,7 +127,7 @@ def _ended(statuses: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def trim_other_pod(body: dict[str, Any]) -> dict[str, Any]:
+def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:
     """Keep of a pod that is not ours what the allocator reads: where it takes how much room."""
     metadata = body["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion")
@@ -147,9 +147,9 @@ def _room_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def trim_node(body: dict[str, Any]) -> dict[str, Any]:
+def transform_node(body: dict[str, Any]) -> dict[str, Any]:
     """Drop what the allocator does not read of a node: the list of its images is most of it."""
-    trim(body)
+    transform(body)
     status = body.get("status") or {}
     body["status"] = {key: status[key] for key in ("allocatable", "conditions") if key in status}
     return body

@@ -27,7 +27,7 @@ from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
 from di_api.spec import MAX_PODS
 from di_operator.allocator.registry import PolicyError, load_policy
-from di_operator.builders.configmap import trim_configmap
+from di_operator.builders.configmap import transform_configmap
 from di_operator.certificate_plan import CertificateSettings, Leaf
 from di_operator.certificates import CertificateManager
 from di_operator.claim import Claim, ClaimTiming, NoClaim
@@ -46,10 +46,10 @@ from di_operator.informer_state import (
     InformerState,
     index_job,
     index_phase,
-    trim,
-    trim_node,
-    trim_other_pod,
-    trim_pod,
+    transform,
+    transform_node,
+    transform_other_pod,
+    transform_pod,
 )
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import PodCache
@@ -235,7 +235,9 @@ def _caches(
             resource,
             namespace=config.watch_namespace,
             label_selector=selector,
-            trim={PODS: trim_pod, CONFIGMAPS: trim_configmap}.get(resource, trim),
+            transform={PODS: transform_pod, CONFIGMAPS: transform_configmap}.get(
+                resource, transform
+            ),
             indexes={INDEX_JOB: index_job}
             | ({INDEX_PHASE: index_phase} if resource == DIJOBS else {}),
             clock=clock.monotonic,
@@ -264,12 +266,12 @@ def _scheduler(
     return Scheduler(
         policy=load_policy(config.policy, config.policy_arguments),
         caches=caches,
-        nodes=WatchCache(client, NODES, trim=trim_node, **settings),
+        nodes=WatchCache(client, NODES, transform=transform_node, **settings),
         others=WatchCache(
             client,
             PODS,
             label_selector=f"{LABEL_OPERATOR}!={OPERATOR_NAME}",
-            trim=trim_other_pod,
+            transform=transform_other_pod,
             **settings,
         ),
         read_spec=read_spec,

@@ -284,7 +284,7 @@ class Reconciler:
             key.namespace,
             label_selector=f"{LABEL_JOB}={key.name}",
             # Whole, as it may have to be put right; the others are thousands, and known.
-            trim=lambda pod: pod if pod["metadata"]["name"] in missing else {},
+            transform=lambda pod: pod if pod["metadata"]["name"] in missing else {},
         )
         listed = [pod for pod in listed if pod]
         names = {pod["metadata"]["name"] for pod in listed}

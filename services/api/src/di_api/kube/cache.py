@@ -8,8 +8,8 @@ collection taken again; what vanished meanwhile is then reported as deleted.
 Subscribers learn of changes but must not rely on seeing each one: events that cancel each other
 while the watch is away are never delivered.
 
-Each object is read in isolation. One that `trim` or an index cannot bear is kept by its metadata
-alone and marked (`UNREADABLE`), one that a subscriber cannot bear is no news to that subscriber;
+Each object is read in isolation. One that `transform` or an index cannot bear is kept by its
+metadata alone and marked (`UNREADABLE`), one that a subscriber cannot bear is no news to it;
 the log names it, and all others go on.
 """
 
@@ -43,7 +43,7 @@ _INITIAL_END = "k8s.io/initial-events-end"
 _BY_OWNER = "owner-uid"
 
 Subscriber = Callable[[str, Object], None]
-Trim = Callable[[Object], Object]
+Transform = Callable[[Object], Object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class CacheStats:
         repairs: differences `relist` found: what the watch had lost, or had not brought yet.
         streams: watch streams opened; the first one is no reconnect.
         errors: attempts that failed.
-        unreadable: objects that `trim`, an index or a subscriber could not bear.
+        unreadable: objects that `transform`, an index or a subscriber could not bear.
     """
 
     events: int = 0
@@ -106,7 +106,7 @@ class WatchCache:
     Args:
         client: an open client.
         resource, namespace, label_selector: what to keep; None means all.
-        trim: makes the object that is kept from the one received; it may change its argument,
+        transform: makes the object that is kept from the one received; it may change its argument,
             and must leave metadata.{name,namespace,uid,resourceVersion,ownerReferences}. What it
             raises concerns that object alone.
         indexes: further indexes, by name (see `by_index`).
@@ -126,7 +126,7 @@ class WatchCache:
         *,
         namespace: str | None = None,
         label_selector: str | None = None,
-        trim: Trim | None = None,
+        transform: Transform | None = None,
         indexes: Mapping[str, Index] | None = None,
         clock: Callable[[], float],
         rng: Random,
@@ -136,7 +136,7 @@ class WatchCache:
         self._resource = resource
         self._namespace = namespace
         self._label_selector = label_selector
-        self._wanted_trim: Trim = trim or (lambda obj: obj)
+        self._wanted_transform: Transform = transform or (lambda obj: obj)
         self._clock = clock
         self._rng = rng
         self._limits = limits or WatchLimits()
@@ -205,7 +205,7 @@ class WatchCache:
         Whatever the watch has passed is left out: it may have been deleted since.
         """
         if self._version and version_of(obj) > as_number(self._version):
-            self._upsert(self._trim(obj))
+            self._upsert(self._transform(obj))
 
     def absorb_list(self, objects: Iterable[Object], version: str) -> bool:
         """Take in what a list of a part of the collection showed at `version`; the objects as
@@ -226,7 +226,7 @@ class WatchCache:
         kept = self._store.get(key_of(obj))
         if kept and kept["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
             return kept
-        return self._trim(obj)
+        return self._transform(obj)
 
     async def run(self) -> None:
         """Keep the cache up to date until cancelled; no error ends it."""
@@ -284,7 +284,7 @@ class WatchCache:
     async def _follow(self) -> None:
         """One attempt: the whole collection if we have no version, then one stream to its end."""
         if not self._version and not self._streams_lists:
-            self._replace(*await self._read_all(self._trim))
+            self._replace(*await self._read_all(self._transform))
         if self._version:
             await self._consume_changes()
         else:
@@ -318,7 +318,7 @@ class WatchCache:
                 self._away_since = None
                 if filling is None:
                     self._take(kind, obj)
-                elif filling.take(kind, obj, self._trim):
+                elif filling.take(kind, obj, self._transform):
                     self._replace(filling.objects.values(), obj["metadata"]["resourceVersion"])
                     filling = None
         return filling is None
@@ -335,9 +335,12 @@ class WatchCache:
             silence=self._limits.silence,
         )
 
-    async def _read_all(self, trim: Trim) -> tuple[Objects, str]:
+    async def _read_all(self, transform: Transform) -> tuple[Objects, str]:
         return await self._client.list(
-            self._resource, self._namespace, label_selector=self._label_selector, trim=trim
+            self._resource,
+            self._namespace,
+            label_selector=self._label_selector,
+            transform=transform,
         )
 
     def _take(self, kind: str, obj: Object) -> None:
@@ -350,9 +353,9 @@ class WatchCache:
         if kind != BOOKMARK:
             self.stats.events += 1
             if kind == DELETED:
-                self._remove(self._trim(obj))
+                self._remove(self._transform(obj))
             else:
-                self._upsert(self._trim(obj))
+                self._upsert(self._transform(obj))
         # Only what follows a fill proves that versions lead somewhere. The fill itself does not:
         # resetting there would turn a server that always answers 410 into a hot loop.
         self._backoff.reset()
@@ -425,10 +428,10 @@ class WatchCache:
             except Exception as error:
                 self._blame(obj, "an object is no news to a subscriber that failed", error)
 
-    def _trim(self, obj: Object) -> Object:
+    def _transform(self, obj: Object) -> Object:
         """What is kept of an object; of one that cannot be read its metadata and the reason."""
         try:
-            return self._wanted_trim(obj)
+            return self._wanted_transform(obj)
         except Exception as error:
             self._blame(obj, "an object cannot be read", error)
             metadata = obj["metadata"]
@@ -467,12 +470,12 @@ class _Filling:
 
     objects: dict[Key, Object]
 
-    def take(self, kind: str, obj: Object, trim: Trim) -> bool:
+    def take(self, kind: str, obj: Object, transform: Transform) -> bool:
         """Take one event in; returns whether it was the one that ends the collection."""
         if kind == BOOKMARK:
             return _INITIAL_END in obj["metadata"].get("annotations", {})
         if kind == DELETED:
             self.objects.pop(key_of(obj), None)
         else:
-            self.objects[key_of(obj)] = trim(obj)
+            self.objects[key_of(obj)] = transform(obj)
         return False

@@ -24,7 +24,7 @@ WATCH_SILENCE = 70.0
 _CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
 # Objects of a page, a millisecond or two.
-_TRIM_AT_ONCE = 100
+_TRANSFORM_AT_ONCE = 100
 # Events of a watch that are parsed, and taken in, before others get their turn; some milliseconds.
 _EVENTS_AT_ONCE = 50
 _NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
@@ -104,11 +104,11 @@ class KubeClient:
         field_selector: str | None = None,
         limit: int = wire.PAGE,
         timeout: float | None = None,
-        trim: Callable[[Object], Object] = _as_it_is,
+        transform: Callable[[Object], Object] = _as_it_is,
     ) -> tuple[Objects, str]:
         """Read a whole collection, `limit` objects a request; `timeout` is for each of them.
 
-        Each object is put through `trim` before the next page is read, so that a large collection
+        Each object is put through `transform` before the next page is read: a large collection then
         takes the memory of what is kept of it.
 
         Returns:
@@ -121,7 +121,12 @@ class KubeClient:
         for attempt in range(_LIST_ATTEMPTS):
             try:
                 return await self._list_pages(
-                    resource, namespace, selectors, limit=limit, timeout=timeout, trim=trim
+                    resource,
+                    namespace,
+                    selectors,
+                    limit=limit,
+                    timeout=timeout,
+                    transform=transform,
                 )
             except Gone:
                 if attempt == _LIST_ATTEMPTS - 1:
@@ -295,7 +300,7 @@ class KubeClient:
         *,
         limit: int,
         timeout: float | None,
-        trim: Callable[[Object], Object],
+        transform: Callable[[Object], Object],
     ) -> tuple[Objects, str]:
         items: Objects = []
         token: str | None = None
@@ -315,8 +320,8 @@ class KubeClient:
                 found = wire.take_items(page, resource)
                 while found:
                     await asyncio.sleep(0)
-                    items += map(trim, found[:_TRIM_AT_ONCE])
-                    del found[:_TRIM_AT_ONCE]
+                    items += map(transform, found[:_TRANSFORM_AT_ONCE])
+                    del found[:_TRANSFORM_AT_ONCE]
             token = metadata.get("continue")
             if not token:
                 return items, metadata.get("resourceVersion", "")

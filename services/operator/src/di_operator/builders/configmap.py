@@ -44,7 +44,7 @@ def configmap_body(
     }
 
 
-def trim_configmap(body: dict[str, Any]) -> dict[str, Any]:
+def transform_configmap(body: dict[str, Any]) -> dict[str, Any]:
     """Keep of the files, half a megabyte for the largest job, their digest: it is taken once and
     not at each look."""
     metadata = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
@@ -52,13 +52,13 @@ def trim_configmap(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def has_files(configmap: Mapping[str, Any], files: Mapping[str, str]) -> bool:
-    """Whether a ConfigMap, trimmed, holds these files."""
+    """Whether a ConfigMap, transformed, holds these files."""
     return bool(configmap.get(_DIGEST) == _digest(files))
 
 
 def is_as_written(configmap: Mapping[str, Any]) -> bool:
     """Whether nobody but the operator has written the lists, as far as the ConfigMap tells; as
-    trimmed.
+    transformed.
 
     They may be behind what they would be today all the same: they are brought up to date for new
     pods only. Earlier versions left no digest.

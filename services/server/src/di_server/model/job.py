@@ -23,7 +23,7 @@ _TEMPLATES = {
 # Without slots: what is read from the raw job is read once, and only if somebody asks.
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One version of a job of either kind; `raw` may be trimmed (see storage.trimming)."""
+    """One version of a job of either kind; `raw` may be transformed (see storage.transforms)."""
 
     raw: Mapping[str, Any]
     listings: dict[tuple[str, int], Any] = field(default_factory=dict)

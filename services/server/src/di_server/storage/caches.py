@@ -11,7 +11,12 @@ from di_api.names import LABEL_JOB
 from di_server.model.job import Job
 from di_server.storage.kube import Object
 from di_server.storage.object_cache import ObjectCache, as_it_is
-from di_server.storage.trimming import trim_config, trim_job, trim_node, trim_pod
+from di_server.storage.transforms import (
+    transform_config,
+    transform_job,
+    transform_node,
+    transform_pod,
+)
 
 BY_JOB: Final = "job"
 """Index of pods by (namespace, job's name)."""
@@ -34,17 +39,19 @@ def _ip_of(pod: Object) -> Iterable[Hashable]:
 class Caches:
     """All caches; empty and not synced until somebody watches."""
 
-    jobs: ObjectCache[Job] = field(default_factory=lambda: ObjectCache(trim=trim_job, view=Job))
+    jobs: ObjectCache[Job] = field(
+        default_factory=lambda: ObjectCache(transform=transform_job, view=Job)
+    )
     pods: ObjectCache[Object] = field(
         default_factory=lambda: ObjectCache(
-            trim=trim_pod, view=as_it_is, indexes={BY_JOB: _job_of, BY_IP: _ip_of}
+            transform=transform_pod, view=as_it_is, indexes={BY_JOB: _job_of, BY_IP: _ip_of}
         )
     )
     configs: ObjectCache[Object] = field(
-        default_factory=lambda: ObjectCache(trim=trim_config, view=as_it_is)
+        default_factory=lambda: ObjectCache(transform=transform_config, view=as_it_is)
     )
     nodes: ObjectCache[Object] = field(
-        default_factory=lambda: ObjectCache(trim=trim_node, view=as_it_is)
+        default_factory=lambda: ObjectCache(transform=transform_node, view=as_it_is)
     )
 
     @property

@@ -10,14 +10,19 @@ from typing import Any, Final
 
 import structlog
 
-from di_api.kube.cache import Trim, WatchCache
+from di_api.kube.cache import Transform, WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_server.storage.caches import Caches
 from di_server.storage.object_cache import ObjectCache
-from di_server.storage.trimming import trim_config, trim_job, trim_node, trim_pod
+from di_server.storage.transforms import (
+    transform_config,
+    transform_job,
+    transform_node,
+    transform_pod,
+)
 
 _log = structlog.get_logger()
 
@@ -82,7 +87,7 @@ class Informers:
             def keep(
                 kept: ObjectCache[Any],
                 resource: Resource,
-                trim: Trim,
+                transform: Transform,
                 namespace: str | None = self._namespace,
                 labels: str | None = None,
             ) -> None:
@@ -91,7 +96,7 @@ class Informers:
                     resource,
                     namespace=namespace,
                     label_selector=labels,
-                    trim=trim,
+                    transform=transform,
                     clock=self._clock,
                     rng=self._rng,
                 )
@@ -99,12 +104,12 @@ class Informers:
                 group.create_task(watch.run())
                 group.create_task(_announce(watch, kept, resource))
 
-            keep(caches.jobs, DIJOBS, trim_job)
-            keep(caches.pods, PODS, trim_pod, labels=ours)
+            keep(caches.jobs, DIJOBS, transform_job)
+            keep(caches.pods, PODS, transform_pod, labels=ours)
             if self._config_namespace is not None:
-                keep(caches.configs, AGGREGATOR_CONFIGS, trim_config, self._config_namespace)
+                keep(caches.configs, AGGREGATOR_CONFIGS, transform_config, self._config_namespace)
             if self._nodes:
-                keep(caches.nodes, NODES, trim_node, None)
+                keep(caches.nodes, NODES, transform_node, None)
 
 
 async def _announce(watch: WatchCache, kept: ObjectCache[Any], resource: Resource) -> None:

@@ -30,19 +30,19 @@ class ObjectCache(Generic[V]):
     it from the API server.
 
     Args:
-        trim: as the watch trims its objects.
-        view: makes what is kept of a trimmed object; shared, so nobody may change it.
-        indexes: of trimmed objects, by name.
+        transform: as the watch transforms its objects.
+        view: makes what is kept of a transformed object; shared, so nobody may change it.
+        indexes: of transformed objects, by name.
     """
 
     def __init__(
         self,
         *,
-        trim: Callable[[Object], Object],
+        transform: Callable[[Object], Object],
         view: Callable[[Object], V],
         indexes: Mapping[str, Index] | None = None,
     ) -> None:
-        self._trim = trim
+        self._transform = transform
         self._view = view
         indexes = indexes or {}
         self._indexes = dict(indexes)
@@ -111,9 +111,9 @@ class ObjectCache(Generic[V]):
         with self._lock:
             # What the watch has passed may have been deleted since.
             if version_of(obj) > self._watched:
-                self._put(obj, self._trim)
+                self._put(obj, self._transform)
 
-    def _put(self, obj: Object, trim: Callable[[Object], Object]) -> None:
+    def _put(self, obj: Object, transform: Callable[[Object], Object]) -> None:
         key = key_of(obj)
         kept = self._kept.get(key)
         if kept and version_of(obj) <= version_of(kept[0]):
@@ -123,15 +123,15 @@ class ObjectCache(Generic[V]):
             self._unreadable.add(key)
             return
         try:
-            trimmed = trim(obj)
-            view = self._view(trimmed)
-            found = {name: list(index(trimmed)) for name, index in self._indexes.items()}
+            transformed = transform(obj)
+            view = self._view(transformed)
+            found = {name: list(index(transformed)) for name, index in self._indexes.items()}
         except Exception as error:
             self._unreadable.add(key)
             detail = describe(error)
             _log.warning("an object cannot be read", namespace=key[0], object=key[1], detail=detail)
             return
-        self._kept[key] = trimmed, view
+        self._kept[key] = transformed, view
         for name, values in found.items():
             for value in values:
                 self._found[name].setdefault(value, {})[key] = view
@@ -158,5 +158,5 @@ class ObjectCache(Generic[V]):
 
 
 def as_it_is(obj: Object) -> Object:
-    """The view, or the trimming, that changes nothing."""
+    """The view, or the transform, that changes nothing."""
     return obj

@@ -36,7 +36,7 @@ _TASK: Final = ("name", "type", "replicas", "minReplicas", "maxReplicas")
 _ROLES: Final = ("coordinator", "collector", "learner")
 
 
-def trim_job(job: Object) -> Object:
+def transform_job(job: Object) -> Object:
     """Of a job: its tasks' sizes and the results of its requests, or its replicas and where they
     listen."""
     metadata = job["metadata"]
@@ -64,7 +64,7 @@ def trim_job(job: Object) -> Object:
     }
 
 
-def trim_pod(pod: Object) -> Object:
+def transform_pod(pod: Object) -> Object:
     """Of a pod: whose it is, and its address; of fifty thousand pods every field counts."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     kept = _some(metadata, ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp"))
@@ -82,7 +82,7 @@ def trim_pod(pod: Object) -> Object:
     }
 
 
-def trim_config(config: Object) -> Object:
+def transform_config(config: Object) -> Object:
     """Of an AggregatorConfig: where aggregators listen."""
     aggregator = (config.get("spec") or {}).get("aggregator") or {}
     return {
@@ -91,7 +91,7 @@ def trim_config(config: Object) -> Object:
     }
 
 
-def trim_node(node: Object) -> Object:
+def transform_node(node: Object) -> Object:
     """Of a node: its GPUs."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     return {

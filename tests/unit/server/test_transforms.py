@@ -15,7 +15,12 @@ from di_server.jobs.idempotency import IdempotencyKey
 from di_server.jobs.scaling import ScalingRequest, decide
 from di_server.model.job import Job
 from di_server.problems import OutOfBounds
-from di_server.storage.trimming import trim_config, trim_job, trim_node, trim_pod
+from di_server.storage.transforms import (
+    transform_config,
+    transform_job,
+    transform_node,
+    transform_pod,
+)
 from tests.unit.server.fakes import Object, coordinated, job, pod, replica, task, template
 
 _PORTS = [{"name": "di-port", "containerPort": 4000}]
@@ -27,8 +32,8 @@ def _with_ballast(spec: Object) -> Object:
     return spec
 
 
-def _no_ballast(trimmed: Object) -> bool:
-    return "BALLAST" not in str(trimmed)
+def _no_ballast(transformed: Object) -> bool:
+    return "BALLAST" not in str(transformed)
 
 
 def test_of_a_coordinated_job_replicas_ports_and_state() -> None:
@@ -39,9 +44,9 @@ def test_of_a_coordinated_job_replicas_ports_and_state() -> None:
         _with_ballast(roles[role]["template"]["spec"])
     del roles["learner"]
     whole["metadata"]["managedFields"] = ["BALLAST"]
-    trimmed = trim_job(whole)
-    assert _no_ballast(trimmed)
-    for found in map(Job, (whole, trimmed, trim_job(trimmed))):
+    transformed = transform_job(whole)
+    assert _no_ballast(transformed)
+    for found in map(Job, (whole, transformed, transform_job(transformed))):
         assert found.has_coordinator
         assert found.suspended
         assert found.has_ended
@@ -59,49 +64,49 @@ def test_of_a_job_with_tasks_what_scaling_decides_on() -> None:
     whole = job(tasks=[task("learner", 1), task("collector", 2, minReplicas=1, maxReplicas=3)])
     whole["spec"]["tasks"][1]["template"] = {"spec": "BALLAST"}
     whole["metadata"]["annotations"] = {"note": "BALLAST", ANNOTATION_IDEMPOTENCY: "[]"}
-    assert _no_ballast(trim_job(whole))
+    assert _no_ballast(transform_job(whole))
     key = IdempotencyKey("key", "request")
     for change in (
         ScalingRequest(1),
         ScalingRequest(-1, "collector"),
         ScalingRequest(1, "learner"),
     ):
-        assert decide(trim_job(whole), change, key) == decide(whole, change, key)
+        assert decide(transform_job(whole), change, key) == decide(whole, change, key)
         for past in (2, -2):
             with pytest.raises(OutOfBounds):
-                decide(trim_job(whole), ScalingRequest(past, "collector"), None)
+                decide(transform_job(whole), ScalingRequest(past, "collector"), None)
 
 
 def test_of_other_objects_owners_addresses_and_gpus() -> None:
     made = pod("p", 0, "10.0.0.1", ports=_PORTS, hostNetwork=True)
     _with_ballast(made["spec"])
-    trimmed: Any = trim_pod(made)
-    assert _no_ballast(trimmed)
-    assert controller_uid(trimmed) == "uid-1"
-    assert owner_uids(trimmed) == ["uid-1"]
-    assert trimmed["spec"]["hostNetwork"] is True
-    assert addresses(trim_job(job()), [trimmed]) == addresses(job(), [made])
-    assert addresses(job(), [trimmed])[0] == "10.0.0.1:4000"
+    transformed: Any = transform_pod(made)
+    assert _no_ballast(transformed)
+    assert controller_uid(transformed) == "uid-1"
+    assert owner_uids(transformed) == ["uid-1"]
+    assert transformed["spec"]["hostNetwork"] is True
+    assert addresses(transform_job(job()), [transformed]) == addresses(job(), [made])
+    assert addresses(job(), [transformed])[0] == "10.0.0.1:4000"
 
     config = {
         "metadata": {"name": "c", "namespace": "n"},
         "spec": {"aggregator": {"template": {"spec": _with_ballast(template(5000)["spec"])}}},
     }
-    assert _no_ballast(trim_config(config))
+    assert _no_ballast(transform_config(config))
     node = {
         "metadata": {"name": "n", "labels": {"BALLAST": "x"}},
         "status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "BALLAST"}, "images": ["BALLAST"]},
     }
-    assert trim_node(node)["status"] == {"allocatable": {"nvidia.com/gpu": "8"}}
-    assert _no_ballast(trim_node(node))
+    assert transform_node(node)["status"] == {"allocatable": {"nvidia.com/gpu": "8"}}
+    assert _no_ballast(transform_node(node))
 
 
 def test_what_is_missing_or_empty_does_not_hurt() -> None:
     bare = {"metadata": {"name": "x", "namespace": "rl"}}
     rests: list[Object] = [{}, {"spec": {}, "status": {}}, {"spec": None, "status": None}]
-    for trim in (trim_job, trim_pod, trim_config, trim_node):
+    for transform in (transform_job, transform_pod, transform_config, transform_node):
         for rest in rests:
-            assert trim({**bare, **rest})["metadata"].items() >= bare["metadata"].items()
+            assert transform({**bare, **rest})["metadata"].items() >= bare["metadata"].items()
 
 
 @pytest.mark.parametrize(
@@ -117,4 +122,4 @@ def test_what_is_missing_or_empty_does_not_hurt() -> None:
 def test_a_template_of_any_shape_names_no_port(template: Any) -> None:
     whole = coordinated()
     whole["spec"]["coordinated"]["collector"] = {"template": template}
-    assert Job(trim_job(whole)).ports[Role.COLLECTOR] == 22270
+    assert Job(transform_job(whole)).ports[Role.COLLECTOR] == 22270
