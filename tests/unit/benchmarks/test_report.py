@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.patches import Rectangle
 
 from tests.benchmarks import page, plots, report, throughput
 from tests.benchmarks.report import Target
@@ -157,18 +156,7 @@ def test_a_page_without_marks_is_left_alone() -> None:
         page.replace("# Title\n", "new")
 
 
-def test_the_bars_are_ours_the_bare_clients_and_the_peers() -> None:
-    axes = plots.throughput(results()).axes[0]
-    widths = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
-    assert widths == [*sorted(plots.PEERS.values()), 27.0, 30.0]
-
-
 def test_rate_and_memory_are_drawn_over_the_jobs_done() -> None:
     rate, memory = (axes.lines[0].get_xydata() for axes in plots.many_jobs(results()).axes)
     assert np.array_equal(rate, [[100, 27.0], [200, 27.0]])
     assert np.array_equal(memory, [[100, 60.0], [200, 70.0]])
-
-
-def test_each_case_of_latency_has_two_bars() -> None:
-    for axes in plots.latency(results()).axes:
-        assert len(axes.patches) == 2 * len(report.latency_cases(results()["latency"]))

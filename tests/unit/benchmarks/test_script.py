@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
+from di_api.kube.resources import CONFIGMAPS, SERVICES
 from tests.benchmarks.script import Create, Delete, Script, rehearse
 from tests.benchmarks.workloads import job
 
@@ -41,11 +41,6 @@ def test_every_phase_is_written_once(replicas: int) -> None:
     assert phases(script(replicas)) == ["Starting", "Running", "Succeeded"]
 
 
-def test_the_service_comes_before_the_pods() -> None:
-    resources = [write.resource for step in script(4).start for write in step.objects]
-    assert resources == [SERVICES, PODS, PODS, PODS, PODS]
-
-
 def test_a_large_jobs_node_lists_are_made_and_removed() -> None:
     found = script(150)
     writes = [write for step in (*found.start, *found.end) for write in step.objects]
@@ -62,9 +57,3 @@ def test_a_filled_body_is_another_jobs_own() -> None:
     assert pod["metadata"]["ownerReferences"][0]["uid"] == "other-uid"
     assert "rehearsal" not in orjson.dumps(pod).decode()
     assert pod["spec"]["nodeName"] == "fake-node"
-
-
-def test_what_a_job_tells_is_in_the_script() -> None:
-    found = script(4)
-    reasons = [e.reason for s in (*found.start, *found.ready, *found.end) for e in s.events]
-    assert reasons == ["JobStarting", "JobRunning", "JobSucceeded"]

@@ -47,7 +47,3 @@ def test_a_copied_pod_belongs_to_the_copied_job() -> None:
 def test_a_page_goes_on_where_the_last_one_ended() -> None:
     assert copies_of("pods", 3, start=3) == copies_of("pods", 3)[3:]
     assert copies_of("pods", 3, start=6) == []
-
-
-def test_other_collections_are_empty() -> None:
-    assert copies_of("services", 3) == []

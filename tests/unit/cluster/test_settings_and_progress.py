@@ -48,11 +48,6 @@ def test_a_failed_step_says_so() -> None:
     assert "API server is ready: failed after" in stream.getvalue()
 
 
-def test_a_reporter_without_a_stream_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    Reporter(None).say("text")
-    assert capsys.readouterr() == ("", "")
-
-
 def test_waiting_ends_when_the_state_comes() -> None:
     answers = iter([False, False, True])
     wait_until(lambda: next(answers), seconds=5, what="three questions", every=0)
