@@ -93,8 +93,8 @@ async def measure(
             beside = await load.ups_and_downs(creates)
             await polling
             memory = sum(map(processes.shared_memory_mib, pids))
-            async with session(testbed, OPERATOR, replicas=ASKED) as contest:
-                there = await _pods_there(contest, kube, load, grows)
+            async with session(testbed, OPERATOR, replicas=ASKED) as trial:
+                there = await _pods_there(trial, kube, load, grows)
     return {
         "coordinators": COORDINATORS,
         "rate": rate,
@@ -194,9 +194,7 @@ def _directly(kube: SyncKubeClient, jobs: Sequence[Object], count: int) -> list[
     return found
 
 
-async def _pods_there(
-    contest: Session, kube: SyncKubeClient, load: _Load, grows: int
-) -> list[float]:
+async def _pods_there(trial: Session, kube: SyncKubeClient, load: _Load, grows: int) -> list[float]:
     """Seconds from each request for ASKED replicas to the sight of the last of their pods.
 
     One at a time: what follows from a hundred pods (endpoints, bindings, statuses) is three times
@@ -204,11 +202,11 @@ async def _pods_there(
     """
     found = []
     for number in range(grows):
-        name, follower = f"growing-{number:06}", contest.follower
+        name, follower = f"growing-{number:06}", trial.follower
         seen = follower.seen(name)
-        job = await asyncio.to_thread(new_coordinated_job, kube, contest.namespace, name)
+        job = await asyncio.to_thread(new_coordinated_job, kube, trial.namespace, name)
         await follower.until(partial(_has_pods, seen, 1), DEADLINE, what="a coordinator")
-        await contest.settled()
+        await trial.settled()
         began = time.monotonic()
         await load.create(job, ASKED)
         await follower.until(partial(_has_pods, seen, 1 + ASKED), DEADLINE, what="its collectors")

@@ -27,17 +27,17 @@ class IdleResult(TypedDict):
     peak_memory_mib: float
 
 
-async def measure(contest: Session, *, running: int, seconds: float) -> IdleResult:
+async def measure(trial: Session, *, running: int, seconds: float) -> IdleResult:
     """Add `running` jobs that do not end to those that have finished, and look on."""
     names = [f"endless-{number:06d}" for number in range(running)]
-    await asyncio.gather(*(contest.create(name, 1, run_for=None) for name in names))
-    await contest.follower.until(
-        lambda: all("Running" in contest.follower.seen(name).phases for name in names),
+    await asyncio.gather(*(trial.create(name, 1, run_for=None) for name in names))
+    await trial.follower.until(
+        lambda: all("Running" in trial.follower.seen(name).phases for name in names),
         DEADLINE,
         what=f"{running} running jobs",
     )
-    await contest.settled()
-    candidate, server = contest.candidate, contest.testbed.pids["kube-apiserver"]
+    await trial.settled()
+    candidate, server = trial.candidate, trial.testbed.pids["kube-apiserver"]
     calls, began = await candidate.requests(), time.monotonic()
     cpu, server_cpu = processes.cpu_seconds(candidate.pid), processes.cpu_seconds(server)
     await asyncio.sleep(seconds)
@@ -45,7 +45,7 @@ async def measure(contest: Session, *, running: int, seconds: float) -> IdleResu
     cpu = processes.cpu_seconds(candidate.pid) - cpu
     server_cpu = processes.cpu_seconds(server) - server_cpu
     return {
-        "finished": len(contest.follower.finished),
+        "finished": len(trial.follower.finished),
         "running": running,
         "seconds": round(took, 1),
         "calls_per_second": round((await candidate.requests() - calls) / took, 2),

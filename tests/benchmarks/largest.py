@@ -38,44 +38,44 @@ class LargestResult(TypedDict):
     stages: dict[str, Stage]
 
 
-async def measure(contest: Session, pods: int, recorded: Path) -> LargestResult:
+async def measure(trial: Session, pods: int, recorded: Path) -> LargestResult:
     """Create a job of one pod fewer, scale it to `pods`, end all of them, delete it."""
-    follower, seen = contest.follower, contest.follower.seen(_NAME)
+    follower, seen = trial.follower, trial.follower.seen(_NAME)
     stages: dict[str, Stage] = {}
 
     async def create() -> None:
-        await contest.create(_NAME, pods - 1, run_for=None)
+        await trial.create(_NAME, pods - 1, run_for=None)
         await follower.until(
-            lambda: _is_there(contest, seen, pods - 1), DEADLINE, what="all but one pod"
+            lambda: _is_there(trial, seen, pods - 1), DEADLINE, what="all but one pod"
         )
         await follower.until(lambda: "Running" in seen.phases, DEADLINE, what="a running job")
 
     async def scale() -> None:
         spec = {"spec": job(_NAME, pods, run_for=None)["spec"]}
-        await contest.testbed.client.patch(DIJOBS, _NAME, spec, contest.namespace)
-        await follower.until(lambda: _is_there(contest, seen, pods), DEADLINE, what="the last pod")
-        await contest.settled()
+        await trial.testbed.client.patch(DIJOBS, _NAME, spec, trial.namespace)
+        await follower.until(lambda: _is_there(trial, seen, pods), DEADLINE, what="the last pod")
+        await trial.settled()
 
     async def end() -> None:
-        await _succeed(contest, list(seen.pods))
-        await contest.until_finished(_NAME)
-        await contest.settled()
+        await _succeed(trial, list(seen.pods))
+        await trial.until_finished(_NAME)
+        await trial.settled()
 
     async def delete() -> None:
-        await contest.testbed.client.delete(DIJOBS, _NAME, contest.namespace)
-        await contest.settled()
+        await trial.testbed.client.delete(DIJOBS, _NAME, trial.namespace)
+        await trial.settled()
 
     for stage in (create, scale, end, delete):
-        stages[stage.__name__] = await _stage(contest, stage, recorded)
+        stages[stage.__name__] = await _stage(trial, stage, recorded)
     return {
         "pods": pods,
         "longest_hold_ms": max(stage["longest_hold_ms"] for stage in stages.values()),
-        "peak_memory_mib": processes.peak_memory_mib(contest.candidate.pid),
+        "peak_memory_mib": processes.peak_memory_mib(trial.candidate.pid),
         "stages": stages,
     }
 
 
-async def _stage(contest: Session, act: Callable[[], Awaitable[None]], recorded: Path) -> Stage:
+async def _stage(trial: Session, act: Callable[[], Awaitable[None]], recorded: Path) -> Stage:
     begin = time.monotonic()
     await act()
     end = time.monotonic()
@@ -87,24 +87,24 @@ async def _stage(contest: Session, act: Callable[[], Awaitable[None]], recorded:
         "passed_ms": round(1000 * longest.passed, 1) if longest else 0.0,
         "holds_over_50_ms": sum(begin <= one.at <= end and one.used > 0.05 for one in found),
         "where": longest.where if longest else "",
-        "memory_mib": processes.memory_mib(contest.candidate.pid),
+        "memory_mib": processes.memory_mib(trial.candidate.pid),
     }
 
 
-def _is_there(contest: Session, seen: Seen, pods: int) -> bool:
-    contest.candidate.require_alive()
+def _is_there(trial: Session, seen: Seen, pods: int) -> bool:
+    trial.candidate.require_alive()
     return len(seen.ready) == pods
 
 
-async def _succeed(contest: Session, pods: list[str]) -> None:
+async def _succeed(trial: Session, pods: list[str]) -> None:
     """End every pod well, as its kubelet would tell."""
     todo = iter(pods)
 
     async def some() -> None:
         for pod in todo:
             patch = {"status": {"phase": "Succeeded"}}
-            await contest.testbed.client.patch(
-                PODS, pod, patch, contest.namespace, subresource="status"
+            await trial.testbed.client.patch(
+                PODS, pod, patch, trial.namespace, subresource="status"
             )
 
     async with asyncio.TaskGroup() as group:

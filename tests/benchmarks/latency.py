@@ -45,59 +45,59 @@ class BesideResult(TypedDict):
     small: LatencyResult
 
 
-async def alone(contest: Session, jobs: int) -> AloneResult:
+async def alone(trial: Session, jobs: int) -> AloneResult:
     """One job after the other."""
     created: dict[str, float] = {}
-    before = await contest.settled()
+    before = await trial.settled()
     for number in range(jobs):
         name = f"alone-{number:06d}"
-        created[name] = await contest.create(name, REPLICAS, run_for=_RUN_FOR)
-        await contest.until_finished(name)
-    writes = counters.of_operator(await contest.settled() - before)
+        created[name] = await trial.create(name, REPLICAS, run_for=_RUN_FOR)
+        await trial.until_finished(name)
+    writes = counters.of_operator(await trial.settled() - before)
     return {
-        **_result(contest, created),
+        **_result(trial, created),
         "writes": {str(key): round(count / jobs, 3) for key, count in writes.items()},
         "writes_per_job": round(sum(writes.values()) / jobs, 2),
     }
 
 
-async def among_others(contest: Session, *, rate: float, jobs: int) -> LatencyResult:
+async def among_others(trial: Session, *, rate: float, jobs: int) -> LatencyResult:
     """Jobs that come `rate` a second, however the earlier ones fare."""
     created: dict[str, float] = {}
 
     async def one(name: str) -> None:
-        created[name] = await contest.create(name, REPLICAS, run_for=1.0)
+        created[name] = await trial.create(name, REPLICAS, run_for=1.0)
 
     start = time.monotonic()
     async with asyncio.TaskGroup() as group:
         for number in range(jobs):
             await asyncio.sleep(max(0.0, start + number / rate - time.monotonic()))
             group.create_task(one(f"among-{number:06d}"))
-    await contest.until_finished(*created)
-    return _result(contest, created)
+    await trial.until_finished(*created)
+    return _result(trial, created)
 
 
-async def beside_large(contest: Session, replicas: int) -> BesideResult:
+async def beside_large(trial: Session, replicas: int) -> BesideResult:
     """Small jobs one after the other, from the large job's first pod to its last.
 
     Each waits for the one before to have its pods, so that they do not wait for each other.
     """
-    large, follower = "large-000000", contest.follower
-    began = await contest.create(large, replicas, run_for=1.0)
+    large, follower = "large-000000", trial.follower
+    began = await trial.create(large, replicas, run_for=1.0)
     seen = follower.seen(large)
     await follower.until(lambda: bool(seen.pods), DEADLINE, what="the large job's first pod")
     created: dict[str, float] = {}
     while len(seen.pods) < replicas or not created:
         name = f"small-{len(created):06d}"
-        created[name] = await contest.create(name, REPLICAS, run_for=_RUN_FOR)
+        created[name] = await trial.create(name, REPLICAS, run_for=_RUN_FOR)
         mine = follower.seen(name)
         await follower.until(partial(_has_pods, mine), DEADLINE, what="a small job's pods")
-    await contest.until_finished(large, *created)
+    await trial.until_finished(large, *created)
     return {
         "replicas": replicas,
         "large_create_to_pods_s": round(max(seen.pods.values()) - began, 3),
         "large_ready_to_running_s": round(ready_to_running([seen])[0], 3),
-        "small": _result(contest, created),
+        "small": _result(trial, created),
     }
 
 
@@ -105,8 +105,8 @@ def _has_pods(seen: Seen) -> bool:
     return len(seen.pods) == REPLICAS
 
 
-def _result(contest: Session, created: Mapping[str, float]) -> LatencyResult:
-    jobs = {name: contest.follower.seen(name) for name in created}
+def _result(trial: Session, created: Mapping[str, float]) -> LatencyResult:
+    jobs = {name: trial.follower.seen(name) for name in created}
     return {
         "jobs": len(jobs),
         "running_seen": sum("Running" in seen.phases for seen in jobs.values()),

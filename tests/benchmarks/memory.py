@@ -41,13 +41,13 @@ class MemoryResult(TypedDict):
 
 async def measure(testbed: Testbed, jobs: int, logs: Path) -> MemoryResult:
     """Let one job end for a sample, then show the operator copies of it."""
-    async with session(testbed, OPERATOR, replicas=REPLICAS) as contest:
-        await contest.create(_SAMPLE, REPLICAS, run_for=0.0)
-        await contest.until_finished(_SAMPLE)
-        await contest.settled()
-        job = await testbed.client.get(DIJOBS, _SAMPLE, contest.namespace)
+    async with session(testbed, OPERATOR, replicas=REPLICAS) as trial:
+        await trial.create(_SAMPLE, REPLICAS, run_for=0.0)
+        await trial.until_finished(_SAMPLE)
+        await trial.settled()
+        job = await testbed.client.get(DIJOBS, _SAMPLE, trial.namespace)
         pods, _ = await testbed.client.list(
-            PODS, contest.namespace, label_selector=f"{LABEL_JOB}={_SAMPLE}"
+            PODS, trial.namespace, label_selector=f"{LABEL_JOB}={_SAMPLE}"
         )
     load = SyntheticLoad(job, pods, jobs)
     port = free_port()

@@ -87,29 +87,29 @@ async def latencies(bench: Bench) -> Results:
     burst = bench.workload(Workload(jobs=100, replicas=4))
     async with control_plane(bench.logs) as testbed, testbed.kubelet():
         large = bench.count(1000)
-        async with session(testbed, CEILING, replicas=large) as contest:
-            found["ceiling_alone"] = await latency.alone(contest, bench.count(50))
-            found["ceiling_beside_large"] = await latency.beside_large(contest, large)
-        async with session(testbed, OPERATOR, replicas=latency.REPLICAS) as contest:
-            found["alone"] = await latency.alone(contest, bench.count(100))
-            pace = (await throughput.measure(contest, burst)).jobs_per_second
+        async with session(testbed, CEILING, replicas=large) as trial:
+            found["ceiling_alone"] = await latency.alone(trial, bench.count(50))
+            found["ceiling_beside_large"] = await latency.beside_large(trial, large)
+        async with session(testbed, OPERATOR, replicas=latency.REPLICAS) as trial:
+            found["alone"] = await latency.alone(trial, bench.count(100))
+            pace = (await throughput.measure(trial, burst)).jobs_per_second
             found["rate"] = round(pace / 2, 1)
             found["among_others"] = await latency.among_others(
-                contest, rate=pace / 2, jobs=bench.count(200)
+                trial, rate=pace / 2, jobs=bench.count(200)
             )
-            found["beside_large"] = await latency.beside_large(contest, large)
+            found["beside_large"] = await latency.beside_large(trial, large)
     return found
 
 
 async def many_jobs(bench: Bench) -> Results:
     """Ten thousand jobs, then nothing but ten thousand finished jobs and a thousand that run."""
     async with control_plane(bench.logs) as testbed, testbed.kubelet():
-        async with session(testbed, CEILING, replicas=1) as contest:
-            ceiling = await throughput.measure(contest, bench.workload(MANY_CEILING))
-        async with session(testbed, OPERATOR, replicas=1) as contest:
-            ours = await throughput.measure(contest, bench.workload(MANY))
+        async with session(testbed, CEILING, replicas=1) as trial:
+            ceiling = await throughput.measure(trial, bench.workload(MANY_CEILING))
+        async with session(testbed, OPERATOR, replicas=1) as trial:
+            ours = await throughput.measure(trial, bench.workload(MANY))
             rest = await idle.measure(
-                contest,
+                trial,
                 running=bench.count(1000),
                 seconds=idle.SYNC_PERIOD * min(1.0, 10 * bench.scale),
             )
@@ -125,8 +125,8 @@ async def largest_job(bench: Bench) -> Results:
     """The largest job there may be, and for how long the operator's loop is held by it."""
     async with control_plane(bench.logs) as testbed, testbed.kubelet():
         recorded, pods = bench.logs / "holds.jsonl", bench.count(MAX_PODS)
-        async with session(testbed, OPERATOR, replicas=pods, holds=recorded) as contest:
-            return dict(await largest.measure(contest, pods, recorded))
+        async with session(testbed, OPERATOR, replicas=pods, holds=recorded) as trial:
+            return dict(await largest.measure(trial, pods, recorded))
 
 
 async def held(bench: Bench) -> Results:

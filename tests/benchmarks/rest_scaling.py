@@ -68,8 +68,8 @@ async def measure(testbed: Testbed, *, rounds: int, scalings: int) -> RestResult
         ) as server,
     ):
         found, rates = await asyncio.to_thread(_alternate, server, kube, namespace, rounds)
-        async with session(testbed, OPERATOR, replicas=4) as contest:
-            there = await _pods_there(contest, kube, server, scalings)
+        async with session(testbed, OPERATOR, replicas=4) as trial:
+            there = await _pods_there(trial, kube, server, scalings)
         memory = sum(map(processes.shared_memory_mib, processes.family(server.process.pid)))
     acknowledged, direct = samples.spread(found["di_server"]), samples.spread(found["direct"])
     return {
@@ -136,15 +136,15 @@ def _round(jobs: list[list[Object]], scale: Scale) -> list[float]:
 
 
 async def _pods_there(
-    contest: Session, kube: SyncKubeClient, server: ServerProcess, scalings: int
+    trial: Session, kube: SyncKubeClient, server: ServerProcess, scalings: int
 ) -> list[float]:
     """Seconds from each request for one more replica to the sight of its pod."""
-    name, follower = "growing-000000", contest.follower
-    await contest.create(name, 4, run_for=None)
+    name, follower = "growing-000000", trial.follower
+    await trial.create(name, 4, run_for=None)
     seen = follower.seen(name)
     await follower.until(lambda: "Running" in seen.phases, DEADLINE, what="a running job")
     job = await asyncio.to_thread(
-        read_job, kube, {"metadata": {"name": name, "namespace": contest.namespace}}
+        read_job, kube, {"metadata": {"name": name, "namespace": trial.namespace}}
     )
     found = []
     with requests.Session() as http:

@@ -72,31 +72,31 @@ async def compare(
         now = time.monotonic()
         if len(runs) > 1 and now + (now - began) / len(runs) > until:
             break
-        async with session(testbed, kind, replicas=workload.replicas) as contest:
-            runs.append(await measure(contest, workload))
+        async with session(testbed, kind, replicas=workload.replicas) as trial:
+            runs.append(await measure(trial, workload))
     return runs
 
 
-async def measure(contest: Session, workload: Workload) -> Run:
+async def measure(trial: Session, workload: Workload) -> Run:
     """Run the workload once."""
-    pid = contest.candidate.pid
-    pids = {CANDIDATE: pid, **contest.testbed.pids, DRIVER: os.getpid()}
-    before = await contest.settled()
+    pid = trial.candidate.pid
+    pids = {CANDIDATE: pid, **trial.testbed.pids, DRIVER: os.getpid()}
+    before = await trial.settled()
     usage = _Usage(pids)
     start = time.monotonic()
-    async with _memory(contest, workload) as memory:
-        created = await contest.submit(workload)
-        await contest.until_finished(*created)
+    async with _memory(trial, workload) as memory:
+        created = await trial.submit(workload)
+        await trial.until_finished(*created)
     seconds = time.monotonic() - start
     strangers = usage.strangers()
-    writes = await contest.settled() - before
-    contest.candidate.require_alive()
-    follower = contest.follower
+    writes = await trial.settled() - before
+    trial.candidate.require_alive()
+    follower = trial.follower
     jobs = {name: follower.seen(name) for name in created}
     finished = [moment for name, moment in follower.finished.items() if name in created]
     own = counters.of_operator(writes)
     return Run(
-        candidate=contest.kind,
+        candidate=trial.kind,
         workload=workload.title,
         jobs=workload.jobs,
         pods=workload.pods,
@@ -168,17 +168,17 @@ class _Usage:
 
 
 @asynccontextmanager
-async def _memory(contest: Session, workload: Workload) -> AsyncIterator[list[float]]:
+async def _memory(trial: Session, workload: Workload) -> AsyncIterator[list[float]]:
     """Note the candidate's memory whenever another tenth of the jobs has finished."""
     found: list[float] = []
-    already = len(contest.follower.finished)
+    already = len(trial.follower.finished)
 
     async def sample() -> None:
         for part in range(1, PARTS + 1):
             wanted = already + workload.jobs * part // PARTS
-            while len(contest.follower.finished) < wanted:
+            while len(trial.follower.finished) < wanted:
                 await asyncio.sleep(0.05)
-            found.append(processes.memory_mib(contest.candidate.pid))
+            found.append(processes.memory_mib(trial.candidate.pid))
 
     async with asyncio.TaskGroup() as group:
         group.create_task(sample())
