@@ -32,6 +32,7 @@ from di_server.metrics import Metrics
 from di_server.model.references import ConfigRef
 from di_server.probes import Probes
 from di_server.storage.caches import Caches
+from di_server.storage.jobs import JobStore
 from di_server.storage.transforms import transform_job, transform_pod
 
 Object = dict[str, Any]
