@@ -7,6 +7,9 @@ one after a tenth of the jobs was replaced, and of one where nothing changed; ho
 grows; GPUs used, jobs left waiting, the sum of speed-ups over one GPU each, and how far the sizes
 chosen are from a solver's bound. Jobs are drawn from the recorded applications, at all stages of
 their training, with a fixed seed.
+
+Beside it, the whole way of a round from the cluster's objects to what jobs are told, see
+`allocation_rounds`: each measurement in a process of its own.
 """
 
 from __future__ import annotations
@@ -15,9 +18,11 @@ import argparse
 import json
 import random
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -41,6 +46,9 @@ SIZES = ((40, 16), (100, 64), (500, 250), (1000, 1000))
 GPUS = 4
 LARGEST = 64
 CHURN = 0.1
+# Processes for the whole way: without and with a watch over the event loop.
+WHOLE = 2
+WATCHED = 1
 # Where an application has been measured before the benchmark begins.
 EXPLORED = ((1,), (2,), (4,), (4, 4), (4, 4, 4, 4))
 
@@ -53,8 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, help="also write the result here")
     options = parser.parse_args(arguments)
     applications = load_applications(RECORDED / "traces")
+    reports = [report for app in sorted(applications) for report in _reports(applications[app])]
     result = [
         measure(options.policy, applications, jobs, nodes, rounds=options.rounds)
+        | {"whole": measure_whole(jobs, nodes, reports)}
         for jobs, nodes in SIZES
     ]
     text = json.dumps(result, indent=2)
@@ -102,6 +112,29 @@ def measure(
     }
 
 
+def measure_whole(jobs: int, nodes: int, reports: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The least of several processes, but of holds and memory the most of all."""
+    command = [sys.executable, "-m", "tests.benchmarks.allocation_rounds", str(jobs), str(nodes)]
+    results = [
+        json.loads(
+            subprocess.run(
+                [*command, *(["--holds"] if watched else [])],
+                input=json.dumps(reports),
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.splitlines()[-1]
+        )
+        for watched in (*[False] * WHOLE, *[True] * WATCHED)
+    ]
+    return {
+        key: (max if key.endswith(("_mib", "held", "held_passed")) else min)(
+            result[key] for result in results
+        )
+        for key in results[0]
+    }
+
+
 def milp_gap(jobs: Mapping[str, JobInfo], nodes: Mapping[str, NodeInfo]) -> float:
     """How much the chosen sizes are worth less than a solver's bound, as a share of the bound."""
     asked: list[tuple[Sequence[Offer], float, list[int]]] = []
@@ -144,6 +177,11 @@ def speedup(job: JobInfo, placed: NodeList) -> float:
 
 
 def _model_of(application: Application) -> list[GoodputModel]:
+    limits, perf = application.limits, fit(_seen(application))
+    return [GoodputModel(perf=perf, grad=grad, limits=limits) for grad in _gradients(application)]
+
+
+def _seen(application: Application) -> list[Observation]:
     limits = application.limits
     seen = []
     for placement in EXPLORED:
@@ -158,12 +196,31 @@ def _model_of(application: Application) -> list[GoodputModel]:
                 iteration=step,
             )
         )
-    perf = fit(seen)
-    models = []
-    for stage in range(4):
-        sqr, var = application.gradient(limits.initial, stage * (application.epochs - 1) // 4)
-        models.append(GoodputModel(perf=perf, grad=GradParams(sqr=sqr, var=var), limits=limits))
-    return models
+    return seen
+
+
+def _gradients(application: Application) -> list[GradParams]:
+    found = (
+        application.gradient(application.limits.initial, stage * (application.epochs - 1) // 4)
+        for stage in range(4)
+    )
+    return [GradParams(sqr=sqr, var=var) for sqr, var in found]
+
+
+def _reports(application: Application) -> list[dict[str, Any]]:
+    """What a job of the application reports at each stage of its training."""
+    limits = application.limits
+    return [
+        {
+            "observations": [asdict(seen) for seen in _seen(application)],
+            "gradParams": asdict(grad),
+            "initBatchSize": limits.initial,
+            "maxBatchSize": limits.maximum,
+            "localBatchMin": limits.local_min,
+            "localBatchMax": limits.local_max,
+        }
+        for grad in _gradients(application)
+    ]
 
 
 def _timed(
