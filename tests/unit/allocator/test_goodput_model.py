@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from di_operator.allocator.goodput import fit as fitting
 from di_operator.allocator.goodput.curves import Curves, Question
 from di_operator.allocator.goodput.fit import Observation, fit
-from di_operator.allocator.goodput.minimise import Objective, minimise
+from di_operator.allocator.goodput.minimise import Objective, Quadratic, minimise
 from di_operator.allocator.goodput.model import UNEXPLORED, best_batch, goodput
 from di_operator.allocator.goodput.params import BatchLimits, GoodputModel, GradParams, PerfParams
 from di_operator.allocator.goodput.sizes import Bounds, sizes
@@ -123,8 +123,10 @@ def test_a_fit_predicts_what_it_was_not_shown() -> None:
     shown = [(1, 1, 32), (1, 1, 128), (1, 2, 64), (1, 4, 64), (2, 8, 64), (4, 16, 128)]
     found = fit(observe(PERF, *shown))
 
-    for unseen in [(1, 3, 100), (3, 12, 64), (6, 24, 32)]:
-        assert seconds(found, *unseen)[1] == pytest.approx(seconds(PERF, *unseen)[1], rel=0.15)
+    # The regulariser trades overlap for links that are quicker, which shows far from what was seen.
+    for unseen, within in [((1, 3, 100), 0.01), ((3, 12, 64), 0.1), ((6, 24, 32), 0.25)]:
+        expected = pytest.approx(seconds(PERF, *unseen)[1], rel=within)
+        assert seconds(found, *unseen)[1] == expected
 
 
 def test_what_was_not_explored_counts_as_next_to_nothing() -> None:
@@ -173,7 +175,7 @@ def test_a_fit_takes_a_bounded_number_of_evaluations(monkeypatch: pytest.MonkeyP
     asked = []
 
     def counted(objective: Objective, start: Sequence[float], **options: Any) -> list[float]:
-        def once(point: Sequence[float]) -> tuple[float, list[float]]:
+        def once(point: Sequence[float]) -> Quadratic:
             asked.append(point)
             return objective(point)
 
@@ -200,20 +202,41 @@ def test_the_fits_gradient_is_that_of_its_objective(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fitting, "minimise", capture)
     fit(observe(PERF, (1, 1, 32), (1, 2, 64), (1, 4, 100), (2, 8, 64), (4, 16, 128)))
     point = [*(log(v) for v in (0.03, 0.004, 0.1, 0.02, 0.05, 0.003)), 1.7]
-    _, gradient = captured[0](point)
+    gradient = captured[0](point).slope
 
     for axis in range(7):
         above, below = list(point), list(point)
         above[axis] += 1e-6
         below[axis] -= 1e-6
-        numeric = (captured[0](above)[0] - captured[0](below)[0]) / 2e-6
+        numeric = (captured[0](above).value - captured[0](below).value) / 2e-6
         assert gradient[axis] == pytest.approx(numeric, rel=1e-4, abs=1e-7)
 
 
+def test_a_fit_is_as_good_as_one_that_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[tuple[float, float]] = []
+
+    def patient(objective: Objective, start: Sequence[float], **options: Any) -> list[float]:
+        found = minimise(objective, start, **options)
+        best = minimise(objective, found, **options | {"evaluations": 2000, "tolerance": 1e-12})
+        reached.append((objective(found).value, objective(best).value))
+        return found
+
+    monkeypatch.setattr(fitting, "minimise", patient)
+    for noise in (0.0, 0.02, 0.2):
+        configurations = [(1, 1, 32), (1, 2, 64), (1, 4, 64), (2, 8, 100), (4, 16, 128)]
+        seen = observe(PERF, *configurations)
+        fit(
+            replace(o, iteration=o.iteration * (1 + noise * (-1) ** row))
+            for row, o in enumerate(seen)
+        )
+
+    assert all(found <= best + 1e-4 for found, best in reached)
+
+
 def test_a_minimum_on_a_bound_is_found() -> None:
-    def bowl(point: Sequence[float]) -> tuple[float, list[float]]:
+    def bowl(point: Sequence[float]) -> Quadratic:
         x, y = point[0] - 3, point[1] + 2
-        return x * x + 100 * y * y, [2 * x, 200 * y]
+        return Quadratic(x * x + 100 * y * y, [2 * x, 200 * y], [[2, 0], [0, 200]])
 
     found = minimise(bowl, [0.0, 0.0], lower=[-1.0, -1.0], upper=[1.0, 5.0], evaluations=60)
 
@@ -221,10 +244,14 @@ def test_a_minimum_on_a_bound_is_found() -> None:
 
 
 def test_a_curved_valley_is_followed_to_its_end() -> None:
-    def valley(point: Sequence[float]) -> tuple[float, list[float]]:
+    def valley(point: Sequence[float]) -> Quadratic:
         x, y = point
         bent = y - x * x
-        return (1 - x) ** 2 + 100 * bent**2, [-2 * (1 - x) - 400 * x * bent, 200 * bent]
+        return Quadratic(
+            (1 - x) ** 2 + 100 * bent**2,
+            [-2 * (1 - x) - 400 * x * bent, 200 * bent],
+            [[2 + 800 * x * x, 0], [-400 * x, 200]],
+        )
 
     found = minimise(
         valley,

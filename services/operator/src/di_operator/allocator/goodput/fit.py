@@ -2,7 +2,8 @@
 
 The error is the sum of two root mean squared logarithmic errors, of the time to compute and of
 the time of a whole iteration, plus the paper's regulariser. It is minimised over the logarithms
-of alpha and beta, whose sizes differ by orders of magnitude, with an analytic gradient.
+of alpha and beta, whose sizes differ by orders of magnitude, with an analytic gradient and the
+curvature of Gauss and Newton.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 
-from di_operator.allocator.goodput.minimise import Vector, minimise
+from di_operator.allocator.goodput.minimise import Matrix, Quadratic, Vector, minimise
 from di_operator.allocator.goodput.model import UNEXPLORED
 from di_operator.allocator.goodput.params import PerfParams
 
-# Bounds the time of a fit: some 3 microseconds each and observation.
-EVALUATIONS = 150
+# Bounds the time of a fit: some 10 microseconds each and observation. Most need 10 to 20.
+EVALUATIONS = 60
 _LARGEST = 1e4
 _GAMMA = (1.0, 10.0)
 _START_GAMMA = 1.001
@@ -73,8 +74,62 @@ def fit(observations: Iterable[Observation]) -> PerfParams:
     )
 
 
+class _Root:
+    """The root of a mean of squares: sums for its gradient and a curvature.
+
+    The curvature leaves out what the residuals and the root itself are bent by: it is never
+    negative, and right where the fit is. Of `bend` the lower triangle is filled.
+    """
+
+    __slots__ = ("bend", "pull", "square")
+
+    def __init__(self, size: int) -> None:
+        self.square = 0.0
+        self.pull: Vector = [0.0] * size
+        self.bend: Matrix = [[0.0] * size for _ in range(size)]
+
+    def add(self, off: float, constant: float, slope: float) -> None:
+        """Add a residual with its derivatives by both parameters of computing."""
+        self.square += off * off
+        pull, bend = self.pull, self.bend
+        pull[0] += off * constant
+        pull[1] += off * slope
+        bend[0][0] += constant * constant
+        bend[1][0] += slope * constant
+        bend[1][1] += slope * slope
+
+    def add_overlap(self, off: float, constant: float, slope: float, overlap: float) -> None:
+        """The same with the derivative by gamma."""
+        self.add(off, constant, slope)
+        self.pull[_OVERLAPPING] += off * overlap
+        row = self.bend[_OVERLAPPING]
+        row[0] += overlap * constant
+        row[1] += overlap * slope
+        row[_OVERLAPPING] += overlap * overlap
+
+    def add_links(
+        self, links: int, off: float, by: tuple[float, float, float], alpha: float, beta: float
+    ) -> None:
+        """The derivatives of the same residual by its links, `by` being the other three."""
+        constant, slope, overlap = by
+        pull, row = self.pull, self.bend[_OVERLAPPING]
+        pull[links] += off * alpha
+        pull[links + 1] += off * beta
+        row[links] += overlap * alpha
+        row[links + 1] += overlap * beta
+        row = self.bend[links]
+        row[0] += alpha * constant
+        row[1] += alpha * slope
+        row[links] += alpha * alpha
+        row = self.bend[links + 1]
+        row[0] += beta * constant
+        row[1] += beta * slope
+        row[links] += beta * alpha
+        row[links + 1] += beta * beta
+
+
 class _Error:
-    """The error of a vector of parameters, and its gradient."""
+    """The error of a vector of parameters, with its gradient and curvature."""
 
     def __init__(self, seen: Sequence[Observation]) -> None:
         self._seen = [
@@ -88,12 +143,10 @@ class _Error:
             for o in seen
         ]
 
-    def __call__(self, point: Sequence[float]) -> tuple[float, Vector]:
+    def __call__(self, point: Sequence[float]) -> Quadratic:
         linear = [exp(x) for x in point[:_OVERLAPPING]]
         gamma = point[_OVERLAPPING]
-        # Of both errors: sum of squares, and half its gradient.
-        square, whole_square = 0.0, 0.0
-        pull, whole_pull = [0.0] * 7, [0.0] * 7
+        computing, whole = _Root(2), _Root(7)
         for links, samples, further, log_computing, log_iteration in self._seen:
             slope = linear[1] * samples
             compute = linear[0] + slope
@@ -107,37 +160,42 @@ class _Error:
             both = gamma * high + log(1 + exp(gamma * (low - high)))
             share = exp(gamma * log_compute - both)
             rest = 1 - share
-
-            off = log_compute - log_computing
-            square += off * off
-            pull[0] += off * linear[0] / compute
-            pull[1] += off * slope / compute
-
+            constant, slope = linear[0] / compute, slope / compute
+            computing.add(log_compute - log_computing, constant, slope)
             off = both / gamma - log_iteration
-            whole_square += off * off
-            whole_pull[0] += off * share * linear[0] / compute
-            whole_pull[1] += off * share * slope / compute
-            if links:
-                whole_pull[links] += off * rest * alpha / network
-                whole_pull[links + 1] += off * rest * beta / network
             mixed = share * log_compute + rest * log_network
-            whole_pull[_OVERLAPPING] += off * (mixed - both / gamma) / gamma
+            by = constant * share, slope * share, (mixed - both / gamma) / gamma
+            whole.add_overlap(off, *by)
+            if links:
+                whole.add_links(links, off, by, rest * alpha / network, rest * beta / network)
+        return self._together(linear, gamma, computing, whole)
 
+    def _together(
+        self, linear: Sequence[float], gamma: float, computing: _Root, whole: _Root
+    ) -> Quadratic:
         count = len(self._seen)
-        error = sqrt(square / count + _PERFECT)
-        whole_error = sqrt(whole_square / count + _PERFECT)
-        gradient = [
-            p / (count * error) + w / (count * whole_error)
-            for p, w in zip(pull, whole_pull, strict=True)
-        ]
+        error = sqrt(computing.square / count + _PERFECT)
+        whole_error = sqrt(whole.square / count + _PERFECT)
+        near, far = 1 / (count * error), 1 / (count * whole_error)
+        gradient = [far * pull for pull in whole.pull]
+        bend = [[far * each for each in row] for row in whole.bend]
+        gradient[0] += near * computing.pull[0]
+        gradient[1] += near * computing.pull[1]
+        bend[0][0] += near * computing.bend[0][0]
+        bend[1][0] += near * computing.bend[1][0]
+        bend[1][1] += near * computing.bend[1][1]
         value = error + whole_error + _OVERLAP * (gamma - 1) ** 2
         gradient[_OVERLAPPING] += 2 * _OVERLAP * (gamma - 1)
+        bend[_OVERLAPPING][_OVERLAPPING] += 2 * _OVERLAP
         for links in (_BETWEEN, _WITHIN):
             penalty = _RETROGRESSION * (linear[links + 1] / linear[links]) ** 2
             value += penalty
             gradient[links] -= 2 * penalty
             gradient[links + 1] += 2 * penalty
-        return value, gradient
+            bend[links][links] += 4 * penalty
+            bend[links + 1][links + 1] += 4 * penalty
+            bend[links + 1][links] -= 4 * penalty
+        return Quadratic(value, gradient, bend)
 
 
 def _links(observation: Observation) -> int:

@@ -1,21 +1,38 @@
-"""A bounded quasi-Newton search for a handful of variables.
+"""A bounded search for the minimum over a handful of variables, by Levenberg and Marquardt.
 
-Dense BFGS on the variables that are not held by a bound, with a projected line search. It exists
-because the operator's image should not grow by a scientific library for seven variables.
+Each step goes to the minimum of a quadratic model, on the variables that are not held by a bound;
+where that gains nothing the step is damped. It exists because the operator's image should not grow
+by a scientific library for seven variables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import hypot, isfinite
+from dataclasses import dataclass
 
 Vector = list[float]
-Objective = Callable[[Sequence[float]], tuple[float, Vector]]
-"""From a point to the value there and its gradient."""
+Matrix = list[list[float]]
 
-_SUFFICIENT = 1e-4
-_SMALLEST_STEP = 1e-10
-_SMALLEST_CURVATURE = 1e-12
+
+@dataclass(frozen=True, slots=True)
+class Quadratic:
+    """A function near a point: its value there, its gradient, and a curvature that is not
+    negative in any direction. Of `bend` the lower triangle counts."""
+
+    value: float
+    slope: Vector
+    bend: Matrix
+
+
+Objective = Callable[[Sequence[float]], Quadratic]
+
+_FIRST_DAMPING = 1e-3
+_SMALLEST_DAMPING, _LARGEST_DAMPING = 1e-9, 1e8
+_DAMPING = 8.0
+# A step of a logarithm further than that is out of reach of the quadratic model.
+_LONGEST_STEP = 8.0
+# Keeps the model bent where the objective is flat.
+_FLAT = 1e-12
 
 
 def minimise(
@@ -25,84 +42,61 @@ def minimise(
     lower: Sequence[float],
     upper: Sequence[float],
     evaluations: int,
-    tolerance: float = 1e-7,
+    tolerance: float = 3e-6,
 ) -> Vector:
     """Return the best point found within the bounds after at most so many evaluations.
 
     Ends earlier when a step gains less than `tolerance` or the gradient vanishes. Never raises
     for a finite objective; the point returned is never worse than the start.
     """
-
-    def clipped(point: Sequence[float]) -> Vector:
-        return [min(max(x, lo), hi) for x, lo, hi in zip(point, lower, upper, strict=True)]
-
-    point = clipped(start)
-    value, gradient = objective(point)
-    inverse, fresh = _identity(len(point)), True
+    point = [min(max(x, lo), hi) for x, lo, hi in zip(start, lower, upper, strict=True)]
+    here, damping = objective(point), _FIRST_DAMPING
     spent = 1
-    while spent < evaluations:
+    while spent < evaluations and damping <= _LARGEST_DAMPING:
         free = [
-            not ((x <= lo and g > 0) or (x >= hi and g < 0))
-            for x, g, lo, hi in zip(point, gradient, lower, upper, strict=True)
+            row
+            for row, (x, g, lo, hi) in enumerate(zip(point, here.slope, lower, upper, strict=True))
+            if lo < hi and not (x <= lo and g > 0) and not (x >= hi and g < 0)
         ]
-        slope = [g if kept else 0.0 for g, kept in zip(gradient, free, strict=True)]
-        if not max(map(abs, slope)) > tolerance:
+        if not any(abs(here.slope[row]) > tolerance for row in free):
             break
-        direction = [
-            -_dot(row, slope) if kept else 0.0 for row, kept in zip(inverse, free, strict=True)
-        ]
-        if not _dot(direction, slope) < 0:
-            inverse, fresh = _identity(len(point)), True
-            direction = [-s for s in slope]
-        step = min(1.0, 1.0 / hypot(*slope)) if fresh else 1.0
-        while True:
-            trial = clipped([x + step * d for x, d in zip(point, direction, strict=True)])
-            reached, next_gradient = objective(trial)
-            spent += 1
-            moved = [after - before for after, before in zip(trial, point, strict=True)]
-            enough = reached <= value + _SUFFICIENT * _dot(slope, moved)
-            if enough or spent >= evaluations or step < _SMALLEST_STEP:
-                break
-            step *= 0.5 if isfinite(reached) else 0.1
-        gained = value - reached
+        trial = list(point)
+        for row, step in zip(free, _step(here, free, damping), strict=True):
+            bounded = max(-_LONGEST_STEP, min(step, _LONGEST_STEP))
+            trial[row] = min(max(point[row] + bounded, lower[row]), upper[row])
+        there = objective(trial)
+        spent += 1
+        gained = here.value - there.value
         if not gained > 0:
-            if fresh:
-                break
-            inverse, fresh = _identity(len(point)), True
+            damping *= _DAMPING
             continue
-        bent = [after - before for after, before in zip(next_gradient, gradient, strict=True)]
-        point, value, gradient = trial, reached, next_gradient
+        point, here = trial, there
+        damping = max(damping / _DAMPING, _SMALLEST_DAMPING)
         if gained < tolerance:
             break
-        inverse, fresh = _updated(inverse, moved, bent, fresh=fresh), False
     return point
 
 
-def _updated(inverse: list[Vector], moved: Vector, bent: Vector, *, fresh: bool) -> list[Vector]:
-    """The inverse Hessian after one step (Broyden, Fletcher, Goldfarb, Shanno)."""
-    curvature = _dot(moved, bent)
-    if not curvature > _SMALLEST_CURVATURE:
-        return inverse
-    if fresh:
-        scale = curvature / _dot(bent, bent)
-        inverse = [[scale * x for x in row] for row in inverse]
-    # (I - s y'/c) H (I - y s'/c) + s s'/c, multiplied out.
-    towards = [_dot(row, bent) for row in inverse]
-    factor = (1 + _dot(bent, towards) / curvature) / curvature
-    return [
-        [
-            h
-            + factor * moved[i] * moved[j]
-            - (towards[i] * moved[j] + moved[i] * towards[j]) / curvature
-            for j, h in enumerate(row)
-        ]
-        for i, row in enumerate(inverse)
-    ]
-
-
-def _identity(size: int) -> list[Vector]:
-    return [[float(i == j) for j in range(size)] for i in range(size)]
-
-
-def _dot(left: Sequence[float], right: Sequence[float]) -> float:
-    return sum(a * b for a, b in zip(left, right, strict=True))
+def _step(here: Quadratic, free: Sequence[int], damping: float) -> Vector:
+    """Where the damped model has its minimum: symmetric elimination, the right side beside it."""
+    rows: Matrix = []
+    for at, row in enumerate(free):
+        upper = [here.bend[other][row] for other in free[at:]]
+        upper[0] += damping * (upper[0] + _SMALLEST_DAMPING) + _FLAT
+        rows.append([*upper, -here.slope[row]])
+    for at in range(len(free)):
+        row_at = rows[at]
+        # Rounding may leave nothing, or less, of what is next to nothing.
+        pivot = row_at[0] = max(row_at[0], _FLAT)
+        for below in range(at + 1, len(free)):
+            rest = row_at[below - at :]
+            share = rest[0] / pivot
+            rows[below] = [x - share * y for x, y in zip(rows[below], rest, strict=True)]
+    found: Vector = []
+    for row_at in reversed(rows):
+        pivot, *others, side = row_at
+        # From the last variable on, as they are found.
+        for x, y in zip(reversed(others), found, strict=True):
+            side -= x * y
+        found.append(side / pivot)
+    return found[::-1]
