@@ -8,14 +8,11 @@ that has not reported.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
 from typing import Any, Final
-
-from marshmallow import EXCLUDE, Schema, ValidationError, fields, post_load, validate
-from typing_extensions import override
 
 from di_operator.allocator.goodput.fit import Observation, fit
 from di_operator.allocator.goodput.params import (
@@ -60,16 +57,19 @@ class Profilings:
     grad_params: GradParams | None = None
     observations: tuple[Observation, ...] = ()
 
-    def model(self) -> GoodputModel | None:
+    def model(
+        self, fitted: Callable[[Sequence[Observation]], PerfParams] | None = None
+    ) -> GoodputModel | None:
         """What the report tells about the job's speed; None: not enough.
 
         Parameters the job has fitted itself come first, else its observations are fitted here,
-        which takes some milliseconds. The rate of its training steps counts as one observation.
+        which takes some milliseconds (by `fitted`, if it is given). The rate of its training steps
+        counts as one observation.
         """
         perf = self.perf_params
         seen = self.observations[-OBSERVATIONS:] or self._rate()
         if perf is None and seen:
-            perf = fit(seen)
+            perf = fit(seen) if fitted is None else fitted(seen)
         initial = self.init_batch_size or self.batch_size
         if perf is None or initial is None:
             return None
@@ -146,133 +146,152 @@ def load_profilings(
     Raises:
         InvalidProfilings: with every key that is wrong.
     """
-    try:
-        found: Profilings = _SCHEMA.load(dict(raw))
-    except ValidationError as error:
-        raise InvalidProfilings("; ".join(_messages("", error.messages_dict))) from error
+    wrong: list[str] = []
+    fields = _read_numbers(_NUMBERS, raw, "", wrong)
+    fields["reported_at"] = _read_time(raw.get("reportedAt"), "reportedAt", wrong)
+    perf = _read_object(_PERF, raw.get("perfParams"), "perfParams", wrong)
+    grad = _read_object(_GRAD, raw.get("gradParams"), "gradParams", wrong)
+    seen = _read_observations(raw.get("observations"), "observations", wrong)
+    if not wrong and (fields.get("env_steps") or 0) > (fields.get("max_env_steps") or math.inf):
+        wrong.append("envSteps: must not be above maxEnvSteps")
+    if wrong:
+        raise InvalidProfilings("; ".join(wrong))
+    found = Profilings(
+        **fields,
+        perf_params=PerfParams(**perf) if perf is not None else None,
+        grad_params=GradParams(**grad) if grad is not None else None,
+        observations=seen,
+    )
     if previous is not None and (found.env_steps or 0) < (previous.env_steps or 0):
         raise InvalidProfilings(
             f"envSteps: {found.env_steps:g}: must not be below the {previous.env_steps:g} of before"
         )
-    return None if found == Profilings() else found
+    return None if found == _NOTHING else found
 
 
-class _Number(fields.Float):
-    """A finite number; what JSON calls true or "1" is none."""
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A finite number within bounds; what JSON calls true or "1" is none."""
 
-    def __init__(self, *, least: float = 0.0, most: float = math.inf, **options: Any) -> None:
-        super().__init__(allow_none=True, validate=validate.Range(min=least, max=most), **options)
+    key: str
+    field: str
+    least: float = 0.0
+    most: float = math.inf
+    is_whole: bool = False
 
-    @override
-    def _validated(self, value: Any) -> float:
+    def fault_of(self, value: object) -> str | None:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValidationError("must be a number")
-        if not math.isfinite(value):
-            raise ValidationError("must be finite")
-        return float(value)
+            return "must be a number"
+        # Of what is no number this is not true; an integer may be too large for a float.
+        if not -_LARGEST <= value <= _LARGEST:
+            return "must be finite"
+        if self.is_whole and value != int(value):
+            return "must be a whole number"
+        if not self.least <= value <= self.most:
+            upper = "" if self.most == math.inf else f" and at most {self.most:g}"
+            return f"must be at least {self.least:g}{upper}"
+        return None
 
 
-class _Count(_Number):
-    """A whole number from 1."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(least=1.0, most=1e12, **options)
-
-    @override
-    def _deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
-        number = self._validated(value)
-        if not number.is_integer():
-            raise ValidationError("must be a whole number")
-        return int(number)
+def _count(key: str, field: str) -> _Number:
+    return _Number(key, field, 1.0, 1e12, is_whole=True)
 
 
-class _PerfSchema(Schema):
-    class Meta:
-        unknown = EXCLUDE
-
-    # A term of 0 would make logarithms and ratios of it infinite; no link takes no time at all.
-    alpha_c = _Number(least=1e-12, most=1e6, data_key="alphaC", required=True)
-    beta_c = _Number(least=1e-12, most=1e6, data_key="betaC", required=True)
-    alpha_n = _Number(least=1e-12, most=1e6, data_key="alphaN", required=True)
-    beta_n = _Number(least=1e-12, most=1e6, data_key="betaN", required=True)
-    alpha_r = _Number(least=1e-12, most=1e6, data_key="alphaR", required=True)
-    beta_r = _Number(least=1e-12, most=1e6, data_key="betaR", required=True)
-    gamma = _Number(least=1.0, most=10.0, required=True)
-
-    @post_load
-    def make(self, data: dict[str, Any], **_: Any) -> PerfParams:
-        return PerfParams(**data)
-
-
-class _GradSchema(Schema):
-    class Meta:
-        unknown = EXCLUDE
-
-    sqr = _Number(required=True, most=1e300)
-    var = _Number(required=True, most=1e300)
-
-    @post_load
-    def make(self, data: dict[str, Any], **_: Any) -> GradParams:
-        return GradParams(**data)
-
-
-class _ObservationSchema(Schema):
-    class Meta:
-        unknown = EXCLUDE
-
-    nodes = _Count(required=True)
-    replicas = _Count(required=True)
-    samples = _Count(required=True)
-    computing = _Number(least=1e-9, most=1e6, required=True)
-    iteration = _Number(least=1e-9, most=1e6, required=True)
-
-    @post_load
-    def make(self, data: dict[str, Any], **_: Any) -> Observation:
-        return Observation(**data)
+_LARGEST: Final = 1.7e308
+_NOTHING: Final = Profilings()
+_NUMBERS: Final = (
+    _Number("envSteps", "env_steps"),
+    _Number("maxEnvSteps", "max_env_steps"),
+    _Number("envStepsPerSec", "env_steps_per_sec"),
+    _Number("trainStepsPerSec", "train_steps_per_sec"),
+    _count("collectors", "collectors"),
+    _count("learners", "learners"),
+    _Number("learnerWaitFrac", "learner_wait_frac", most=1.0),
+    _Number("collectorWaitFrac", "collector_wait_frac", most=1.0),
+    _count("batchSize", "batch_size"),
+    _count("initBatchSize", "init_batch_size"),
+    _count("maxBatchSize", "max_batch_size"),
+    _count("localBatchMin", "local_batch_min"),
+    _count("localBatchMax", "local_batch_max"),
+    _Number("samplesPerEnvStep", "samples_per_env_step", 1e-9),
+)
+# A term of 0 would make logarithms and ratios of it infinite; no link takes no time at all.
+_PERF: Final = (
+    _Number("alphaC", "alpha_c", 1e-12, 1e6),
+    _Number("betaC", "beta_c", 1e-12, 1e6),
+    _Number("alphaN", "alpha_n", 1e-12, 1e6),
+    _Number("betaN", "beta_n", 1e-12, 1e6),
+    _Number("alphaR", "alpha_r", 1e-12, 1e6),
+    _Number("betaR", "beta_r", 1e-12, 1e6),
+    _Number("gamma", "gamma", 1.0, 10.0),
+)
+_GRAD: Final = (_Number("sqr", "sqr", most=1e300), _Number("var", "var", most=1e300))
+_OBSERVATION: Final = (
+    _count("nodes", "nodes"),
+    _count("replicas", "replicas"),
+    _count("samples", "samples"),
+    _Number("computing", "computing", 1e-9, 1e6),
+    _Number("iteration", "iteration", 1e-9, 1e6),
+)
 
 
-class _ProfilingsSchema(Schema):
-    class Meta:
-        unknown = EXCLUDE
-
-    reported_at = fields.AwareDateTime(
-        data_key="reportedAt", format="iso", default_timezone=UTC, allow_none=True
-    )
-    env_steps = _Number(data_key="envSteps")
-    max_env_steps = _Number(data_key="maxEnvSteps")
-    env_steps_per_sec = _Number(data_key="envStepsPerSec")
-    train_steps_per_sec = _Number(data_key="trainStepsPerSec")
-    collectors = _Count(data_key="collectors")
-    learners = _Count(data_key="learners")
-    learner_wait_frac = _Number(data_key="learnerWaitFrac", most=1.0)
-    collector_wait_frac = _Number(data_key="collectorWaitFrac", most=1.0)
-    batch_size = _Count(data_key="batchSize")
-    init_batch_size = _Count(data_key="initBatchSize")
-    max_batch_size = _Count(data_key="maxBatchSize")
-    local_batch_min = _Count(data_key="localBatchMin")
-    local_batch_max = _Count(data_key="localBatchMax")
-    samples_per_env_step = _Number(data_key="samplesPerEnvStep", least=1e-9)
-    perf_params = fields.Nested(_PerfSchema, data_key="perfParams", allow_none=True)
-    grad_params = fields.Nested(_GradSchema, data_key="gradParams", allow_none=True)
-    observations = fields.List(fields.Nested(_ObservationSchema), allow_none=True)
-
-    @post_load
-    def make(self, data: dict[str, Any], **_: Any) -> Profilings:
-        if (data.get("env_steps") or 0) > (data.get("max_env_steps") or math.inf):
-            raise ValidationError({"envSteps": ["must not be above maxEnvSteps"]})
-        return Profilings(**data | {"observations": tuple(data.get("observations") or ())})
-
-
-_SCHEMA: Final = _ProfilingsSchema()
-
-
-def _messages(path: str, found: Mapping[Any, Any]) -> list[str]:
-    """Flatten the schema's nested messages into `path: what is wrong`."""
-    flat: list[str] = []
-    for key, below in found.items():
-        here = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else str(key)
-        if isinstance(below, Mapping):
-            flat += _messages(here, below)
+def _read_numbers(
+    numbers: Sequence[_Number], raw: Mapping[str, Any], path: str, wrong: list[str]
+) -> dict[str, Any]:
+    """Those that are there, by field; what is wrong goes to `wrong`."""
+    found: dict[str, Any] = {}
+    for number in numbers:
+        value = raw.get(number.key)
+        if value is None:
+            continue
+        if (fault := number.fault_of(value)) is not None:
+            wrong.append(f"{path}{number.key}: {fault}")
         else:
-            flat += [f"{here}: {message}" for message in below]
-    return flat
+            found[number.field] = int(value) if number.is_whole else float(value)
+    return found
+
+
+def _read_object(
+    numbers: Sequence[_Number], raw: object, path: str, wrong: list[str]
+) -> dict[str, Any] | None:
+    """An object of numbers that are all there; None if there is none, or if it is wrong."""
+    if raw is None:
+        return None
+    if not isinstance(raw, Mapping):
+        wrong.append(f"{path}: must be an object")
+        return None
+    found = _read_numbers(numbers, raw, f"{path}.", wrong)
+    if len(found) == len(numbers):
+        return found
+    wrong += [f"{path}.{each.key}: is missing" for each in numbers if raw.get(each.key) is None]
+    return None
+
+
+def _read_observations(raw: object, path: str, wrong: list[str]) -> tuple[Observation, ...]:
+    if raw is None:
+        return ()
+    if not isinstance(raw, list):
+        wrong.append(f"{path}: must be a list")
+        return ()
+    found = []
+    for index, one in enumerate(raw):
+        here = f"{path}[{index}]"
+        if one is None:
+            wrong.append(f"{here}: must be an object")
+        elif (fields := _read_object(_OBSERVATION, one, here, wrong)) is not None:
+            found.append(Observation(**fields))
+    return tuple(found)
+
+
+def _read_time(raw: object, path: str, wrong: list[str]) -> datetime | None:
+    if raw is None:
+        return None
+    try:
+        # A date alone is none, nor are the shortest forms of ISO 8601.
+        found = datetime.fromisoformat(raw) if isinstance(raw, str) and "T" in raw else None
+    except ValueError:
+        found = None
+    if found is None:
+        wrong.append(f"{path}: must be a time, such as 2026-01-02T03:04:05Z")
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
