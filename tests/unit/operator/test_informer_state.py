@@ -15,6 +15,7 @@ from di_operator.informer_state import (
     InformerState,
     index_job,
     transform,
+    transform_other_pod,
     transform_pod,
 )
 from di_operator.lifecycle.pods import Pod, PodCache
@@ -275,3 +276,29 @@ def test_objects_read_in_a_list_wake_nobody() -> None:
     assert bench.informers.observe_all(PODS, [pod()], "9")
     assert bench.informers.pods(KEY) == [pod()]
     assert bench.woken == []
+
+
+def test_pods_of_others_that_are_alike_share_all_but_their_names_and_nodes() -> None:
+    def other(name: str, node: str) -> Object:
+        container = {"name": name, "image": "i", "resources": {"requests": {"cpu": "1"}}}
+        return transform_other_pod(
+            {
+                "metadata": {"name": name, "uid": f"uid-{name}", "labels": {"app": name}},
+                "spec": {"nodeName": node, "containers": [container]},
+                "status": {"phase": "Running", "podIP": name},
+            }
+        )
+
+    one, two = other("one", "a"), other("two", "b")
+    assert one == {
+        "metadata": {"name": "one", "uid": "uid-one"},
+        "spec": {
+            "nodeName": "a",
+            "containers": [{"resources": {"requests": {"cpu": "1"}}}],
+            "initContainers": [],
+        },
+        "status": {"phase": "Running"},
+    }
+    assert one["spec"]["containers"] is two["spec"]["containers"]
+    assert one["status"] is two["status"]
+    assert two["spec"]["nodeName"] == "b"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, TypeAlias
 
 from di_api.field_error import FieldError, InvalidSpec
@@ -65,13 +66,15 @@ class SpecCache:
 
     The generation changes with every change of the spec, so what is remembered of one is right;
     checking a spec anew in each reconcile would cost more than all other decisions about the job.
-    Whether the job has been started is not part of it and looked at each time.
+    Whether the job has been started is not part of it and looked at each time. Several threads
+    may ask: the allocator reads beside the event loop.
     """
 
     def __init__(self, *, size: int, examine: Examine = examine) -> None:
         self._size = size
         self._examine = examine
         self._readings: OrderedDict[tuple[str, int], Reading] = OrderedDict()
+        self._lock = Lock()
 
     def __call__(self, job: Mapping[str, Any]) -> JobSpec:
         """Return the spec that the job goes by, see `read_spec`. Raises InvalidSpec."""
@@ -81,13 +84,17 @@ class SpecCache:
         """Return the reading of the job's spec, whether or not the job has been started."""
         metadata = job["metadata"]
         key = (metadata["uid"], metadata["generation"])
-        reading = self._readings.get(key)
-        if reading is None:
-            reading = self._readings[key] = self._examine(job)
+        with self._lock:
+            reading = self._readings.get(key)
+            if reading is not None:
+                self._readings.move_to_end(key)
+                return reading
+        # Not under the lock: the event loop must not wait for it.
+        reading = self._examine(job)
+        with self._lock:
+            self._readings[key] = reading
             if len(self._readings) > self._size:
                 self._readings.popitem(last=False)
-        else:
-            self._readings.move_to_end(key)
         return reading
 
 
