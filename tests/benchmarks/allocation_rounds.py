@@ -291,10 +291,10 @@ async def staged(scene: Scene) -> AsyncGenerator[Stage, None]:
     }
     others = Shown(scene.others())
     read_spec = SpecCache(size=REMEMBERED_SPECS)
-    jobs = _cache(shown[DIJOBS], DIJOBS, informer_state.trim)
-    pods = _cache(shown[PODS], PODS, informer_state.trim_pod)
-    nodes = _cache(shown[NODES], NODES, informer_state.trim_node)
-    strangers = _cache(others, PODS, informer_state.trim_other_pod)
+    jobs = _cache(shown[DIJOBS], DIJOBS, informer_state.transform)
+    pods = _cache(shown[PODS], PODS, informer_state.transform_pod)
+    nodes = _cache(shown[NODES], NODES, informer_state.transform_node)
+    strangers = _cache(others, PODS, informer_state.transform_other_pod)
     scheduler = Scheduler(
         policy=GoodputPolicy(),
         caches={DIJOBS: jobs, PODS: pods},
@@ -383,9 +383,9 @@ def _least(times: dict[str, float], name: str, seconds: float) -> None:
     times[name] = min(seconds, times.get(name, seconds))
 
 
-def _cache(shown: Shown, resource: Resource, trim: Any) -> WatchCache:
+def _cache(shown: Shown, resource: Resource, transform: Any) -> WatchCache:
     client = cast("KubeClient", shown)
-    return WatchCache(client, resource, trim=trim, clock=time.monotonic, rng=random.Random(1))
+    return WatchCache(client, resource, transform=transform, clock=time.monotonic, rng=random.Random(1))
 
 
 def _time(seconds: float) -> str:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_operator import informer_state
+from di_operator.allocator.changes import Changes
+from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from di_operator.allocator.scheduling_snapshot import read_scheduling_snapshot
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import Pod, failure_text, loss_record
@@ -100,15 +101,17 @@ def test_the_allocator_can_read_every_node_and_every_pod(
     some: list[Object], labelled: list[Object], others: list[Object], found: list[Object]
 ) -> None:
     by_name = {job["metadata"]["name"]: informer_state.transform(job) for job in some}
-    scheduling = read_scheduling_snapshot(
-        jobs=by_name.values(),
-        pods=[informer_state.transform_pod(pod) for pod in labelled],
-        others=[informer_state.transform_other_pod(pod) for pod in others],
-        nodes=[informer_state.transform_node(node) for node in found],
-        granted={},
-        read_spec=read_spec,
-        now=NOW,
+    reader = ClusterReader(read_spec)
+    reader.take(
+        Changes.all(
+            jobs=by_name.values(),
+            departed=(),
+            pods=[informer_state.transform_pod(pod) for pod in labelled],
+            others=[informer_state.transform_other_pod(pod) for pod in others],
+            nodes=[informer_state.transform_node(node) for node in found],
+        )
     )
+    scheduling = reader.read(granted={}, now=NOW)
     assert not scheduling.unreadable
     answer = BinpackPolicy().optimize(scheduling.jobs, scheduling.nodes, scheduling.held)
     assert set(answer) == set(scheduling.jobs)

@@ -9,11 +9,13 @@ import pytest
 
 from di_api.spec import Task, TaskType
 from di_api.validation import load_spec
-from di_operator.allocator.inventory import pod_request, read_job, read_nodes, read_task
+from di_operator.allocator.cluster_reader import ClusterReader
+from di_operator.allocator.inventory import pod_request, read_job, read_task
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import Constraints, NodeInfo, read_constraints
-from di_operator.allocator.profilings import load_profilings
+from di_operator.allocator.reports import Reports
 from di_operator.allocator.resources import in_units, read_resources
+from di_operator.lifecycle.specs import read_spec
 
 Object = dict[str, Any]
 
@@ -36,17 +38,19 @@ def raw_pod(node: str | None, *containers: Object, phase: str = "Running", **mor
 
 
 def read(nodes: list[Object], pods: list[Object]) -> dict[str, NodeInfo]:
-    found, unreadable = read_nodes(
-        nodes, pods, ours=lambda pod: "ours" in pod["metadata"]["labels"]
-    )
-    assert unreadable == {}
-    return found
+    reader = ClusterReader(read_spec)
+    for number, found in enumerate(nodes):
+        reader.put_node({**found, "metadata": {**found["metadata"], "uid": f"node-{number}"}})
+    for number, found in enumerate(pods):
+        reader.put_other({**found, "metadata": {**found["metadata"], "uid": f"pod-{number}"}})
+    snapshot = reader.read(granted={}, now=datetime(2025, 6, 1, tzinfo=UTC))
+    assert not snapshot.unreadable
+    return dict(snapshot.nodes)
 
 
 def test_free_is_allocatable_less_what_pods_of_others_request() -> None:
     pods = [
         raw_pod("n", container(cpu="500m", memory="1Gi"), container(cpu="1")),
-        raw_pod("n", container(cpu="1"), labels={"ours": ""}),
         raw_pod("n", container(cpu="1"), phase="Succeeded"),
         raw_pod("n", container(cpu="1"), phase="Failed"),
         raw_pod("elsewhere", container(cpu="1")),
@@ -234,14 +238,8 @@ def read_info(reported_at: datetime, held: NodeList) -> JobInfo:
         "spec": spec,
         "status": {"reschedules": 3},
     }
-    return read_job(
-        job,
-        load_spec(spec),
-        report=load_profilings({**REPORTED, "reportedAt": reported_at.isoformat()}),
-        held=held,
-        attained=7.0,
-        now=NOW,
-    )
+    report = Reports().read("x", {**REPORTED, "reportedAt": reported_at.isoformat()})
+    return read_job(job, load_spec(spec), report=report).at(NOW, held=held, attained=7.0)
 
 
 def test_a_job_is_read_with_its_report() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, NodeList
 from di_operator.allocator.node import Constraints, Taint
 from di_operator.allocator.plan import Change, make_plan
@@ -108,7 +109,7 @@ def test_a_job_whose_node_is_gone_waits() -> None:
 
 
 def test_a_job_that_fits_is_short_of_nothing() -> None:
-    assert find_shortage(job("a", task(8, minimum=8)), ROOM) is None
+    assert find_shortage(job("a", task(8, minimum=8)), FreeCapacity(ROOM)) is None
 
 
 def test_what_is_missing_is_named_with_the_nodes_that_came_closest() -> None:
@@ -117,7 +118,8 @@ def test_what_is_missing_is_named_with_the_nodes_that_came_closest() -> None:
         "large": node("large", cpu=4, memory=8),
         "busy": replace(node("busy", cpu=8, memory=8), free=amounts(cpu=1, memory=8)),
     }
-    shortage = find_shortage(job("a", task(1, name="learner", cpu=4.5, memory=2)), room)
+    large = job("a", task(1, name="learner", cpu=4.5, memory=2))
+    shortage = find_shortage(large, FreeCapacity(room))
 
     assert shortage is not None
     assert shortage.task == "learner"
@@ -132,9 +134,9 @@ def test_nodes_that_do_not_admit_the_job_do_not_count() -> None:
         "kept": replace(node("kept", slot=9), taints=(Taint(key="kept"),)),
         "open": node("open", slot=1),
     }
-    wide = find_shortage(job("a", task(2)), room)
+    wide = find_shortage(job("a", task(2)), FreeCapacity(room))
     picky = replace(task(1), constraints=Constraints(selector=(("zone", "z"),)))
-    nowhere = find_shortage(job("a", picky), room)
+    nowhere = find_shortage(job("a", picky), FreeCapacity(room))
 
     assert wide is not None
     assert "room for 1 on 1 of 2 nodes" in wide.message
@@ -143,7 +145,7 @@ def test_nodes_that_do_not_admit_the_job_do_not_count() -> None:
 
 
 def test_tasks_that_fit_only_one_by_one_are_short_together() -> None:
-    shortage = find_shortage(job("a", task(8), task(1, name="collector")), ROOM)
+    shortage = find_shortage(job("a", task(8), task(1, name="collector")), FreeCapacity(ROOM))
 
     assert shortage is not None
     assert "not together" in shortage.message

@@ -9,14 +9,14 @@ import pytest
 
 from di_api.names import API_VERSION, KIND
 from di_api.validation import load_spec as load
+from di_operator.allocator.arrivals import LeftRoom
+from di_operator.allocator.changes import Changes
+from di_operator.allocator.cluster_reader import ClusterReader
+from di_operator.allocator.granting import reduced
 from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import WAIT, NodeList
-from di_operator.allocator.scheduling_snapshot import (
-    SchedulingSnapshot,
-    leave_capacity,
-    read_scheduling_snapshot,
-    reduced,
-)
+from di_operator.allocator.present_room import PresentRoom
+from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.specs import read_spec
 
 Object = dict[str, Any]
@@ -71,6 +71,7 @@ def pod(
     metadata: Object = {
         "name": f"{owner}-{kind}-0",
         "namespace": "rl",
+        "uid": f"uid-{owner}-{kind}-0",
         "labels": {"diengine/job": owner},
         "ownerReferences": [{**reference, "controller": True}],
     }
@@ -98,17 +99,32 @@ def snapshot(
     nodes: list[Object] | None = None,
     read_spec: Any = read_spec,
 ) -> SchedulingSnapshot:
-    return read_scheduling_snapshot(
-        jobs=jobs,
-        departed=departed or [],
-        pods=pods or [],
-        others=others or [],
-        nodes=[node("a", 4), node("b", 4), *(nodes or [])],
-        granted=granted or {},
-        rejected=rejected,
-        read_spec=read_spec,
-        now=NOW,
+    reader = ClusterReader(read_spec)
+    reader.take(
+        Changes.all(
+            jobs=jobs,
+            departed=departed or [],
+            pods=numbered(pods or []),
+            others=numbered(others or []),
+            nodes=[node("a", 4), node("b", 4), *(nodes or [])],
+        )
     )
+    for uid, why in (rejected or {}).items():
+        reader.set_aside(uid, why)
+    return reader.read(granted=granted or {}, now=NOW)
+
+
+def numbered(pods: list[Object]) -> list[Object]:
+    """Each with a UID of its own."""
+    return [
+        {**found, "metadata": {**found["metadata"], "uid": f"pod-{number}"}}
+        for number, found in enumerate(pods)
+    ]
+
+
+def left(found: SchedulingSnapshot) -> dict[str, int]:
+    """Whole slots that an arrival can have."""
+    return free(LeftRoom(found, found.held).nodes)
 
 
 def free(nodes: Any) -> dict[str, int]:
@@ -133,14 +149,14 @@ def test_the_room_of_a_preemptible_job_is_the_allocators_to_give() -> None:
     assert free(found.nodes) == {"a": 4, "b": 4}
     assert free(found.now) == {"a": 2, "b": 4}
     assert found.held["rl/x"] == placed(learner="a a")
-    assert free(leave_capacity(found)) == {"a": 2, "b": 4}
+    assert left(found) == {"a": 2, "b": 4}
 
 
 def test_what_was_granted_counts_before_the_status_says_so() -> None:
     waiting = job("x", task("learner", 2), phase="Pending")
     found = snapshot(waiting, granted={"uid-x": placed(learner="b b")})
     assert found.held["rl/x"] == placed(learner="b b")
-    assert free(leave_capacity(found)) == {"a": 4, "b": 2}
+    assert left(found) == {"a": 4, "b": 2}
 
 
 @pytest.mark.parametrize(
@@ -267,18 +283,8 @@ def test_specs_of_jobs_that_have_ended_are_not_read() -> None:
         read.append(body["metadata"]["name"])
         return read_spec(body)
 
-    read_scheduling_snapshot(
-        jobs=[*jobs, job("x", task("learner"))],
-        pods=[
-            pod("j0", "learner", "a", phase="Succeeded"),
-            pod("j1", "learner", "a"),
-        ],
-        others=[],
-        nodes=[node("a", 4)],
-        granted={},
-        read_spec=reading,
-        now=NOW,
-    )
+    pods = [pod("j0", "learner", "a", phase="Succeeded"), pod("j1", "learner", "a")]
+    snapshot(*jobs, job("x", task("learner")), pods=pods, read_spec=reading)
     assert sorted(read) == ["j1", "x"]
 
 
@@ -303,16 +309,18 @@ def test_a_grant_waits_for_the_room_of_pods_that_are_still_there() -> None:
         departed=[job("old", task("learner", 3))],
     )
     assert free(found.nodes)["b"] == 4
-    assert not found.fits_now("rl/x", placed(learner="b b"), [])
-    assert found.fits_now("rl/x", placed(learner="b a"), [])
+    room = PresentRoom(found)
+    assert not room.take("rl/x", placed(learner="b b"))
+    assert room.take("rl/x", placed(learner="b a"))
 
 
 def test_a_grant_leaves_the_room_of_earlier_grants() -> None:
     first = job("x", task("learner", 3), phase="Pending")
     second = job("y", task("learner", 2), phase="Pending")
     found = snapshot(first, second, granted={"uid-x": placed(learner="a a a")})
-    assert not found.fits_now("rl/y", placed(learner="a a"), ["rl/x"])
-    assert found.fits_now("rl/y", placed(learner="a b"), ["rl/x"])
+    room = PresentRoom(found)
+    assert not room.take("rl/y", placed(learner="a a"))
+    assert room.take("rl/y", placed(learner="a b"))
 
 
 @pytest.mark.parametrize(

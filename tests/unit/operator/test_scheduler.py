@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -11,10 +12,11 @@ from typing_extensions import override
 
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, PODS
+from di_api.spec import JobSpec
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 from di_operator.clock import SystemClock
-from di_operator.lifecycle.specs import read_spec
+from di_operator.lifecycle.specs import SpecReader, read_spec
 from di_operator.metrics import Metrics
 from di_operator.scheduler import SETTLE, Scheduler
 from tests.unit.allocator.test_scheduling_snapshot import job, node, pod, task
@@ -46,8 +48,13 @@ class Cache:
         self.reads += 1
         return self.bodies
 
-    def by_owner(self, _: str) -> list[Object]:
-        return []
+    def by_owner(self, uid: str) -> list[Object]:
+        owned = (body["metadata"].get("ownerReferences") or () for body in self.bodies)
+        return [
+            body
+            for body, owners in zip(self.bodies, owned, strict=True)
+            if any(owner["uid"] == uid for owner in owners)
+        ]
 
     async def run(self) -> None:
         await asyncio.Event().wait()
@@ -74,7 +81,9 @@ class Counting:
         return dict.fromkeys(jobs, NodeList())
 
 
-def scheduler(policy: Counting, jobs: Cache, pods: Cache, nodes: Cache) -> Scheduler:
+def scheduler(
+    policy: Counting, jobs: Cache, pods: Cache, nodes: Cache, read: SpecReader = read_spec
+) -> Scheduler:
     """One that reconsiders everything once an hour, if nothing changes."""
     caches = {DIJOBS: cast("WatchCache", jobs), PODS: cast("WatchCache", pods)}
     return Scheduler(
@@ -82,7 +91,7 @@ def scheduler(policy: Counting, jobs: Cache, pods: Cache, nodes: Cache) -> Sched
         caches=caches,
         nodes=cast("WatchCache", nodes),
         others=cast("WatchCache", Cache()),
-        read_spec=read_spec,
+        read_spec=read,
         wake=lambda _key, _delay: None,
         period=3600.0,
         clock=SystemClock(),
@@ -127,6 +136,73 @@ def test_where_nobody_asks_for_nodes_nothing_is_read() -> None:
             jobs.deliver("ADDED", jobs.bodies[-1])
             await wait_until_async(lambda: policy.asked == 1, 10, what="the first look")
             assert pods.reads == 1
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(body())
+
+
+class OnNodeA(Counting):
+    """Gives each job one replica on node a, and remembers the threads it was asked in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    @override
+    def optimize(
+        self,
+        jobs: Mapping[str, JobInfo],
+        nodes: Mapping[str, NodeInfo],
+        previous: Mapping[str, NodeList],
+    ) -> dict[str, NodeList]:
+        self.threads.add(threading.get_ident())
+        super().optimize(jobs, nodes, previous)
+        return {key: NodeList.of({"learner": ("a",)}) for key in jobs}
+
+
+def test_specs_are_read_and_the_policy_is_asked_beside_the_event_loop() -> None:
+    async def body() -> None:
+        policy, reading = OnNodeA(), set[int]()
+
+        def read(found: Mapping[str, Any]) -> JobSpec:
+            reading.add(threading.get_ident())
+            return read_spec(found)
+
+        x = job("x", task("learner"), phase="Pending")
+        parts = scheduler(policy, Cache(x), Cache(), Cache(node("a", 4)), read)
+        running = asyncio.create_task(parts.run())
+        try:
+            await wait_until_async(lambda: policy.asked, 10, what="a look")
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        assert reading
+        assert threading.get_ident() not in reading | policy.threads
+
+    asyncio.run(body())
+
+
+def test_the_pods_of_a_job_that_went_while_nobody_asked_keep_their_room() -> None:
+    async def body() -> None:
+        old, new = job("old", task("learner"), preemptible=False), job("x", task("learner"))
+        policy, jobs = OnNodeA(), Cache(old)
+        pods = Cache(pod("old", "learner", "a", ending=True))
+        parts = scheduler(policy, jobs, pods, Cache(node("a", 1)))
+        running = asyncio.create_task(parts.run())
+        try:
+            await asyncio.sleep(0)
+            jobs.bodies[:] = [new]
+            jobs.deliver("DELETED", old)
+            jobs.deliver("ADDED", new)
+            await wait_until_async(
+                lambda: parts.grant(new).reason == "WaitingForNodes", 10, what="a word on x"
+            )
+            pods.deliver("DELETED", pods.bodies.pop())
+            await wait_until_async(
+                lambda: parts.grant(new).placement == {"learner": ("a",)}, 10, what="the room"
+            )
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

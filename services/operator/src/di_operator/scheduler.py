@@ -1,44 +1,37 @@
 """Runs the allocator: reads the cluster, asks the policy, and grants what it says step by step.
 
 A grant is the allocator's word on one job; the lifecycle makes it the job's placement and moves
-the pods. What a policy decides is granted at once where the room is free. Where the pods of others
-still hold it, they are told to leave first, and the grant follows when they are gone: a kubelet
-refuses a pod that comes too early. Nothing is lost with this object: what jobs have been given is
-in their status.
+the pods. All that takes time (reading, the policy, deciding who is granted what, `granting`) is
+done in a thread: the event loop, which renews the lease, only notes what changes and passes on what
+has been decided. Nothing is lost with this object: what jobs have been given is in their status.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import structlog
 
-from di_api.field_error import InvalidSpec, mapping
+from di_api.field_error import InvalidSpec
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
 from di_api.names import KIND
-from di_operator.allocator.admit import in_order
+from di_operator.allocator.arrivals import ask_for_arrivals
+from di_operator.allocator.changes import Changes, News
+from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.culprits import find_culprits
+from di_operator.allocator.granting import NOTHING_SAID, Step, Words, granted, step
 from di_operator.allocator.inventory import Unreadable
-from di_operator.allocator.job import WAIT, NodeList
-from di_operator.allocator.plan import make_plan
+from di_operator.allocator.job import NodeList
 from di_operator.allocator.policy import Policy
-from di_operator.allocator.scheduling_snapshot import (
-    SchedulingSnapshot,
-    asks_for_nodes,
-    leave_capacity,
-    read_scheduling_snapshot,
-    reduced,
-)
-from di_operator.allocator.shortage import find_shortage
+from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
 from di_operator.lifecycle.placement import Grant
-from di_operator.lifecycle.pods import is_finished
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.specs import SpecReader
 from di_operator.supervision import Duty
@@ -53,7 +46,7 @@ SETTLE = 0.2
 
 
 class Observer(Protocol):
-    """What the scheduler tells the metrics."""
+    """What the scheduler tells the metrics; `allocated` is called from a thread of its own."""
 
     def allocated(self, call: str, result: str, seconds: float) -> None:
         """Count one call of the policy (`allocate`, `optimize`), its result and duration."""
@@ -62,6 +55,20 @@ class Observer(Protocol):
     def unreadable(self, kind: str, number: int) -> None:
         """Set how many objects of a kind are left out at present."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What a look begins with; `everything`: all jobs are reconsidered."""
+
+    reader: ClusterReader
+    changes: Changes
+    words: Words
+    now: datetime
+    everything: bool
+
+    def read(self) -> SchedulingSnapshot:
+        return self.reader.read(granted=granted(self.words), now=self.now)
 
 
 class Scheduler:
@@ -95,32 +102,25 @@ class Scheduler:
         self._clock = clock
         self._observer = observer
         self._changed = asyncio.Event()
-        self._everything = True
-        # By UID: what is decided, what of it is granted, and what the jobs are told.
-        self._decided: dict[str, NodeList] = {}
-        self._granted: dict[str, NodeList] = {}
-        self._grants: dict[str, Grant] = {}
-        self._seen: dict[str, object] = {}
+        self._news = News()
+        # Only while somebody asks for nodes.
+        self._reader: ClusterReader | None = None
+        self._words: Words = NOTHING_SAID
         # By UID: what the last look could not read.
         self._unreadable: Mapping[str, Unreadable] = {}
-        # By UID: jobs that the policy failed on, in which version, and why.
-        self._rejected: dict[str, tuple[object, str]] = {}
-        # UIDs of the jobs that may want something. Without any, all pods of the cluster come and
-        # go without being looked at.
-        self._asking: set[str] = set()
-        # Jobs that are gone, by UID, until the last of their pods is. What these take of their
-        # nodes is known from the job alone.
-        self._departed: dict[str, Object] = {}
-        caches[DIJOBS].subscribe(self._on_job)
-        nodes.subscribe(self._on_node)
-        caches[PODS].subscribe(self._on_pod)
+        for cache, listen in (
+            (caches[DIJOBS], self._news.on_job),
+            (nodes, self._news.on_node),
+            (caches[PODS], self._news.on_pod),
+            (others, self._news.on_other),
+        ):
+            cache.subscribe(self._listener(listen))
 
     def grant(self, job: Object) -> Grant:
         """Return the allocator's present word on a job."""
         uid = job["metadata"]["uid"]
-        known = self._grants.get(uid)
-        if known is not None:
-            return known
+        if (word := self._words.get(uid)) is not None:
+            return word.grant
         if (left_out := self._unreadable.get(uid)) is not None:
             message = f"cannot be allocated: {left_out.reason}"
             return Grant(reason=Reason.NOT_ALLOCATABLE, message=message)
@@ -145,8 +145,11 @@ class Scheduler:
         """Allocate until cancelled; the watches of `duties` must run beside it."""
         for cache in (self._nodes, self._others, *self._caches.values()):
             await cache.synced.wait()
-        # A round that ended in an error may have missed what it was woken for.
-        self._everything = True
+        # A round that ended in an error may have missed what it was woken for, and its thread may
+        # still be at work on what it knew.
+        self._news.everything = True
+        self._news.departed = self._news.departed or {}
+        self._put_down()
         await self._schedule()
 
     async def _schedule(self) -> None:
@@ -154,21 +157,26 @@ class Scheduler:
         while True:
             # Before the look and not after it: what changes while the policy thinks is news.
             self._changed.clear()
-            self._forget()
-            if not self._asking:
+            self._forget_departed()
+            if not self._news.asking:
+                self._put_down()
+                self._words = NOTHING_SAID
                 await self._next_change(self._period)
                 continue
-            snapshot = self._read()
-            everything = self._everything or (
+            everything = self._news.everything or (
                 self._clock.monotonic() - reconsidered >= self._period
             )
             if everything:
-                self._everything = False
+                self._news.everything = False
                 reconsidered = self._clock.monotonic()
-                snapshot = await self._reconsider(snapshot)
-            else:
-                await self._admit(snapshot)
-            self._publish(snapshot, explain=everything)
+            look = _Look(
+                reader=self._take_up(),
+                changes=self._news.drain(),
+                words=self._words,
+                now=self._clock.now(),
+                everything=everything,
+            )
+            self._tell(*await asyncio.to_thread(self._think, look))
             left = reconsidered + self._period - self._clock.monotonic()
             await self._next_change(max(left, SETTLE))
 
@@ -182,41 +190,83 @@ class Scheduler:
             change.cancel()
         await self._clock.sleep(SETTLE)
 
-    def _forget(self) -> None:
-        """Drop what is known of jobs that nothing can be said about any more."""
-        pods = self._caches[PODS]
-        for uid in [uid for uid in self._departed if not pods.by_owner(uid)]:
-            del self._departed[uid]
-        for known in (self._grants, self._granted, self._decided):
-            for uid in known.keys() - self._asking:
-                del known[uid]
+    def _forget_departed(self) -> None:
+        pods, departed = self._caches[PODS], self._news.departed or {}
+        for uid in [uid for uid in departed if not pods.by_owner(uid)]:
+            del departed[uid]
 
-    def _read(self) -> SchedulingSnapshot:
-        jobs = self._caches[DIJOBS].items()
-        versions = {job["metadata"]["uid"]: _version(job) for job in jobs} if self._rejected else {}
-        self._rejected = {
-            uid: (version, why)
-            for uid, (version, why) in self._rejected.items()
-            if versions.get(uid) == version
-        }
-        snapshot = read_scheduling_snapshot(
-            jobs=jobs,
-            departed=self._departed.values(),
-            pods=self._caches[PODS].items(),
-            others=self._others.items(),
-            nodes=self._nodes.items(),
-            granted=self._granted,
-            rejected={uid: why for uid, (_, why) in self._rejected.items()},
-            read_spec=self._read_spec,
-            now=self._clock.now(),
+    def _take_up(self) -> ClusterReader:
+        """The reader; one that knows nothing is told of everything there is."""
+        if self._reader is None:
+            self._reader = ClusterReader(self._read_spec)
+            self._news.begin(
+                Changes.all(
+                    jobs=self._caches[DIJOBS].items(),
+                    departed=(self._news.departed or {}).values(),
+                    nodes=self._nodes.items(),
+                    pods=self._caches[PODS].items(),
+                    others=self._others.items(),
+                )
+            )
+        return self._reader
+
+    def _put_down(self) -> None:
+        self._reader = None
+        self._news.end()
+
+    def _think(self, look: _Look) -> tuple[SchedulingSnapshot, Step]:
+        """Everything that takes time; beside the event loop."""
+        look.reader.take(look.changes)
+        snapshot = look.read()
+        answer = self._optimize(snapshot) if look.everything else None
+        if look.everything and answer is None and self._set_culprits_aside(look.reader, snapshot):
+            snapshot = look.read()
+            answer = self._optimize(snapshot)
+        whole = answer is not None
+        if answer is None:
+            answer = ask_for_arrivals(
+                look.words,
+                snapshot,
+                lambda job, nodes: self._ask("allocate", self._policy.allocate, job, nodes),
+            )
+        done = step(look.words, snapshot, answer, whole=whole, explain=look.everything)
+        for key, reason in done.refused.items():
+            log.warning("the policy's answer was put aside", job=key, reason=reason)
+        for key, change in done.changes.items():
+            wants = done.words[snapshot.uids[key]].wants
+            log.info("decided", job=key, change=str(change), replicas=len(wants))
+        return snapshot, done
+
+    def _optimize(self, snapshot: SchedulingSnapshot) -> Mapping[str, NodeList] | None:
+        answer: Mapping[str, NodeList] | None = self._ask(
+            "optimize", self._policy.optimize, snapshot.jobs, snapshot.nodes, snapshot.held
         )
+        return answer
+
+    def _set_culprits_aside(self, reader: ClusterReader, snapshot: SchedulingSnapshot) -> bool:
+        """Leave out the jobs that the policy fails on, until they change; False if none is."""
+        culprits = find_culprits(self._policy, snapshot.jobs, snapshot.nodes, snapshot.held)
+        for key, why in culprits.items():
+            reader.set_aside(snapshot.uids[key], why)
+        return bool(culprits)
+
+    def _ask(self, call: str, ask: Callable[..., Any], *about: object) -> Any:
+        """Call the policy; None if it fails, which may be a user's own."""
+        began = self._clock.monotonic()
+        try:
+            answer = ask(*about)
+        except Exception:
+            log.exception("the policy failed", call=call)
+            self._observer.allocated(call, "error", self._clock.monotonic() - began)
+            return None
+        self._observer.allocated(call, "ok", self._clock.monotonic() - began)
+        return answer
+
+    def _tell(self, snapshot: SchedulingSnapshot, done: Step) -> None:
+        self._words = done.words
+        for key in done.told:
+            self._wake(JobKey(*key.split("/", 1)), 0.0)
         self._name_unreadable(snapshot.unreadable)
-        # Who is not looked after any more has nothing left to be told: a gang that is bound, a job
-        # that ended or was suspended.
-        for uid in self._grants.keys() - snapshot.uids.values():
-            for known in (self._grants, self._granted, self._decided):
-                known.pop(uid, None)
-        return snapshot
 
     def _name_unreadable(self, unreadable: Mapping[str, Unreadable]) -> None:
         """Say once of each object that it is left out, and why; jobs are told to look."""
@@ -230,145 +280,9 @@ class Scheduler:
         for key in changed:
             self._wake(key, 0.0)
 
-    async def _reconsider(self, snapshot: SchedulingSnapshot) -> SchedulingSnapshot:
-        """Decide about all jobs anew; returns the snapshot without those the policy failed on."""
-        answer = await self._optimize(snapshot)
-        if answer is None and await self._set_culprits_aside(snapshot):
-            snapshot = self._read()
-            answer = await self._optimize(snapshot)
-        if answer is None:
-            await self._admit(snapshot)
-        else:
-            self._decide(snapshot, answer)
-        return snapshot
+    def _listener(self, listen: Callable[[str, Object], bool]) -> Callable[[str, Object], None]:
+        def told(kind: str, body: Object) -> None:
+            if listen(kind, body):
+                self._changed.set()
 
-    async def _optimize(self, snapshot: SchedulingSnapshot) -> Any:
-        ask = partial(self._policy.optimize, snapshot.jobs, snapshot.nodes, snapshot.held)
-        return await self._ask("optimize", ask)
-
-    async def _set_culprits_aside(self, snapshot: SchedulingSnapshot) -> bool:
-        """Leave out the jobs that the policy fails on, until they change; False if none is."""
-        culprits = await asyncio.to_thread(
-            find_culprits, self._policy, snapshot.jobs, snapshot.nodes, snapshot.held
-        )
-        by_uid = {snapshot.uids[key]: why for key, why in culprits.items()}
-        for job in self._caches[DIJOBS].items():
-            if (why := by_uid.get(job["metadata"]["uid"])) is not None:
-                self._rejected[job["metadata"]["uid"]] = _version(job), why
-        return bool(culprits)
-
-    async def _admit(self, snapshot: SchedulingSnapshot) -> None:
-        """Place the jobs that have come since; those that already wait are not asked for again."""
-        for job in in_order(snapshot.jobs):
-            uid = snapshot.uids[job.key]
-            if uid in self._decided or snapshot.held[job.key]:
-                continue
-            ask = partial(self._policy.allocate, job, leave_capacity(snapshot))
-            wants = await self._ask("allocate", ask)
-            if wants is not None:
-                self._decide(snapshot, {job.key: wants})
-                snapshot = replace(snapshot, held={**snapshot.held, job.key: self._decided[uid]})
-
-    async def _ask(self, call: str, ask: Callable[[], Any]) -> Any:
-        """Call the policy beside the event loop; None if it fails, which may be a user's own."""
-        began = self._clock.monotonic()
-        try:
-            answer = await asyncio.to_thread(ask)
-        except Exception:
-            log.exception("the policy failed", call=call)
-            self._observer.allocated(call, "error", self._clock.monotonic() - began)
-            return None
-        self._observer.allocated(call, "ok", self._clock.monotonic() - began)
-        return answer
-
-    def _decide(self, snapshot: SchedulingSnapshot, answer: Mapping[str, NodeList]) -> None:
-        plan = make_plan(answer, snapshot.jobs, snapshot.nodes, snapshot.held)
-        for key, reason in plan.refused.items():
-            log.warning("the policy's answer was put aside", job=key, reason=reason)
-        for key, change in plan.changes.items():
-            log.info("decided", job=key, change=str(change), replicas=len(plan.allocations[key]))
-        for key, wants in plan.allocations.items():
-            self._decided[snapshot.uids[key]] = wants
-
-    def _publish(self, snapshot: SchedulingSnapshot, *, explain: bool) -> None:
-        """Grant what is decided as far as there is room for it at this moment.
-
-        With `explain`, those that wait are told anew why.
-        """
-        given: list[str] = [key for key, held in snapshot.held.items() if held]
-        for job in in_order(snapshot.jobs):
-            key, uid = job.key, snapshot.uids[job.key]
-            wants = self._decided.get(uid)
-            if wants is None:
-                continue
-            held = snapshot.held[key]
-            if not wants and not held and uid in self._grants and not explain:
-                continue
-            if not wants:
-                self._tell(snapshot, key, WAIT)
-            elif wants == held or snapshot.fits_now(key, wants, given):
-                self._tell(snapshot, key, wants)
-                given.append(key)
-            else:
-                self._tell(snapshot, key, reduced(snapshot, key, wants))
-
-    def _tell(self, snapshot: SchedulingSnapshot, key: str, nodes: NodeList) -> None:
-        job, uid = snapshot.jobs[key], snapshot.uids[key]
-        reason: Reason | None = None
-        message = ""
-        if not nodes:
-            shortage = find_shortage(job, snapshot.nodes)
-            reason = Reason.UNSCHEDULABLE if shortage else Reason.WAITING_FOR_NODES
-            message = shortage.message if shortage else "waiting for nodes that other jobs have"
-        placement = dict(nodes.tasks) if job.preemptible else None
-        grant = Grant(placement=placement, reason=reason, message=message)
-        self._granted[uid] = nodes
-        if grant != self._grants.get(uid):
-            self._grants[uid] = grant
-            self._wake(JobKey(*key.split("/", 1)), 0.0)
-
-    def _on_job(self, kind: str, job: Object) -> None:
-        uid = job["metadata"]["uid"]
-        if kind == "DELETED":
-            self._departed[uid] = job
-        asks = kind != "DELETED" and asks_for_nodes(job)
-        if asks:
-            self._asking.add(uid)
-        else:
-            self._asking.discard(uid)
-        finished = mapping(job.get("status")).get("completionTimestamp") is not None
-        # Reports and phases on the way change nothing about who may have what.
-        now = None if kind == "DELETED" else (job["metadata"].get("generation"), finished)
-        self._note(uid, now, is_arrival=uid not in self._seen)
-
-    def _on_node(self, kind: str, node: Object) -> None:
-        status, spec = node.get("status") or {}, node.get("spec") or {}
-        conditions = status.get("conditions") or ()
-        ready = [c.get("status") for c in conditions if c.get("type") == "Ready"]
-        labels = node["metadata"].get("labels")
-        now = [status.get("allocatable"), spec.get("taints"), spec.get("unschedulable"), ready]
-        self._note(node["metadata"]["uid"], None if kind == "DELETED" else [*now, labels])
-
-    def _on_pod(self, kind: str, pod: Object) -> None:
-        # A pod that goes makes room, a kubelet that refuses one has less than was thought.
-        refused = str((pod.get("status") or {}).get("reason") or "").startswith("OutOf")
-        if refused:
-            self._everything = True
-        if self._asking and (kind == "DELETED" or is_finished(pod)):
-            self._changed.set()
-
-    def _note(self, uid: str, now: object, *, is_arrival: bool = False) -> None:
-        if now is None:
-            if self._seen.pop(uid, None) is None:
-                return
-        elif self._seen.get(uid) == now:
-            return
-        else:
-            self._seen[uid] = now
-        self._everything |= not is_arrival
-        self._changed.set()
-
-
-def _version(job: Object) -> object:
-    """What of a job a policy's answer may depend on: its spec and its reports."""
-    return job["metadata"].get("generation"), mapping(job.get("status")).get("profilings")
+        return told

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import Constraints, NodeInfo
@@ -21,9 +21,10 @@ class _Kind:
     request: tuple[tuple[str, int], ...]
     admitted: Sequence[bool]
     """Which nodes admit such pods."""
-    empty: list[int] = field(default_factory=list)
-    per_node: int = 0
-    slots: list[int] = field(default_factory=list)
+    empty: list[int] | None = None
+    """None: nobody has asked yet. Who only asks whether something fits needs no list of nodes."""
+    per_node: int | None = None
+    slots: list[int] | None = None
     seen: int = 0
     """How many changes `slots` has taken in."""
 
@@ -46,18 +47,26 @@ class FreeCapacity:
     def slots(self, task: TaskInfo) -> Sequence[int]:
         """How many replicas of the task each node has room for. Valid until the next change."""
         kind = self._kind(task)
-        for row in set(self._changes[kind.seen :]):
-            kind.slots[row] = _places(kind, row, self.free[row])
+        if kind.slots is None:
+            kind.slots = [_places(kind, row, free) for row, free in enumerate(self.free)]
+        else:
+            for row in set(self._changes[kind.seen :]):
+                kind.slots[row] = _places(kind, row, self.free[row])
         kind.seen = len(self._changes)
         return kind.slots
 
     def empty_slots(self, task: TaskInfo) -> Sequence[int]:
         """How many replicas each node had room for if all that can move were gone."""
-        return self._kind(task).empty
+        return self._empty_slots(self._kind(task))
 
     def per_node(self, task: TaskInfo) -> int:
         """How many replicas the most common kind of node takes when it is empty; 0: none does."""
-        return self._kind(task).per_node
+        kind = self._kind(task)
+        if kind.per_node is None:
+            common = Counter(places for places in self._empty_slots(kind) if places)
+            # Of equally common ones the smaller, so that its multiples fit the other.
+            kind.per_node = max(common, key=lambda places: (common[places], -places), default=0)
+        return kind.per_node
 
     def settle(self) -> None:
         """What is taken now stays taken: only what comes after it counts as movable."""
@@ -75,16 +84,16 @@ class FreeCapacity:
     def fits(self, task: TaskInfo, row: int, count: int) -> bool:
         """Whether a node has room for so many replicas and admits them."""
         kind = self._kind(task)
+        if not kind.admitted[row]:
+            return False
         free = self.free[row]
-        return kind.admitted[row] and all(
-            free.get(name, 0) >= count * amount for name, amount in kind.request
-        )
+        return all(free.get(name, 0) >= count * amount for name, amount in kind.request)
 
     def take_all(self, job: JobInfo, placed: NodeList) -> bool:
         """Use the room of a whole job if every replica still fits where it is, else nothing."""
         taken: list[tuple[TaskInfo, int, int]] = []
         for task in job.tasks:
-            for name, count in Counter(placed.task(task.name)).items():
+            for name, count in tally(placed.task(task.name)).items():
                 row = self.index.get(name)
                 if row is None or not self.fits(task, row, count):
                     for earlier in taken:
@@ -107,24 +116,41 @@ class FreeCapacity:
 
     def _make_kind(self, resources: Resources, constraints: Constraints) -> _Kind:
         if constraints not in self._admitted:
-            self._admitted[constraints] = [constraints.admit(node) for node in self.nodes]
-        kind = _Kind(
+            self._admitted[constraints] = self._admit(constraints)
+        return _Kind(
             request=tuple((name, amount) for name, amount in resources.items() if amount > 0),
             admitted=self._admitted[constraints],
-            seen=len(self._changes),
         )
-        kind.slots = [_places(kind, row, free) for row, free in enumerate(self.free)]
-        kind.empty = [_places(kind, row, free) for row, free in enumerate(self._empty)]
-        common = Counter(places for places in kind.empty if places)
-        # Of equally common ones the smaller, so that its multiples fit the other.
-        kind.per_node = max(common, key=lambda places: (common[places], -places), default=0)
-        return kind
+
+    def _admit(self, constraints: Constraints) -> list[bool]:
+        if constraints.selector or constraints.terms:
+            return [constraints.admit(node) for node in self.nodes]
+        # Taints alone decide, and most nodes have the same ones. By identity: the nodes keep them.
+        by_taints: dict[int, bool] = {}
+        for node in self.nodes:
+            if id(node.taints) not in by_taints:
+                by_taints[id(node.taints)] = constraints.admit(node)
+        return [by_taints[id(node.taints)] for node in self.nodes]
+
+    def _empty_slots(self, kind: _Kind) -> list[int]:
+        if kind.empty is None:
+            kind.empty = [_places(kind, row, free) for row, free in enumerate(self._empty)]
+        return kind.empty
+
+
+def tally(names: Iterable[str]) -> dict[str, int]:
+    """How often each name is there."""
+    found: dict[str, int] = {}
+    for name in names:
+        found[name] = found.get(name, 0) + 1
+    return found
 
 
 def _places(kind: _Kind, row: int, free: Resources) -> int:
     if not kind.admitted[row]:
         return 0
-    return max(
-        0,
-        min((free.get(name, 0) // amount for name, amount in kind.request), default=_UNBOUNDED),
-    )
+    places = _UNBOUNDED
+    for name, amount in kind.request:
+        found = free.get(name, 0) // amount
+        places = min(places, found)
+    return max(places, 0)

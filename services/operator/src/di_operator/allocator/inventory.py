@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from di_api.spec import JobSpec, Priority, Task
-from di_api.wording import reason_of
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo, Taint, read_constraints
-from di_operator.allocator.profilings import Profilings
+from di_operator.allocator.reports import Report
 from di_operator.allocator.resources import PODS, UNIT, Resources, largest, read_resources, total
 from di_operator.lifecycle.pods import is_finished
 
@@ -36,37 +36,42 @@ class Unreadable(NamedTuple):
         return cls(kind, metadata.get("namespace", ""), metadata["name"], reason)
 
 
-def read_nodes(
-    nodes: Iterable[Object], pods: Iterable[Object], *, ours: Callable[[Object], bool]
-) -> tuple[dict[str, NodeInfo], dict[str, Unreadable]]:
-    """Return the nodes, sorted by name, with what the pods of others leave free.
+def read_node(node: Object) -> NodeInfo:
+    """Return a node as if nothing ran on it.
 
-    `ours` says which pods the allocator places itself; their room is its own to give. A pod that
-    has ended takes no room; one that is being deleted still does.
-
-    The second value has the nodes and pods that cannot be read, by UID: such a node is left out,
-    such a pod counts as one pod without requests.
+    Raises AttributeError, KeyError, TypeError or ValueError for one that makes no sense.
     """
-    unreadable: dict[str, Unreadable] = {}
-    taken: dict[str, list[Resources]] = {}
-    for pod in pods:
-        node = (pod.get("spec") or {}).get("nodeName")
-        if not node or is_finished(pod) or ours(pod):
-            continue
-        request: Resources = {PODS: UNIT}
-        try:
-            request = pod_request(pod["spec"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            unreadable[pod["metadata"]["uid"]] = Unreadable.of("Pod", pod, reason_of(error))
-        taken.setdefault(node, []).append(request)
-    found: dict[str, NodeInfo] = {}
-    for node in sorted(nodes, key=lambda node: str(node["metadata"]["name"])):
-        name = node["metadata"]["name"]
-        try:
-            found[name] = _node(node, total(taken.get(name, ())))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            unreadable[node["metadata"]["uid"]] = Unreadable.of("Node", node, reason_of(error))
-    return found, unreadable
+    name = node["metadata"]["name"]
+    allocatable = read_resources((node.get("status") or {}).get("allocatable"))
+    return NodeInfo(
+        name=name,
+        total=allocatable,
+        free=allocatable,
+        labels={**(node["metadata"].get("labels") or {}), "metadata.name": name},
+        taints=_shared_taints(tuple(_taints(node))),
+    )
+
+
+def read_pod(pod: Object) -> tuple[str, Resources] | None:
+    """Return the node of a pod and what it takes there; None: it takes nothing.
+
+    A pod that has ended takes no room; one that is being deleted still does. Raises
+    AttributeError, KeyError, TypeError or ValueError for requests that make no sense.
+    """
+    node = node_of_pod(pod)
+    return (node, _shared(tuple(pod_request(pod["spec"]).items()))) if node else None
+
+
+@lru_cache(maxsize=4096)
+def _shared(amounts: tuple[tuple[str, int], ...]) -> Resources:
+    # Of fifteen thousand pods most are like others.
+    return dict(amounts)
+
+
+def node_of_pod(pod: Object) -> str | None:
+    """The node on which a pod takes room, None if it takes none."""
+    node = (pod.get("spec") or {}).get("nodeName")
+    return node if node and not is_finished(pod) else None
 
 
 def read_task(task: Task) -> TaskInfo:
@@ -83,40 +88,56 @@ def read_task(task: Task) -> TaskInfo:
     )
 
 
-def read_job(
-    job: Object,
-    spec: JobSpec,
-    *,
-    report: Profilings | None,
-    held: NodeList,
-    attained: float,
-    now: datetime,
-) -> JobInfo:
-    """Return what policies may know of a DIJob that `held` nodes for `attained` replica-seconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownJob:
+    """What is read of a DIJob, whatever the time is and whatever it holds."""
 
-    A report that is stale still says how fast the job is on what it has, so its learners keep
-    their number at most: nobody knows whether more would be of any use. Raises ValueError for an
-    invalid quantity in a template.
+    info: JobInfo
+    """Of no age, as one that holds nothing."""
+    created: datetime
+    report: Report | None
+
+    def at(self, now: datetime, *, held: NodeList, attained: float) -> JobInfo:
+        """Return what policies may know of the job, which `held` nodes for `attained`
+        replica-seconds.
+
+        A report that is stale still says how fast the job is on what it has, so its learners keep
+        their number at most: nobody knows whether more would be of any use.
+        """
+        said, tasks = self.report.said if self.report else None, self.info.tasks
+        if said is not None and held and said.is_stale(now):
+            tasks = tuple(_not_above(task, len(held.task(task.name))) for task in tasks)
+        return replace(
+            self.info,
+            tasks=tasks,
+            # A clock that was set back makes no job younger than new.
+            age=max(0.0, (now - self.created).total_seconds()),
+            attained=attained,
+            remaining=said.remaining(now) if said else None,
+        )
+
+
+def read_job(job: Object, spec: JobSpec, *, report: Report | None) -> KnownJob:
+    """Return what is to be known of a DIJob and its report.
+
+    Raises ValueError for an invalid quantity in a template.
     """
-    tasks = tuple(read_task(task) for task in spec.tasks)
-    if report is not None and report.is_stale(now) and held:
-        tasks = tuple(_not_above(task, len(held.task(task.name))) for task in tasks)
     metadata, status = job["metadata"], job.get("status") or {}
-    created = datetime.fromisoformat(metadata["creationTimestamp"])
-    return JobInfo(
-        key=f"{metadata['namespace']}/{metadata['name']}",
-        tasks=tasks,
-        preemptible=spec.preemptible,
-        gang=spec.scheduling.gang,
-        priority=int(spec.priority is Priority.HIGH),
-        # A clock that was set back makes no job younger than new.
-        age=max(0.0, (now - created).total_seconds()),
-        attained=attained,
-        restarts=int(status.get("reschedules") or 0),
-        model=report.model() if report else None,
-        collecting=report.collecting() if report else None,
-        explored=report.explored() if report else 0,
-        remaining=report.remaining(now) if report else None,
+    return KnownJob(
+        info=JobInfo(
+            key=f"{metadata['namespace']}/{metadata['name']}",
+            tasks=tuple(read_task(task) for task in spec.tasks),
+            preemptible=spec.preemptible,
+            gang=spec.scheduling.gang,
+            priority=int(spec.priority is Priority.HIGH),
+            age=0.0,
+            restarts=int(status.get("reschedules") or 0),
+            model=report.model if report else None,
+            collecting=report.collecting if report else None,
+            explored=report.explored if report else 0,
+        ),
+        created=datetime.fromisoformat(metadata["creationTimestamp"]),
+        report=report,
     )
 
 
@@ -133,46 +154,40 @@ def pod_request(spec: Object) -> dict[str, int]:
     sidecars that started before it, if that is more; plus the runtime's overhead; plus one pod.
     Requests of the pod itself take the place of its containers'.
     """
-    running = total(_request(container) for container in spec.get("containers") or ())
+    result = total([_request(container) for container in spec.get("containers") or ()])
+    if before := spec.get("initContainers"):
+        result = _with_init_containers(result, before)
+    result |= _request(spec)
+    if overhead := spec.get("overhead"):
+        result = total((result, read_resources(overhead)))
+    result[PODS] = UNIT
+    return result
+
+
+def _with_init_containers(running: Resources, before: Iterable[Object]) -> dict[str, int]:
     sidecars: dict[str, int] = {}
     peaks: list[Resources] = []
-    for container in spec.get("initContainers") or ():
+    for container in before:
         request = _request(container)
         if container.get("restartPolicy") == "Always":
             sidecars = total((sidecars, request))
             peaks.append(sidecars)
         else:
             peaks.append(total((sidecars, request)))
-    result = largest((total((running, sidecars)), *peaks))
-    result |= _request(spec)
-    result = total((result, read_resources(spec.get("overhead"))))
-    result[PODS] = UNIT
-    return result
+    return largest((total((running, sidecars)), *peaks))
 
 
 def _request(container: Object) -> dict[str, int]:
-    resources = container.get("resources") or {}
+    resources = container.get("resources")
+    if not resources:
+        return {}
     # What has a limit only requests that much. The API server writes it so into pods, but not
     # into the pod template of a job.
-    return read_resources({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+    limits, requests = resources.get("limits"), resources.get("requests")
+    return read_resources({**limits, **(requests or {})} if limits else requests)
 
 
-def _node(node: Object, taken: Resources) -> NodeInfo:
-    name = node["metadata"]["name"]
-    allocatable = read_resources((node.get("status") or {}).get("allocatable"))
-    return NodeInfo(
-        name=name,
-        total=allocatable,
-        free={
-            resource: max(0, amount - taken.get(resource, 0))
-            for resource, amount in allocatable.items()
-        },
-        labels={**(node["metadata"].get("labels") or {}), "metadata.name": name},
-        taints=tuple(_taints(node)),
-    )
-
-
-def _taints(node: Object) -> Iterable[Taint]:
+def _taints(node: Object) -> list[Taint]:
     spec = node.get("spec") or {}
     found = {
         Taint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
@@ -185,3 +200,9 @@ def _taints(node: Object) -> Iterable[Taint]:
     if any(c.get("type") == "Ready" and c.get("status") != "True" for c in conditions):
         found.add(_NOT_READY)
     return sorted(found, key=lambda taint: (taint.key, taint.value, taint.effect))
+
+
+@lru_cache(maxsize=4096)
+def _shared_taints(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    # Most nodes are tainted like others, and what has been said about taints is found by identity.
+    return taints

@@ -86,7 +86,7 @@ class NodeList:
         return cls(tuple(nodes.items())) if any(nodes.values()) else cls()
 
     def __len__(self) -> int:
-        return sum(len(nodes) for _, nodes in self.tasks)
+        return sum([len(nodes) for _, nodes in self.tasks])
 
     def __iter__(self) -> Iterator[str]:
         for _, nodes in self.tasks:
@@ -94,7 +94,10 @@ class NodeList:
 
     def task(self, name: str) -> tuple[str, ...]:
         """The nodes of one task's replicas."""
-        return next((nodes for task, nodes in self.tasks if task == name), ())
+        for task, nodes in self.tasks:
+            if task == name:
+                return nodes
+        return ()
 
 
 WAIT = NodeList()

@@ -96,6 +96,8 @@ def find_problem(
 
 def change_of(job: JobInfo, before: NodeList, after: NodeList) -> Change | None:
     """Return what a change of nodes means for the job; None: nothing changes."""
+    if before == after:
+        return None
     if sorted(before) == sorted(after) and all(
         sorted(before.task(task.name)) == sorted(after.task(task.name)) for task in job.tasks
     ):

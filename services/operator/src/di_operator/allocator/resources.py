@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from di_api.quantity import read_quantity
+from di_api.quantity import LONGEST, read_quantity
 
 Resources: TypeAlias = Mapping[str, int]
 
@@ -23,11 +24,23 @@ def read_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
     Finer than a thousandth is rounded up, as the API server does; what is out of its range is
     taken for the nearest amount within. Raises ValueError for what is no quantity.
     """
-    return {
-        name: int((read_quantity(value) * UNIT).to_integral_value(ROUND_CEILING))
-        for name, value in (quantities or {}).items()
-        if value is not None
-    }
+    return {name: _read(value) for name, value in (quantities or {}).items() if value is not None}
+
+
+def _read(value: Any) -> int:
+    # Most of a cluster's amounts are the same few texts.
+    if isinstance(value, str) and len(value) <= LONGEST:
+        return _remembered(value)
+    return _amount(value)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(value: str) -> int:
+    return _amount(value)
+
+
+def _amount(value: Any) -> int:
+    return int((read_quantity(value) * UNIT).to_integral_value(ROUND_CEILING))
 
 
 def total(amounts: Iterable[Resources]) -> dict[str, int]:

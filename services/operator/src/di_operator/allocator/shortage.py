@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from di_operator.allocator.admit import admit_one
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import JobInfo, TaskInfo
-from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.resources import in_units
 
 # Nodes named in a message.
@@ -23,12 +21,11 @@ class Shortage:
     message: str
 
 
-def find_shortage(job: JobInfo, nodes: Mapping[str, NodeInfo]) -> Shortage | None:
+def find_shortage(job: JobInfo, capacity: FreeCapacity) -> Shortage | None:
     """Return why the job's minimum could not run even if all other jobs were gone; None: it could.
 
-    Only what is not the allocator's to give counts as taken: pods of others.
+    `capacity` is what is not taken by pods of others, and as it was when this returns.
     """
-    capacity = FreeCapacity(nodes)
     least = [(task, task.minimum if job.preemptible else task.replicas) for task in job.tasks]
     for task, count in least:
         if not count:
@@ -36,9 +33,16 @@ def find_shortage(job: JobInfo, nodes: Mapping[str, NodeInfo]) -> Shortage | Non
         places = sum(capacity.slots(task))
         if places < count:
             return Shortage(task=task.name, message=_message(capacity, task, count, places))
-    if admit_one(capacity, job, lambda _capacity, _task, slots: slots.index(max(slots))):
+    wanted = [task for task, count in least if count]
+    if len(wanted) == 1 and not job.gang:
         return None
-    names = " and ".join(task.name for task, count in least if count)
+    placed = admit_one(capacity, job, lambda _capacity, _task, slots: slots.index(max(slots)))
+    for task in job.tasks:
+        for node in placed.task(task.name):
+            capacity.take(task, capacity.index[node], -1)
+    if placed:
+        return None
+    names = " and ".join(task.name for task in wanted)
     return Shortage(task=job.tasks[0].name, message=f"{names} fit one by one, but not together")
 
 

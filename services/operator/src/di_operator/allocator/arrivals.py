@@ -1,0 +1,57 @@
+"""Asking a policy about the jobs that have come since it was asked about all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from di_operator.allocator.admit import in_order
+from di_operator.allocator.free_capacity import FreeCapacity
+from di_operator.allocator.granting import Words, targets
+from di_operator.allocator.job import JobInfo, NodeList
+from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
+
+Ask = Callable[[JobInfo, Mapping[str, NodeInfo]], NodeList | None]
+"""A policy's `allocate`; None if it failed."""
+
+
+class LeftRoom:
+    """The nodes with what is free beside everything that jobs have or are about to have."""
+
+    def __init__(self, snapshot: SchedulingSnapshot, targets: Mapping[str, NodeList]) -> None:
+        self._capacity = FreeCapacity(snapshot.nodes)
+        for key, nodes in targets.items():
+            self._capacity.take_all(snapshot.jobs[key], nodes)
+        self._nodes = {
+            node.name: replace(node, free=dict(free))
+            for node, free in zip(self._capacity.nodes, self._capacity.free, strict=True)
+        }
+
+    @property
+    def nodes(self) -> Mapping[str, NodeInfo]:
+        """What an arrival can have."""
+        return self._nodes
+
+    def take(self, job: JobInfo, wants: NodeList) -> None:
+        """Leave so much less, if there is so much."""
+        if self._capacity.take_all(job, wants):
+            for name in set(wants):
+                free = self._capacity.free[self._capacity.index[name]]
+                self._nodes[name] = replace(self._nodes[name], free=dict(free))
+
+
+def ask_for_arrivals(words: Words, snapshot: SchedulingSnapshot, ask: Ask) -> dict[str, NodeList]:
+    """Return the policy's answers, by key; those that already wait are not asked for again."""
+    new = [
+        job
+        for job in in_order(snapshot.jobs)
+        if snapshot.uids[job.key] not in words and not snapshot.held[job.key]
+    ]
+    answer: dict[str, NodeList] = {}
+    room = LeftRoom(snapshot, targets(words, snapshot)) if new else None
+    for job in new:
+        if room is not None and (wants := ask(job, room.nodes)) is not None:
+            answer[job.key] = wants
+            room.take(job, wants)
+    return answer

@@ -1,0 +1,141 @@
+"""What has changed in the cluster since the last look, and whether it wants another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeAlias
+
+from di_api.field_error import mapping
+from di_operator.lifecycle.pods import is_finished
+
+Object = Mapping[str, Any]
+
+Found: TypeAlias = dict[str, tuple[bool, Object]]
+"""Objects by UID as they were seen last, and whether they are still there."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Changes:
+    """Objects that have come, changed or gone; `others` are pods without the labels of a job."""
+
+    jobs: Found = field(default_factory=dict)
+    nodes: Found = field(default_factory=dict)
+    pods: Found = field(default_factory=dict)
+    others: Found = field(default_factory=dict)
+
+    @classmethod
+    def all(
+        cls,
+        *,
+        jobs: Iterable[Object],
+        departed: Iterable[Object],
+        nodes: Iterable[Object],
+        pods: Iterable[Object],
+        others: Iterable[Object],
+    ) -> Self:
+        """Everything there is, and the jobs that are gone, for a reader that knows nothing."""
+        return cls(
+            jobs=_found(departed, is_there=False) | _found(jobs),
+            nodes=_found(nodes),
+            pods=_found(pods),
+            others=_found(others),
+        )
+
+
+class News:
+    """Told of every change, keeps the changes for the next look and says which want one.
+
+    Attributes:
+        everything: what has changed may be of use to any job.
+        asking: UIDs of the jobs that may want something. Without any, all pods of the cluster come
+            and go without being looked at.
+        departed: jobs that are gone, by UID, for the caller to forget with the last of their pods.
+            None: nobody would, as on a standby.
+    """
+
+    def __init__(self) -> None:
+        self.everything = True
+        self.asking: set[str] = set()
+        self.departed: dict[str, Object] | None = None
+        self._changes: Changes | None = None
+        self._seen: dict[str, object] = {}
+
+    def begin(self, changes: Changes) -> None:
+        """Keep changes from now on, on top of these."""
+        self._changes = changes
+
+    def end(self) -> None:
+        """Keep no changes any more."""
+        self._changes = None
+
+    def drain(self) -> Changes:
+        """Return the changes since the last call, or since `begin`."""
+        found, self._changes = self._changes or Changes(), Changes()
+        return found
+
+    def on_job(self, kind: str, job: Object) -> bool:
+        """Take in a change of a DIJob; whether it wants a look."""
+        is_there, uid = kind != "DELETED", job["metadata"]["uid"]
+        if self._changes is not None:
+            self._changes.jobs[uid] = is_there, job
+        if self.departed is not None and not is_there:
+            self.departed[uid] = job
+        if is_there and asks_for_nodes(job):
+            self.asking.add(uid)
+        else:
+            self.asking.discard(uid)
+        finished = mapping(job.get("status")).get("completionTimestamp") is not None
+        # Reports and phases on the way change nothing about who may have what.
+        now = (job["metadata"].get("generation"), finished) if is_there else None
+        return self._note(uid, now, is_arrival=uid not in self._seen)
+
+    def on_node(self, kind: str, node: Object) -> bool:
+        """Take in a change of a node; whether it wants a look."""
+        is_there, uid = kind != "DELETED", node["metadata"]["uid"]
+        if self._changes is not None:
+            self._changes.nodes[uid] = is_there, node
+        status, spec = node.get("status") or {}, node.get("spec") or {}
+        conditions = status.get("conditions") or ()
+        ready = [c.get("status") for c in conditions if c.get("type") == "Ready"]
+        labels = node["metadata"].get("labels")
+        now = [status.get("allocatable"), spec.get("taints"), spec.get("unschedulable"), ready]
+        return self._note(uid, [*now, labels] if is_there else None)
+
+    def on_pod(self, kind: str, pod: Object) -> bool:
+        """Take in a change of a pod that is labelled as a job's; whether it wants a look."""
+        if self._changes is not None:
+            self._changes.pods[pod["metadata"]["uid"]] = kind != "DELETED", pod
+        # A pod that goes makes room, a kubelet that refuses one has less than was thought.
+        if str((pod.get("status") or {}).get("reason") or "").startswith("OutOf"):
+            self.everything = True
+        return bool(self.asking) and (kind == "DELETED" or is_finished(pod))
+
+    def on_other(self, kind: str, pod: Object) -> bool:
+        """Take in a change of any other pod; whether it wants a look: not before the next period,
+        there are too many."""
+        if self._changes is not None:
+            self._changes.others[pod["metadata"]["uid"]] = kind != "DELETED", pod
+        return False
+
+    def _note(self, uid: str, now: object, *, is_arrival: bool = False) -> bool:
+        if now is None:
+            if self._seen.pop(uid, None) is None:
+                return False
+        elif self._seen.get(uid) == now:
+            return False
+        else:
+            self._seen[uid] = now
+        self.everything |= not is_arrival
+        return True
+
+
+def asks_for_nodes(job: Object) -> bool:
+    """Whether the allocator may have to do with a job; looks at no more than a few fields."""
+    spec, status = mapping(job.get("spec")), mapping(job.get("status"))
+    wants = spec.get("preemptible") or mapping(spec.get("scheduling")).get("gang")
+    return bool(wants) and not status.get("completionTimestamp")
+
+
+def _found(bodies: Iterable[Object], *, is_there: bool = True) -> Found:
+    return {body["metadata"]["uid"]: (is_there, body) for body in bodies}

@@ -1,0 +1,343 @@
+"""From the cluster's objects to what the allocator decides on. Raw dicts in, no client.
+
+The allocator looks after jobs that are preemptible, and after gangs until the cluster's scheduler
+has bound them. All other pods, ours and those of others, take room that is not its own to give.
+Pods on their way out take room too, but nobody has to reckon with them for long.
+
+The reader is told of every object that comes, changes or goes, and reads that object alone: a
+look costs what has changed since the last one. Every job, node and pod is read in isolation: one
+that cannot be read is named in the snapshot, and all others are in it. A job that cannot be read
+keeps what it has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from di_api.field_error import InvalidSpec, mapping
+from di_api.names import KIND, task_of_pod
+from di_api.ownership import controller_uid
+from di_api.phase import Phase
+from di_api.spec import CleanPodPolicy, JobSpec
+from di_api.wording import reason_of
+from di_operator.allocator.changes import Changes, asks_for_nodes
+from di_operator.allocator.inventory import (
+    KnownJob,
+    Unreadable,
+    node_of_pod,
+    pod_request,
+    read_job,
+    read_pod,
+)
+from di_operator.allocator.job import JobInfo, NodeList
+from di_operator.allocator.ledger import Entry
+from di_operator.allocator.node_pool import NodePool
+from di_operator.allocator.reports import Reports
+from di_operator.allocator.resources import PODS, UNIT, Resources
+from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
+from di_operator.lifecycle.kinds.choose import kind_of
+from di_operator.lifecycle.kinds.kind import Kind
+from di_operator.lifecycle.pods import is_finished
+from di_operator.lifecycle.status import Status
+
+Object = Mapping[str, Any]
+ReadSpec = Callable[[Object], JobSpec]
+
+# What a pod that cannot be read takes.
+_A_POD: Resources = {PODS: UNIT}
+_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ours:
+    """A job that the allocator looks after, as it was read."""
+
+    known: KnownJob
+    status: Status
+    placed: NodeList
+    """By its status."""
+    present: Counter[tuple[str, str]]
+
+
+@dataclass(slots=True, kw_only=True)
+class _OwnPods:
+    """What the pods of one job take, and which of them cannot be read."""
+
+    staying: list[Entry] = field(default_factory=list)
+    ending: list[Entry] = field(default_factory=list)
+    present: Counter[tuple[str, str]] = field(default_factory=Counter)
+    bound: int = 0
+    unreadable: dict[str, Unreadable] = field(default_factory=dict)
+
+
+class ClusterReader:
+    """Keeps what the allocator knows of the cluster; belongs to one thread."""
+
+    def __init__(self, read_spec: ReadSpec) -> None:
+        """`read_spec` is from a job to its spec; it may raise InvalidSpec."""
+        self._read_spec = read_spec
+        self._pool = NodePool()
+        self._reports = Reports()
+        self._jobs: dict[str, Object] = {}
+        # Jobs that are gone, by UID, until the last of their pods is. What these take of their
+        # nodes is known from the job alone.
+        self._departed: dict[str, Object] = {}
+        # By the UID of their job, then by their own: pods that have not ended.
+        self._pods: dict[str, dict[str, Object]] = {}
+        self._owners: dict[str, str] = {}
+        self._ours: dict[str, _Ours] = {}
+        # Jobs to be read again.
+        self._stale: set[str] = set()
+        # By UID: jobs that are to be taken for ones that cannot be read, in which version and why.
+        self._aside: dict[str, tuple[object, str]] = {}
+        # By the UID of the job or pod of others it was found with, then by its own.
+        self._unreadable: dict[str, dict[str, Unreadable]] = {}
+
+    def take(self, changes: Changes) -> None:
+        """Take in all that has changed."""
+        for put, remove, found in (
+            (self.put_node, self.remove_node, changes.nodes),
+            (self.put_job, self.remove_job, changes.jobs),
+            (self.put_pod, self.remove_pod, changes.pods),
+            (self.put_other, self.remove_other, changes.others),
+        ):
+            for is_there, body in found.values():
+                (put if is_there else remove)(body)
+
+    def put_job(self, job: Object) -> None:
+        """Take in a DIJob of any kind as it is now."""
+        uid = job["metadata"]["uid"]
+        self._jobs[uid] = job
+        self._departed.pop(uid, None)
+        self._stale.add(uid)
+        if uid in self._aside and self._aside[uid][0] != _version(job):
+            del self._aside[uid]
+
+    def remove_job(self, job: Object) -> None:
+        """Take in that a job does not exist any more; its pods may."""
+        uid = job["metadata"]["uid"]
+        self._jobs.pop(uid, None)
+        self._aside.pop(uid, None)
+        self._reports.forget(uid)
+        self._departed[uid] = job
+        self._stale.add(uid)
+
+    def put_node(self, node: Object) -> None:
+        """Take in a node as it is now."""
+        self._pool.put(node)
+
+    def remove_node(self, node: Object) -> None:
+        """Take in that a node is gone."""
+        self._pool.remove(node)
+
+    def put_pod(self, pod: Object) -> None:
+        """Take in a pod that is labelled as a job's; of the specs of those that are, only
+        `nodeName` is looked at."""
+        owner, uid = controller_uid(pod), pod["metadata"]["uid"]
+        if self._owners.get(uid) != owner or is_finished(pod):
+            self.remove_pod(pod)
+        if owner is None:
+            # A label makes no pod a job's.
+            self.put_other(pod)
+            return
+        if is_finished(pod):
+            return
+        self._pods.setdefault(owner, {})[uid] = pod
+        self._owners[uid] = owner
+        self._stale.add(owner)
+
+    def remove_pod(self, pod: Object) -> None:
+        """Take in that a pod that is labelled as a job's is gone."""
+        uid = pod["metadata"]["uid"]
+        owner = self._owners.pop(uid, None)
+        if owner is None:
+            self.remove_other(pod)
+            return
+        del self._pods[owner][uid]
+        if not self._pods[owner]:
+            del self._pods[owner]
+        self._stale.add(owner)
+
+    def put_other(self, pod: Object) -> None:
+        """Take in a pod that is nobody's here."""
+        uid = pod["metadata"]["uid"]
+        self._unreadable.pop(uid, None)
+        try:
+            taken = read_pod(pod)
+        except _UNREADABLE as error:
+            self._unreadable[uid] = {uid: Unreadable.of("Pod", pod, reason_of(error))}
+            taken = (pod["spec"]["nodeName"], _A_POD)
+        self._pool.staying.put(uid, (taken,) if taken else ())
+
+    def remove_other(self, pod: Object) -> None:
+        """Take in that a pod that was nobody's here is gone."""
+        uid = pod["metadata"]["uid"]
+        self._unreadable.pop(uid, None)
+        self._pool.staying.put(uid, ())
+
+    def set_aside(self, uid: str, why: str) -> None:
+        """Take a job for one that cannot be read, until its spec or its report changes."""
+        if (job := self._jobs.get(uid)) is not None:
+            self._aside[uid] = _version(job), why
+            self._stale.add(uid)
+
+    def read(self, *, granted: Mapping[str, NodeList], now: datetime) -> SchedulingSnapshot:
+        """Return the cluster as it is known. Whose spec is invalid is in no snapshot: it is the
+        lifecycle's to tell.
+
+        Args:
+            granted: by UID, what jobs were given in this life of the operator.
+            now: the time, aware.
+        """
+        for uid in self._stale:
+            self._look_at(uid, now)
+        self._stale.clear()
+        lasting, free = self._pool.rooms()
+        jobs: dict[str, JobInfo] = {}
+        held: dict[str, NodeList] = {}
+        for uid, job in self._ours.items():
+            key = job.known.info.key
+            held[key] = granted.get(uid, job.placed)
+            jobs[key] = job.known.at(now, held=held[key], attained=job.status.attained(now))
+        left_out = [*self._unreadable.values(), self._pool.unreadable]
+        return SchedulingSnapshot(
+            jobs=jobs,
+            uids={job.known.info.key: uid for uid, job in self._ours.items()},
+            held=held,
+            present={job.known.info.key: job.present for job in self._ours.values()},
+            nodes=lasting,
+            now=free,
+            unreadable={uid: one for found in left_out for uid, one in found.items()},
+        )
+
+    def _look_at(self, uid: str, now: datetime) -> None:
+        """Read a job and its pods again."""
+        pods = tuple(self._pods.get(uid, {}).values())
+        self._ours.pop(uid, None)
+        self._unreadable.pop(uid, None)
+        job, departed = self._jobs.get(uid), self._departed.get(uid)
+        self._pool.staying.put(uid, ())
+        self._pool.passing.put(uid, ())
+        if job is not None:
+            # Of thousands of jobs that have ended nothing is to be known, and reading a spec
+            # takes time.
+            if pods or asks_for_nodes(job):
+                self._read(uid, job, pods, now)
+            else:
+                self._reports.forget(uid)
+        elif departed is not None:
+            if pods:
+                self._read_departed(uid, departed, pods)
+            else:
+                del self._departed[uid]
+
+    def _read(self, uid: str, job: Object, pods: Iterable[Object], now: datetime) -> None:
+        try:
+            if (spec := _spec(job, self._read_spec)) is None:
+                return
+            own = _own_pods(pods, job, spec, kind_of(job, spec))
+            status = Status.read(job.get("status"))
+            if uid in self._aside or not _is_ours(job, spec, status, own.bound):
+                self._reckon_with(uid, job, spec, status, own)
+                if uid in self._aside:
+                    left_out = Unreadable.of(KIND, job, self._aside[uid][1])
+                    self._unreadable.setdefault(uid, {})[uid] = left_out
+                return
+            report = self._reports.read(uid, (job.get("status") or {}).get("profilings"))
+            known = read_job(job, spec, report=report)
+            placement = status.placement or {}
+            placed = NodeList.of({task.name: placement.get(task.name, ()) for task in spec.tasks})
+            # What the time has to do with it is to fail here, or for no time.
+            known.at(now, held=placed, attained=status.attained(now))
+        except Exception as error:
+            # Whatever it is, it is one job; the next policy or field must not make it all of them.
+            self._unreadable[uid] = {uid: Unreadable.of(KIND, job, reason_of(error))}
+            taken = [(node, _A_POD) for pod in pods if (node := node_of_pod(pod))]
+            self._pool.staying.put(uid, taken)
+            return
+        self._ours[uid] = _Ours(known=known, status=status, placed=placed, present=own.present)
+        self._pool.passing.put(uid, (*own.staying, *own.ending))
+        self._name(uid, own)
+
+    def _read_departed(self, uid: str, job: Object, pods: Iterable[Object]) -> None:
+        try:
+            if (spec := _spec(job, self._read_spec)) is not None:
+                own = _own_pods(pods, job, spec, kind_of(job, spec))
+                self._pool.passing.put(uid, (*own.staying, *own.ending))
+                self._name(uid, own)
+        except Exception as error:
+            self._unreadable[uid] = {uid: Unreadable.of(KIND, job, reason_of(error))}
+
+    def _reckon_with(
+        self, uid: str, job: Object, spec: JobSpec, status: Status, own: _OwnPods
+    ) -> None:
+        self._name(uid, own)
+        if _gives_way(job, spec, status):
+            self._pool.passing.put(uid, (*own.staying, *own.ending))
+            return
+        self._pool.staying.put(uid, own.staying)
+        self._pool.passing.put(uid, own.ending)
+
+    def _name(self, uid: str, own: _OwnPods) -> None:
+        if own.unreadable:
+            self._unreadable[uid] = own.unreadable
+
+
+def _spec(job: Object, read_spec: ReadSpec) -> JobSpec | None:
+    try:
+        return read_spec(job)
+    except InvalidSpec:
+        return None
+
+
+def _gives_way(job: Object, spec: JobSpec, status: Status) -> bool:
+    """Whether the pods of a job are about to be deleted."""
+    cleaned = status.is_finished and spec.clean_pod_policy is not CleanPodPolicy.NONE
+    return cleaned or spec.suspend or "deletionTimestamp" in job["metadata"]
+
+
+def _is_ours(job: Object, spec: JobSpec, status: Status, bound: int) -> bool:
+    if "deletionTimestamp" in job["metadata"] or spec.suspend:
+        return False
+    if status.is_finished:
+        return False
+    if spec.preemptible:
+        return True
+    waits = status.is_waiting or status.phase is Phase.STARTING
+    return spec.scheduling.gang and waits and bound < spec.replicas
+
+
+def _own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind) -> _OwnPods:
+    """Pods with the requests of their templates: the cache keeps no more of pods than decisions
+    need."""
+    found, name = _OwnPods(), job["metadata"]["name"]
+    # By identity; the template is kept beside, so that no other can take its address.
+    requests: dict[int, tuple[Object, Resources]] = {}
+    for pod in pods:
+        own, node = pod["metadata"]["name"], node_of_pod(pod)
+        is_ending = "deletionTimestamp" in pod["metadata"]
+        if not is_ending:
+            # By the name, which nobody can change; the label is anybody's.
+            found.present[task_of_pod(name, own), node or ""] += 1
+        if not node:
+            continue
+        found.bound += 1
+        asked = kind.pod_spec(name, spec, own)
+        try:
+            if id(asked) not in requests:
+                requests[id(asked)] = asked, pod_request(asked)
+            taken = requests[id(asked)][1]
+        except _UNREADABLE as error:
+            found.unreadable[pod["metadata"]["uid"]] = Unreadable.of("Pod", pod, reason_of(error))
+            taken = _A_POD
+        (found.ending if is_ending else found.staying).append((node, taken))
+    return found
+
+
+def _version(job: Object) -> object:
+    """What of a job a policy's answer may depend on: its spec and its reports."""
+    return job["metadata"].get("generation"), mapping(job.get("status")).get("profilings")

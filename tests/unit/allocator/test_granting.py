@@ -1,0 +1,224 @@
+"""What jobs are told of a policy's answer: a table of single steps, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from di_operator.allocator.arrivals import ask_for_arrivals
+from di_operator.allocator.granting import NOTHING_SAID, Step, Word, Words, granted, step
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.plan import Change
+from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
+from di_operator.lifecycle.placement import Grant
+from tests.unit.allocator.test_scheduling_snapshot import job, other, placed, pod, snapshot, task
+
+Object = dict[str, Any]
+ON_A, ON_B = placed(learner="a a"), placed(learner="b b")
+WITH_TWO = placed(learner="a", collector="a b")
+WITH_OTHERS = placed(learner="a", collector="a a")
+WAITING = "waiting for nodes that other jobs have"
+
+
+def word(wants: NodeList, has: NodeList | None = None, message: str = "") -> Word:
+    found = wants if has is None else has
+    reason = "WaitingForNodes" if message else ""
+    return Word(
+        wants=wants,
+        has=found,
+        grant=Grant(placement=dict(found.tasks), reason=reason, message=message),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One step of a job x; `before` None: nothing has been decided about it."""
+
+    before: Word | None = None
+    pods: tuple[Object, ...] = ()
+    leaving: str = ""
+    """Nodes of pods on their way out, each of one slot."""
+    others: str = ""
+    """Nodes of pods of others, each of one slot."""
+    answer: NodeList | None = None
+    explain: bool = False
+    tasks: tuple[Object, ...] = field(default_factory=lambda: (task("learner", 2),))
+    wants: NodeList | None = None
+    has: NodeList | None = None
+    is_told: bool = True
+
+
+RUNS_ON_A = (pod("x", "learner", "a"), pod("x", "learner", "a"))
+TWO_TASKS = (task("learner"), task("collector", 2, minReplicas=1))
+TABLE = {
+    "nothing was asked, nothing is said": Row(is_told=False),
+    "what can be had is granted": Row(answer=ON_A, wants=ON_A, has=ON_A),
+    "what is taken for now is granted later": Row(
+        answer=ON_A, leaving="a a a", wants=ON_A, has=WAIT
+    ),
+    "and it is once the room is free": Row(
+        before=word(ON_A, WAIT, WAITING), wants=ON_A, has=ON_A
+    ),
+    "as long as it is not, there is no news": Row(
+        before=word(ON_A, WAIT, WAITING), leaving="a a a", wants=ON_A, has=WAIT, is_told=False
+    ),
+    "who has what it wants hears nothing new": Row(
+        before=word(ON_A), pods=RUNS_ON_A, wants=ON_A, has=ON_A, is_told=False
+    ),
+    "its own pods are in nobody's way": Row(
+        before=word(ON_A), pods=RUNS_ON_A, others="a a", answer=ON_A, wants=ON_A, has=ON_A,
+        is_told=False,
+    ),
+    "learners leave before they come back elsewhere": Row(
+        before=word(ON_A), pods=RUNS_ON_A, answer=ON_B, leaving="b b b", wants=ON_B, has=WAIT
+    ),
+    "collectors that do not move stay meanwhile": Row(
+        before=word(WITH_TWO),
+        answer=WITH_OTHERS,
+        leaving="a a a",
+        tasks=TWO_TASKS,
+        wants=WITH_OTHERS,
+        has=placed(learner="a", collector="a"),
+    ),
+    "who is to wait is told so": Row(
+        before=word(ON_A), pods=RUNS_ON_A, answer=WAIT, wants=WAIT, has=WAIT
+    ),
+    "and not again": Row(
+        before=word(WAIT, WAIT, WAITING), wants=WAIT, has=WAIT, is_told=False
+    ),
+    "but anew where the reason is another": Row(
+        before=word(WAIT, WAIT, "what was true an hour ago"),
+        explain=True,
+        wants=WAIT,
+        has=WAIT,
+    ),
+    "what cannot be had changes nothing": Row(
+        before=word(ON_A), pods=RUNS_ON_A, others="b b b", answer=ON_B, wants=ON_A, has=ON_A,
+        is_told=False,
+    ),
+    "nor does an answer out of bounds": Row(
+        before=word(ON_A), pods=RUNS_ON_A, answer=placed(learner="b"), wants=ON_A, has=ON_A,
+        is_told=False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", TABLE.values(), ids=TABLE.keys())
+def test_one_step(row: Row) -> None:
+    words = {} if row.before is None else {"uid-x": row.before}
+    gone = [pod("old", "learner", name, ending=True) for name in row.leaving.split()]
+    found = snapshot(
+        job("x", *row.tasks, phase="Pending"),
+        pods=[*row.pods, *gone],
+        others=[other(name) for name in row.others.split()],
+        departed=[job("old", task("learner", 3))],
+        granted=granted(words),
+    )
+    answer = {} if row.answer is None else {"rl/x": row.answer}
+    done = step(words, found, answer, whole=False, explain=row.explain)
+
+    assert (done.told == ("rl/x",)) == row.is_told
+    if row.wants is None:
+        assert done.words == {}
+        return
+    said = done.words["uid-x"]
+    assert (said.wants, said.has) == (row.wants, row.has)
+    assert said.grant.placement == dict(said.has.tasks)
+    assert said.grant.message == ("" if said.has else WAITING)
+
+
+def look(*jobs: Object, words: Words = NOTHING_SAID, **parts: Any) -> SchedulingSnapshot:
+    return snapshot(*jobs, granted=granted(words), **parts)
+
+
+def answered(found: SchedulingSnapshot, words: Words = NOTHING_SAID, **wants: NodeList) -> Step:
+    answer = {f"rl/{name}": nodes for name, nodes in wants.items()}
+    return step(words, found, answer, whole=True, explain=True)
+
+
+def test_a_gang_is_let_go_and_placed_by_the_clusters_scheduler() -> None:
+    gang = {"preemptible": False, "scheduling": {"gang": True}}
+    found = look(job("x", task("learner", 2), phase="Pending", **gang))
+
+    assert answered(found, x=ON_A).words["uid-x"].grant == Grant()
+    assert answered(found, x=WAIT).words["uid-x"].grant == Grant(
+        reason="WaitingForNodes", message=WAITING
+    )
+
+
+def test_who_can_never_run_is_told_what_is_missing() -> None:
+    found = look(job("x", task("learner", 9, minReplicas=9), phase="Pending"))
+    grant = answered(found, x=WAIT).words["uid-x"].grant
+
+    assert grant.reason == "Unschedulable"
+    assert "there is room for 8 on 2 of 2 nodes" in grant.message
+
+
+def test_two_jobs_are_not_granted_the_same_room_in_one_step() -> None:
+    jobs = [job(name, task("learner", 2), phase="Pending") for name in ("x", "y")]
+    leaving = [pod("old", "learner", "a", ending=True)] * 2
+    found = look(*jobs, pods=leaving, departed=[job("old", task("learner", 2))])
+    done = answered(found, x=ON_A, y=ON_A)
+
+    assert {key: word.has for key, word in done.words.items()} == {"uid-x": ON_A, "uid-y": WAIT}
+    assert done.words["uid-y"].wants == ON_A
+
+
+def test_a_node_that_holds_too_much_is_in_nobodys_way_elsewhere() -> None:
+    words = {"uid-x": word(ON_A)}
+    jobs = [job(name, task("learner", 2), phase="Pending") for name in ("x", "y", "z")]
+    leaving = [pod("old", "learner", "a", ending=True)] * 3
+    found = look(*jobs, words=words, pods=leaving, departed=[job("old", task("learner", 3))])
+    done = answered(found, words, x=ON_A, y=ON_B, z=ON_A)
+
+    assert [done.words[f"uid-{name}"].has for name in "xyz"] == [ON_A, ON_B, WAIT]
+
+
+def test_an_arrival_takes_nothing_from_those_on_their_way() -> None:
+    """x is to move to b as soon as there is room; y, which comes meanwhile, does not cancel it."""
+    words = {"uid-x": word(ON_B, WAIT, WAITING)}
+    jobs = [job(name, task("learner", 2), phase="Pending") for name in ("x", "y")]
+    leaving = [pod("old", "learner", "b", ending=True)] * 3
+    found = look(*jobs, words=words, pods=leaving, departed=[job("old", task("learner", 3))])
+    asked: list[tuple[str, int]] = []
+
+    def ask(job: JobInfo, nodes: Any) -> NodeList:
+        asked.append((job.key, nodes["b"].free["example.org/slot"] // 1000))
+        return ON_A
+
+    answer = ask_for_arrivals(words, found, ask)
+    done = step(words, found, answer, whole=False, explain=False)
+
+    assert asked == [("rl/y", 2)]
+    assert done.words["uid-x"] == words["uid-x"]
+    assert done.words["uid-y"].has == ON_A
+    assert done.changes == {"rl/y": Change.START}
+
+
+def test_arrivals_leave_each_other_their_room() -> None:
+    found = look(*(job(name, task("learner", 3), phase="Pending") for name in ("x", "y")))
+    offered: list[int] = []
+
+    def ask(_: JobInfo, nodes: Any) -> NodeList:
+        offered.append(nodes["a"].free["example.org/slot"] // 1000)
+        return placed(learner="a a a") if len(offered) == 1 else WAIT
+
+    ask_for_arrivals(NOTHING_SAID, found, ask)
+
+    assert offered == [4, 1]
+
+
+def test_who_is_not_looked_after_any_more_is_forgotten() -> None:
+    words = {"uid-x": word(ON_A), "uid-gone": word(ON_B)}
+    found = look(job("x", task("learner", 2)), words=words)
+
+    assert step(words, found, {}, whole=False, explain=False).words == {"uid-x": words["uid-x"]}
+
+
+def test_whom_a_whole_answer_leaves_out_keeps_what_it_holds() -> None:
+    words = {"uid-x": word(ON_B, ON_A)}
+    found = look(job("x", task("learner", 2)), words=words, pods=list(RUNS_ON_A))
+
+    assert answered(found, words).words["uid-x"] == word(ON_A)
