@@ -385,7 +385,9 @@ def _least(times: dict[str, float], name: str, seconds: float) -> None:
 
 def _cache(shown: Shown, resource: Resource, transform: Any) -> WatchCache:
     client = cast("KubeClient", shown)
-    return WatchCache(client, resource, transform=transform, clock=time.monotonic, rng=random.Random(1))
+    return WatchCache(
+        client, resource, transform=transform, clock=time.monotonic, rng=random.Random(1)
+    )
 
 
 def _time(seconds: float) -> str:

@@ -13,6 +13,7 @@ from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.plan import Change
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.placement import Grant
+from di_operator.lifecycle.reasons import Reason
 from tests.unit.allocator.test_scheduling_snapshot import job, other, placed, pod, snapshot, task
 
 Object = dict[str, Any]
@@ -24,7 +25,7 @@ WAITING = "waiting for nodes that other jobs have"
 
 def word(wants: NodeList, has: NodeList | None = None, message: str = "") -> Word:
     found = wants if has is None else has
-    reason = "WaitingForNodes" if message else ""
+    reason = Reason.WAITING_FOR_NODES if message else None
     return Word(
         wants=wants,
         has=found,
@@ -144,7 +145,7 @@ def test_a_gang_is_let_go_and_placed_by_the_clusters_scheduler() -> None:
 
     assert answered(found, x=ON_A).words["uid-x"].grant == Grant()
     assert answered(found, x=WAIT).words["uid-x"].grant == Grant(
-        reason="WaitingForNodes", message=WAITING
+        reason=Reason.WAITING_FOR_NODES, message=WAITING
     )
 
 
@@ -152,7 +153,7 @@ def test_who_can_never_run_is_told_what_is_missing() -> None:
     found = look(job("x", task("learner", 9, minReplicas=9), phase="Pending"))
     grant = answered(found, x=WAIT).words["uid-x"].grant
 
-    assert grant.reason == "Unschedulable"
+    assert grant.reason is Reason.UNSCHEDULABLE
     assert "there is room for 8 on 2 of 2 nodes" in grant.message
 
 
