@@ -127,6 +127,7 @@ def spawn(
             (os.POSIX_SPAWN_DUP2, stdin, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
+            *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()),
         ],
         setsid=True,
         setsigmask=(),
@@ -136,6 +137,19 @@ def spawn(
         raise ProcessLookupError(f"{words[0]} ended at once; see {log}")
     _spawned.add(pid)
     return process
+
+
+def _inheritable() -> list[int]:
+    """Descriptors that we got from who started us, as from a shell that holds a lock or reads a
+    pipe: in a process that outlives us they would keep it waiting."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        fd = int(name)
+        # The one that lists the folder is closed by now.
+        with contextlib.suppress(OSError):
+            if fd > 2 and os.get_inheritable(fd):
+                found.append(fd)
+    return found
 
 
 # Children that this interpreter has to reap: nobody waits for daemons, and a long-lived test
