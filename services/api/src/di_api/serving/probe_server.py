@@ -26,15 +26,16 @@ from di_api.serving.connections import Connection, Connections
 
 MOST_CONNECTIONS: Final = 1024
 """At once. One more drops the oldest of the source that has most."""
-MOST_OF_SOURCE: Final = 512
-"""Connections from one address; one more drops the oldest of them. Who is dropped comes again at
-once, and that costs more than a connection that says nothing."""
+MOST_OF_SOURCE: Final = 256
+"""Connections from one address; one more drops the oldest of them. Each may hold a page of metrics
+that nobody reads, a hundred kilobytes or more: with 512 of them the operator came near its limit of
+memory."""
 AT_ONCE: Final = 128
 """New connections from one address that has opened none of late."""
 PER_SECOND: Final = 200.0
 """New connections from one address that opens one after another. Few enough to cost little, and so
 many that a probe of the kubelet, which has its address in common with all that use the node's,
-waits less for 512 others than for its time-out."""
+waits less for hundreds of others than for its time-out."""
 SECONDS: Final = 10.0
 """From the opening of a connection to the last byte of its answer; a page may have to ask an API
 server that takes half of them."""
