@@ -26,6 +26,7 @@ from di_api.spec import CleanPodPolicy, JobSpec
 from di_api.wording import reason_of
 from di_operator.allocator.changes import Changes, asks_for_nodes
 from di_operator.allocator.inventory import (
+    MAKES_NO_SENSE,
     KnownJob,
     Unreadable,
     node_of_pod,
@@ -49,7 +50,6 @@ ReadSpec = Callable[[Object], JobSpec]
 
 # What a pod that cannot be read takes.
 _A_POD: Resources = {PODS: UNIT}
-_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ class ClusterReader:
         self._unreadable.pop(uid, None)
         try:
             taken = read_pod(pod)
-        except _UNREADABLE as error:
+        except MAKES_NO_SENSE as error:
             self._unreadable[uid] = {uid: Unreadable.of("Pod", pod, reason_of(error))}
             taken = (pod["spec"]["nodeName"], _A_POD)
         self._pool.staying.put(uid, (taken,) if taken else ())
@@ -331,7 +331,7 @@ def _own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind) ->
             if id(asked) not in requests:
                 requests[id(asked)] = asked, pod_request(asked)
             taken = requests[id(asked)][1]
-        except _UNREADABLE as error:
+        except MAKES_NO_SENSE as error:
             found.unreadable[pod["metadata"]["uid"]] = Unreadable.of("Pod", pod, reason_of(error))
             taken = _A_POD
         (found.ending if is_ending else found.staying).append((node, taken))

@@ -91,16 +91,23 @@ class FreeCapacity:
 
     def take_all(self, job: JobInfo, placed: NodeList) -> bool:
         """Use the room of a whole job if every replica still fits where it is, else nothing."""
+        return self.take_parts(
+            (task, name, count)
+            for task in job.tasks
+            for name, count in tally(placed.task(task.name)).items()
+        )
+
+    def take_parts(self, parts: Iterable[tuple[TaskInfo, str, int]]) -> bool:
+        """Use the room of so many replicas of a task on each node, if all fit, else nothing."""
         taken: list[tuple[TaskInfo, int, int]] = []
-        for task in job.tasks:
-            for name, count in tally(placed.task(task.name)).items():
-                row = self.index.get(name)
-                if row is None or not self.fits(task, row, count):
-                    for earlier in taken:
-                        self.take(earlier[0], earlier[1], -earlier[2])
-                    return False
-                self.take(task, row, count)
-                taken.append((task, row, count))
+        for task, name, count in parts:
+            row = self.index.get(name)
+            if row is None or not self.fits(task, row, count):
+                for earlier in taken:
+                    self.take(earlier[0], earlier[1], -earlier[2])
+                return False
+            self.take(task, row, count)
+            taken.append((task, row, count))
         return True
 
     def _kind(self, task: TaskInfo) -> _Kind:

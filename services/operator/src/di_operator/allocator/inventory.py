@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from di_api.spec import JobSpec, Priority, Task
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
@@ -19,6 +19,10 @@ Object = Mapping[str, Any]
 
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable")
 _NOT_READY = Taint(key="node.kubernetes.io/not-ready")
+
+
+MAKES_NO_SENSE: Final = (AttributeError, KeyError, TypeError, ValueError)
+"""What reading a node or a pod that makes no sense raises."""
 
 
 class Unreadable(NamedTuple):

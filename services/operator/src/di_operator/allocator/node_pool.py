@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from di_api.wording import reason_of
-from di_operator.allocator.inventory import Unreadable, read_node
+from di_operator.allocator.inventory import MAKES_NO_SENSE, Unreadable, read_node
 from di_operator.allocator.ledger import Ledger
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.resources import Resources
@@ -46,7 +46,7 @@ class NodePool:
         name, uid = node["metadata"]["name"], node["metadata"]["uid"]
         try:
             self._empty[name] = read_node(node)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except MAKES_NO_SENSE as error:
             self.unreadable[uid] = Unreadable.of("Node", node, reason_of(error))
 
     def remove(self, node: Object) -> None:

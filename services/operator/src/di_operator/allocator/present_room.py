@@ -26,17 +26,10 @@ class PresentRoom:
         and no change, if they have not."""
         held = self._snapshot.held[key]
         self._book(key, held, -1)
-        taken: list[tuple[TaskInfo, int, int]] = []
-        for task, node, count in self._missing(key, wants):
-            row = self._capacity.index.get(node)
-            if row is None or not self._capacity.fits(task, row, count):
-                for earlier in taken:
-                    self._capacity.take(earlier[0], earlier[1], -earlier[2])
-                self._book(key, held, 1)
-                return False
-            self._capacity.take(task, row, count)
-            taken.append((task, row, count))
-        return True
+        if self._capacity.take_parts(self._missing(key, wants)):
+            return True
+        self._book(key, held, 1)
+        return False
 
     def _book(self, key: str, nodes: NodeList, sign: int) -> None:
         for task, node, count in self._missing(key, nodes):

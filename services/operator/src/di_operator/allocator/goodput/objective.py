@@ -73,13 +73,13 @@ def short_first_values(
     return [speed / one for speed in costs.charged(sizes, speeds, present)]
 
 
-def assumed_speeds(sizes: Sequence[int], *, silent: bool) -> list[float]:
+def assumed_speeds(sizes: Sequence[int], *, silent: bool) -> tuple[float, ...]:
     """The speeds of a job that has not reported any, in those of one replica.
 
     Of a job that has just begun the best is assumed, so that it is tried. One that has had its time
     to report and is `silent` may make little of many replicas.
     """
-    return [size**_UNKNOWN if silent else float(size) for size in sizes]
+    return tuple(size**_UNKNOWN if silent else float(size) for size in sizes)
 
 
 def short_first_weights(alone: Mapping[str, float]) -> dict[str, float]:

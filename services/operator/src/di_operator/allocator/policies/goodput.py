@@ -212,9 +212,7 @@ class GoodputPolicy:
         )
         speeds = []
         for demand in demands:
-            speed = known.get(demand.job.key) or tuple(
-                assumed_speeds(demand.sizes, silent=demand.silent)
-            )
+            speed = known.get(demand.job.key) or assumed_speeds(demand.sizes, silent=demand.silent)
             collecting, collector = demand.job.collecting, demand.job.collector
             if collecting is not None and collector is not None:
                 speed = tuple(throughput(collecting, s, collector.maximum) for s in speed)
