@@ -108,6 +108,15 @@ class Testbed:
             found[pod["metadata"]["name"]] = restarts(pod), f"{ready['status']} {_since(ready)}"
         return found
 
+    def last_ends(self) -> dict[str, Any]:
+        """By pod and container: how its previous process ended."""
+        return {
+            f"{pod['metadata']['name']} {container['name']}": container["lastState"]
+            for pod in self._services_pods()
+            for container in pod["status"]["containerStatuses"]
+            if container.get("lastState")
+        }
+
     def _services_pods(self) -> list[Object]:
         selector = f"--selector=app.kubernetes.io/component in ({','.join(SERVICES)})"
         return self.kubectl.items("pods", selector, namespace=self.release.namespace)
@@ -273,6 +282,12 @@ def _addresses(kubectl: Kubectl, release: Release, service: str) -> list[str]:
     return [pod["status"]["podIP"] for pod in pods]
 
 
+def _is_as_before(testbed: Testbed, pods: dict[str, tuple[int, str]]) -> bool:
+    found = testbed.pods()
+    assert found == pods, (found, testbed.last_ends())
+    return True
+
+
 def test_no_admission_answer_or_probe_is_lost_to_clients_that_hold_on(testbed: Testbed) -> None:
     seconds = SECONDS or 2.0
     pods, complaints = testbed.pods(), testbed.failed_probes()
@@ -286,6 +301,7 @@ def test_no_admission_answer_or_probe_is_lost_to_clients_that_hold_on(testbed: T
         for services in rounds
     }
     report["memory"] = testbed.peaks()
+    report["last ends"] = testbed.last_ends()
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "report.json").write_text(json.dumps(report, indent=2))
     for name in testbed.visited:
@@ -296,6 +312,6 @@ def test_no_admission_answer_or_probe_is_lost_to_clients_that_hold_on(testbed: T
             assert seen[name]["requests"] > 0, (kind, name, seen[name])
             assert seen[name]["failures"] == 0, (kind, name, seen[name])
     # A moment for the kubelet to complain of the last of its probes.
-    wait_until(lambda: testbed.pods() == pods, what="the services' pods to be as they were")
+    wait_until(lambda: _is_as_before(testbed, pods), what="the services' pods to be as they were")
     assert testbed.failed_probes() == complaints
     assert max(report["memory"].values()) < 0.9, report["memory"]

@@ -14,12 +14,19 @@ import pytest
 import uvloop
 
 from di_api.serving import probe_server
-from di_api.serving.probe_server import AT_ONCE, MOST_OF_SOURCE, Page, SlowPages, serving
+from di_api.serving.probe_server import (
+    AT_ONCE,
+    MOST_OF_SOURCE,
+    MOST_UNREAD,
+    Page,
+    SlowPages,
+    serving,
+)
 from di_operator.health import serve_health
 from tests.waiting import wait_until
 
 _STRANGER = "127.0.0.2"
-_LARGE = 64 * 1024 * 1024
+_LARGE = MOST_UNREAD // 2
 _GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -222,6 +229,20 @@ def test_an_answer_that_is_not_read_in_time_is_thrown_away(uv: bool) -> None:
                 return 0 < len(_all_of(deaf)) < _LARGE
 
         wait_until(is_cut)
+
+
+@pytest.mark.parametrize("uv", [False, True], ids=["asyncio", "uvloop"])
+def test_who_reads_no_answers_has_few_of_them_kept(uv: bool) -> None:
+    with _running(uv=uv) as port, ExitStack() as stack:
+        deaf = [stack.enter_context(_connect(port, _STRANGER)) for _ in range(6)]
+        for sock in deaf:
+            sock.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+            # Its answer has begun.
+            assert sock.recv(1, socket.MSG_PEEK)
+        head, _, body = _ask(port, b"GET /large HTTP/1.1\r\n\r\n").partition(b"\r\n\r\n")
+        assert (head.startswith(b"HTTP/1.1 200 OK"), len(body)) == (True, _LARGE)
+        whole = [len(_all_of(sock)) > _LARGE for sock in deaf]
+        assert sum(whole) == 1
 
 
 def test_the_operator_is_served_by_it_and_renders_once_a_second() -> None:

@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator
 class Connection:
     """A connection from the moment it is accepted, and what it takes of what is scarce."""
 
-    __slots__ = ("_all", "body", "end", "known", "serving", "source")
+    __slots__ = ("_all", "end", "held", "known", "serving", "source")
 
     def __init__(self, all_of_them: Connections, source: str, end: Callable[[], None]) -> None:
         self._all = all_of_them
         self.source = source
         self.end = end
         """Ends the connection at once."""
-        self.body = 0
-        """Bytes of requests that it has sent and that are not answered."""
+        self.held = 0
+        """Bytes kept for it: of a request that is not answered, or of an answer that is not sent."""
         self.known = False
         """Whether it has had an answer."""
         self.serving = False
         """Whether a thread works for it, or will: then it is not ended for others."""
 
     def grow(self, size: int) -> None:
-        """Count bytes of a body; may end this or another connection."""
+        """Count bytes that are kept for it; may end this or another connection."""
         self._all.grow(self, size)
 
     def begin(self) -> None:
@@ -47,7 +47,7 @@ def _ignored(_source: str) -> None:
 
 
 class Connections:
-    """Limits connections and bodies, taking from the source that has most of them.
+    """Limits connections and what is kept for them, taking from the source that has most of them.
 
     Good clients and bad ones look alike until they have said something, and one who holds on is
     not told from one that is slow. But they come from different addresses.
@@ -67,7 +67,7 @@ class Connections:
         Args:
             most: in all.
             most_of_source: of one source.
-            most_bytes: of bodies, in all.
+            most_bytes: kept for them, in all.
             crowded: told of a source that opens one more than it may have.
             kept: told of a source one of whose connections had not only its first answer.
         """
@@ -108,10 +108,10 @@ class Connections:
         return connection
 
     def grow(self, connection: Connection, size: int) -> None:
-        """Count `size` more bytes of a body; who holds the most is ended if it is too much."""
+        """Count `size` more bytes kept for one; who holds the most is ended if it is too much."""
         if connection not in self._by_source.get(connection.source, {}):
             return
-        connection.body += size
+        connection.held += size
         self._bytes += size
         while self._bytes > self._most_bytes:
             holders = self._largest(lambda own: sum(map(_waiting, own)))
@@ -122,8 +122,8 @@ class Connections:
 
     def answered(self, connection: Connection) -> None:
         """A request is answered: its body is gone, and the connection the latest to fall quiet."""
-        self._bytes -= connection.body
-        connection.body = 0
+        self._bytes -= connection.held
+        connection.held = 0
         own = self._by_source.get(connection.source, {})
         if connection in own:
             del own[connection]
@@ -138,15 +138,15 @@ class Connections:
         if not own:
             del self._by_source[connection.source]
         self._count -= 1
-        self._bytes -= connection.body
-        connection.body = 0
+        self._bytes -= connection.held
+        connection.held = 0
 
     def _largest(self, size: Callable[[dict[Connection, None]], int]) -> dict[Connection, None]:
         return max(self._by_source.values(), key=size)
 
 
 def _waiting(connection: Connection) -> int:
-    return 0 if connection.serving else connection.body
+    return 0 if connection.serving else connection.held
 
 
 def _end_one(own: dict[Connection, None]) -> bool:

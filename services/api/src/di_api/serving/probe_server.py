@@ -27,9 +27,10 @@ from di_api.serving.connections import Connection, Connections
 MOST_CONNECTIONS: Final = 1024
 """At once. One more drops the oldest of the source that has most."""
 MOST_OF_SOURCE: Final = 256
-"""Connections from one address; one more drops the oldest of them. Each may hold a page of metrics
-that nobody reads, a hundred kilobytes or more: with 512 of them the operator came near its limit of
-memory."""
+"""Connections from one address; one more drops the oldest of them."""
+MOST_UNREAD: Final = 8 * 1024 * 1024
+"""Bytes of answers that are not all sent; more drops the largest of the source that has most. A
+page of metrics has a hundred kilobytes or more, and who asks for it may never read it."""
 AT_ONCE: Final = 128
 """New connections from one address that has opened none of late."""
 PER_SECOND: Final = 200.0
@@ -40,6 +41,8 @@ SECONDS: Final = 10.0
 """From the opening of a connection to the last byte of its answer; a page may have to ask an API
 server that takes half of them."""
 _MOST_HEAD: Final = 8 * 1024
+_SEND_BUFFER: Final = 16 * 1024
+"""Bytes that the kernel keeps of an answer that nobody reads, on account of this container."""
 _END: Final = b"\r\n\r\n"
 _PLAIN: Final = "text/plain; charset=utf-8"
 log = logging.getLogger(__name__)
@@ -71,7 +74,9 @@ async def serving(
     pages: SlowPages, listeners: Sequence[socket.socket], *, seconds: float = SECONDS
 ) -> AsyncIterator[None]:
     """Answer GET and HEAD on listening sockets, which are closed at the end."""
-    connections = Connections(most=MOST_CONNECTIONS, most_of_source=MOST_OF_SOURCE)
+    connections = Connections(
+        most=MOST_CONNECTIONS, most_of_source=MOST_OF_SOURCE, most_bytes=MOST_UNREAD
+    )
     pace = TokenBuckets[str](rate=PER_SECOND, burst=AT_ONCE, clock=time.monotonic)
     arrivals = Arrivals(seconds=seconds, pace=pace)
     beginning: set[asyncio.Task[object]] = set()
@@ -83,6 +88,9 @@ async def serving(
         beginning.add(task)
         task.add_done_callback(beginning.discard)
 
+    for listener in listeners:
+        # Accepted sockets have it from their listener.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
     acceptors = [
         Acceptor(listener, connections=connections, arrivals=arrivals, begin=begin)
         for listener in listeners
@@ -166,7 +174,13 @@ class _Protocol(asyncio.Protocol):
             f"Content-Length: {len(page.body)}\r\n"
             "Connection: close\r\n\r\n"
         )
-        self._transport.write(head.encode() + (b"" if method == "HEAD" else page.body))
+        body = b"" if method == "HEAD" else page.body
+        self._connection.grow(len(body))
+        if self._dropped:
+            return
+        # One after the other, for the page not to be copied: all who ask within a second share it.
+        self._transport.write(head.encode())
+        self._transport.write(body)
         # Once all is sent; the deadline still holds.
         self._transport.close()
 
