@@ -16,7 +16,7 @@ class Connection:
         self.end = end
         """Ends the connection at once."""
         self.held = 0
-        """Bytes kept for it: of a request that is not answered, or of an answer that is not sent."""
+        """Bytes kept for it: of requests that are not answered, or of an answer."""
         self.known = False
         """Whether it has had an answer."""
         self.serving = False
