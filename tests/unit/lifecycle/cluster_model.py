@@ -287,6 +287,10 @@ class ClusterModel:
         """The kubelet ends a pod for want of room."""
         self._set(name, {"phase": "Failed", "reason": reason})
 
+    def say(self, name: str, **status: Any) -> None:
+        """A pod's status is that of the scheduler or the kubelet."""
+        self._set(name, {"phase": "Pending", **status})
+
     def _set(self, name: str, status: Object) -> None:
         self.objects["Pod", name]["status"] = status
         self._touch(self.objects["Pod", name])

@@ -32,6 +32,7 @@ from di_api.names import (
 )
 from di_api.ownership import controlling_job
 from di_operator.controller import JobKey
+from di_operator.lifecycle.blockers import unscheduled, waiting_part
 from di_operator.lifecycle.pods import READ_CONDITIONS, told_rank
 
 INDEX_JOB = "job"
@@ -52,7 +53,7 @@ _POD_METADATA = (
 _POD_LABELS = (LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME)
 _POD_NOTES = (ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ANNOTATION_SERVER_CA)
 _ENDED = ("exitCode", "reason", "finishedAt")
-_CONTAINER_STATUSES = ("containerStatuses", "initContainerStatuses")
+_STATUSES = ("containerStatuses", "initContainerStatuses")
 # Of pods that are alike, remembered to share them; those of many different jobs share little.
 _SHARED_PARTS = 4096
 
@@ -88,12 +89,8 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
         "status": _shared(
             {
                 **{key: status[key] for key in ("phase", "reason", "message") if key in status},
-                "conditions": [
-                    {key: one[key] for key in ("type", "status", "reason") if key in one}
-                    for one in status.get("conditions") or ()
-                    if one.get("type") in READ_CONDITIONS
-                ],
-                **{key: _ended(status[key]) for key in _CONTAINER_STATUSES if status.get(key)},
+                "conditions": _conditions(status),
+                **{key: _containers_of(status[key]) for key in _STATUSES if status.get(key)},
             }
         ),
     }
@@ -119,12 +116,26 @@ def _containers(body: Mapping[str, Any], notes: Mapping[str, str]) -> list[dict[
     return kept
 
 
-def _ended(statuses: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {"state": {"terminated": {key: ended[key] for key in _ENDED if key in ended}}}
-        for one in statuses
-        if (ended := (one.get("state") or {}).get("terminated"))
+def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    kept: list[Mapping[str, Any]] = [
+        {key: one[key] for key in ("type", "status", "reason") if key in one}
+        for one in status.get("conditions") or ()
+        if one.get("type") in READ_CONDITIONS
     ]
+    without_node = unscheduled(status)
+    return kept if without_node is None else [*kept, without_node]
+
+
+def _containers_of(statuses: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that have ended or are kept from running; of all others there is nothing to say."""
+    kept: list[Mapping[str, Any]] = []
+    for one in statuses:
+        if ended := (one.get("state") or {}).get("terminated"):
+            state = {key: ended[key] for key in _ENDED if key in ended}
+            kept.append({"state": {"terminated": state}})
+        elif waiting := waiting_part(one):
+            kept.append(waiting)
+    return kept
 
 
 def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:

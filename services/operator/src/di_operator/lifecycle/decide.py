@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from di_api.phase import Phase
+from di_operator.lifecycle.blocked import tell_blocked
 from di_operator.lifecycle.cleanup import clean_up
 from di_operator.lifecycle.conclude import conclude
 from di_operator.lifecycle.converge import converge
@@ -43,7 +44,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     kind = kind_of(snapshot.job, snapshot.spec)
     step = _judge(kind, snapshot, now, settings)
     verdict = converge(snapshot, step) if isinstance(step, Plan) else step
-    decision = conclude(kind, snapshot, verdict, now)
+    decision = conclude(kind, snapshot, tell_blocked(snapshot, verdict), now)
     if snapshot.status.denied is not None:
         decision = replace(decision, events=(_denial(snapshot.status.denied), *decision.events))
     if decision.status is None and not decision.actions:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from di_api.names import ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ENV_RANK
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
+from di_operator.lifecycle.blockers import Blocker, find_blocker
 from di_operator.lifecycle.rules import POD_CONDITIONS, Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
@@ -58,6 +59,8 @@ class Pod:
     node: str
     """Where it runs; empty until it is bound."""
     ready: bool
+    blocker: Blocker | None
+    """What keeps it from running; None: nothing that is known of."""
     deleted_at: datetime | None
     """When the pod's grace period ends, None while nobody deleted it."""
     terminating: bool
@@ -87,6 +90,7 @@ class Pod:
             task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
             node=(raw.get("spec") or {}).get("nodeName") or "",
             ready=_READY in conditions,
+            blocker=find_blocker(status),
             deleted_at=parse_time(deletion),
             terminating=deletion is not None,
             reason=status.get("reason") or "",

@@ -74,9 +74,10 @@ class Reason(_Declared):
     WAITING_FOR_NODES = "WaitingForNodes", "Normal", "Pending: others have the room"
     UNSCHEDULABLE = (
         "Unschedulable",
-        "Normal",
+        "Warning",
         "Pending: no node could ever run it; the message names the resource, the nodes that come "
-        "closest, and what they lack",
+        "closest, and what they lack. Or pods are there and have no node; the message is the "
+        "scheduler's own",
     )
     NOT_ALLOCATABLE = (
         "NotAllocatable",
@@ -123,6 +124,41 @@ class Reason(_Declared):
         "Warning",
         "Failed: active for longer than `activeDeadlineSeconds`",
     )
+
+    # Of any phase, for as long as a pod is kept from running.
+    IMAGE_PULL_BACK_OFF = (
+        "ImagePullBackOff",
+        "Warning",
+        "the image of a container cannot be pulled (ErrImagePull as well); the message is the "
+        "kubelet's own",
+    )
+    ERR_IMAGE_NEVER_PULL = (
+        "ErrImageNeverPull",
+        "Warning",
+        "the image of a container is not on the node, and its pull policy is Never",
+    )
+    INVALID_IMAGE_NAME = "InvalidImageName", "Warning", "the name of an image is none"
+    CREATE_CONTAINER_CONFIG_ERROR = (
+        "CreateContainerConfigError",
+        "Warning",
+        "a ConfigMap, a Secret or a key in them that a container asks for does not exist",
+    )
+    CRASH_LOOP_BACK_OFF = (
+        "CrashLoopBackOff",
+        "Warning",
+        "a container ends again and again; the message has its exit code and its restarts",
+    )
+    CONTAINER_WAITING = (
+        "ContainerWaiting",
+        "Warning",
+        "a container waits for something else; the message has the kubelet's reason and words",
+    )
+    VOLUME_NOT_BOUND = (
+        "VolumeNotBound",
+        "Warning",
+        "a pod has no node because of its PersistentVolumeClaim, which is missing or not bound",
+    )
+    SCHEDULING_GATED = "SchedulingGated", "Normal", "a pod has scheduling gates that are not open"
 
     # Of events alone.
     PODS_CREATED = "PodsCreated", "Normal", "pods were created while others still wait"

@@ -1,0 +1,53 @@
+"""A job whose pods do not run says which, how many, and why: its phase has that reason meanwhile.
+
+It decides nothing about the job; a reason of its own that a verdict gives goes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from di_operator.lifecycle.reasons import OF_PHASES, Reason
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.verdict import Verdict, count_of
+
+OF_BLOCKED_PODS: Final = frozenset(
+    {
+        Reason.IMAGE_PULL_BACK_OFF,
+        Reason.ERR_IMAGE_NEVER_PULL,
+        Reason.INVALID_IMAGE_NAME,
+        Reason.CREATE_CONTAINER_CONFIG_ERROR,
+        Reason.CRASH_LOOP_BACK_OFF,
+        Reason.CONTAINER_WAITING,
+        Reason.VOLUME_NOT_BOUND,
+        Reason.SCHEDULING_GATED,
+        Reason.UNSCHEDULABLE,
+    }
+)
+"""What a phase has as its reason for as long as a pod does not run, and no longer."""
+
+
+def tell_blocked(snapshot: Snapshot, verdict: Verdict) -> Verdict:
+    """Give a verdict that leaves the phase as it is the reason of the first pod that is kept from
+    running; or take that reason back once none is."""
+    if snapshot.spec is None or not _may_be_told(snapshot, verdict):
+        return verdict
+    blocked = [pod for pod in snapshot.live if pod.blocker is not None]
+    if blocked and (blocker := blocked[0].blocker) is not None:
+        which = f"{len(blocked)} of {count_of(len(snapshot.slots), 'pod')}"
+        message = f"{which} cannot run, {blocked[0].name} first: {blocker.message}"
+        return replace(verdict, reason=blocker.reason, message=message)
+    if verdict.message is None and snapshot.status.reason in OF_BLOCKED_PODS:
+        total = count_of(len(snapshot.slots), "pod")
+        return replace(verdict, message=f"{len(snapshot.ready)} of {total} ready")
+    return verdict
+
+
+def _may_be_told(snapshot: Snapshot, verdict: Verdict) -> bool:
+    counts = verdict.restarts or verdict.reschedules
+    return (
+        verdict.phase is snapshot.status.phase
+        and verdict.reason in (None, OF_PHASES[verdict.phase])
+        and not counts
+    )

@@ -1,0 +1,102 @@
+"""What keeps one pod from running, by what the scheduler and the kubelet say in its status.
+
+Of a pod that runs, or is on its way to, there is nothing to say. What a container waits for is a
+table; a reason that is not in it is passed on in the kubelet's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_operator.lifecycle.reasons import Reason
+
+Object = Mapping[str, Any]
+
+MAX_TEXT: Final = 512
+"""Characters of what others say that are kept; registries answer with whole pages."""
+
+_ON_THE_WAY: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+_WAITING: Final[Mapping[str, Reason]] = {
+    # Told as one: the kubelet goes from one to the other and back with every attempt.
+    "ErrImagePull": Reason.IMAGE_PULL_BACK_OFF,
+    "ImagePullBackOff": Reason.IMAGE_PULL_BACK_OFF,
+    "ErrImageNeverPull": Reason.ERR_IMAGE_NEVER_PULL,
+    "InvalidImageName": Reason.INVALID_IMAGE_NAME,
+    "CreateContainerConfigError": Reason.CREATE_CONTAINER_CONFIG_ERROR,
+    "CrashLoopBackOff": Reason.CRASH_LOOP_BACK_OFF,
+}
+_SCHEDULED: Final = "PodScheduled"
+_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+_ENDED: Final = ("exitCode", "reason")
+# How the scheduler begins what it says of a claim that is missing, or bound at once to nothing.
+_OF_CLAIMS: Final = ("persistentvolumeclaim", "pod has unbound immediate persistentvolumeclaims")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """Why a pod does not run, as the job's reason and in words."""
+
+    reason: Reason
+    message: str
+
+
+def find_blocker(status: Object) -> Blocker | None:
+    """Return what keeps a pod of that status from running; None: nothing that is known of."""
+    for kind in _STATUSES:
+        for container in status.get(kind) or ():
+            waiting = (container.get("state") or {}).get("waiting")
+            if waiting and (reason := waiting.get("reason") or "") not in _ON_THE_WAY:
+                return _of_container(container, reason, waiting.get("message") or "")
+    return _of_scheduling(unscheduled(status))
+
+
+def waiting_part(container: Object) -> Object | None:
+    """What `find_blocker` reads of a container's status, for a cache to keep; None: nothing."""
+    waiting = (container.get("state") or {}).get("waiting") or {}
+    if (waiting.get("reason") or "") in _ON_THE_WAY:
+        return None
+    ended = (container.get("lastState") or {}).get("terminated")
+    message = (waiting.get("message") or "")[:MAX_TEXT]
+    kept = {key: container[key] for key in ("name", "restartCount") if key in container}
+    kept["state"] = {"waiting": {"reason": waiting["reason"], "message": message}}
+    if ended:
+        kept["lastState"] = {"terminated": {key: ended[key] for key in _ENDED if key in ended}}
+    return kept
+
+
+def unscheduled(status: Object) -> Object | None:
+    """The condition in which the scheduler says why the pod has no node, as far as it is read."""
+    conditions: Iterable[Object] = status.get("conditions") or ()
+    for one in conditions:
+        if one.get("type") == _SCHEDULED and one.get("status") == "False":
+            kept = {key: one[key] for key in ("type", "status", "reason") if key in one}
+            return {**kept, "message": (one.get("message") or "")[:MAX_TEXT]}
+    return None
+
+
+def _of_container(container: Object, waiting: str, message: str) -> Blocker:
+    name = f"container {container.get('name', '')}"
+    reason = _WAITING.get(waiting, Reason.CONTAINER_WAITING)
+    ended = (container.get("lastState") or {}).get("terminated")
+    if reason is Reason.CRASH_LOOP_BACK_OFF and ended:
+        # The kubelet says how long its pause is and which pod it is, and not what has happened.
+        why = f" ({ended['reason']})" if ended.get("reason", "Error") != "Error" else ""
+        times = container.get("restartCount") or 0
+        text = f"{name} ended with exit code {ended.get('exitCode')}{why}, restarts: {times}"
+    else:
+        text = f"{name}: {waiting}: {message}" if message else f"{name}: {waiting}"
+    return Blocker(reason=reason, message=text[:MAX_TEXT])
+
+
+def _of_scheduling(condition: Object | None) -> Blocker | None:
+    if condition is None:
+        return None
+    message = condition.get("message") or "the scheduler does not say why"
+    if condition.get("reason") == "SchedulingGated":
+        return Blocker(reason=Reason.SCHEDULING_GATED, message=message)
+    of_claims = message.lower().startswith(_OF_CLAIMS)
+    return Blocker(
+        reason=Reason.VOLUME_NOT_BOUND if of_claims else Reason.UNSCHEDULABLE, message=message
+    )

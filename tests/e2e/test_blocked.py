@@ -1,0 +1,108 @@
+"""Pods that cannot run, on a real node: the job says why, as soon as its pods do, and until then.
+
+The rows of "When something is wrong" in README.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from di_api.names import DI_CONTAINER
+from tests.e2e.jobs import coordinated, job, sleep, task, template
+from tests.e2e.kubectl import Kubectl, Object
+from tests.e2e.pods import wait_for_event, wait_for_pods
+from tests.waiting import wait_until
+
+# Nobody listens there: the pull is refused at once.
+ABSENT = "127.0.0.1:1/none:1"
+Edit = Callable[[Object], object]
+
+
+def _container(**fields: Any) -> Edit:
+    return lambda spec: spec["containers"][0].update(fields)
+
+
+def _from_config_map(spec: Object) -> None:
+    reference = {"configMapKeyRef": {"name": "late", "key": "level"}}
+    spec["containers"][0]["env"] = [{"name": "LEVEL", "valueFrom": reference}]
+
+
+def _init_container(spec: Object) -> None:
+    main = spec["containers"][0]
+    absent = {**main, "name": "fetch", "image": ABSENT, "imagePullPolicy": "Never"}
+    spec["initContainers"] = [absent]
+
+
+def _claim(spec: Object) -> None:
+    spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "none"}}]
+
+
+CRASHES = {"command": ["python3", "-c", "raise SystemExit(7)"]}
+TROUBLES: dict[str, tuple[Edit, str, str]] = {
+    "pull": (_container(image=ABSENT), "ImagePullBackOff", ABSENT),
+    "never": (_container(image=ABSENT, imagePullPolicy="Never"), "ErrImageNeverPull", "main"),
+    "init": (_init_container, "ErrImageNeverPull", "container fetch"),
+    "config": (_from_config_map, "CreateContainerConfigError", 'configmap "late" not found'),
+    "crash": (
+        lambda spec: (_container(**CRASHES)(spec), spec.update(restartPolicy="Always")),
+        "CrashLoopBackOff",
+        f"container {DI_CONTAINER} ended with exit code 7",
+    ),
+    "node": (
+        lambda spec: spec.update(nodeSelector={"no": "such-node"}),
+        "Unschedulable",
+        "didn't match Pod's node affinity/selector",
+    ),
+    "claim": (_claim, "VolumeNotBound", 'persistentvolumeclaim "none" not found'),
+}
+"""What is done to the template of the job of that name, the reason, and a part of the message."""
+
+
+@pytest.fixture
+def jobs(kubectl: Kubectl, namespace: str, python_image: str) -> dict[str, str]:
+    """A job of each trouble, all at once, and a coordinator that has one; their reasons."""
+    for name, (edit, _, _) in TROUBLES.items():
+        learner = task("learner", image=python_image, program=sleep(3600), replicas=2)
+        edit(learner["template"]["spec"])
+        kubectl.apply(job(name, namespace=namespace, tasks=[learner]))
+    absent = template(image=ABSENT, program="")
+    absent["spec"]["containers"][0]["imagePullPolicy"] = "Never"
+    kubectl.apply(coordinated("older", namespace=namespace, templates={"coordinator": absent}))
+    return {name: reason for name, (_, reason, _) in TROUBLES.items()} | {
+        "older": "ErrImageNeverPull"
+    }
+
+
+def test_a_job_whose_pods_cannot_run_says_why_until_they_can(
+    kubectl: Kubectl, namespace: str, jobs: dict[str, str]
+) -> None:
+    wait_until(lambda: _columns(kubectl, namespace) == jobs, 120, every=0.5)
+    for name, (_, reason, part) in TROUBLES.items():
+        (condition,) = _true(kubectl, name, namespace)
+        assert (condition["type"], condition["reason"]) == ("Starting", reason)
+        assert f"2 of 2 pods cannot run, {name}-learner-0 first: " in condition["message"]
+        assert part in condition["message"]
+        (event,) = wait_for_event(kubectl, name, f"{reason}: ", namespace=namespace)
+        assert part in event
+
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"level": "1"}}
+    kubectl.apply({**settings, "metadata": {"name": "late", "namespace": namespace}})
+    names = ("config-learner-0", "config-learner-1")
+    wait_for_pods(kubectl, "config", *names, namespace=namespace)
+    (condition,) = _true(kubectl, "config", namespace)
+    assert (condition["type"], condition["reason"]) == ("Running", "JobRunning")
+
+
+def _columns(kubectl: Kubectl, namespace: str) -> dict[str, str]:
+    """What `kubectl get dijobs` shows in its column REASON."""
+    lines = kubectl("--namespace", namespace, "get", "dijobs").splitlines()
+    at = lines[0].index("REASON")
+    return {line.split()[0]: line[at:].split()[0] for line in lines[1:]}
+
+
+def _true(kubectl: Kubectl, name: str, namespace: str) -> list[Object]:
+    conditions = kubectl.get("dijob", name, namespace=namespace)["status"]["conditions"]
+    return [one for one in conditions if one["status"] == "True"]

@@ -1,0 +1,238 @@
+"""Pods that cannot run: what is said of them, how often, and until when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from di_operator.informer_state import transform_pod
+from di_operator.lifecycle.blocked import OF_BLOCKED_PODS
+from di_operator.lifecycle.blockers import MAX_TEXT, Blocker, find_blocker
+from di_operator.lifecycle.reasons import Reason
+from tests.unit.lifecycle import test_coordinated
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
+
+Object = dict[str, Any]
+
+ENDED = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-01-01T00:00:00Z"}
+
+
+def waiting(reason: str, message: str = "", *, name: str = "main", **more: Any) -> Object:
+    state = {"waiting": {"reason": reason, **({"message": message} if message else {})}}
+    return {"name": name, "ready": False, "image": "i:1", "state": state, **more}
+
+
+def on_node(*containers: Object, init: tuple[Object, ...] = ()) -> Object:
+    scheduled = {"type": "PodScheduled", "status": "True"}
+    return {
+        "conditions": [scheduled],
+        "containerStatuses": list(containers),
+        "initContainerStatuses": list(init),
+    }
+
+
+def without_node(reason: str, message: str) -> Object:
+    one = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    return {"conditions": [{**one, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+
+
+RUNS = {"name": "main", "ready": True, "state": {"running": {}}}
+PULL = on_node(waiting("ErrImagePull", "no such host"))
+CRASH = on_node(
+    waiting("CrashLoopBackOff", "back-off 10s", restartCount=4, lastState={"terminated": ENDED})
+)
+BUSY = without_node("Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.")
+UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+
+CASES: dict[str, tuple[Object, Reason | None, str]] = {
+    "nothing yet": ({}, None, ""),
+    "just created": (on_node(waiting("ContainerCreating")), None, ""),
+    "init containers first": (on_node(waiting("PodInitializing")), None, ""),
+    "runs": (on_node(RUNS), None, ""),
+    "pull": (PULL, Reason.IMAGE_PULL_BACK_OFF, "container main: ErrImagePull: no such host"),
+    "pull again": (
+        on_node(waiting("ImagePullBackOff", "Back-off")),
+        Reason.IMAGE_PULL_BACK_OFF,
+        "container main: ImagePullBackOff: Back-off",
+    ),
+    "never": (
+        on_node(waiting("ErrImageNeverPull", "not present")),
+        Reason.ERR_IMAGE_NEVER_PULL,
+        "container main: ErrImageNeverPull: not present",
+    ),
+    "name": (
+        on_node(waiting("InvalidImageName")),
+        Reason.INVALID_IMAGE_NAME,
+        "container main: InvalidImageName",
+    ),
+    "config": (
+        on_node(waiting("CreateContainerConfigError", 'secret "x" not found')),
+        Reason.CREATE_CONTAINER_CONFIG_ERROR,
+        'container main: CreateContainerConfigError: secret "x" not found',
+    ),
+    "crash": (
+        CRASH,
+        Reason.CRASH_LOOP_BACK_OFF,
+        "container main ended with exit code 137 (OOMKilled), restarts: 4",
+    ),
+    "another reason": (
+        on_node(waiting("PostStartHookError", "exit 1")),
+        Reason.CONTAINER_WAITING,
+        "container main: PostStartHookError: exit 1",
+    ),
+    "init container": (
+        on_node(waiting("PodInitializing"), init=(waiting("ErrImagePull", name="fetch"),)),
+        Reason.IMAGE_PULL_BACK_OFF,
+        "container fetch: ErrImagePull",
+    ),
+    "sidecar": (
+        on_node(RUNS, waiting("ErrImagePull", name="logs")),
+        Reason.IMAGE_PULL_BACK_OFF,
+        "container logs: ErrImagePull",
+    ),
+    "no node": (BUSY, Reason.UNSCHEDULABLE, "0/3 nodes are available: 3 Insufficient cpu."),
+    "no node, no word": (
+        without_node("Unschedulable", ""),
+        Reason.UNSCHEDULABLE,
+        "the scheduler does not say why",
+    ),
+    "no claim": (
+        without_node("Unschedulable", 'persistentvolumeclaim "data" not found'),
+        Reason.VOLUME_NOT_BOUND,
+        'persistentvolumeclaim "data" not found',
+    ),
+    "unbound": (without_node("Unschedulable", UNBOUND), Reason.VOLUME_NOT_BOUND, UNBOUND),
+    "gated": (
+        without_node("SchedulingGated", "blocked by 1 gate"),
+        Reason.SCHEDULING_GATED,
+        "blocked by 1 gate",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_keeps_a_pod_from_running(case: str) -> None:
+    status, reason, message = CASES[case]
+    found = find_blocker(status)
+    assert found == (Blocker(reason=reason, message=message) if reason else None)
+    assert reason is None or reason in OF_BLOCKED_PODS
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_watch_keeps_of_a_pod_what_that_takes(case: str) -> None:
+    status, _, _ = CASES[case]
+    kept = transform_pod({"metadata": {"name": "x", "uid": "u"}, "status": status})["status"]
+    assert find_blocker(kept) == find_blocker(status)
+
+
+def test_of_pods_that_run_or_are_about_to_the_watch_keeps_no_more_than_before() -> None:
+    quiet = [on_node(RUNS), on_node(waiting("ContainerCreating"))]
+    for status in quiet:
+        kept = transform_pod({"metadata": {"name": "x", "uid": "u"}, "status": status})["status"]
+        assert kept == {"conditions": [], "containerStatuses": []}
+
+
+def test_what_others_say_at_length_is_cut() -> None:
+    status = on_node(waiting("ErrImagePull", "<html>" + "x" * 100_000))
+    kept = transform_pod({"metadata": {"name": "x", "uid": "u"}, "status": status})["status"]
+    text = kept["containerStatuses"][0]["state"]["waiting"]["message"]
+    found = find_blocker(kept)
+    assert len(text) == MAX_TEXT
+    assert found is not None
+    assert len(found.message) == MAX_TEXT
+
+
+def starting() -> ClusterModel:
+    cluster = ClusterModel(job(task("learner"), task("collector", 3)))
+    cluster.settle()
+    assert cluster.phase == "Starting"
+    return cluster
+
+
+def test_the_phase_names_the_first_pod_and_how_many_until_they_run() -> None:
+    cluster = starting()
+    cluster.say("x-collector-2", **BUSY)
+    cluster.say("x-collector-1", **PULL)
+    cluster.settle()
+    condition = cluster.condition("Starting")
+    assert (condition["status"], condition["reason"]) == ("True", "ImagePullBackOff")
+    assert condition["message"] == (
+        "2 of 4 pods cannot run, x-collector-1 first: container main: ErrImagePull: no such host"
+    )
+    event = cluster.events[-1]
+    assert (event.reason, event.type) == (Reason.IMAGE_PULL_BACK_OFF, "Warning")
+    assert event.message == condition["message"]
+
+    cluster.run("x-collector-1", "x-learner-0")
+    cluster.settle()
+    assert cluster.condition("Starting")["reason"] == "Unschedulable"
+
+    cluster.say("x-collector-2", **on_node(waiting("ContainerCreating")))
+    cluster.settle()
+    condition = cluster.condition("Starting")
+    assert (condition["reason"], condition["message"]) == ("JobStarting", "2 of 4 pods ready")
+
+    cluster.run()
+    cluster.settle()
+    assert cluster.condition("Running")["reason"] == "JobRunning"
+
+
+def test_what_does_not_change_is_said_once() -> None:
+    cluster = starting()
+    cluster.say("x-learner-0", **PULL)
+    cluster.settle()
+    written, told = len(cluster.writes), len(cluster.events)
+    for attempt in ("ImagePullBackOff", "ErrImagePull"):
+        cluster.say("x-learner-0", **on_node(waiting(attempt, "no such host")))
+        cluster.pass_time(1)
+        cluster.decide()
+        cluster.reconcile()
+    assert (len(cluster.writes), len(cluster.events)) == (written, told)
+
+
+def test_a_job_that_runs_says_it_too() -> None:
+    cluster = running()
+    cluster.say("x-collector-1", phase="Running", **CRASH)
+    cluster.settle()
+    assert cluster.condition("Running")["reason"] == "CrashLoopBackOff"
+    assert "x-collector-1 first" in cluster.condition("Running")["message"]
+    cluster.run("x-collector-1")
+    cluster.settle()
+    condition = cluster.condition("Running")
+    assert (condition["reason"], condition["message"]) == ("JobRunning", "4 of 4 pods ready")
+
+
+def test_a_task_that_waits_for_one_that_cannot_run_says_why() -> None:
+    cluster = ClusterModel(job(task("collector", 2, dependsOn=["learner"]), task("learner")))
+    cluster.settle()
+    assert cluster.condition("Pending")["reason"] == "JobPending"
+    cluster.say("x-learner-0", **PULL)
+    cluster.settle()
+    assert cluster.condition("Pending")["reason"] == "ImagePullBackOff"
+
+
+def test_a_reason_of_its_own_goes_first() -> None:
+    cluster = starting()
+    cluster.say("x-collector-1", **PULL)
+    cluster.settle()
+    cluster.fail("x-learner-0", code=3)
+    cluster.reconcile()
+    restarting = cluster.condition("Restarting")
+    assert (restarting["status"], restarting["reason"]) == ("True", "JobRestarting")
+    assert "exit code 3" in restarting["message"]
+    cluster.edit(suspend=True)
+    cluster.settle()
+    assert cluster.condition("Pending")["reason"] == "JobSuspended"
+
+
+def test_a_replica_that_crashes_again_and_again_is_not_active() -> None:
+    name = test_coordinated.FIRST
+    cluster = test_coordinated.running(test_coordinated.replica(name))
+    counts = cluster.status["replicaStatus"]["Collector"]
+    assert counts["active"] == 1
+    cluster.say(name, phase="Running", **CRASH)
+    cluster.settle()
+    assert cluster.status["replicaStatus"]["Collector"]["active"] == 0
+    assert cluster.condition("Running")["reason"] == "CrashLoopBackOff"
+    assert f"1 of 2 pods cannot run, {name} first" in cluster.condition("Running")["message"]
