@@ -40,17 +40,18 @@ def _claim(spec: Object) -> None:
     spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "none"}}]
 
 
+def _crashing_sidecar(spec: Object) -> None:
+    main = spec["containers"][0]
+    spec["initContainers"] = [{**main, **CRASHES, "name": "logs", "restartPolicy": "Always"}]
+
+
 CRASHES = {"command": ["python3", "-c", "raise SystemExit(7)"]}
 TROUBLES: dict[str, tuple[Edit, str, str]] = {
     "pull": (_container(image=ABSENT), "ImagePullBackOff", ABSENT),
-    "never": (_container(image=ABSENT, imagePullPolicy="Never"), "ErrImageNeverPull", "main"),
+    "never": (_container(image=ABSENT, imagePullPolicy="Never"), "ErrImageNeverPull", "pull"),
     "init": (_init_container, "ErrImageNeverPull", "container fetch"),
     "config": (_from_config_map, "CreateContainerConfigError", 'configmap "late" not found'),
-    "crash": (
-        lambda spec: (_container(**CRASHES)(spec), spec.update(restartPolicy="Always")),
-        "CrashLoopBackOff",
-        f"container {DI_CONTAINER} ended with exit code 7",
-    ),
+    "crash": (_crashing_sidecar, "CrashLoopBackOff", "container logs ended with exit code 7"),
     "node": (
         lambda spec: spec.update(nodeSelector={"no": "such-node"}),
         "Unschedulable",
@@ -62,47 +63,56 @@ TROUBLES: dict[str, tuple[Edit, str, str]] = {
 
 
 @pytest.fixture
-def jobs(kubectl: Kubectl, namespace: str, python_image: str) -> dict[str, str]:
-    """A job of each trouble, all at once, and a coordinator that has one; their reasons."""
+def jobs(kubectl: Kubectl, namespace: str, python_image: str) -> tuple[str, ...]:
+    """A job of each trouble, all at once, and a coordinator that crashes again and again."""
     for name, (edit, _, _) in TROUBLES.items():
         learner = task("learner", image=python_image, program=sleep(3600), replicas=2)
         edit(learner["template"]["spec"])
         kubectl.apply(job(name, namespace=namespace, tasks=[learner]))
-    absent = template(image=ABSENT, program="")
-    absent["spec"]["containers"][0]["imagePullPolicy"] = "Never"
-    kubectl.apply(coordinated("older", namespace=namespace, templates={"coordinator": absent}))
-    return {name: reason for name, (_, reason, _) in TROUBLES.items()} | {
-        "older": "ErrImageNeverPull"
-    }
+    crashing = template(image=python_image, program="raise SystemExit(7)")
+    crashing["spec"]["restartPolicy"] = "Always"
+    kubectl.apply(coordinated("older", namespace=namespace, templates={"coordinator": crashing}))
+    return tuple(TROUBLES)
 
 
 def test_a_job_whose_pods_cannot_run_says_why_until_they_can(
-    kubectl: Kubectl, namespace: str, jobs: dict[str, str]
+    kubectl: Kubectl, namespace: str, jobs: tuple[str, ...]
 ) -> None:
-    wait_until(lambda: _columns(kubectl, namespace) == jobs, 120, every=0.5)
-    for name, (_, reason, part) in TROUBLES.items():
-        (condition,) = _true(kubectl, name, namespace)
-        assert (condition["type"], condition["reason"]) == ("Starting", reason)
-        assert f"2 of 2 pods cannot run, {name}-learner-0 first: " in condition["message"]
-        assert part in condition["message"]
-        (event,) = wait_for_event(kubectl, name, f"{reason}: ", namespace=namespace)
+    for name in jobs:
+        _, reason, part = TROUBLES[name]
+        message = _wait_for(kubectl, name, reason, namespace)
+        assert "of 2 pods cannot run, " in message
+        assert part in message
+        (event, *_) = wait_for_event(kubectl, name, f"{reason}: ", namespace=namespace)
         assert part in event
+    message = _wait_for(kubectl, "older", "CrashLoopBackOff", namespace)
+    assert f"container {DI_CONTAINER} ended with exit code 7" in message
+    columns = _columns(kubectl, namespace)
+    steady = [name for name in jobs if name != "crash"]
+    assert [columns[name] for name in steady] == [TROUBLES[name][1] for name in steady]
 
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"level": "1"}}
     kubectl.apply({**settings, "metadata": {"name": "late", "namespace": namespace}})
     names = ("config-learner-0", "config-learner-1")
     wait_for_pods(kubectl, "config", *names, namespace=namespace)
-    (condition,) = _true(kubectl, "config", namespace)
-    assert (condition["type"], condition["reason"]) == ("Running", "JobRunning")
+    assert _wait_for(kubectl, "config", "JobRunning", namespace) == "2 pods ready"
+
+
+def _wait_for(kubectl: Kubectl, name: str, reason: str, namespace: str) -> str:
+    """Wait until the job's phase has that reason; the message that goes with it."""
+
+    def said() -> str:
+        status = kubectl.get("dijob", name, namespace=namespace)["status"]
+        found = [one for one in status["conditions"] if one["status"] == "True"]
+        assert [one["reason"] for one in found] == [reason], found
+        message: str = found[0]["message"]
+        return message
+
+    return wait_until(said, 120, what=f"{name} is {reason}", every=0.3)
 
 
 def _columns(kubectl: Kubectl, namespace: str) -> dict[str, str]:
-    """What `kubectl get dijobs` shows in its column REASON."""
-    lines = kubectl("--namespace", namespace, "get", "dijobs").splitlines()
+    """What `kubectl get dijobs -o wide` shows in its column REASON."""
+    lines = kubectl("--namespace", namespace, "get", "dijobs", "--output=wide").splitlines()
     at = lines[0].index("REASON")
     return {line.split()[0]: line[at:].split()[0] for line in lines[1:]}
-
-
-def _true(kubectl: Kubectl, name: str, namespace: str) -> list[Object]:
-    conditions = kubectl.get("dijob", name, namespace=namespace)["status"]["conditions"]
-    return [one for one in conditions if one["status"] == "True"]

@@ -43,6 +43,7 @@ CRASH = on_node(
     waiting("CrashLoopBackOff", "back-off 10s", restartCount=4, lastState={"terminated": ENDED})
 )
 BUSY = without_node("Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.")
+NO_CLAIM = '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 CASES: dict[str, tuple[Object, Reason | None, str]] = {
@@ -98,9 +99,9 @@ CASES: dict[str, tuple[Object, Reason | None, str]] = {
         "the scheduler does not say why",
     ),
     "no claim": (
-        without_node("Unschedulable", 'persistentvolumeclaim "data" not found'),
+        without_node("Unschedulable", NO_CLAIM),
         Reason.VOLUME_NOT_BOUND,
-        'persistentvolumeclaim "data" not found',
+        NO_CLAIM,
     ),
     "unbound": (without_node("Unschedulable", UNBOUND), Reason.VOLUME_NOT_BOUND, UNBOUND),
     "gated": (

@@ -30,8 +30,8 @@ _WAITING: Final[Mapping[str, Reason]] = {
 _SCHEDULED: Final = "PodScheduled"
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 _ENDED: Final = ("exitCode", "reason")
-# How the scheduler begins what it says of a claim that is missing, or bound at once to nothing.
-_OF_CLAIMS: Final = ("persistentvolumeclaim", "pod has unbound immediate persistentvolumeclaims")
+# The scheduler says so of a claim that is missing or unbound, and of nothing else then.
+_OF_CLAIMS: Final = "persistentvolumeclaim"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def _of_scheduling(condition: Object | None) -> Blocker | None:
     message = condition.get("message") or "the scheduler does not say why"
     if condition.get("reason") == "SchedulingGated":
         return Blocker(reason=Reason.SCHEDULING_GATED, message=message)
-    of_claims = message.lower().startswith(_OF_CLAIMS)
+    of_claims = _OF_CLAIMS in message.lower()
     return Blocker(
         reason=Reason.VOLUME_NOT_BOUND if of_claims else Reason.UNSCHEDULABLE, message=message
     )
