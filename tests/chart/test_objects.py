@@ -242,7 +242,7 @@ def test_the_notes_tell_the_next_three_commands(chart: Chart) -> None:
         ("server.auth.mode=off", "can scale every job"),
         ("server.tls.enabled=false", "in clear"),
         ("server.plainHTTP.enabled=false", "do not reach the server"),
-        ("webhook.enabled=false", "not refused"),
+        ("webhook.enabled=false", "what it\ncannot see is accepted"),
         ("crds.keep=false", "deletes every DIJob"),
     ],
 )

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from di_operator.builders.access import Access
 from di_operator.lifecycle.reasons import OF_PHASES, Problem, Reason
 from di_operator.metrics import Metrics as OperatorMetrics
 from di_server.metrics import Metrics as ServerMetrics
@@ -24,6 +25,12 @@ def test_the_metrics_worth_an_alert_are_there() -> None:
     registries = (OperatorMetrics().registry, ServerMetrics().registry)
     there = {family.name for registry in registries for family in registry.collect()}
     assert {name.removesuffix("_total") for name in named} <= there
+
+
+def test_what_a_pod_is_told_of_the_server_is_documented() -> None:
+    variables = Access(token_audience="di-server", server_ca="pem").environment()
+    page = (DOCS / "rest.md").read_text()
+    assert [name for name in variables if f"`{name}` names a file" not in page] == []
 
 
 def test_a_reason_that_is_declared_is_given_somewhere() -> None:

@@ -88,6 +88,21 @@ def test_a_bad_body_changes_nothing(harness: Harness, method: str, body: str, st
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "body", "message"),
+    [
+        ("POST", PATH, {"replica": 1}, "replicas: is missing, a whole number"),
+        ("GET", "/v2alpha1/job/cartpole/replicas", None, "job/cartpole lacks the namespace"),
+    ],
+)
+def test_a_slip_is_named(
+    harness: Harness, method: str, path: str, body: object, message: str
+) -> None:
+    answer = harness.client.open(path, method=method, json=body)
+    assert answer.status_code == 400
+    assert envelope(answer)["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
     ("method", "path", "status"),
     [
         ("GET", "/v2alpha1/rl.missing/replicas", 404),

@@ -247,6 +247,13 @@ def test_bad_queries(harness: Harness, watched: bool, query: str, status: int) -
     assert (answer.status_code, envelope(answer)["data"]) == (status, None)
 
 
+def test_a_pod_of_a_job_with_tasks_hears_where_to_ask(harness: Harness) -> None:
+    harness.add(job("tasks"))
+    answer = harness.client.get(f"{PATH}?namespace=rl&coordinator=tasks-learner-0")
+    assert answer.status_code == 404
+    assert "/v2alpha1/job/rl.<its name>/replicas" in envelope(answer)["message"]
+
+
 def test_an_unknown_key_is_named(harness: Harness) -> None:
     answer = harness.client.get(f"{PATH}?foo=1")
     assert envelope(answer)["message"] == "request param foo is not supported"

@@ -71,7 +71,10 @@ def requester(namespace: object, pod: object) -> Requester:
         raise Malformed("coordinator must be given, the name of a pod")
     job = job_of(str(pod))
     if job is None:
-        raise NoSuchJob(f"no such coordinator: {namespace}/{pod}")
+        raise NoSuchJob(
+            f"no such coordinator: {namespace}/{pod}; no coordinator or aggregator is named so, "
+            f"and a job with tasks is asked for at /v2alpha1/job/{namespace}.<its name>/replicas"
+        )
     return Requester(JobRef(str(namespace), job), str(pod))
 
 

@@ -45,9 +45,10 @@ class _ScalingBody(Schema):
     replicas = fields.Integer(
         required=True,
         strict=True,
-        error_messages=dict.fromkeys(
-            ("required", "null", "invalid", "too_large"), "must be a whole number"
-        ),
+        error_messages={
+            "required": "is missing, a whole number",
+            **dict.fromkeys(("null", "invalid", "too_large"), "must be a whole number"),
+        },
     )
     task = fields.String(
         load_default=None,

@@ -23,9 +23,9 @@ _RULE: Final = (
 def parse_job_id(text: str) -> JobRef:
     """Read the part of a path between the version and the resource, `job/` included.
 
-    A namespace called `job` is no trap: names have no dots, so `job/a.b` is the id `a.b`, and
-    `job/a` is the job `a` of that namespace. The generation is checked and not compared:
-    scaling changes it, and a pod keeps the id it was started with.
+    Names have no dots, so `job/a.b` is the id `a.b`. `job/a` lacks its namespace; one that is
+    called `job` has `job.a` and `job/job/a`. The generation is checked and not compared: scaling
+    changes it, and a pod keeps the id it was started with.
 
     Raises:
         Malformed: the text is no id. Time is linear in the length, and constant past the
@@ -34,8 +34,10 @@ def parse_job_id(text: str) -> JobRef:
     if len(text) > _MAX_ID:
         raise Malformed(_RULE)
     segments = text.split("/")
-    if segments[0] == "job" and (len(segments) == 3 or "." in segments[-1]):
+    if segments[0] == "job":
         del segments[0]
+        if len(segments) == 1 and _is_label(segments[0]):
+            raise Malformed(f"job/{segments[0]} lacks the namespace: {_RULE}")
     parts = segments[0].split(".") if len(segments) == 1 else segments
     generation = parts[2] if len(segments) == 1 and len(parts) == 3 else "0"
     if len(parts) not in (2, 2 + (len(segments) == 1)):
