@@ -23,6 +23,7 @@ class View:
     phase: str = ""
     ready: str = ""
     counts: dict[str, int] = field(default_factory=dict)
+    trouble: str = ""
     mean_return: float = 0.0
     history: list[str] = field(default_factory=list)
 
@@ -45,10 +46,27 @@ class View:
         if phase and (phase, ready) != (self.phase, self.ready):
             self.phase, self.ready = phase, ready
             yield f"{phase:<12} {ready}".rstrip()
+        trouble = _trouble(status, phase)
+        if trouble and trouble != self.trouble:
+            yield trouble
+        self.trouble = trouble
         curve = status.get("profilings", {}).get("curve", [])
         if curve and curve[-1][2] >= self.mean_return + 50:
             self.mean_return = curve[-1][2]
             yield f"mean return {self.mean_return:.0f} of 500"
+
+    def standing(self) -> Iterator[str]:
+        """Describe what has not changed for a while; nothing of a job that was never looked at."""
+        if self.phase:
+            yield f"still {self.phase}, {self.ready}".rstrip(", ")
+
+
+def _trouble(status: Job, phase: str) -> str:
+    """Why the job is in its phase, where that is not the phase's own reason."""
+    for condition in status.get("conditions", []):
+        if condition["type"] == phase and not condition["reason"].startswith("Job"):
+            return f"{condition['reason']}: {condition['message']}"
+    return ""
 
 
 def _counts(job: Job) -> dict[str, int]:
@@ -81,7 +99,8 @@ async def follow(
     async with asyncio.timeout(seconds), KubeClient(config=config) as client:
         while True:
             job = await client.get(resource, name, namespace)
-            for line in view.changes(job):
+            # The watch ends after a minute, in which much may have been shown, or nothing.
+            for line in list(view.changes(job)) or view.standing():
                 show(line)
             if _has_ended(job):
                 return job, view.history

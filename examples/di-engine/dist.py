@@ -5,6 +5,7 @@ DI-engine are what `ding -m dist --module ROLE` is meant to call; in this releas
 hands them a parsed configuration where they expect the name of a file.
 """
 
+import os
 import shutil
 import sys
 
@@ -27,6 +28,10 @@ def main(role: str) -> None:
     match role:
         case "coordinator":
             dist_launch_coordinator(prepared, SEED, None, disable_flask_log=True)
+            # It has said that training is over. Python would wait for its threads, and one of them
+            # may wait for ever for a task whose master is closed already.
+            sys.stdout.flush()
+            os._exit(0)
         case "collector":
             dist_launch_collector(prepared, SEED, None)
         case "learner":

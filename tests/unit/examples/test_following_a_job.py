@@ -14,6 +14,7 @@ def job(
     collectors: int = 2,
     ready: int = 0,
     returns: tuple[float, ...] = (),
+    reason: str = "",
     message: str = "",
 ) -> dict[str, Any]:
     """A job of a learner and collectors, as the API server would show it."""
@@ -24,7 +25,12 @@ def job(
             "replicas": 1 + collectors,
             "readyReplicas": ready,
             "conditions": [
-                {"type": phase, "lastTransitionTime": "2026-01-01T00:00:00Z", "message": message}
+                {
+                    "type": phase,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                    "reason": reason or f"Job{phase}",
+                    "message": message,
+                }
             ],
         }
     if returns:
@@ -37,6 +43,7 @@ def job(
 def test_a_job_that_nobody_has_looked_at_shows_nothing() -> None:
     view = View()
     assert list(view.changes(job())) == []
+    assert list(view.standing()) == []
     assert view.history == []
 
 
@@ -50,6 +57,23 @@ def test_pods_that_become_ready_are_shown_within_a_phase() -> None:
     view = View()
     list(view.changes(job("Starting")))
     assert list(view.changes(job("Starting", ready=2))) == ["Starting     2/3 pods ready"]
+
+
+def test_what_keeps_pods_from_running_is_shown_once() -> None:
+    view = View()
+    list(view.changes(job("Starting")))
+    pull = job("Starting", reason="ImagePullBackOff", message="1 of 3 pods cannot run")
+    assert list(view.changes(pull)) == ["ImagePullBackOff: 1 of 3 pods cannot run"]
+    assert list(view.changes(pull)) == []
+    assert list(view.changes(job("Starting"))) == []
+
+
+def test_what_does_not_change_can_be_said_again() -> None:
+    view = View()
+    list(view.changes(job("Running", ready=3)))
+    assert list(view.standing()) == ["still Running, 3/3 pods ready"]
+    list(view.changes(coordinated("Running", coordinator=1)))
+    assert list(view.standing()) == ["still Running"]
 
 
 def test_scaling_is_shown_with_both_counts() -> None:
