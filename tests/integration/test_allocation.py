@@ -178,6 +178,52 @@ def test_a_gang_starts_whole_or_not_at_all(kube_config: KubeConfig, namespace: s
     on_testbed(kube_config, namespace, body)
 
 
+def test_a_gang_keeps_the_room_of_a_task_that_waits_for_another(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        gang: Object = {"scheduling": {"gang": True}}
+        settings: Object = {"policy": "fit", "scheduling_period": PERIOD}
+        waits = devices(testbed, "learner", 2) | {"dependsOn": ["store"]}
+        store = devices(testbed, "store", 1)
+        store["template"]["metadata"]["annotations"]["fake/ready-after"] = "3600"
+        async with nodes(testbed, n1=3):
+            async with testbed.operator(**settings):
+                await testbed.submit(job("first", store, waits, **gang))
+
+                async def is_bound() -> bool:
+                    return await where(testbed, "first") == {"first-store-0": "n1"}
+
+                await testbed.until(is_bound, "the store to be bound")
+            two = devices(testbed, "learner", 2)
+            await testbed.submit(job("second", two, priority="high", **gang))
+            await testbed.submit(job("third", two, preemptible=True))
+            async with testbed.operator("two", **settings):
+
+                async def have_an_answer() -> bool:
+                    found = [await testbed.status(name) for name in ("second", "third")]
+                    return all(
+                        status.get("phase") == "Pending"
+                        and "room for 0" in condition(status, "Pending")["message"]
+                        for status in found
+                    )
+
+                await testbed.until(have_an_answer, "the new leader to let both wait")
+                await testbed.kubelet.finish(namespace, "first-store-0")
+                await testbed.phase("first", "Running")
+                assert sorted(await where(testbed, "first")) == [
+                    "first-learner-0",
+                    "first-learner-1",
+                    "first-store-0",
+                ]
+                assert await testbed.pods("second") == await testbed.pods("third") == {}
+                for pod in ("first-learner-0", "first-learner-1"):
+                    await testbed.kubelet.finish(namespace, pod)
+                await testbed.phase("second", "Running", deadline=20)
+
+    on_testbed(kube_config, namespace, body)
+
+
 def test_room_is_given_when_the_pods_of_a_deleted_job_are_gone(
     kube_config: KubeConfig, namespace: str
 ) -> None:

@@ -190,16 +190,69 @@ def test_pods_that_have_ended_take_none() -> None:
     assert free(found.now)["a"] == 4
 
 
-def test_a_gang_is_looked_after_until_its_pods_are_bound() -> None:
-    gang = {"preemptible": False, "scheduling": {"gang": True}}
-    waiting = job("x", task("learner", 2), phase="Pending", **gang)
+GANG: Object = {"preemptible": False, "scheduling": {"gang": True}}
+
+
+def test_a_gang_is_looked_after_until_it_is_let_go() -> None:
+    waiting = job("x", task("learner", 2), phase="Pending", **GANG)
     assert snapshot(waiting).jobs["rl/x"].gang
-    starting = job("x", task("learner", 2), phase="Starting", **gang)
-    half = snapshot(starting, pods=[pod("x", "learner", "a"), pod("x", "learner", "")])
-    assert set(half.jobs) == {"rl/x"}
-    bound = snapshot(starting, pods=[pod("x", "learner", "a")] * 2)
-    assert bound.jobs == {}
-    assert free(bound.nodes)["a"] == 2
+    for phase in ("Pending", "Starting", "Restarting", "Running"):
+        begun = job("x", task("learner", 2), phase=phase, **GANG)
+        assert snapshot(begun, pods=[pod("x", "learner", "")]).jobs == {}
+
+
+TWO_TASKS = (task("learner", 1), task("collector", 2))
+HALF = {"learner": {"Succeeded": 1}, "collector": {"Running": 2}}
+
+
+@pytest.mark.parametrize(
+    ("gang", "pods", "room"),
+    [
+        (job("x", task("learner", 3), phase="Starting", **GANG), [], 5),
+        (job("x", task("learner", 3), phase="Starting", **GANG), ["a", "", ""], 5),
+        (job("x", task("learner", 3), phase="Pending", **GANG), ["a", "b"], 5),
+        (job("x", task("learner", 3), phase="Starting", **GANG), ["a", "b", "b"], 5),
+        (job("x", task("learner", 3), phase="Restarting", **GANG), [], 5),
+        (job("x", task("learner", 3), phase="Rescheduling", **GANG), ["a", "a"], 5),
+        (job("x", *TWO_TASKS, phase="Pending", **GANG), ["a"], 5),
+        (job("x", *TWO_TASKS, phase="Starting", status={"taskStatus": HALF}, **GANG), [], 6),
+        (job("x", task("learner", 3), phase="Running", suspend=True, **GANG), [], 8),
+        (job("x", task("learner", 3), phase="Failed", **GANG), [], 8),
+    ],
+    ids=[
+        "no pod is there yet",
+        "one of three is bound",
+        "one of three is not made yet",
+        "all are bound",
+        "all are made anew",
+        "one is replaced",
+        "a task waits for another",
+        "a task has succeeded",
+        "it is suspended",
+        "it has ended",
+    ],
+)
+def test_a_gang_keeps_its_room_until_all_of_it_is_bound(
+    gang: Object, pods: list[str], room: int
+) -> None:
+    found = snapshot(gang, pods=[pod("x", "learner", name) for name in pods])
+    assert found.jobs == {}
+    assert sum(free(found.nodes).values()) == room
+    assert sum(free(found.now).values()) == room
+
+
+def test_who_can_be_moved_gives_way_to_the_rest_of_a_gang_if_nothing_else_is_free() -> None:
+    gang = job("x", task("learner", 2), phase="Starting", **GANG)
+    parts = {"pods": [pod("x", "learner", "b"), pod("y", "learner", "a")], "others": [other("a")]}
+    status = {"placement": {"learner": ["a"]}}
+    moves = snapshot(gang, job("y", task("learner"), status=status), **parts)
+    assert left(moves) == {"a": 1, "b": 3}
+    status = {"placement": {"learner": ["a", "a", "a", "b", "b", "b"]}}
+    moves = snapshot(gang, job("y", task("learner", 6), status=status), **parts)
+    assert free(moves.nodes) == {"a": 2, "b": 3}
+    waits = job("z", task("learner", 6), phase="Pending", **GANG)
+    granted = {"uid-z": placed(learner="a a a b b b")}
+    assert free(snapshot(gang, waits, granted=granted, **parts).nodes) == {"a": 3, "b": 3}
 
 
 def test_a_new_job_of_an_invalid_spec_is_in_no_snapshot_and_one_that_runs_is() -> None:

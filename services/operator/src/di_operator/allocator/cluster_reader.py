@@ -1,8 +1,9 @@
 """From the cluster's objects to what the allocator decides on. Raw dicts in, no client.
 
-The allocator looks after jobs that are preemptible, and after gangs until the cluster's scheduler
-has bound them. All other pods, ours and those of others, take room that is not its own to give.
-Pods on their way out take room too, but nobody has to reckon with them for long.
+The allocator looks after jobs that are preemptible, and after gangs until they are let go. All
+other pods, ours and those of others, take room that is not its own to give, and so does what of a
+gang is not bound yet. Pods on their way out take room too, but nobody has to reckon with them for
+long.
 
 The reader is told of every object that comes, changes or goes, and reads that object alone: a
 look costs what has changed since the last one. Every job, node and pod is read in isolation: one
@@ -14,42 +15,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from di_api.field_error import InvalidSpec, mapping
-from di_api.names import KIND, task_of_pod
+from di_api.names import KIND
 from di_api.ownership import controller_uid
-from di_api.phase import Phase
 from di_api.spec import CleanPodPolicy, JobSpec
 from di_api.wording import reason_of
 from di_operator.allocator.changes import Changes, asks_for_nodes
+from di_operator.allocator.gangs import keep_room, rest_of, was_let_go, without
 from di_operator.allocator.inventory import (
     MAKES_NO_SENSE,
     KnownJob,
     Unreadable,
     node_of_pod,
-    pod_request,
     read_job,
     read_pod,
 )
-from di_operator.allocator.job import JobInfo, NodeList
-from di_operator.allocator.ledger import Entry
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node_pool import NodePool
+from di_operator.allocator.own_pods import A_POD, OwnPods, read_own_pods
 from di_operator.allocator.reports import Reports
-from di_operator.allocator.resources import PODS, UNIT, Resources
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.kinds.choose import kind_of
-from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.pods import is_finished
 from di_operator.lifecycle.status import Status
 
 Object = Mapping[str, Any]
 ReadSpec = Callable[[Object], JobSpec]
-
-# What a pod that cannot be read takes.
-_A_POD: Resources = {PODS: UNIT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +56,6 @@ class _Ours:
     placed: NodeList
     """By its status."""
     present: Counter[tuple[str, str]]
-
-
-@dataclass(slots=True, kw_only=True)
-class _OwnPods:
-    """What the pods of one job take, and which of them cannot be read."""
-
-    staying: list[Entry] = field(default_factory=list)
-    ending: list[Entry] = field(default_factory=list)
-    present: Counter[tuple[str, str]] = field(default_factory=Counter)
-    bound: int = 0
-    unreadable: dict[str, Unreadable] = field(default_factory=dict)
 
 
 class ClusterReader:
@@ -90,6 +74,8 @@ class ClusterReader:
         self._pods: dict[str, dict[str, Object]] = {}
         self._owners: dict[str, str] = {}
         self._ours: dict[str, _Ours] = {}
+        # By UID: what is not bound of gangs that were let go.
+        self._rests: dict[str, KnownJob] = {}
         # Jobs to be read again.
         self._stale: set[str] = set()
         # By UID: jobs that are to be taken for ones that cannot be read, in which version and why.
@@ -170,7 +156,7 @@ class ClusterReader:
             taken = read_pod(pod)
         except MAKES_NO_SENSE as error:
             self._unreadable[uid] = {uid: Unreadable.of("Pod", pod, reason_of(error))}
-            taken = (pod["spec"]["nodeName"], _A_POD)
+            taken = (pod["spec"]["nodeName"], A_POD)
         self._pool.staying.put(uid, (taken,) if taken else ())
 
     def remove_other(self, pod: Object) -> None:
@@ -203,6 +189,10 @@ class ClusterReader:
             key = job.known.info.key
             held[key] = granted.get(uid, job.placed)
             jobs[key] = job.known.at(now, held=held[key], attained=job.status.attained(now))
+        if self._rests:
+            rests = {r.info.key: r.at(now, held=WAIT, attained=0.0) for r in self._rests.values()}
+            kept = keep_room(rests, ((jobs[key], nodes) for key, nodes in held.items()), lasting)
+            lasting, free = without(lasting, kept), without(free, kept)
         left_out = [*self._unreadable.values(), self._pool.unreadable]
         return SchedulingSnapshot(
             jobs=jobs,
@@ -218,6 +208,7 @@ class ClusterReader:
         """Read a job and its pods again."""
         pods = tuple(self._pods.get(uid, {}).values())
         self._ours.pop(uid, None)
+        self._rests.pop(uid, None)
         self._unreadable.pop(uid, None)
         job, departed = self._jobs.get(uid), self._departed.get(uid)
         self._pool.staying.put(uid, ())
@@ -239,10 +230,11 @@ class ClusterReader:
         try:
             if (spec := _spec(job, self._read_spec)) is None:
                 return
-            own = _own_pods(pods, job, spec, kind_of(job, spec))
+            own = read_own_pods(pods, job, spec, kind_of(job, spec))
             status = Status.read(job.get("status"))
-            if uid in self._aside or not _is_ours(job, spec, status, own.bound):
+            if uid in self._aside or not _is_ours(job, spec, status, own):
                 self._reckon_with(uid, job, spec, status, own)
+                self._keep_for_gang(uid, job, spec, status, own)
                 if uid in self._aside:
                     left_out = Unreadable.of(KIND, job, self._aside[uid][1])
                     self._unreadable.setdefault(uid, {})[uid] = left_out
@@ -256,7 +248,7 @@ class ClusterReader:
         except Exception as error:
             # Whatever it is, it is one job; the next policy or field must not make it all of them.
             self._unreadable[uid] = {uid: Unreadable.of(KIND, job, reason_of(error))}
-            taken = [(node, _A_POD) for pod in pods if (node := node_of_pod(pod))]
+            taken = [(node, A_POD) for pod in pods if (node := node_of_pod(pod))]
             self._pool.staying.put(uid, taken)
             return
         self._ours[uid] = _Ours(known=known, status=status, placed=placed, present=own.present)
@@ -266,14 +258,14 @@ class ClusterReader:
     def _read_departed(self, uid: str, job: Object, pods: Iterable[Object]) -> None:
         try:
             if (spec := _spec(job, self._read_spec)) is not None:
-                own = _own_pods(pods, job, spec, kind_of(job, spec))
+                own = read_own_pods(pods, job, spec, kind_of(job, spec))
                 self._pool.passing.put(uid, (*own.staying, *own.ending))
                 self._name(uid, own)
         except Exception as error:
             self._unreadable[uid] = {uid: Unreadable.of(KIND, job, reason_of(error))}
 
     def _reckon_with(
-        self, uid: str, job: Object, spec: JobSpec, status: Status, own: _OwnPods
+        self, uid: str, job: Object, spec: JobSpec, status: Status, own: OwnPods
     ) -> None:
         self._name(uid, own)
         if _gives_way(job, spec, status):
@@ -282,7 +274,19 @@ class ClusterReader:
         self._pool.staying.put(uid, own.staying)
         self._pool.passing.put(uid, own.ending)
 
-    def _name(self, uid: str, own: _OwnPods) -> None:
+    def _keep_for_gang(
+        self, uid: str, job: Object, spec: JobSpec, status: Status, own: OwnPods
+    ) -> None:
+        is_gang = spec.scheduling.gang and not spec.preemptible
+        gone = status.is_finished or _gives_way(job, spec, status)
+        if not is_gang or gone or not was_let_go(status, own):
+            return
+        known = read_job(job, spec, report=None)
+        rest = rest_of(known.info, status, own)
+        if rest.tasks:
+            self._rests[uid] = replace(known, info=rest)
+
+    def _name(self, uid: str, own: OwnPods) -> None:
         if own.unreadable:
             self._unreadable[uid] = own.unreadable
 
@@ -300,42 +304,10 @@ def _gives_way(job: Object, spec: JobSpec, status: Status) -> bool:
     return cleaned or spec.suspend or "deletionTimestamp" in job["metadata"]
 
 
-def _is_ours(job: Object, spec: JobSpec, status: Status, bound: int) -> bool:
-    if "deletionTimestamp" in job["metadata"] or spec.suspend:
+def _is_ours(job: Object, spec: JobSpec, status: Status, own: OwnPods) -> bool:
+    if "deletionTimestamp" in job["metadata"] or spec.suspend or status.is_finished:
         return False
-    if status.is_finished:
-        return False
-    if spec.preemptible:
-        return True
-    waits = status.is_waiting or status.phase is Phase.STARTING
-    return spec.scheduling.gang and waits and bound < spec.replicas
-
-
-def _own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind) -> _OwnPods:
-    """Pods with the requests of their templates: the cache keeps no more of pods than decisions
-    need."""
-    found, name = _OwnPods(), job["metadata"]["name"]
-    # By identity; the template is kept beside, so that no other can take its address.
-    requests: dict[int, tuple[Object, Resources]] = {}
-    for pod in pods:
-        own, node = pod["metadata"]["name"], node_of_pod(pod)
-        is_ending = "deletionTimestamp" in pod["metadata"]
-        if not is_ending:
-            # By the name, which nobody can change; the label is anybody's.
-            found.present[task_of_pod(name, own), node or ""] += 1
-        if not node:
-            continue
-        found.bound += 1
-        asked = kind.pod_spec(name, spec, own)
-        try:
-            if id(asked) not in requests:
-                requests[id(asked)] = asked, pod_request(asked)
-            taken = requests[id(asked)][1]
-        except MAKES_NO_SENSE as error:
-            found.unreadable[pod["metadata"]["uid"]] = Unreadable.of("Pod", pod, reason_of(error))
-            taken = _A_POD
-        (found.ending if is_ending else found.staying).append((node, taken))
-    return found
+    return spec.preemptible or (spec.scheduling.gang and not was_let_go(status, own))
 
 
 def _version(job: Object) -> object:

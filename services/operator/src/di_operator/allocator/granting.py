@@ -92,8 +92,8 @@ def step(
     those that have come since: what was decided about the others stands. With `explain` those that
     wait are told anew why.
 
-    Who is in no snapshot any more has nothing left to be told: a gang that is bound, a job that
-    ended or was suspended.
+    Who is in no snapshot any more has nothing left to be told: a gang that was let go, a job
+    that ended or was suspended.
     """
     decided = {key: words[uid].wants for key, uid in snapshot.uids.items() if uid in words}
     changes: Mapping[str, Change] = {}

@@ -125,6 +125,16 @@ class Status:
         """UIDs of the pods whose end is counted already."""
         return frozenset(loss["uid"] for loss in self.losses)
 
+    @property
+    def succeeded(self) -> Mapping[str, int]:
+        """Pods of each task that had succeeded when this was written."""
+        found = self.raw.get("taskStatus")
+        return {
+            task: _count(counts.get("Succeeded"))
+            for task, counts in (found if isinstance(found, Mapping) else {}).items()
+            if isinstance(counts, Mapping)
+        }
+
     def attained(self, now: datetime) -> float:
         """Replica-seconds that the job has been given so far."""
         if self.placement is None or self.placed_at is None:

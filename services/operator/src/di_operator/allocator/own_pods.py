@@ -1,0 +1,66 @@
+"""What the pods of one job take, and which of its replicas have a node. Raw dicts in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from di_api.names import task_of_pod
+from di_api.spec import JobSpec
+from di_api.wording import reason_of
+from di_operator.allocator.inventory import MAKES_NO_SENSE, Unreadable, node_of_pod, pod_request
+from di_operator.allocator.ledger import Entry
+from di_operator.allocator.resources import PODS, UNIT, Resources
+from di_operator.lifecycle.kinds.kind import Kind
+
+Object = Mapping[str, Any]
+
+A_POD: Final[Resources] = {PODS: UNIT}
+"""What a pod that cannot be read takes."""
+
+
+@dataclass(slots=True, kw_only=True)
+class OwnPods:
+    """What the pods of one job take, and which of them cannot be read.
+
+    `present` are those that are not ending, by task and node; the node of one that is not bound
+    yet is empty.
+    """
+
+    staying: list[Entry] = field(default_factory=list)
+    ending: list[Entry] = field(default_factory=list)
+    present: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unreadable: dict[str, Unreadable] = field(default_factory=dict)
+
+    def bound(self, task: str) -> int:
+        """How many pods of a task have a node, and are not ending."""
+        found = self.present.items()
+        return sum(count for (name, node), count in found if name == task and node)
+
+
+def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind) -> OwnPods:
+    """Pods with the requests of their templates: the cache keeps no more of pods than decisions
+    need."""
+    found, name = OwnPods(), job["metadata"]["name"]
+    # By identity; the template is kept beside, so that no other can take its address.
+    requests: dict[int, tuple[Object, Resources]] = {}
+    for pod in pods:
+        own, node = pod["metadata"]["name"], node_of_pod(pod)
+        is_ending = "deletionTimestamp" in pod["metadata"]
+        if not is_ending:
+            # By the name, which nobody can change; the label is anybody's.
+            found.present[task_of_pod(name, own), node or ""] += 1
+        if not node:
+            continue
+        asked = kind.pod_spec(name, spec, own)
+        try:
+            if id(asked) not in requests:
+                requests[id(asked)] = asked, pod_request(asked)
+            taken = requests[id(asked)][1]
+        except MAKES_NO_SENSE as error:
+            found.unreadable[pod["metadata"]["uid"]] = Unreadable.of("Pod", pod, reason_of(error))
+            taken = A_POD
+        (found.ending if is_ending else found.staying).append((node, taken))
+    return found
