@@ -25,7 +25,7 @@ def decide(
     jobs: Mapping[str, JobInfo],
     count: int = 16,
     previous: Mapping[str, NodeList] | None = None,
-    **arguments: float,
+    **arguments: Any,
 ) -> dict[str, NodeList]:
     return GoodputPolicy(**arguments).optimize(jobs, nodes(count, gpu=4), previous or {})
 

@@ -243,7 +243,8 @@ def test_a_gang_keeps_its_room_until_all_of_it_is_bound(
 
 def test_who_can_be_moved_gives_way_to_the_rest_of_a_gang_if_nothing_else_is_free() -> None:
     gang = job("x", task("learner", 2), phase="Starting", **GANG)
-    parts = {"pods": [pod("x", "learner", "b"), pod("y", "learner", "a")], "others": [other("a")]}
+    parts: Object = {"others": [other("a")]}
+    parts["pods"] = [pod("x", "learner", "b"), pod("y", "learner", "a")]
     status = {"placement": {"learner": ["a"]}}
     moves = snapshot(gang, job("y", task("learner"), status=status), **parts)
     assert left(moves) == {"a": 1, "b": 3}

@@ -45,13 +45,26 @@ def admit(
         had = previous.get(key, WAIT)
         if had and capacity.take_all(job, had):
             answer[key] = had
+    admit_waiting(jobs, nodes, capacity, answer, choose_node=choose_node, backfill=backfill)
+    return answer
+
+
+def admit_waiting(
+    jobs: Mapping[str, JobInfo],
+    nodes: Mapping[str, NodeInfo],
+    capacity: FreeCapacity,
+    answer: dict[str, NodeList],
+    *,
+    choose_node: ChooseNode,
+    backfill: bool,
+) -> None:
+    """Start who has nothing in `answer` yet and fits into what is left of the nodes, in order."""
     for job in in_order(jobs):
         if answer[job.key]:
             continue
         answer[job.key] = admit_one(capacity, job, choose_node)
         if not answer[job.key] and not backfill and _could_fit(job, nodes, choose_node):
             break
-    return answer
 
 
 def in_order(jobs: Mapping[str, JobInfo]) -> list[JobInfo]:

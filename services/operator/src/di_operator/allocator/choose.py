@@ -40,12 +40,12 @@ def choose(offers: Sequence[Offer], budget: float) -> list[int]:
             break
         chosen[row] = hull[i + 1]
         left -= cost
-    _fill(offers, chosen, left)
+    fill(offers, chosen, left)
     return chosen
 
 
-def _fill(offers: Sequence[Offer], chosen: list[int], left: float) -> None:
-    """Take the steepest single steps that fit until none does."""
+def fill(offers: Sequence[Offer], chosen: list[int], left: float) -> None:
+    """Take the steepest single steps that fit into what is left, until none does; in `chosen`."""
     heap = [step for row in range(len(offers)) if (step := _best(offers[row], row, chosen, left))]
     heapify(heap)
     while heap:

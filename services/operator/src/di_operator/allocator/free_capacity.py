@@ -81,6 +81,13 @@ class FreeCapacity:
             free[name] = free.get(name, 0) - count * amount
         self._changes.append(row)
 
+    def book(self, job: JobInfo, placed: NodeList, times: int = 1) -> None:
+        """Use the room of a whole job, whether there is so much or not; -1 gives it back."""
+        for task in job.tasks:
+            for name, count in tally(placed.task(task.name)).items():
+                if (row := self.index.get(name)) is not None:
+                    self.take(task, row, times * count)
+
     def fits(self, task: TaskInfo, row: int, count: int) -> bool:
         """Whether a node has room for so many replicas and admits them."""
         kind = self._kind(task)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from di_operator.allocator.admit import in_order
-from di_operator.allocator.free_capacity import FreeCapacity, tally
+from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.own_pods import OwnPods
@@ -58,9 +58,9 @@ def keep_room(
     """
     movable, free = FreeCapacity(nodes), FreeCapacity(nodes)
     for job, placed in held:
-        _book(free, job, placed)
+        free.book(job, placed)
         if not job.preemptible:
-            _book(movable, job, placed)
+            movable.book(job, placed)
     kept: Kept = {}
     for job in in_order(rests):
         for task in job.tasks:
@@ -92,13 +92,6 @@ def _tightly(
                 movable.take(task, row, count)
                 left -= count
                 yield row, count
-
-
-def _book(capacity: FreeCapacity, job: JobInfo, placed: NodeList) -> None:
-    for task in job.tasks:
-        for name, count in tally(placed.task(task.name)).items():
-            if (row := capacity.index.get(name)) is not None:
-                capacity.take(task, row, count)
 
 
 def _less(node: NodeInfo, amounts: Mapping[str, int]) -> NodeInfo:

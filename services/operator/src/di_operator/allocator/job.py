@@ -37,6 +37,7 @@ class JobInfo:
     """What a policy may know about a job. Times in seconds, work in replica-seconds."""
 
     key: str
+    """`<namespace>/<name>`."""
     tasks: tuple[TaskInfo, ...]
     preemptible: bool
     gang: bool = False
@@ -57,6 +58,11 @@ class JobInfo:
     """The most learners its model is based on."""
     remaining: float | None = None
     """Samples of the initial batch still to be worked through, where the job says so."""
+
+    @property
+    def namespace(self) -> str:
+        """The part of the key that says whose it is; empty if it does not."""
+        return self.key.rpartition("/")[0]
 
     @property
     def scaled(self) -> TaskInfo:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from di_operator.allocator.admit import admit
+from di_operator.allocator.admit_shares import admit_by_shares
+from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
@@ -17,16 +19,23 @@ class BinpackPolicy:
 
     The score of a node is the mean over the requested resources of (used + requested) /
     allocatable, weighted by `weights` (resource name to weight; 1 for those not named). A
-    resource of weight 0 does not count. Admission is that of `fit`.
+    resource of weight 0 does not count. Admission and shares are those of `fit`.
 
-    Raises ValueError for a weight that is negative or not a number.
+    Raises ValueError for a weight that is negative or not a number, and as `fit` does.
     """
 
     def __init__(
-        self, *, weights: Mapping[str, float] | None = None, backfill: bool = True
+        self,
+        *,
+        weights: Mapping[str, float] | None = None,
+        backfill: bool = True,
+        shares: Mapping[str, float] | None = None,
+        default_share: float = DEFAULT_SHARE,
+        ageing_seconds: float = DEFAULT_AGEING,
     ) -> None:
         self._weights = dict(weights or {})
         self._backfill = backfill
+        self._shares = read_shares(shares, default_share, ageing_seconds)
         for resource, weight in self._weights.items():
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight >= 0:
                 raise ValueError(f"weights: {resource}: {weight!r}: must be a number >= 0")
@@ -42,7 +51,16 @@ class BinpackPolicy:
         previous: Mapping[str, NodeList],
     ) -> dict[str, NodeList]:
         """Start whoever fits beside those that run."""
-        return admit(jobs, nodes, previous, choose_node=self._fullest, backfill=self._backfill)
+        if self._shares is None:
+            return admit(jobs, nodes, previous, choose_node=self._fullest, backfill=self._backfill)
+        return admit_by_shares(
+            jobs,
+            nodes,
+            previous,
+            choose_node=self._fullest,
+            backfill=self._backfill,
+            shares=self._shares,
+        )
 
     def _fullest(self, capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int]) -> int:
         weights = {

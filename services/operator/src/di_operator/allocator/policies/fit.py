@@ -5,19 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from di_operator.allocator.admit import admit, tightest
+from di_operator.allocator.admit_shares import admit_by_shares
+from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 
 
 class FitPolicy:
-    """Best fit by priority, then age; nobody is moved.
+    """Best fit by priority, then age; nobody is moved, but for what was lent to its namespace.
 
-    `backfill`: whether later jobs may start while an earlier one waits for more room than there
-    is. It uses the cluster better, and may keep a large job waiting.
+    Args:
+        backfill: whether later jobs may start while an earlier one waits for more room than there
+            is. It uses the cluster better, and may keep a large job waiting.
+        shares: weights of namespaces in the room of preemptible jobs (see `entitlements`); None:
+            all jobs are equal, whosever they are.
+        default_share: the weight of namespaces that `shares` does not name.
+        ageing_seconds: the slots in which jobs that are larger than their namespace's part take
+            turns with the others.
+
+    Raises ValueError for a weight or a time that is no number above 0.
     """
 
-    def __init__(self, *, backfill: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        backfill: bool = True,
+        shares: Mapping[str, float] | None = None,
+        default_share: float = DEFAULT_SHARE,
+        ageing_seconds: float = DEFAULT_AGEING,
+    ) -> None:
         self._backfill = backfill
+        self._shares = read_shares(shares, default_share, ageing_seconds)
 
     def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
         """Place one job that has just arrived."""
@@ -30,4 +48,13 @@ class FitPolicy:
         previous: Mapping[str, NodeList],
     ) -> dict[str, NodeList]:
         """Start whoever fits beside those that run."""
-        return admit(jobs, nodes, previous, choose_node=tightest, backfill=self._backfill)
+        if self._shares is None:
+            return admit(jobs, nodes, previous, choose_node=tightest, backfill=self._backfill)
+        return admit_by_shares(
+            jobs,
+            nodes,
+            previous,
+            choose_node=tightest,
+            backfill=self._backfill,
+            shares=self._shares,
+        )

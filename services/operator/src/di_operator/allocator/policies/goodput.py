@@ -7,13 +7,16 @@ few moves as possible (`place`). Collectors follow their learners (`collectors`)
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from di_operator.allocator.admit import admit, in_order, tightest
-from di_operator.allocator.choose import Offer, choose
+from di_operator.allocator.choose import Offer
+from di_operator.allocator.choose_shares import choose_by_shares
 from di_operator.allocator.collectors import JobPlacement, add_collectors, place_others
+from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import throughput
 from di_operator.allocator.goodput.curves import Curve, Curves, Question
@@ -64,6 +67,11 @@ class GoodputPolicy:
         fairness: the power of a job's slow-down in the sum that is made small; 1 is the harmonic
             mean of Pollux, less leans towards the jobs that use a GPU best.
         priority_weight: how much more the same slow-down counts per step of priority.
+        shares: weights of namespaces in the room of preemptible jobs (see `entitlements`); None:
+            all jobs are equal, whosever they are.
+        default_share: the weight of namespaces that `shares` does not name.
+        ageing_seconds: the slots in which jobs that are larger than their namespace's part take
+            turns with the others.
 
     Raises ValueError for arguments out of range.
     """
@@ -79,6 +87,9 @@ class GoodputPolicy:
         fairness: float = 0.25,
         silence_seconds: float = 600.0,
         priority_weight: float = 4.0,
+        shares: Mapping[str, float] | None = None,
+        default_share: float = DEFAULT_SHARE,
+        ageing_seconds: float = DEFAULT_AGEING,
     ) -> None:
         if not 0 <= restart_seconds < horizon_seconds:
             raise ValueError("restart_seconds must be at least 0 and less than horizon_seconds")
@@ -99,6 +110,7 @@ class GoodputPolicy:
         self._fairness = fairness
         self._silence = silence_seconds
         self._priority_weight = priority_weight
+        self._shares = read_shares(shares, default_share, ageing_seconds)
         self._curves = Curves()
 
     def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
@@ -199,7 +211,13 @@ class GoodputPolicy:
             weight *= self._priority_weight**demand.job.priority
             n = demand.offered
             offers.append(Offer(_costs(demand, scarce)[:n], [weight * v for v in values[:n]]))
-        picked = choose(offers, float(amount))
+        picked = choose_by_shares(
+            offers,
+            [demand.job for demand in demands],
+            [bisect_right(demand.sizes, demand.present) - 1 for demand in demands],
+            float(amount),
+            self._shares,
+        )
         return [demand.sizes[at] for demand, at in zip(demands, picked, strict=True)]
 
     def _speeds(self, demands: Sequence[_Demand], curves: Curves) -> list[Curve]:

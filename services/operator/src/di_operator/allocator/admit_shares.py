@@ -1,0 +1,214 @@
+"""Admission when namespaces have shares: all or nothing, in order, and what is lent is given back.
+
+Who runs goes on, as under `admit`, but for what its namespace has beyond its part: that makes way,
+the youngest jobs first, as soon as a job waits whose namespace has less than its part, and with it
+would not have more. A job that runs wants no more than it has, one that waits what it asks for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from di_operator.allocator.admit import ChooseNode, admit_one, admit_waiting, in_order
+from di_operator.allocator.entitlements import Claim, Shares, entitle, scarcest
+from di_operator.allocator.free_capacity import FreeCapacity
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.resources import total
+
+
+@dataclass(slots=True, kw_only=True)
+class _Parts:
+    """Jobs by what they are to their namespace's part, in the order of their precedence.
+
+    `safe` run within it; `due` wait, and are to have so much; `lent` run beyond it, and `less` are
+    those of them of which so much would be within.
+    """
+
+    safe: list[JobInfo] = field(default_factory=list)
+    due: list[JobInfo] = field(default_factory=list)
+    lent: list[JobInfo] = field(default_factory=list)
+    less: dict[str, JobInfo] = field(default_factory=dict)
+
+
+def admit_by_shares(
+    jobs: Mapping[str, JobInfo],
+    nodes: Mapping[str, NodeInfo],
+    previous: Mapping[str, NodeList],
+    *,
+    choose_node: ChooseNode,
+    backfill: bool,
+    shares: Shares,
+) -> dict[str, NodeList]:
+    """Return the nodes of every job, as `admit` does."""
+    admission = _Admission(FreeCapacity(nodes), dict.fromkeys(jobs, WAIT), choose_node)
+    held = previous
+    # Whose large job has made way may be due a smaller one in its place, and so on.
+    for _ in {job.namespace for job in jobs.values()}:
+        admission = _Admission(FreeCapacity(nodes), dict.fromkeys(jobs, WAIT), choose_node)
+        admission.keep((job for job in jobs.values() if not job.preemptible), previous)
+        admission.give_back(in_order(jobs), held, shares)
+        if not any(held.get(key) and not placed for key, placed in admission.answer.items()):
+            break
+        held = admission.answer
+    admit_waiting(
+        jobs,
+        nodes,
+        admission.capacity,
+        admission.answer,
+        choose_node=choose_node,
+        backfill=backfill,
+    )
+    return admission.answer
+
+
+@dataclass(slots=True)
+class _Admission:
+    """An answer that is being made, and what is free beside it."""
+
+    capacity: FreeCapacity
+    answer: dict[str, NodeList]
+    choose_node: ChooseNode
+
+    def keep(self, jobs: Iterable[JobInfo], previous: Mapping[str, NodeList]) -> None:
+        """Leave jobs where they are, as far as that is still possible."""
+        for job in jobs:
+            had = previous.get(job.key, WAIT)
+            if had and self.capacity.take_all(job, had):
+                self.answer[job.key] = had
+
+    def give_back(
+        self, jobs: Iterable[JobInfo], held: Mapping[str, NodeList], shares: Shares
+    ) -> None:
+        """Keep who runs, and start who is due something, in the place of what was lent."""
+        parts = _divide([job for job in jobs if job.preemptible], self.capacity, held, shares)
+        self.keep(parts.safe, held)
+        self.keep(parts.lent, held)
+        lent = [job for job in parts.lent if self.answer[job.key]]
+        for job in parts.due:
+            lent = self.make_room(job, lent)
+        for key, job in parts.less.items():
+            if not self.answer[key]:
+                self.answer[key] = admit_one(self.capacity, job, self.choose_node)
+
+    def make_room(self, job: JobInfo, lent: list[JobInfo]) -> list[JobInfo]:
+        """Start a job with all that it is due, or else its least size; at the expense of others.
+
+        Nobody makes way in vain. Returns those of `lent` who still run.
+        """
+        others = [other for other in reversed(lent) if other.namespace != job.namespace]
+        for wanted in (_all_or_nothing(job), _least(job)):
+            gone = self._displaced(wanted, others)
+            if gone is not None:
+                return [other for other in lent if other.key not in gone]
+        return lent
+
+    def _displaced(self, job: JobInfo, others: list[JobInfo]) -> set[str] | None:
+        """Place a job; returns who made way for it, None if all of them would in vain."""
+        had = {other.key: self.answer[other.key] for other in others}
+        for other in others:
+            self.capacity.book(other, had[other.key], -1)
+        fits = admit_one(self.capacity, job, self.choose_node)
+        self.capacity.book(job, fits, -1)
+        for other in others:
+            self.capacity.book(other, had[other.key])
+        if not fits:
+            return None
+        gone: list[JobInfo] = []
+        while not (placed := admit_one(self.capacity, job, self.choose_node)):
+            gone.append(others[len(gone)])
+            self.capacity.book(gone[-1], had[gone[-1].key], -1)
+        self.answer[job.key] = placed
+        for other in gone:
+            # Some went that were on other nodes.
+            stays = self.capacity.take_all(other, had[other.key])
+            self.answer[other.key] = had[other.key] if stays else WAIT
+        return {other.key for other in gone if not self.answer[other.key]}
+
+
+def _divide(
+    jobs: list[JobInfo],
+    capacity: FreeCapacity,
+    previous: Mapping[str, NodeList],
+    shares: Shares,
+) -> _Parts:
+    parts = _Parts()
+    # What could not run if all others were gone keeps nothing from them.
+    jobs = [job for job in jobs if all(sum(capacity.slots(t)) >= t.minimum for t in job.tasks)]
+    if not jobs:
+        return parts
+    held = {job.key: _there(previous.get(job.key, WAIT), capacity) for job in jobs}
+    asked = {job.key: _asked(job, held[job.key]) for job in jobs}
+    free = total(capacity.free)
+    scarce = scarcest(total(asked.values()), free)
+    wanted = Counter[str]()
+    for job in jobs:
+        wanted[job.namespace] += asked[job.key].get(scarce, 0)
+    claims = [
+        Claim(job=job, least=_asked(_least(job), WAIT).get(scarce, 0), holds=bool(held[job.key]))
+        for job in jobs
+    ]
+    due = entitle(wanted, claims, shares, free.get(scarce, 0))
+    left = dict(due.rooms)
+    for claim in sorted(
+        claims, key=lambda claim: (claim.job.key not in due.turns, not claim.holds)
+    ):
+        job = claim.job
+        room = claim.least if job.key in due.turns else left[job.namespace]
+        within, takes = _within(claim, room, scarce), asked[job.key].get(scarce, 0)
+        if claim.holds and takes <= room:
+            parts.safe.append(job)
+        elif claim.holds:
+            parts.lent.append(job)
+            if within is not None:
+                parts.less[job.key] = within
+        elif within is not None:
+            parts.due.append(within)
+            takes = _asked(within, WAIT).get(scarce, 0)
+        else:
+            continue
+        if job.key not in due.turns:
+            left[job.namespace] = max(0.0, room - takes)
+    return parts
+
+
+def _there(held: NodeList, capacity: FreeCapacity) -> NodeList:
+    return held if all(name in capacity.index for name in held) else WAIT
+
+
+def _asked(job: JobInfo, held: NodeList) -> dict[str, int]:
+    """What a job takes of each resource, or would take of it if it waits."""
+    return total(
+        {name: amount * count for name, amount in task.resources.items()}
+        for task in job.tasks
+        if (count := len(held.task(task.name)) if held else task.replicas)
+    )
+
+
+def _within(claim: Claim, room: float, scarce: str) -> JobInfo | None:
+    """The job as large as it can be in so much of the resource; None: not even its least size."""
+    if claim.least > room:
+        return None
+    job, over = claim.job, room - claim.least
+    tasks = []
+    for task in job.tasks:
+        each = task.resources.get(scarce, 0)
+        more = task.replicas - task.minimum
+        if each and more > 0:
+            more = min(more, int(over // each))
+            over -= more * each
+        tasks.append(replace(task, replicas=task.minimum + more))
+    return replace(job, tasks=tuple(tasks))
+
+
+def _all_or_nothing(job: JobInfo) -> JobInfo:
+    return replace(job, tasks=tuple(replace(task, minimum=task.replicas) for task in job.tasks))
+
+
+def _least(job: JobInfo) -> JobInfo:
+    return replace(
+        job,
+        tasks=tuple(replace(task, replicas=min(task.minimum, task.replicas)) for task in job.tasks),
+    )

@@ -1,0 +1,375 @@
+"""Shares between namespaces: who is entitled to what, and that policies give it within a period."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from di_operator.allocator.entitlements import (
+    DEFAULT_AGEING,
+    Claim,
+    Shares,
+    entitle,
+    fill_by_weight,
+    read_shares,
+)
+from di_operator.allocator.goodput.sizes import Bounds, sizes
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.policy import Policy
+from tests.unit.allocator.test_policy_properties import POLICIES, check, settled, some_nodes
+from tests.unit.allocator.worlds import counts, job, nodes, task
+
+NAMESPACES = "abc"
+THREE_TO_ONE = Shares(weights={"a": 3}, default=1.0, ageing=3600.0)
+
+
+def wants(key: str, least: int = 1, most: int = 64, **options: Any) -> JobInfo:
+    """A job that makes the most of every GPU, as far as anybody knows."""
+    defaults: dict[str, Any] = {"explored": 64}
+    return job(key, task(most, minimum=least, maximum=most, gpu=1), **defaults | options)
+
+
+def by_key(*jobs: JobInfo) -> dict[str, JobInfo]:
+    return {each.key: each for each in jobs}
+
+
+def by_namespace(answer: Mapping[str, NodeList]) -> dict[str, int]:
+    found = Counter[str]()
+    for key, placed in answer.items():
+        found[key.partition("/")[0]] += len(placed)
+    return dict(found)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rooms"),
+    [
+        ({"a": 100.0, "b": 100.0}, {"a": 48.0, "b": 16.0}),
+        ({"a": 100.0, "b": 4.0}, {"a": 60.0, "b": 4.0}),
+        ({"a": 8.0, "b": 100.0}, {"a": 8.0, "b": 56.0}),
+        ({"a": 8.0, "b": 4.0}, {"a": 8.0, "b": 4.0}),
+        ({"a": 12.0, "b": 100.0, "c": 100.0}, {"a": 12.0, "b": 26.0, "c": 26.0}),
+        ({"a": 0.0, "b": 100.0}, {"a": 0.0, "b": 64.0}),
+        ({}, {}),
+    ],
+)
+def test_what_is_not_wanted_is_divided_again(
+    wanted: dict[str, float], rooms: dict[str, float]
+) -> None:
+    assert fill_by_weight(wanted, THREE_TO_ONE, 64.0) == rooms
+
+
+weights = st.fixed_dictionaries({}, optional={name: st.integers(1, 9) for name in NAMESPACES})
+
+
+@given(
+    st.dictionaries(st.sampled_from(NAMESPACES), st.floats(0, 1e6)),
+    weights,
+    st.floats(0, 1e6),
+)
+def test_nobody_has_more_for_its_weight_than_who_wants_more(
+    wanted: dict[str, float], given_weights: dict[str, float], amount: float
+) -> None:
+    shares = Shares(weights=given_weights, default=2.0, ageing=1.0)
+    rooms = fill_by_weight(wanted, shares, amount)
+
+    assert sum(rooms.values()) == pytest.approx(min(amount, sum(wanted.values())))
+    levels = {name: room / shares.of(name) for name, room in rooms.items()}
+    for name, want in wanted.items():
+        assert rooms[name] <= want
+        if rooms[name] < want:
+            assert levels[name] == pytest.approx(max(levels.values()))
+
+
+def claim(key: str, least: float, *, age: float, holds: bool = False, had: float = 0.0) -> Claim:
+    return Claim(job=wants(key, least=int(least), age=age, attained=had), least=least, holds=holds)
+
+
+SLOT = DEFAULT_AGEING
+
+
+@pytest.mark.parametrize(
+    ("claims", "turns"),
+    [
+        ([claim("a/x", 6, age=0.5 * SLOT)], ""),
+        ([claim("a/x", 6, age=1.5 * SLOT)], "a/x"),
+        ([claim("a/x", 6, age=2.5 * SLOT)], ""),
+        ([claim("a/x", 5, age=1.5 * SLOT)], ""),
+        ([claim("a/x", 11, age=1.5 * SLOT)], ""),
+        ([claim("a/x", 6, age=1.5 * SLOT), claim("a/y", 7, age=1.5 * SLOT)], "a/x"),
+        ([claim("a/x", 6, age=1.5 * SLOT), claim("b/y", 7, age=3.5 * SLOT)], "b/y"),
+        ([claim("a/x", 6, age=1.5 * SLOT), claim("b/y", 7, age=1.5 * SLOT, holds=True)], "b/y"),
+        (
+            [claim("a/x", 6, age=3.5 * SLOT, had=6 * 3 * SLOT), claim("b/y", 7, age=1.5 * SLOT)],
+            "b/y",
+        ),
+    ],
+    ids=[
+        "not in the first slot",
+        "but in the second",
+        "and not in the third",
+        "nor if its namespace has as much",
+        "nor if there is never so much",
+        "one of a namespace at a time",
+        "who has waited longer goes first",
+        "who is at it goes on",
+        "what it has had does not count as waited",
+    ],
+)
+def test_jobs_larger_than_their_part_take_turns(claims: list[Claim], turns: str) -> None:
+    shares = Shares(weights={}, default=1.0, ageing=SLOT)
+    due = entitle({"a": 100.0, "b": 100.0}, claims, shares, 10.0)
+
+    assert due.turns == frozenset(turns.split())
+    expected = {"a": 5.0, "b": 5.0}
+    if turns:
+        (taken,) = [claim for claim in claims if claim.job.key == turns]
+        other = "b" if taken.job.namespace == "a" else "a"
+        expected = {taken.job.namespace: 0.0, other: 10.0 - taken.least}
+    assert due.rooms == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"shares": {"a": 0}}, "shares: a: 0: must be a number above 0"),
+        ({"shares": {"a": "3"}}, "shares: a: '3': must be a number above 0"),
+        ({"shares": {"a": True}}, "shares: a: True: must be a number above 0"),
+        ({"shares": {"a": float("inf")}}, "shares: a: inf: must be a number above 0"),
+        ({"shares": 3}, "shares: 3: must map namespaces to weights"),
+        ({"default_share": -1}, "default_share: -1: must be a number above 0"),
+        ({"ageing_seconds": 0}, "ageing_seconds: 0: must be a number above 0"),
+    ],
+)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_shares_that_make_no_sense_are_refused(
+    policy: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        POLICIES[policy](**arguments)
+
+
+def test_without_shares_there_are_none() -> None:
+    assert read_shares(None, 1.0, 3600.0) is None
+    assert read_shares({}, 1.0, 3600.0) == Shares(weights={}, default=1.0, ageing=3600.0)
+
+
+def made(name: str, given_weights: Mapping[str, float], **arguments: Any) -> Policy:
+    return POLICIES[name](shares=given_weights, **arguments)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_what_was_lent_is_given_back_in_the_next_period(name: str) -> None:
+    policy, room = made(name, {"a": 3}), nodes(16, gpu=1)
+    early = by_key(wants("b/x", 4, 8, age=9.0), wants("b/y", 2, 8, age=8.0))
+    alone = settled(policy, early, room)
+    assert by_namespace(alone) == {"b": 16}
+
+    both = policy.optimize(by_key(wants("a/z", age=1.0), *early.values()), room, alone)
+    assert by_namespace(both) == {"a": 12, "b": 4}
+    assert settled(policy, by_key(wants("a/z", age=1.0), *early.values()), room) == settled(
+        policy, early | by_key(wants("a/z", age=1.0)), room
+    )
+
+
+@pytest.mark.parametrize("name", ["fit", "binpack"])
+def test_whose_large_job_makes_way_has_a_smaller_one_in_its_place(name: str) -> None:
+    policy, room = made(name, {}), nodes(12, gpu=1)
+    early = by_key(wants("a/large", 8, 8, age=9.0), wants("c/x", 4, 4, age=3.0))
+    alone = settled(policy, early, room)
+    late = by_key(
+        wants("a/small", 2, 2, age=1.0), wants("b/x", 4, 4, age=8.0), wants("c/y", 2, 4, age=5.0)
+    )
+    answer = policy.optimize(early | late, room, alone)
+
+    assert counts(answer) == {"a/large": 0, "a/small": 2, "b/x": 4, "c/x": 4, "c/y": 2}
+    assert policy.optimize(early | late, room, answer) == answer
+
+
+@pytest.mark.parametrize("name", ["fit", "binpack"])
+def test_nobody_makes_way_in_vain(name: str) -> None:
+    policy = made(name, {})
+    small = by_key(*(wants(f"a/x{at}", 1, 1, age=float(at)) for at in range(4)))
+    alone = settled(policy, small, nodes(2, gpu=2))
+    # Two a replica, as much as its part; but a gang keeps a GPU of each node.
+    pair = job("b/x", task(1, gpu=2))
+    gang = job("c/g", task(2, gpu=1), preemptible=False, gang=True)
+    taken = {"c/g": NodeList.of({"learner": ("n000", "n001")})}
+    held = {"c/g": taken["c/g"], "a/x3": alone["a/x3"], "a/x2": alone["a/x0"]}
+    jobs = {key: small[key] for key in ("a/x3", "a/x2")} | by_key(pair, gang)
+
+    assert policy.optimize(jobs, nodes(2, gpu=2), held) == held | {"b/x": WAIT}
+
+
+@pytest.mark.parametrize("arguments", [{}, {"shares": {}}])
+@pytest.mark.parametrize(
+    "bounds", [{"least": 6, "most": 8}, {"least": 1, "most": 2}, {"attained": 1e9, "explored": 0}]
+)
+def test_a_size_that_is_not_on_offer_any_more_is_left(
+    arguments: dict[str, Any], bounds: dict[str, Any]
+) -> None:
+    had = {"a/x": NodeList.of({"learner": ("n000",) * 5})}
+    changed = by_key(wants("a/x", **bounds))
+    answer = POLICIES["goodput"](**arguments).optimize(changed, nodes(4, gpu=8), had)
+
+    check(answer, changed, nodes(4, gpu=8), had)
+    assert len(answer["a/x"]) not in (0, 5)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_room_of_fixed_jobs_is_nobodys_share(name: str) -> None:
+    gang = job("b/g", task(8, gpu=1), preemptible=False, gang=True)
+    policy, room = made(name, {}), nodes(16, gpu=1)
+    held = policy.optimize(by_key(gang), room, {})
+    jobs = by_key(gang, wants("a/x", 1), wants("b/x", 1))
+
+    assert counts(policy.optimize(jobs, room, held)) == {"b/g": 8, "a/x": 4, "b/x": 4}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_namespace_that_is_not_named_has_the_default(name: str) -> None:
+    jobs = by_key(wants("a/x"), wants("b/x"), wants("c/x"))
+    answer = made(name, {"a": 2}, default_share=3).optimize(jobs, nodes(16, gpu=1), {})
+
+    assert by_namespace(answer) == {"a": 4, "b": 6, "c": 6}
+
+
+@st.composite
+def tenants(draw: st.DrawFn) -> dict[str, JobInfo]:
+    found = {}
+    for number in range(draw(st.integers(2, 7))):
+        least = draw(st.integers(1, 4))
+        key = f"{draw(st.sampled_from(NAMESPACES))}/j{number}"
+        found[key] = wants(
+            key,
+            least,
+            draw(st.integers(least, 24)),
+            age=draw(st.floats(0, 3000)),
+            attained=draw(st.floats(0, 3000)),
+            priority=draw(st.integers(0, 1)),
+        )
+    return found
+
+
+def wanted_by(
+    name: str, jobs: Mapping[str, JobInfo], held: Mapping[str, NodeList], room: int
+) -> dict[str, float]:
+    """What each namespace wants, as the documents say it."""
+    wanted = dict.fromkeys(sorted({each.namespace for each in jobs.values()}), 0.0)
+    for namespace in wanted:
+        own = {key: each for key, each in jobs.items() if each.namespace == namespace}
+        for key, each in own.items():
+            runs = name != "goodput" and held.get(key)
+            wanted[namespace] += len(held[key]) if runs else each.tasks[0].maximum
+    return {namespace: min(float(room), want) for namespace, want in wanted.items()}
+
+
+def next_step(wanting: JobInfo, has: int, room: int) -> list[int]:
+    """From one size to the next, if there is one."""
+    (learner,) = wanting.tasks
+    bounds = Bounds(per_node=1, minimum=learner.minimum, maximum=min(learner.maximum, room))
+    return [size - has for size in sizes(bounds) if size > has][:1]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(jobs=tenants(), room=st.integers(4, 24), given_weights=weights, first=st.sampled_from("ab"))
+def test_who_wants_more_is_below_its_part_by_less_than_a_step(
+    name: str,
+    jobs: dict[str, JobInfo],
+    room: int,
+    given_weights: dict[str, float],
+    first: str,
+) -> None:
+    # A restart has its price, and not everybody pays it for one GPU more.
+    arguments: dict[str, Any] = {"restart_seconds": 0} if name == "goodput" else {}
+    policy, capacity = made(name, given_weights, **arguments), nodes(room, gpu=1)
+    early = {key: each for key, each in jobs.items() if each.namespace == first}
+    held = settled(policy, early, capacity)
+    answer = policy.optimize(jobs, capacity, held)
+
+    check(answer, jobs, capacity, held)
+    shares = Shares(weights=given_weights, default=1.0, ageing=1.0)
+    has = by_namespace(answer)
+    parts = fill_by_weight(wanted_by(name, jobs, held, room), shares, room)
+    for namespace, part in parts.items():
+        own = [each for each in jobs.values() if each.namespace == namespace]
+        if name == "goodput":
+            steps = [step for each in own for step in next_step(each, len(answer[each.key]), room)]
+        else:
+            steps = [each.tasks[0].minimum for each in own if not answer[each.key]]
+        if steps:
+            assert has[namespace] > part - max(steps)
+
+
+@pytest.mark.parametrize("name", ["fit", "binpack"])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(jobs=tenants(), room=some_nodes(), given_weights=weights)
+def test_where_nothing_changes_nobody_moves(
+    name: str, jobs: dict[str, JobInfo], room: Any, given_weights: dict[str, float]
+) -> None:
+    policy = made(name, given_weights)
+    before = settled(policy, jobs, room)
+
+    assert policy.optimize(jobs, room, before) == before
+
+
+@pytest.mark.parametrize(
+    ("count", "gpus", "found"),
+    [
+        (
+            2,
+            8,
+            "c/j0:4-21 2023, a/j1:1-16 560, c/j2:1-11 354, b/j3:1-6 2657, a/j4:3-5 2909,"
+            " b/j5:2-20 2951",
+        ),
+        (
+            3,
+            8,
+            "c/j0:1-18 1313, a/j1:4-21 599, c/j2:4-10 2992, b/j3:1-23 2796, a/j4:2-20 1540,"
+            " c/j5:3-3 2396, b/j6:2-3 2609",
+        ),
+        (5, 2, "b/j0:1-7 665, b/j1:4-13 1398, c/j2:1-22 1633"),
+    ],
+)
+def test_of_two_choices_as_good_the_present_one_stays(count: int, gpus: int, found: str) -> None:
+    jobs = {}
+    for at, text in enumerate(found.split(", ")):
+        key, bounds, had = re.split("[: ]", text)
+        least, most = map(int, bounds.split("-"))
+        jobs[key] = wants(key, least, most, age=float(-at), attained=float(had))
+    policy, room = made("goodput", {}), nodes(count, gpu=gpus)
+    before = settled(policy, jobs, room)
+
+    assert policy.optimize(jobs, room, before) == before
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(least=st.lists(st.integers(1, 10), min_size=2, max_size=4), given_weights=weights)
+def test_nobody_starves(name: str, least: list[int], given_weights: dict[str, float]) -> None:
+    policy, capacity = made(name, given_weights), nodes(10, gpu=1)
+    jobs = by_key(*(wants(f"{'abcd'[at]}/x", size, 10) for at, size in enumerate(least)))
+    answer: Mapping[str, NodeList] = {}
+    step = SLOT / 6
+    starts = Counter[str]()
+    for _ in range(6 * 2 * 2 * len(least)):
+        before, answer = answer, policy.optimize(jobs, capacity, answer)
+        check(answer, jobs, capacity, before)
+        starts.update(key for key, placed in answer.items() if placed and not before.get(key))
+        jobs = {
+            key: replace(
+                each, age=each.age + step, attained=each.attained + step * len(answer[key])
+            )
+            for key, each in jobs.items()
+        }
+
+    assert all(each.attained > 0 for each in jobs.values())
+    # At most one a slot; `goodput` lets jobs take turns of its own as well.
+    assert name == "goodput" or max(starts.values()) <= 4 * len(least)
