@@ -1,12 +1,14 @@
 """Job completion times on the recorded workloads, beside the figures published for Pollux.
 
-    python -m tests.benchmarks.allocator_jct [--sensitivity | --conditions] [--output FOLDER]
+    python -m tests.benchmarks.allocator_jct [--sensitivity | --conditions | --tenants]
+        [--output FOLDER]
 
 Runs `goodput` as it is, `goodput` with the work left reported, and the references, on every
 recorded workload; prints averages as shares of Pollux's. `--sensitivity` instead varies each
 argument of the policy alone and draws the average over the four workloads of load 1.0;
 `--conditions` compares `goodput` with itself where some jobs are silent, rigid, open-ended, all of
-these, or lie.
+these, or lie; `--tenants` has two tenants, of whom one has three quarters of the shares and the
+other submits twice as much.
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_simulator.application import Application, load_applications
 from di_simulator.conditions import Condition
 from di_simulator.main import RECORDED
-from di_simulator.plots import draw_comparison, draw_heat_map
+from di_simulator.plots import draw_comparison, draw_heat_map, draw_tenants
 from di_simulator.results import Result, Summary
 from di_simulator.simulation import Setting, run
 
@@ -37,6 +40,8 @@ PUBLISHED = {
     "workloads-4": 2721.0,
 }
 LOADS = ("workloads", "workloads-0.5", "workloads-1.5", "workloads-2.0")
+TENANTS = ("team-a", "team-b", "team-b")
+SHARES = {"team-a": 3.0, "team-b": 1.0}
 VARIED: Mapping[str, Sequence[float]] = {
     "horizon_seconds": (60.0, 90.0, 120.0, 180.0, 300.0, 600.0),
     "growth": (2.0, 4.0, 8.0, 64.0),
@@ -52,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sensitivity", action="store_true")
     parser.add_argument("--output", type=Path, default=Path("out/allocator"))
     parser.add_argument("--conditions", action="store_true")
+    parser.add_argument("--tenants", action="store_true")
     options = parser.parse_args(arguments)
     options.output.mkdir(parents=True, exist_ok=True)
     applications = load_applications(RECORDED / "traces")
@@ -59,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _vary(applications, options.output)
     elif options.conditions:
         _worsen(applications, options.output)
+    elif options.tenants:
+        _divide(applications, options.output)
     else:
         _compare(applications, options.output)
 
@@ -161,6 +169,37 @@ def _worsen(applications: Mapping[str, Application], folder: Path) -> None:
             )
     (folder / "conditions.json").write_text(json.dumps(found, indent=1) + "\n")
     draw_conditions(found, folder / "conditions.png")
+
+
+def _divide(applications: Mapping[str, Application], folder: Path) -> None:
+    """Print and draw how two tenants fare without and with shares."""
+    paths = sorted((RECORDED / LOADS[0]).glob("*.csv"))
+    found: list[dict[str, Any]] = []
+    for policy, known in (("goodput", False), ("goodput", True), ("fit", False)):
+        drawn: dict[str, Result] = {}
+        for given in ({}, {"shares": SHARES}):
+            settings = [
+                Setting(
+                    workload=path,
+                    policy=policy,
+                    arguments=given,
+                    remaining_known=known,
+                    tenants=TENANTS,
+                )
+                for path in paths
+            ]
+            results = [run(each, applications, stopwatch=time.process_time) for each in settings]
+            drawn[f"{policy}, {'with' if given else 'without'} shares"] = results[0]
+            figures: dict[str, Any] = {"policy": policy, "remaining_known": known} | given
+            figures |= {
+                name: mean(result.by_tenant[name] for result in results) for name in SHARES
+            } | {"average": mean(result.summary.average for result in results)}
+            figures["restarts"] = mean(result.summary.restarts for result in results)
+            found.append(figures)
+            print(figures, flush=True)
+        name = f"tenants-{policy}{'-work-left' if known else ''}.png"
+        draw_tenants(drawn, read_shares(SHARES, DEFAULT_SHARE, DEFAULT_AGEING), folder / name)
+    (folder / "tenants.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
 def _means(results: Sequence[Result]) -> dict[str, float]:

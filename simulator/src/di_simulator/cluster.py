@@ -6,6 +6,7 @@ complete. A job whose nodes change stands still for the first 30 seconds of the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -53,6 +54,8 @@ class Cluster:
     allocations: dict[str, NodeList] = field(default_factory=dict)
     decisions: list[float] = field(default_factory=list)
     timeline: list[tuple[float, dict[str, tuple[str, ...]]]] = field(default_factory=list)
+    wanted: list[Counter[str]] = field(default_factory=list)
+    """By round: the most GPUs that the jobs of each tenant can use."""
 
     @property
     def capacity(self) -> int:
@@ -74,6 +77,9 @@ class Cluster:
             for number, job in enumerate(self.jobs)
             if job.submitted <= self.now and job.completed is None
         }
+        self.wanted.append(Counter())
+        for info in infos.values():
+            self.wanted[-1][info.namespace] += info.tasks[0].maximum
         previous = {key: nodes for key, nodes in self.allocations.items() if key in infos}
         self.allocations = self._decide(infos, previous) if infos else {}
         for job in self.jobs:

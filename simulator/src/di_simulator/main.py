@@ -34,7 +34,7 @@ from rich.table import Table
 from di_operator.allocator.registry import PolicyError
 from di_simulator.application import load_applications
 from di_simulator.conditions import Condition
-from di_simulator.plots import draw_comparison, draw_heat_map
+from di_simulator.plots import draw_comparison, draw_heat_map, draw_tenants
 from di_simulator.results import Result, Summary
 from di_simulator.simulation import Setting, run
 
@@ -53,17 +53,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, KeyError, ValueError, PolicyError) as error:
         console.print(f"di-simulate: {error}", style="red", markup=False)
         return 1
-    summaries = [result.summary for result in results]
+    summaries = [result.summary for _, result in results]
     # In a pipe there is no width to keep to.
     out = Console()
-    Console(width=None if out.is_terminal else _WIDTH).print(_table(summaries))
+    printed = Console(width=None if out.is_terminal else _WIDTH)
+    printed.print(_table(summaries))
+    for _, result in results:
+        for tenant, average in result.by_tenant.items():
+            name = f"{result.summary.workload}, {result.summary.policy}"
+            printed.print(f"{name}: average of {tenant} {average:.0f} s", highlight=False)
     if options.output:
         options.output.mkdir(parents=True, exist_ok=True)
-        for result in results:
+        for setting, result in results:
             result.write(options.output)
             if options.plot:
                 stem = f"{result.summary.workload}-{result.summary.policy}"
                 draw_heat_map(result, options.output / f"{stem}.png")
+                if result.by_tenant:
+                    draw_tenants(
+                        {stem: result},
+                        setting.shares,
+                        options.output / f"{stem}-tenants.png",
+                    )
         if options.plot:
             draw_comparison(summaries, options.output / "comparison.png")
     return 0
@@ -87,7 +98,7 @@ def _simulate(
     settings: Sequence[tuple[str, dict[str, Any]]],
     workloads: Sequence[Path],
     console: Console,
-) -> list[Result]:
+) -> list[tuple[Setting, Result]]:
     applications = load_applications(options.traces)
     results = []
     columns = (
@@ -111,6 +122,7 @@ def _simulate(
                     period=options.period,
                     remaining_known=options.remaining_known,
                     condition=options.condition,
+                    tenants=options.tenants,
                 )
                 result = run(
                     setting,
@@ -118,7 +130,7 @@ def _simulate(
                     stopwatch=time.process_time,
                     report=partial(_advance, progress, bar),
                 )
-                results.append(result)
+                results.append((setting, result))
     return results
 
 
@@ -172,6 +184,12 @@ def _parser() -> argparse.ArgumentParser:
         choices=list(Condition),
         default=Condition.IDEAL,
         help="what some of the jobs are like; default: %(default)s",
+    )
+    parser.add_argument(
+        "--tenants",
+        type=lambda text: text.split(","),
+        default=[],
+        help="whose the jobs are, by turns: a,b,b gives b two thirds; default: nobody's",
     )
     parser.add_argument("--traces", type=Path, default=RECORDED / "traces", help="recordings")
     parser.add_argument("--output", type=Path, help="folder for JSON and CSV")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from di_simulator.results import Result, Summary
+from di_operator.allocator.entitlements import Shares, fill_by_weight
+from di_simulator.results import Result, Summary, tenant_of
 
 # Colours by application, from matplotlib's own qualitative map, in a fixed order.
 _COLOURS = "tab10"
@@ -101,6 +103,36 @@ def draw_comparison(summaries: Sequence[Summary], path: Path) -> None:
         loc="upper center",
         cellLoc="right",
     )
+    _write(figure, path)
+
+
+def draw_tenants(results: Mapping[str, Result], shares: Shares | None, path: Path) -> None:
+    """Write a PNG of the GPUs that each tenant has over time, a panel for each result by title.
+
+    Dashed, with `shares`: what it is entitled to, if it wants all that its jobs can use.
+    Raises OSError.
+    """
+    figure = Figure(figsize=(11, 0.5 + 2.5 * len(results)), layout="constrained")
+    panels = figure.subplots(len(results), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, (title, result) in zip(panels, results.items(), strict=True):
+        hours = [time / 3600 for time, _ in result.timeline]
+        has = [
+            Counter(tenant_of(name) for names in nodes.values() for name in names)
+            for _, nodes in result.timeline
+        ]
+        for number, tenant in enumerate(result.by_tenant):
+            colour = f"C{number}"
+            label = f"{tenant}: {result.by_tenant[tenant]:.0f} s"
+            axes.step(hours, [each[tenant] for each in has], color=colour, label=label)
+            if shares is not None:
+                parts = [
+                    fill_by_weight(wanted, shares, result.capacity).get(tenant, 0.0)
+                    for wanted in result.wanted
+                ]
+                axes.step(hours, parts, color=colour, linestyle="--", linewidth=0.8)
+        axes.set(ylabel="GPUs", title=title, ylim=(0, result.capacity * 1.05))
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), title="average completion time")
+    panels[-1].set_xlabel("hours")
     _write(figure, path)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -58,17 +59,35 @@ class Result:
     jobs: tuple[JobResult, ...]
     timeline: tuple[tuple[float, dict[str, tuple[str, ...]]], ...]
     """By round: the time, and each node's jobs, one entry a replica."""
+    wanted: tuple[Mapping[str, int], ...]
+    """By round: the most GPUs that the jobs of each tenant can use."""
+    capacity: int
+    """GPUs of the cluster."""
+
+    @property
+    def by_tenant(self) -> dict[str, float]:
+        """Average completion times in seconds; empty if jobs are nobody's."""
+        times: dict[str, list[float]] = {}
+        for job in self.jobs:
+            if tenant := tenant_of(job.name):
+                times.setdefault(tenant, []).append(job.completion_time)
+        return {tenant: float(np.mean(found)) for tenant, found in sorted(times.items())}
 
     def write(self, folder: Path) -> None:
         """Write `<workload>-<policy>.json` and `.csv`. Raises OSError."""
         stem = folder / f"{self.summary.workload}-{self.summary.policy}"
         jobs = [asdict(job) | {"completion_time": job.completion_time} for job in self.jobs]
-        content = {"summary": asdict(self.summary), "jobs": jobs}
+        content = {"summary": asdict(self.summary), "tenants": self.by_tenant, "jobs": jobs}
         stem.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n")
         with stem.with_suffix(".csv").open("w", newline="") as lines:
             writer = csv.DictWriter(lines, fieldnames=list(jobs[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(jobs)
+
+
+def tenant_of(job: str) -> str:
+    """The tenant in the name of a job; empty: there is none."""
+    return job.rpartition("/")[0]
 
 
 def summarise(cluster: Cluster, *, workload: str, policy: str) -> Result:
@@ -103,6 +122,8 @@ def summarise(cluster: Cluster, *, workload: str, policy: str) -> Result:
         ),
         jobs=jobs,
         timeline=tuple(cluster.timeline),
+        wanted=tuple(cluster.wanted),
+        capacity=cluster.capacity,
     )
 
 

@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from di_operator.allocator.entitlements import (
+    DEFAULT_AGEING,
+    DEFAULT_SHARE,
+    Shares,
+    read_shares,
+)
 from di_operator.allocator.policy import Policy
 from di_operator.allocator.registry import load_policy
 from di_simulator.application import Application
@@ -16,7 +22,7 @@ from di_simulator.job import SimulatedJob
 from di_simulator.reference.optimus import OptimusPolicy
 from di_simulator.reference.tiresias import TiresiasPolicy
 from di_simulator.results import Result, summarise
-from di_simulator.workload import make_jobs, read_workload
+from di_simulator.workload import make_jobs, of_tenants, read_workload
 
 # Policies under which jobs keep the batch size their owners fixed.
 _FIXED = ("tiresias", "optimus")
@@ -36,6 +42,18 @@ class Setting:
     period: float = 60.0
     remaining_known: bool = False
     condition: Condition = Condition.IDEAL
+    tenants: Sequence[str] = ()
+    """Whose the jobs are, by turns; none: nobody's."""
+
+    @property
+    def shares(self) -> Shares | None:
+        """The tenants' shares, if the policy's arguments say any. Raises ValueError."""
+        given = self.arguments
+        return read_shares(
+            given.get("shares"),
+            given.get("default_share", DEFAULT_SHARE),
+            given.get("ageing_seconds", DEFAULT_AGEING),
+        )
 
 
 def run(
@@ -52,7 +70,7 @@ def run(
     """
     if min(setting.nodes, setting.gpus) < 1 or not setting.period > 0:
         raise ValueError("nodes, GPUs and period must be above 0")
-    submissions = read_workload(setting.workload)
+    submissions = of_tenants(read_workload(setting.workload), setting.tenants)
     jobs = make_jobs(submissions, applications, adaptive=setting.policy not in _FIXED)
     clock = _Clock()
     cluster = Cluster(

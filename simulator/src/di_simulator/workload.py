@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from di_simulator.application import Application
@@ -39,6 +39,17 @@ def read_workload(path: Path) -> list[Submission]:
             )
             for row in csv.DictReader(lines)
         ]
+
+
+def of_tenants(submissions: Sequence[Submission], tenants: Sequence[str]) -> list[Submission]:
+    """Put the tenants' names before those of the jobs: the first job is the first tenant's, and so
+    on, again and again from the front. A tenant that is named twice submits twice as much."""
+    if not tenants:
+        return list(submissions)
+    return [
+        replace(submission, name=f"{tenants[number % len(tenants)]}/{submission.name}")
+        for number, submission in enumerate(submissions)
+    ]
 
 
 def make_jobs(

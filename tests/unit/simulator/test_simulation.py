@@ -18,7 +18,7 @@ from di_simulator.cluster import TASK, Cluster, make_nodes
 from di_simulator.conditions import Condition, told
 from di_simulator.job import RESTART_SECONDS, SimulatedJob
 from di_simulator.main import RECORDED, find_workloads, main
-from di_simulator.plots import draw_comparison, draw_heat_map
+from di_simulator.plots import draw_comparison, draw_heat_map, draw_tenants
 from di_simulator.results import Result
 from di_simulator.simulation import Setting, run
 from di_simulator.workload import make_jobs, read_workload
@@ -210,6 +210,26 @@ def test_silent_jobs_are_not_given_another_size_each_minute(
     assert [job.restarts <= 5 for job in result.jobs] == [True] * 4
 
 
+def test_jobs_are_the_tenants_by_turns_and_these_have_their_shares(
+    workload: Path, simulate: Callable[..., Result], tmp_path: Path
+) -> None:
+    lines = [f"cifar10-{n},107,cifar10,16,512" for n in range(6)]
+    workload.write_text(HEADER + "\n".join(lines) + "\n")
+    tenants = ("a", "b", "b")
+    alike = simulate(tenants=tenants)
+    shared = simulate(tenants=tenants, arguments={"shares": {"a": 3}})
+
+    names = ("a/cifar10-0", "b/cifar10-1", "b/cifar10-2", "a/cifar10-3", "b/cifar10-4")
+    assert tuple(job.name for job in shared.jobs) == (*names, "b/cifar10-5")
+    assert shared.by_tenant["a"] < alike.by_tenant["a"]
+    assert shared.by_tenant["b"] > alike.by_tenant["b"]
+    assert simulate().by_tenant == {}
+    assert shared.capacity == 16
+    assert shared.wanted[1].keys() == {"a", "b"}
+    draw_tenants({"alike": alike, "shared": shared}, None, tmp_path / "tenants.png")
+    assert (tmp_path / "tenants.png").read_bytes().startswith(b"\x89PNG")
+
+
 class Refused:
     """Answers with a node that is not there."""
 
@@ -266,6 +286,22 @@ def test_the_command_prints_a_table_and_writes_files(
     assert code == 0
     assert "goodput" in capsys.readouterr().out
     assert len(list((tmp_path / "out").glob("*.png"))) == 3
+
+
+def test_the_command_says_how_tenants_fare(
+    workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = 'goodput:{"shares": {"team-a": 3}}'
+    arguments = [str(workload), "--nodes", "2", "--policy", policy, "--tenants", "team-a,team-b"]
+    assert main([*arguments, "--plot", "--output", str(tmp_path / "out")]) == 0
+
+    said = capsys.readouterr().out
+    (written,) = (tmp_path / "out").glob("*.json")
+    tenants = json.loads(written.read_text())["tenants"]
+    assert list(tenants) == ["team-a", "team-b"]
+    for tenant, average in tenants.items():
+        assert f"average of {tenant} {average:.0f} s" in said
+    assert len(list((tmp_path / "out").glob("*-tenants.png"))) == 1
 
 
 @pytest.mark.parametrize(
