@@ -68,6 +68,16 @@ async def success(stage: Stage) -> None:
     await finish_all(stage)
 
 
+async def success_of_one(stage: Stage) -> None:
+    policy = {"tasks": ["train"], "gracePeriodSeconds": 60}
+    serve = task("serve", 2, stop_after="0.1")
+    await stage.submit(job(JOB, task("train"), serve, successPolicy=policy))
+    await stage.reached("Running", runs(3))
+    await stage.finish("a-train-0")
+    await stage.reached("Succeeded", is_in("Succeeded"))
+    await stage.until("the others to be gone", lambda: [*stage.pods()] == ["a-train-0"])
+
+
 async def failure(stage: Stage) -> None:
     await stage.submit(job(JOB, task("work", 2), backoffLimit=1))
     await stage.reached("Running", runs(2))
@@ -179,6 +189,7 @@ async def replace(stage: Stage) -> None:
 
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
+    "success-of-one": success_of_one,
     "failure": failure,
     "scale-out": scale_out,
     "scale-in": scale_in,

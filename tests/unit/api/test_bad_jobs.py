@@ -253,6 +253,30 @@ BAD_SPECS = {
         job(task(dependsOn="collector")),
         'spec.tasks[0].dependsOn: "collector": must be a list',
     ),
+    "a success policy of an unknown task": (
+        job(task(), successPolicy={"tasks": ["learner", "critic"]}),
+        'spec.successPolicy.tasks[1]: "critic": no task of this job has that name',
+    ),
+    "a success policy that names a task twice": (
+        job(task(), successPolicy={"tasks": ["learner", "learner"]}),
+        'spec.successPolicy.tasks[1]: "learner": is listed already',
+    ),
+    "a success policy of no task": (
+        job(task(), successPolicy={"tasks": []}),
+        "spec.successPolicy.tasks: []: must name a task",
+    ),
+    "a success policy without tasks": (
+        job(task(), successPolicy={}),
+        "spec.successPolicy.tasks: is required",
+    ),
+    "a success policy with time running backwards": (
+        job(task(), successPolicy={"tasks": ["learner"], "gracePeriodSeconds": -1}),
+        "spec.successPolicy.gracePeriodSeconds: -1: must be 0 or more",
+    ),
+    "a success policy with another operator": (
+        job(task(), successPolicy={"tasks": ["learner"], "operator": "Most"}),
+        'spec.successPolicy.operator: "Most": must be one of All, Any',
+    ),
     "a template without a pod spec": (
         job(task(template={})),
         "spec.tasks[0].template.spec: must be the pod spec, an object",

@@ -23,6 +23,7 @@ def job(**spec: Any) -> dict[str, Any]:
             "backoffLimit": 3,
             "suspend": False,
             "tasks": [task],
+            "successPolicy": {"tasks": ["learner"], "operator": "All", "gracePeriodSeconds": 30},
             **spec,
         },
     }

@@ -71,6 +71,35 @@ def test_a_complete_job_gets_no_patch() -> None:
     assert response(mutate(review(job()))) == {"uid": UID, "allowed": True}
 
 
+def _patched(new: Any, **request: Any) -> Any:
+    """What a mutating review adds to the spec, by field."""
+    answer = response(mutate(review(new, **request)))
+    patch = json.loads(base64.b64decode(answer["patch"])) if "patch" in answer else []
+    return {each["path"].removeprefix("/spec/"): each["value"] for each in patch}
+
+
+def test_a_new_job_with_a_learner_ends_with_it() -> None:
+    new = job(successPolicy=None)
+    new["spec"]["tasks"][0] = {**new["spec"]["tasks"][0], "name": "policy"}
+    policy = {"tasks": ["policy"], "operator": "All", "gracePeriodSeconds": 30}
+    assert _patched(new) == {"successPolicy": policy}
+    del new["spec"]["tasks"][0]["name"]
+    assert _patched(new)["successPolicy"] == {**policy, "tasks": ["learner"]}
+    new["spec"]["tasks"][0]["type"] = "collector"
+    assert "successPolicy" not in _patched(new)
+
+
+def test_a_job_that_has_no_success_policy_gets_none_later() -> None:
+    old = job(successPolicy=None)
+    assert _patched(job(successPolicy=None), old=old, operation="UPDATE") == {}
+
+
+def test_a_job_that_is_replaced_keeps_its_success_policy() -> None:
+    policy = {"tasks": ["learner"], "operator": "Any", "gracePeriodSeconds": 5}
+    new, old = job(successPolicy=None), job(successPolicy=policy)
+    assert _patched(new, old=old, operation="UPDATE") == {"successPolicy": policy}
+
+
 def test_an_update_may_scale() -> None:
     new = job()
     new["spec"]["tasks"][0]["replicas"] = 1

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from di_api.coordinated import is_coordinated
+from di_api.field_error import items, mapping
 from di_api.spec.declared import fields_of
-from di_api.spec.job import CleanPodPolicy, JobSpec
+from di_api.spec.job import CleanPodPolicy, JobSpec, SuccessPolicy
 from di_api.spec.task import Task, TaskType
 
 _OLD_SPELLINGS: Final[Mapping[str, str]] = {"ALL": CleanPodPolicy.ALL.value}
@@ -49,6 +50,34 @@ def defaults_patch(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"op": "add", "path": path, "value": value} for path, value in _missing_by_pointer(spec)
     ]
+
+
+def success_policy_patch(
+    job: Mapping[str, Any], old: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """The RFC 6902 operations that give a job the success policy it lacks: a new one with a learner
+    that of its learner, and one that is replaced (`old`) the one it had.
+
+    No default of `with_defaults`: jobs of earlier versions, which have none, go on without.
+    """
+    spec = mapping(job.get("spec"))
+    if spec.get("successPolicy") is not None or is_coordinated(job):
+        return []
+    if old is not None:
+        policy = mapping(old.get("spec")).get("successPolicy")
+    else:
+        tasks = map(mapping, items(with_defaults(spec).get("tasks")))
+        learners = [task.get("name") for task in tasks if task.get("type") == TaskType.LEARNER]
+        policy = _filled_in(learners) if learners else None
+    if policy is None:
+        return []
+    return [{"op": "add", "path": "/spec/successPolicy", "value": policy}]
+
+
+def _filled_in(tasks: list[Any]) -> dict[str, Any]:
+    inner = fields_of(SuccessPolicy).values()
+    defaults = {field.name: field.default for field in inner if field.default is not None}
+    return {"tasks": tasks, **defaults}
 
 
 def _missing_by_pointer(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from di_api import names
 from di_api.conversion import with_unseen
-from di_api.defaults import defaults_patch
+from di_api.defaults import defaults_patch, success_policy_patch
 from di_api.difference import first_difference
-from di_api.field_error import FieldError
+from di_api.field_error import FieldError, mapping
 from di_api.validation import validate_job, validate_update
 from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
 from di_webhook.wording import in_older_words, in_words
@@ -99,14 +99,16 @@ def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Ans
 
 def _mutation(request: _Request) -> Mapping[str, Any]:
     job, patch = request.object, []
-    if request.by_older_version and isinstance(request.old_object, dict):
-        job = with_unseen(request.object, request.old_object)
+    old = mapping(request.old_object)
+    if request.by_older_version and old:
+        job = with_unseen(request.object, old)
         patch = [
             {"op": "add", "path": f"/{field}", "value": job[field]}
             for field in ("spec", "status")
             if field in job and first_difference(request.object.get(field), job[field]) is not None
         ]
     patch += defaults_patch(job)
+    patch += success_policy_patch(job, None if request.operation == "CREATE" else old)
     if not patch:
         return {"allowed": True}
     encoded = base64.b64encode(json.dumps(patch).encode()).decode()

@@ -6,7 +6,14 @@ declared of it); `make generate` brings the CRD and docs/dijob.md up to date.
 
 from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS
 from di_api.spec.coordinated import Coordinated, Replica, Role
-from di_api.spec.job import CleanPodPolicy, JobSpec, Priority, Scheduling
+from di_api.spec.job import (
+    CleanPodPolicy,
+    JobSpec,
+    Priority,
+    Scheduling,
+    SuccessOperator,
+    SuccessPolicy,
+)
 from di_api.spec.task import Task, TaskType
 from di_api.spec.template import Template
 
@@ -21,6 +28,8 @@ __all__ = [
     "Replica",
     "Role",
     "Scheduling",
+    "SuccessOperator",
+    "SuccessPolicy",
     "Task",
     "TaskType",
     "Template",

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from di_api.spec.bounds import MAX_INT64, MAX_TASKS
 from di_api.spec.coordinated import Coordinated
 from di_api.spec.declared import Declared
-from di_api.spec.kinds import Flag, OneOf, Struct, Structs, Text, Volumes, Whole
+from di_api.spec.kinds import Flag, Labels, OneOf, Struct, Structs, Text, Volumes, Whole
 from di_api.spec.task import Task
 
 
@@ -27,6 +27,41 @@ class CleanPodPolicy(StrEnum):
     RUNNING = "Running"
     ALL = "All"
     NONE = "None"
+
+
+class SuccessOperator(StrEnum):
+    """How many of the tasks of a success policy have to succeed."""
+
+    ALL = "All"
+    ANY = "Any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessPolicy:
+    """When a job with tasks is over although some of its pods run on."""
+
+    tasks: Annotated[
+        tuple[str, ...],
+        Declared(
+            kind=Labels("task", MAX_TASKS),
+            about="Names of tasks. The job is over when every pod of each has succeeded.",
+        ),
+    ]
+    operator: Annotated[
+        SuccessOperator,
+        Declared(
+            kind=OneOf(SuccessOperator),
+            about="`Any` ends the job when one of the tasks has succeeded.",
+        ),
+    ] = SuccessOperator.ALL
+    grace_period_seconds: Annotated[
+        int,
+        Declared(
+            kind=Whole(0),
+            about="Seconds that the other pods have from their SIGTERM to end by themselves. With "
+            "0 the job has succeeded at once, and `cleanPodPolicy` decides about them.",
+        ),
+    ] = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +156,16 @@ class JobSpec:
         Scheduling,
         Declared(kind=Struct(Scheduling), about="How the job gets its first nodes."),
     ] = Scheduling()
+    success_policy: Annotated[
+        SuccessPolicy | None,
+        Declared(
+            kind=Struct(SuccessPolicy),
+            about="When the job is over although some of its pods run on. New jobs with a learner "
+            "get one that names it.",
+            more="That is the webhook's doing. [How such a job ends](lifecycle.md#success).",
+            absent="every pod has to succeed",
+        ),
+    ] = None
     suspend: Annotated[
         bool,
         Declared(

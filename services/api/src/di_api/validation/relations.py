@@ -20,6 +20,7 @@ from di_api.spec.task import TaskType
 from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.replicas import replica_errors
 from di_api.validation.size import total_errors
+from di_api.validation.success import wrong_success_policy
 from di_api.validation.tasks import (
     Tasks,
     circular_tasks,
@@ -74,6 +75,8 @@ def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
         yield FieldError("spec.preemptible", True, "the allocator shares nodes among tasks only")
     if mapping(spec.get("scheduling")).get("gang") is True:
         yield FieldError("spec.scheduling.gang", True, "the pods of a coordinator come one by one")
+    if (policy := spec.get("successPolicy")) is not None:
+        yield FieldError("spec.successPolicy", policy, "the end of its coordinator ends the job")
 
 
 _PODS: Final = (
@@ -120,6 +123,7 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
             },
         ),
     ),
+    Relation(errors=lambda whole: wrong_success_policy(whole.spec, whole.tasks), is_all=False),
     Relation(
         errors=lambda whole: total_errors(whole.spec),
         rules=(

@@ -42,7 +42,7 @@ def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) ->
     before = snapshot.status
     check_transition(before.phase, verdict.phase)
     of_problems, warnings = problems_of(snapshot)
-    asides = (_suspension(snapshot), *of_problems)
+    asides = (_suspension(snapshot), *of_problems, *verdict.asides)
     status = {**_status(snapshot, verdict, asides, now), **kind.status(snapshot, verdict.phase)}
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
     reason = _reason(snapshot, verdict)

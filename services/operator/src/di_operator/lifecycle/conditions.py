@@ -19,6 +19,8 @@ from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.timestamps import format_time
 
 SUSPENDED = "Suspended"
+SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
+"""As in batch/v1 Job: the success policy is met, and the other pods have their time to end."""
 REASON_RESUMED = "JobResumed"
 
 # The API server's own limit for metav1.Condition messages is 32768; a status is read by people.

@@ -64,9 +64,11 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
 def _judge(kind: Kind, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
     if snapshot.spec is None:
         return judge_frozen(kind, snapshot, now) if snapshot.is_frozen else _refused(snapshot)
-    # Before anything is started, counted or waited for: both are the user's last word.
+    # Before anything is started, counted or waited for: the user's last words. But what is over is
+    # neither late nor suspended any more.
     return (
-        judge_deadline(snapshot, now)
+        kind.judge_end(snapshot, now)
+        or judge_deadline(snapshot, now)
         or judge_suspension(snapshot)
         or kind.judge(snapshot, now, settings)
     )

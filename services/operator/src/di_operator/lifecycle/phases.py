@@ -20,17 +20,36 @@ TRANSITIONS: Mapping[Phase | None, frozenset[Phase]] = {
     ),
     # Restarting and Rescheduling from Pending: a part of the pods runs (the rest waits for a
     # dependency or for quota), and one of them fails or is evicted.
-    Phase.PENDING: frozenset({Phase.STARTING, Phase.RESTARTING, Phase.RESCHEDULING, Phase.FAILED}),
-    # No way from Starting straight to Succeeded: pods that were ready for a moment only are
-    # reported as Running first, so that a watcher sees every phase that was passed.
+    # Succeeded from any but Running is for a success policy alone: while the other pods wait, or
+    # are replaced. Pods that were all ready for a moment only are reported as Running first, so
+    # that a watcher sees every phase that was passed.
+    Phase.PENDING: frozenset(
+        {
+            *(Phase.STARTING, Phase.RESTARTING, Phase.RESCHEDULING),
+            *(Phase.SUCCEEDED, Phase.FAILED),
+        }
+    ),
     Phase.STARTING: frozenset(
-        {Phase.PENDING, Phase.RUNNING, Phase.RESTARTING, Phase.RESCHEDULING, Phase.FAILED}
+        {
+            *(Phase.PENDING, Phase.RUNNING, Phase.RESTARTING, Phase.RESCHEDULING),
+            *(Phase.SUCCEEDED, Phase.FAILED),
+        }
     ),
     Phase.RUNNING: frozenset(
         {Phase.PENDING, Phase.SUCCEEDED, Phase.RESTARTING, Phase.RESCHEDULING, Phase.FAILED}
     ),
-    Phase.RESTARTING: frozenset({Phase.PENDING, Phase.STARTING, Phase.RESCHEDULING, Phase.FAILED}),
-    Phase.RESCHEDULING: frozenset({Phase.PENDING, Phase.STARTING, Phase.RESTARTING, Phase.FAILED}),
+    Phase.RESTARTING: frozenset(
+        {
+            *(Phase.PENDING, Phase.STARTING, Phase.RESCHEDULING),
+            *(Phase.SUCCEEDED, Phase.FAILED),
+        }
+    ),
+    Phase.RESCHEDULING: frozenset(
+        {
+            *(Phase.PENDING, Phase.STARTING, Phase.RESTARTING),
+            *(Phase.SUCCEEDED, Phase.FAILED),
+        }
+    ),
     Phase.SUCCEEDED: frozenset(),
     Phase.FAILED: frozenset(),
 }

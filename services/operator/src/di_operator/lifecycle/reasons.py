@@ -161,6 +161,12 @@ class Reason(_Declared):
     SCHEDULING_GATED = "SchedulingGated", "Normal", "a pod has scheduling gates that are not open"
 
     # Of events alone.
+    SUCCESS_CRITERIA_MET = (
+        "SuccessCriteriaMet",
+        "Normal",
+        "the tasks of the [success policy](lifecycle.md#success) have succeeded, and the other "
+        "pods are told to end",
+    )
     PODS_CREATED = "PodsCreated", "Normal", "pods were created while others still wait"
     PODS_DELETED = (
         "PodsDeleted",

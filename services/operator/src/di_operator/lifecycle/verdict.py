@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from di_api.phase import Phase
 from di_operator.lifecycle.actions import Action
+from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
@@ -18,7 +19,8 @@ class Verdict:
     ``message`` None keeps reason and message of the present phase. ``counted`` are the pods
     whose end ``restarts`` and ``reschedules`` (added to the present counts) account for.
     ``from_absence`` says that some were lost without a trace. ``insist`` writes status and event
-    also when they say the same as before: it happened again.
+    also when they say the same as before: it happened again. ``asides`` are conditions beside
+    those of phases that turn True with it and stay so.
     """
 
     phase: Phase
@@ -32,6 +34,7 @@ class Verdict:
     requeue_after: float | None = None
     insist: bool = False
     from_absence: bool = False
+    asides: tuple[Aside, ...] = ()
 
 
 def earliest(*delays: float | None) -> float | None:

@@ -43,6 +43,10 @@ class Kind(Protocol):
         """Count failures and losses and see the end; else the way to the pods the spec asks for."""
         ...
 
+    def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
+        """The end of a job some of whose pods run on; None: it is not over."""
+        ...
+
     def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
         """The end of a job that runs and whose spec cannot be read; None: it has not ended."""
         ...

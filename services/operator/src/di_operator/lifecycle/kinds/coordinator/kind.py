@@ -41,6 +41,10 @@ class WithCoordinator(Kind):
         return judge_coordinator(snapshot, now) or plan_replicas(snapshot, now, settings)
 
     @override
+    def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
+        return None
+
+    @override
     def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
         return end_of_frozen(snapshot)
 

@@ -20,7 +20,7 @@ def judge_completion(snapshot: Snapshot) -> Verdict | None:
     phase = snapshot.status.phase
     if may_follow(phase, Phase.RUNNING):
         return Verdict(phase=Phase.RUNNING, message=_running(snapshot))
-    if may_follow(phase, Phase.SUCCEEDED) and len(snapshot.succeeded) == total:
+    if phase is Phase.RUNNING and len(snapshot.succeeded) == total:
         return Verdict(phase=Phase.SUCCEEDED, message=f"{count_of(total, 'pod')} succeeded")
     return None
 

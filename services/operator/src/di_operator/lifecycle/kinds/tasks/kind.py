@@ -19,6 +19,7 @@ from di_operator.lifecycle.kinds.tasks.completion import end_of_frozen, judge_co
 from di_operator.lifecycle.kinds.tasks.plan import plan_tasks
 from di_operator.lifecycle.kinds.tasks.restart import judge_failures
 from di_operator.lifecycle.kinds.tasks.scale import judge_change
+from di_operator.lifecycle.kinds.tasks.success import judge_success
 from di_operator.lifecycle.placement import Placement
 from di_operator.lifecycle.plan import Plan
 from di_operator.lifecycle.rules import Part
@@ -56,6 +57,10 @@ class WithTasks(Kind):
             )
         verdict = failure or change or judge_completion(snapshot)
         return verdict or plan_tasks(snapshot, now, settings)
+
+    @override
+    def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
+        return judge_success(snapshot, now)
 
     @override
     def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
