@@ -61,7 +61,8 @@ class Reason(_Declared):
     JOB_SUCCEEDED = (
         "JobSucceeded",
         "Normal",
-        "all replicas of the present spec have succeeded, or the coordinator has",
+        "all replicas of the present spec have succeeded, those of the success policy, or the "
+        "coordinator",
     )
     JOB_FAILED = (
         "JobFailed",
