@@ -35,6 +35,7 @@ MANY: Object = {
     "group": "a",
     "volumes": [{"name": "data", "emptyDir": {}}],
     "scheduling": {"gang": True},
+    "successPolicy": {"tasks": ["learner"]},
     "activeDeadlineSeconds": 100,
     "ttlSecondsAfterFinished": 100,
     "tasks": [
@@ -57,6 +58,7 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "backoffLimit": (7,),
     "group": ("b", None),
     "volumes": ([{"name": "data", "hostPath": {"path": "/"}}], [], None),
+    "successPolicy": ({"tasks": ["buffer"]}, {"tasks": ["learner"], "operator": "Any"}, None),
     "suspend": (True,),
     "activeDeadlineSeconds": (200, None),
     "ttlSecondsAfterFinished": (200, None),
