@@ -15,6 +15,7 @@ from di_api.coordinated import is_coordinated
 from di_api.field_error import items, mapping
 from di_api.spec.declared import fields_of
 from di_api.spec.job import CleanPodPolicy, JobSpec, SuccessPolicy
+from di_api.spec.kinds import Struct
 from di_api.spec.task import Task, TaskType
 
 _OLD_SPELLINGS: Final[Mapping[str, str]] = {"ALL": CleanPodPolicy.ALL.value}
@@ -68,16 +69,10 @@ def success_policy_patch(
     else:
         tasks = map(mapping, items(with_defaults(spec).get("tasks")))
         learners = [task.get("name") for task in tasks if task.get("type") == TaskType.LEARNER]
-        policy = _filled_in(learners) if learners else None
+        policy = {"tasks": learners, **_missing(SuccessPolicy, {})} if learners else None
     if policy is None:
         return []
     return [{"op": "add", "path": "/spec/successPolicy", "value": policy}]
-
-
-def _filled_in(tasks: list[Any]) -> dict[str, Any]:
-    inner = fields_of(SuccessPolicy).values()
-    defaults = {field.name: field.default for field in inner if field.default is not None}
-    return {"tasks": tasks, **defaults}
 
 
 def _missing_by_pointer(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -108,9 +103,18 @@ def _missing_in_task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _missing(owner: type, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults that `owner` declares of the fields that `raw` lacks."""
-    return {
-        name: field.default
-        for name, field in fields_of(owner).items()
-        if field.default is not None and raw.get(name) is None
-    }
+    """The defaults that `owner` declares of the fields that `raw` lacks, and those of its objects
+    of ours that lack some, whole."""
+    missing: dict[str, Any] = {}
+    for name, field in fields_of(owner).items():
+        value = raw.get(name)
+        if value is None:
+            if field.default is not None:
+                missing[name] = field.default
+        elif (
+            isinstance(field.kind, Struct)
+            and isinstance(value, Mapping)
+            and (inner := _missing(field.kind.of, value))
+        ):
+            missing[name] = {**value, **inner}
+    return missing
