@@ -189,7 +189,6 @@ async def replace(stage: Stage) -> None:
 
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
-    "success-of-one": success_of_one,
     "failure": failure,
     "scale-out": scale_out,
     "scale-in": scale_in,
@@ -199,6 +198,7 @@ WORKLOADS: Mapping[str, Story] = {
     "hand-over": hand_over,
     "ask": ask,
     "replace": replace,
+    "success-of-one": success_of_one,
 }
 
 RACING = frozenset({"delete", "recreate"})
