@@ -74,8 +74,11 @@ class Stream:
         event = orjson.loads(line)
         kind, body = event["type"], event["object"]
         if kind in ("BOOKMARK", "ERROR"):
-            # A bookmark says that everything before it was sent: not while something is held.
-            if None not in self._held:
+            # A bookmark says that everything before it was sent: it comes after what is held. The
+            # first one ends the list, and nobody begins without it.
+            if None in self._held:
+                self._held[None].append(line)
+            else:
                 await self._response.write(line)
             return True
         name = body["metadata"]["name"]
