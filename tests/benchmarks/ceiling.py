@@ -15,6 +15,7 @@ import asyncio
 import gc
 import json
 import sys
+import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ from di_api.kube.config import load_config
 from di_api.kube.resources import DIJOBS, PODS, Resource
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.clock import SystemClock
-from di_operator.concurrency import CONNECTIONS, spread
+from di_operator.concurrency import CONNECTIONS, Writers, spread
 from di_operator.events import EventRecorder
 from tests.benchmarks.follower import is_ready
 from tests.benchmarks.script import Create, Delete, Script, Step, rehearse
@@ -57,6 +58,11 @@ class Life:
     made: dict[tuple[Resource, str], Object] = field(default_factory=dict)
     """Metadata of created objects that are deleted later; two of them share a name."""
 
+    @property
+    def name(self) -> str:
+        found: str = self.job["metadata"]["name"]
+        return found
+
 
 class Ceiling:
     """Follows jobs and pods of a namespace and plays the script of each job."""
@@ -68,6 +74,7 @@ class Ceiling:
         self._lives: dict[str, Life] = {}
         self._scripts: dict[Shape, Script] = {}
         self._queue: asyncio.Queue[Life] = asyncio.Queue()
+        self._writers = Writers(monotonic=time.monotonic)
 
     def rehearse(self, job: Object) -> Script:
         """The script for jobs like this one."""
@@ -139,13 +146,23 @@ class Ceiling:
 
     async def _take(self, life: Life, step: Step) -> None:
         for _, batch in groupby(step.objects, key=lambda one: (type(one), one.resource)):
-            await spread(list(batch), partial(self._write, life))
+            await spread(
+                list(batch),
+                partial(self._write, life),
+                in_company=partial(self._writers.has_company, life.name),
+            )
         if step.status is not None:
-            await self._patch(life, step.status)
+            with self._writers.writing(life.name):
+                await self._patch(life, step.status)
         for event in step.events:
             self._recorder.emit(life.job, event)
 
     async def _write(self, life: Life, write: Create | Delete) -> bool:
+        with self._writers.writing(life.name):
+            await self._act(life, write)
+        return True
+
+    async def _act(self, life: Life, write: Create | Delete) -> None:
         metadata = life.job["metadata"]
         name, uid = metadata["name"], metadata["uid"]
         if isinstance(write, Create):
@@ -162,7 +179,6 @@ class Ceiling:
                 uid=made["uid"],
                 resource_version=made["resourceVersion"],
             )
-        return True
 
     async def _patch(self, life: Life, text: str) -> None:
         metadata = life.job["metadata"]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Mapping
 from functools import partial
 from typing import TypedDict
 
 from tests.benchmarks import counters, samples
-from tests.benchmarks.follower import Seen
+from tests.benchmarks.follower import Follower, Seen
 from tests.benchmarks.samples import Spread
 from tests.benchmarks.session import DEADLINE, Session
 from tests.benchmarks.throughput import ready_to_running
+from tests.benchmarks.workloads import Workload
 
 REPLICAS = 4
 # Long enough for the phase Running to be a state, not a moment.
 _RUN_FOR = 0.1
+# Of the backlog: the API server is to have room for the operator meanwhile.
+_CREATED_AT_ONCE = 8
 
 
 class LatencyResult(TypedDict):
@@ -42,6 +46,14 @@ class BesideResult(TypedDict):
     replicas: int
     large_create_to_pods_s: float
     large_ready_to_running_s: float
+    small: LatencyResult
+
+
+class BesideManyResult(TypedDict):
+    """`left` jobs of the backlog had no pod when the last small job had its pods."""
+
+    backlog: int
+    left: int
     small: LatencyResult
 
 
@@ -99,6 +111,36 @@ async def beside_large(trial: Session, replicas: int) -> BesideResult:
         "large_ready_to_running_s": round(ready_to_running([seen])[0], 3),
         "small": _result(trial, created),
     }
+
+
+async def beside_many(trial: Session, backlog: int, jobs: int) -> BesideManyResult:
+    """Jobs of one tenant, one after the other, while the backlog of another is worked on.
+
+    The operator of `trial` looks after all namespaces. What is left of the backlog is not waited
+    for.
+    """
+    testbed, neighbour = trial.testbed, await trial.testbed.namespace()
+    queued = Workload(jobs=backlog, replicas=1, run_for=0.0)
+    creating = asyncio.Semaphore(_CREATED_AT_ONCE)
+
+    async def one(name: str) -> None:
+        async with creating:
+            await trial.create(name, queued.replicas, run_for=queued.run_for)
+
+    async with Follower(testbed.client, neighbour) as follower:
+        async with asyncio.TaskGroup() as group:
+            for name in queued.names():
+                group.create_task(one(name))
+        beside = dataclasses.replace(trial, namespace=neighbour, follower=follower)
+        created: dict[str, float] = {}
+        for number in range(jobs):
+            name = f"beside-{number:06d}"
+            created[name] = await beside.create(name, REPLICAS, run_for=_RUN_FOR)
+            mine = follower.seen(name)
+            await follower.until(partial(_has_pods, mine), DEADLINE, what="a job's pods")
+        left = sum(not trial.follower.seen(name).pods for name in queued.names())
+        await beside.until_finished(*created)
+        return {"backlog": backlog, "left": left, "small": _result(beside, created)}
 
 
 def _has_pods(seen: Seen) -> bool:

@@ -101,6 +101,16 @@ async def latencies(bench: Bench) -> Results:
     return found
 
 
+async def tenants(bench: Bench) -> Results:
+    """One tenant's jobs while ten thousand of another wait."""
+    async with (
+        control_plane(bench.logs) as testbed,
+        testbed.kubelet(),
+        session(testbed, OPERATOR, replicas=1, everywhere=True) as trial,
+    ):
+        return dict(await latency.beside_many(trial, bench.count(10_000), bench.count(20)))
+
+
 async def many_jobs(bench: Bench) -> Results:
     """Ten thousand jobs, then nothing but ten thousand finished jobs and a thousand that run."""
     async with control_plane(bench.logs) as testbed, testbed.kubelet():
@@ -169,6 +179,7 @@ PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "job_of_1000": compared(THOUSAND, throughput.ROUNDS[:4], seconds=60),
     "job_of_4096": largest_job,
     "latency": latencies,
+    "tenants": tenants,
     "many_jobs": many_jobs,
     "memory": held,
     "admission": admissions,

@@ -91,12 +91,19 @@ class Session:
 
 @asynccontextmanager
 async def session(
-    testbed: Testbed, kind: str, *, replicas: int, holds: Path | None = None
+    testbed: Testbed,
+    kind: str,
+    *,
+    replicas: int,
+    everywhere: bool = False,
+    holds: Path | None = None,
 ) -> AsyncIterator[Session]:
     """Start a candidate and let one job through: it leads, its connections are open."""
     namespace = await testbed.namespace()
     async with (
-        testbed.candidate(kind, namespace, replicas=replicas, holds=holds) as candidate,
+        testbed.candidate(
+            kind, namespace, replicas=replicas, everywhere=everywhere, holds=holds
+        ) as candidate,
         Follower(testbed.client, namespace) as follower,
     ):
         found = Session(

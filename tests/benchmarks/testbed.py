@@ -107,9 +107,15 @@ class Testbed:
 
     @asynccontextmanager
     async def candidate(
-        self, kind: str, namespace: str, *, replicas: int, holds: Path | None = None
+        self,
+        kind: str,
+        namespace: str,
+        *,
+        replicas: int,
+        everywhere: bool = False,
+        holds: Path | None = None,
     ) -> AsyncIterator[Candidate]:
-        """Run the operator or the bare client for a namespace.
+        """Run the operator or the bare client for a namespace; the operator `everywhere` for all.
 
         Both are ready when the first job of theirs is done; `replicas` is what the bare client
         is to be prepared for. With `holds` the operator records there how long its loop was held.
@@ -123,7 +129,7 @@ class Testbed:
             environment = {
                 "KUBECONFIG": str(self.kubeconfig),
                 "DI_OPERATOR_NAMESPACE": namespace,
-                "DI_OPERATOR_WATCH_NAMESPACE": namespace,
+                "DI_OPERATOR_WATCH_NAMESPACE": "" if everywhere else namespace,
                 "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
                 "DI_OPERATOR_IDENTITY": "benchmark",
             }

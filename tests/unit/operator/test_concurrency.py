@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sized
+from itertools import accumulate
 
 import pytest
 
-from di_operator.concurrency import BURST, CONCURRENCY, GROWTH, spread
+from di_operator.concurrency import (
+    BURST,
+    CONCURRENCY,
+    GROWTH,
+    IN_COMPANY,
+    LINGER,
+    Writers,
+    spread,
+)
 
 SECOND = CONCURRENCY + GROWTH * CONCURRENCY
 """Under way in the second round, when each of the first has gone well."""
@@ -22,6 +31,7 @@ class Server:
         self.under_way = 0
         self.rounds: list[int] = []
         """How many requests each round found under way."""
+        self.in_company: Callable[[], bool] = lambda: False
 
     async def act(self, item: int) -> bool:
         self.taken.append(item)
@@ -35,7 +45,7 @@ class Server:
 
     async def _main(self, count: int) -> None:
         self._round = asyncio.Event()
-        work = asyncio.create_task(spread(range(count), self.act))
+        work = asyncio.create_task(spread(range(count), self.act, in_company=self.in_company))
         while True:
             for _ in range(5):  # until all have begun that may
                 await asyncio.sleep(0)
@@ -57,7 +67,7 @@ def test_a_thousand_hurry_at_first_and_then_leave_room() -> None:
     server = Server()
     server.spread(1000)
     assert sorted(server.taken) == list(range(1000))
-    third = BURST - SECOND + CONCURRENCY
+    third = BURST - SECOND - CONCURRENCY
     assert server.rounds[:3] == [CONCURRENCY, SECOND, third]
     assert set(server.rounds[3:-1]) == {CONCURRENCY}
 
@@ -80,3 +90,57 @@ def test_refused_from_the_start_costs_a_handful() -> None:
     server = Server(lambda item: False)
     server.spread(1000)
     assert len(server.taken) == CONCURRENCY
+
+
+def test_in_company_a_few_are_under_way() -> None:
+    server = Server()
+    server.in_company = lambda: True
+    server.spread(100)
+    assert server.taken == list(range(100))
+    assert set(server.rounds) == {IN_COMPANY}
+
+
+def test_company_that_comes_finds_room_at_once_and_what_it_leaves_is_taken_again() -> None:
+    server = Server()
+    server.in_company = lambda: 500 < len(server.taken) < 600
+    server.spread(1000)
+    assert sorted(server.taken) == list(range(1000))
+    begun = list(accumulate(server.rounds))
+    came = next(at for at, count in enumerate(begun) if count > 500)
+    left = next(at for at, count in enumerate(begun) if count >= 600)
+    assert server.rounds[came - 1] == CONCURRENCY
+    assert set(server.rounds[came + 1 : left + 1]) == {IN_COMPANY}
+    assert server.rounds[left + 1 : left + 3] == [IN_COMPANY * (1 + GROWTH), CONCURRENCY]
+
+
+class Moment:
+    now = 0.0
+
+
+def test_company_is_whoever_else_writes_or_did_a_moment_ago() -> None:
+    moment = Moment()
+    writers = Writers(monotonic=lambda: moment.now)
+    with writers.writing("large"), writers.writing("large"):
+        assert not writers.has_company("large")
+        assert writers.has_company("small")
+        with writers.writing("small"):
+            moment.now = 100.0  # a write that takes long
+            assert writers.has_company("large")
+        moment.now += LINGER * 0.9
+        with writers.writing("small"):
+            moment.now += LINGER * 0.9
+        moment.now += LINGER * 0.9
+        assert writers.has_company("large")
+        moment.now += LINGER * 0.1
+        assert not writers.has_company("large")
+
+
+def test_jobs_that_wrote_once_are_forgotten() -> None:
+    moment = Moment()
+    writers = Writers(monotonic=lambda: moment.now)
+    for number in range(1000):
+        moment.now = number
+        with writers.writing(number):
+            pass
+    held = [found for found in vars(writers).values() if isinstance(found, Sized)]
+    assert sum(map(len, held)) == 1

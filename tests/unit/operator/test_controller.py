@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from di_api.kube.errors import Throttled, Unavailable
-from di_operator.controller import Controller, JobKey, NotLeading, Outdated
+from di_operator.controller import Controller, JobKey, NotLeading, Outdated, job_queue
 from di_operator.queue import KeyedBackoff, KeyQueue
 from tests.unit.operator import virtual_time
 
@@ -27,6 +27,7 @@ def controller(
     queue: KeyQueue[JobKey],
     results: Results,
     reported: list[tuple[JobKey, Exception]] | None = None,
+    workers: int = 4,
 ) -> Controller:
     async def report(key: JobKey, error: Exception) -> None:
         if reported is not None:
@@ -37,7 +38,7 @@ def controller(
         report=report,
         queue=queue,
         backoff=KeyedBackoff(minimum=1, maximum=60, rng=Random(1)),
-        workers=4,
+        workers=workers,
         monotonic=asyncio.get_running_loop().time,
         observer=results,
     )
@@ -228,5 +229,39 @@ def test_a_defect_is_reported_with_its_job_and_a_refusal_is_not() -> None:
         queue.add(KEY)
         await controller(reconcile, queue, Results(), reported).run()
         assert [(key, type(error)) for key, error in reported] == [(KEY, ZeroDivisionError)]
+
+    virtual_time.run(scenario())
+
+
+def test_however_many_large_jobs_a_namespace_has_another_one_finds_a_worker() -> None:
+    async def scenario() -> None:
+        queue = job_queue(workers=32)
+        for number in range(10_000):
+            queue.add(JobKey("many", f"job-{number}"))
+        looked_at = list[JobKey]()
+
+        async def reconcile(key: JobKey) -> float | None:
+            looked_at.append(key)
+            if key.namespace == "many":
+                await asyncio.sleep(60)
+            return None
+
+        running = asyncio.create_task(controller(reconcile, queue, Results(), workers=32).run())
+        await asyncio.sleep(1)
+        assert len(looked_at) == 24
+        queue.add(JobKey("few", "job"))
+        await asyncio.sleep(0.001)
+        assert looked_at[24:] == [JobKey("few", "job")]
+        queue.close()
+        await running
+
+    virtual_time.run(scenario())
+
+
+def test_a_single_worker_works() -> None:
+    async def scenario() -> None:
+        queue = job_queue(workers=1)
+        queue.add(JobKey("ns", "job"))
+        assert await asyncio.wait_for(queue.get(), 1) == JobKey("ns", "job")
 
     virtual_time.run(scenario())

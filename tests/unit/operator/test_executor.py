@@ -12,8 +12,8 @@ import pytest
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, Unavailable
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
-from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS
-from di_operator.controller import NotLeading, Outdated
+from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS, IN_COMPANY, Writers
+from di_operator.controller import JobKey, NotLeading, Outdated
 from di_operator.executor import Executor
 from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.faults import (
@@ -27,6 +27,7 @@ from di_operator.lifecycle.faults import (
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi, Object
 
+JOB = JobKey("ns", "a")
 LABELS = {LABEL_JOB: "a", LABEL_OPERATOR: OPERATOR_NAME}
 
 
@@ -51,6 +52,7 @@ class Bench:
     def __init__(self) -> None:
         self.api = FakeApi()
         self.writes = Writes()
+        self.writers = Writers(monotonic=lambda: 0.0)
         self.results = Results()
         self.lease_checks = 0
         self.leading = True
@@ -65,10 +67,11 @@ class Bench:
         executor = Executor(
             client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
             writes=self.writes,
+            writers=self.writers,
             check_lease=self.check_lease,
             observer=self.results,
         )
-        return virtual_time.run(executor.run(actions, is_wanted=self.is_wanted))
+        return virtual_time.run(executor.run(actions, job=JOB, is_wanted=self.is_wanted))
 
 
 def pod(name: str = "a-work-0", owner: str = "job-1", **metadata: Any) -> Object:
@@ -164,6 +167,28 @@ def test_pods_are_created_together() -> None:
     assert bench.run(*(create(pod(f"p{n}")) for n in range(100))) == []
     assert bench.api.calls["create", "Pod"] == 100
     assert bench.api.most_under_way > CONCURRENCY
+
+
+def test_pods_are_created_a_few_at_a_time_while_another_job_writes() -> None:
+    bench = Bench()
+    with bench.writers.writing(JobKey("other", "a")):
+        assert bench.run(*(create(pod(f"p{n}")) for n in range(100))) == []
+    assert bench.api.calls["create", "Pod"] == 100
+    assert bench.api.most_under_way == IN_COMPANY
+
+
+def test_every_action_is_company_for_other_jobs() -> None:
+    for actions in ([create(pod("p"))], [create(pod(f"p{n}")) for n in range(3)]):
+        bench, other = Bench(), JobKey("other", "a")
+
+        def note(*_: str, bench: Bench = bench, other: JobKey = other) -> None:
+            assert bench.writers.has_company(other)
+            assert not bench.writers.has_company(JOB)
+
+        assert not bench.writers.has_company(other)
+        bench.api.before = note
+        assert bench.run(*actions) == []
+        assert bench.writers.has_company(other)
 
 
 def test_nothing_is_written_without_the_lease() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sized
 from random import Random
 
 import pytest
@@ -98,6 +99,78 @@ def test_a_closed_queue_hands_out_nothing_more() -> None:
             await waiting
         with pytest.raises(QueueClosed):
             await queue.get()
+
+    virtual_time.run(scenario())
+
+
+def first_letter(key: str) -> str:
+    return key[0]
+
+
+def test_whoever_comes_after_ten_thousand_of_another_group_is_next() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str](group=first_letter)
+        for number in range(10_000):
+            queue.add(f"a{number}")
+        assert await queue.get() == "a0"
+        for key in ("b0", "b1", "c0"):
+            queue.add(key)
+        handed_out = [await queue.get() for _ in range(7)]
+        assert handed_out == ["a1", "b0", "c0", "a2", "b1", "a3", "a4"]
+        assert len(queue) == 10_003 - 8
+
+    virtual_time.run(scenario())
+
+
+def test_a_group_that_comes_and_goes_does_not_pass_those_that_wait() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str](group=first_letter)
+        for key in ("a0", "a1", "a2", "b0", "b1"):
+            queue.add(key)
+        handed_out = list[str]()
+        for _ in range(6):
+            handed_out.append(await queue.get())
+            queue.add("c0")  # at once again, with each look
+            if handed_out[-1] == "c0":
+                queue.done("c0")
+        assert handed_out == ["a0", "b0", "a1", "c0", "b1", "a2"]
+
+    virtual_time.run(scenario())
+
+
+def test_a_group_leaves_workers_to_others_however_long_its_keys_take() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str](group=first_letter, at_once=2)
+        for key in ("a0", "a1", "a2", "a3"):
+            queue.add(key)
+        assert [await queue.get(), await queue.get()] == ["a0", "a1"]
+        waiting = asyncio.create_task(queue.get())
+        await asyncio.sleep(60)
+        assert not waiting.done()
+        queue.add("b0")
+        assert await waiting == "b0"
+        assert len(queue) == 2
+
+        waiting = asyncio.create_task(queue.get())
+        queue.add("a0")  # while it is worked on: comes back behind those that waited
+        queue.done("a0")
+        assert await asyncio.wait_for(waiting, 1) == "a2"
+        queue.done("a1")
+        queue.done("a2")
+        assert [await queue.get(), await queue.get()] == ["a3", "a0"]
+
+    virtual_time.run(scenario())
+
+
+def test_a_group_of_which_nothing_is_left_takes_no_memory() -> None:
+    async def scenario() -> None:
+        queue = KeyQueue[str](group=first_letter)
+        for key in ("a0", "b0", "b1"):
+            queue.add(key)
+        for _ in range(3):
+            queue.done(await queue.get())
+        kept = {name: found for name, found in vars(queue).items() if isinstance(found, Sized)}
+        assert {name for name, found in kept.items() if len(found)} == set()
 
     virtual_time.run(scenario())
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 CONCURRENCY: Final = 16
-"""For as long as it takes: a job of a thousand pods must not make a job of four wait until it is
-done, and the API server divides its processors among all that it has under way."""
+"""For as long as it takes: the API server divides its processors among all that it has under way,
+and more of ours would only wait there."""
 BURST: Final = 128
-"""So many of a job's requests may hurry: a hundred replicas are there within about a second, and
-whoever waits for the API server meanwhile waits no longer than that."""
+"""So many of a job's requests may hurry: a hundred replicas are there within about a second."""
 GROWTH: Final = 2
-"""How many more begin for each that has gone well, while a job may hurry."""
+"""How many more begin for each that has gone well, while there may be more."""
+IN_COMPANY: Final = 4
+"""While other jobs have something to write: a job of a thousand pods must not make a job of four
+wait for it, and at the API server whatever is under way waits for whatever else is."""
+LINGER: Final = 1.0
+"""Seconds for which a job is company after a write. Its next step follows from what the watch
+brings of the last one, and is to find as much room."""
 
 CONNECTIONS: Final = BURST + CONCURRENCY
 """Of the client: one job in a hurry leaves enough for the others."""
@@ -21,34 +28,82 @@ CONNECTIONS: Final = BURST + CONCURRENCY
 T = TypeVar("T")
 
 
-async def spread(items: Sequence[T], act: Callable[[T], Awaitable[bool]]) -> None:
+class Writers:
+    """Which jobs are writing, or did a moment ago."""
+
+    def __init__(self, *, monotonic: Callable[[], float]) -> None:
+        """`monotonic` tells seconds."""
+        self._monotonic = monotonic
+        self._under_way: Counter[Hashable] = Counter()
+        self._ended: OrderedDict[Hashable, float] = OrderedDict()
+
+    @contextmanager
+    def writing(self, job: Hashable) -> Iterator[None]:
+        """One write of the job, from its beginning to its end."""
+        self._under_way[job] += 1
+        try:
+            yield
+        finally:
+            self._under_way[job] -= 1
+            if not self._under_way[job]:
+                del self._under_way[job]
+            self._ended[job] = self._monotonic()
+            self._ended.move_to_end(job)
+            self._forget_old()
+
+    def has_company(self, job: Hashable) -> bool:
+        """Tell whether another job is writing, or ended a write within LINGER."""
+        self._forget_old()
+        others = (len(found) - (job in found) for found in (self._under_way, self._ended))
+        return any(others)
+
+    def _forget_old(self) -> None:
+        until = self._monotonic() - LINGER
+        while self._ended and next(iter(self._ended.values())) <= until:
+            self._ended.popitem(last=False)
+
+
+async def spread(
+    items: Sequence[T],
+    act: Callable[[T], Awaitable[bool]],
+    *,
+    in_company: Callable[[], bool] = lambda: False,
+) -> None:
     """Call `act` for each item in order, several at a time, until one call returns False.
 
-    Begins with CONCURRENCY at once. For each one that has gone well GROWTH more begin, each of
-    these for one item, until BURST have begun in all. So a thousand pods under an exceeded quota
-    cost a handful of refusals, and connections are opened as answers come: the handshakes of a
-    hundred at once would hold the event loop for a tenth of a second.
+    Begins with CONCURRENCY at once. For each one that has gone well GROWTH more than that begin,
+    until BURST have begun in all; from then on as many as have gone well, and no more than
+    CONCURRENCY are under way. So a thousand pods under an exceeded quota cost a handful of
+    refusals, and connections are opened as answers come: the handshakes of a hundred at once would
+    hold the event loop for a tenth of a second.
+
+    `in_company` is asked before each: while it says yes, IN_COMPANY are under way and no more.
 
     What is under way when one returns False is awaited, not cancelled: a cancelled create may
     have happened. `act` must not raise; if it does, the others are cancelled.
     """
-    todo = iter(items)
-    going, begun, burst = True, min(CONCURRENCY, len(items)), min(BURST, len(items))
+    going, begun, under_way = True, 0, 0
 
-    async def lane(*, lasting: bool) -> None:
-        nonlocal going, begun
-        for item in todo:
-            if not going:
-                break
-            if not await act(item):
-                going = False
-            else:
-                for _ in range(min(GROWTH, burst - begun)):
-                    begun += 1
-                    group.create_task(lane(lasting=False))
-            if not lasting:
-                break
+    def begin(at_most: int) -> None:
+        nonlocal begun, under_way
+        for _ in range(min(at_most, _more(begun, under_way, in_company()), len(items) - begun)):
+            group.create_task(one(items[begun]))
+            begun += 1
+            under_way += 1
+
+    async def one(item: T) -> None:
+        nonlocal going, under_way
+        going = await act(item) and going
+        under_way -= 1
+        if going:
+            begin(1 + GROWTH)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(CONCURRENCY, len(items))):
-            group.create_task(lane(lasting=True))
+        begin(CONCURRENCY)
+
+
+def _more(begun: int, under_way: int, in_company: bool) -> int:
+    """How many more may begin, when so many have and so many of them are under way."""
+    if in_company:
+        return IN_COMPANY - under_way
+    return max(BURST - begun, CONCURRENCY - under_way)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Protocol, assert_never
@@ -14,8 +15,8 @@ from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Inv
 from di_api.kube.resources import CONFIGMAPS, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
-from di_operator.concurrency import spread
-from di_operator.controller import Outdated
+from di_operator.concurrency import Writers, spread
+from di_operator.controller import JobKey, Outdated
 from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.faults import (
     CreateForbidden,
@@ -59,16 +60,20 @@ class Executor:
         *,
         client: KubeClient,
         writes: Writes,
+        writers: Writers,
         check_lease: Callable[[], None],
         observer: Observer,
     ) -> None:
         self._client = client
         self._writes = writes
+        self._writers = writers
         self._check_lease = check_lease
         self._observer = observer
 
-    async def run(self, actions: Sequence[Action], *, is_wanted: Callable[[], bool]) -> list[Fault]:
-        """Carry out `actions`; stops after the label of which one was refused.
+    async def run(
+        self, actions: Sequence[Action], *, job: JobKey, is_wanted: Callable[[], bool]
+    ) -> list[Fault]:
+        """Carry out `actions` of `job`; stops after the label of which one was refused.
 
         Begins nothing more once `is_wanted`, asked after each action, says no.
 
@@ -80,23 +85,25 @@ class Executor:
             ApiError: everything else; the same actions may succeed later.
         """
         for _, batch in groupby(actions, key=attrgetter("label")):
-            faults = await self._run_batch(list(batch), is_wanted)
+            faults = await self._run_batch(list(batch), job, is_wanted)
             if faults or not is_wanted():
                 return faults
         return []
 
-    async def _run_batch(self, batch: list[Action], is_wanted: Callable[[], bool]) -> list[Fault]:
+    async def _run_batch(
+        self, batch: list[Action], job: JobKey, is_wanted: Callable[[], bool]
+    ) -> list[Fault]:
         # Once per batch and not per write: a write that leaves late cannot do harm, since creates
         # have fixed names and an owner, deletes and status patches carry preconditions.
         self._check_lease()
         if len(batch) == 1:
-            fault = await self._run_one(batch[0])
+            fault = await self._run_one(batch[0], job)
             return [fault] if fault is not None else []
         faults, errors = list[Fault](), list[Exception]()
 
         async def act(action: Action) -> bool:
             try:
-                fault = await self._run_one(action)
+                fault = await self._run_one(action, job)
             except (ApiError, Outdated) as error:
                 errors.append(error)
             else:
@@ -104,14 +111,15 @@ class Executor:
                     faults.append(fault)
             return not faults and not errors and is_wanted()
 
-        await spread(batch, act)
+        await spread(batch, act, in_company=partial(self._writers.has_company, job))
         if errors:
             raise errors[0]
         return faults
 
-    async def _run_one(self, action: Action) -> Fault | None:
+    async def _run_one(self, action: Action, job: JobKey) -> Fault | None:
         try:
-            fault = await self._act(action)
+            with self._writers.writing(job):
+                fault = await self._act(action)
         except (ApiError, Outdated):
             self._observer.acted(action.label, "error")
             raise

@@ -32,9 +32,9 @@ from di_operator.certificate_plan import CertificateSettings, Leaf
 from di_operator.certificates import CertificateManager
 from di_operator.claim import Claim, ClaimTiming, NoClaim
 from di_operator.clock import Clock, ServerClock, SystemClock
-from di_operator.concurrency import CONNECTIONS
+from di_operator.concurrency import CONNECTIONS, Writers
 from di_operator.config import Config, load_config
-from di_operator.controller import Controller, JobKey, NotLeading
+from di_operator.controller import Controller, JobKey, NotLeading, job_queue
 from di_operator.default_aggregator import DefaultAggregator
 from di_operator.election import Election, SoleReplica, Timing
 from di_operator.events import EventRecorder
@@ -109,7 +109,7 @@ async def operate(
         )
         leadership = _leadership(config, lease_client, clock, rng, timing or Timing())
         metrics = Metrics()
-        queue: KeyQueue[JobKey] = KeyQueue()
+        queue = job_queue(workers=config.workers)
         caches = _caches(config, client, clock, rng)
         read_pod = PodCache(size=REMEMBERED_PODS)
         informers = InformerState(caches=caches, wake=queue.add_after, follow_pod=read_pod.follow)
@@ -128,14 +128,23 @@ async def operate(
             metrics=metrics,
         )
         server_ca = _server_ca(config, client, informers, clock)
+        writers = Writers(monotonic=clock.monotonic)
         reconciler = Reconciler(
             client=client,
             informers=informers,
             executor=Executor(
-                client=client, writes=informers, check_lease=leadership.check, observer=metrics
+                client=client,
+                writes=informers,
+                writers=writers,
+                check_lease=leadership.check,
+                observer=metrics,
             ),
             status=StatusWriter(
-                client=client, writes=informers, check_lease=leadership.check, observer=metrics
+                client=client,
+                writes=informers,
+                writers=writers,
+                check_lease=leadership.check,
+                observer=metrics,
             ),
             emit=recorder.emit,
             examine=read_spec.examine,

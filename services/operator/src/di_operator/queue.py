@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Hashable
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Hashable
 from random import Random
 from typing import Generic, TypeVar
 
@@ -18,11 +19,27 @@ class KeyQueue(Generic[K]):
 
     An event says only that a job wants a look, so a hundred events of one job are worth one
     look. A key added while a worker has it comes back when that worker is done: the look may
-    have been taken before the event. Belongs to one event loop; not thread-safe.
+    have been taken before the event.
+
+    Groups of keys take turns, and in a group whoever came first is next: ten thousand keys of one
+    group are one key's wait for those of another. Belongs to one event loop; not thread-safe.
     """
 
-    def __init__(self) -> None:
-        self._ready: deque[K] = deque()
+    def __init__(
+        self, *, group: Callable[[K], Hashable] = lambda _: None, at_once: int = sys.maxsize
+    ) -> None:
+        """Begin empty.
+
+        Args:
+            group: of a key.
+            at_once: so many keys of a group are handed out before one of them is done.
+        """
+        self._group = group
+        self._at_once = at_once
+        self._ready: dict[Hashable, deque[K]] = {}
+        # Groups of which a key may be handed out; the first one is next.
+        self._turns: dict[Hashable, None] = {}
+        self._handed_out: Counter[Hashable] = Counter()
         self._dirty: set[K] = set()
         self._active: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
@@ -31,7 +48,7 @@ class KeyQueue(Generic[K]):
 
     def __len__(self) -> int:
         """Return the number of keys waiting for a worker now (not those with a delay)."""
-        return len(self._ready)
+        return sum(map(len, self._ready.values()))
 
     @property
     def delayed(self) -> int:
@@ -70,7 +87,7 @@ class KeyQueue(Generic[K]):
         Raises:
             QueueClosed: the queue was closed.
         """
-        while not self._ready:
+        while not self._turns:
             if self._closed:
                 raise QueueClosed
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -83,7 +100,7 @@ class KeyQueue(Generic[K]):
                 raise
         if self._closed:
             raise QueueClosed
-        key = self._ready.popleft()
+        key = self._pop()
         self._dirty.discard(key)
         self._active.add(key)
         timer = self._timers.pop(key, None)
@@ -94,8 +111,14 @@ class KeyQueue(Generic[K]):
     def done(self, key: K) -> None:
         """Give `key` back; it is queued again if it was added meanwhile."""
         self._active.discard(key)
+        group = self._group(key)
+        self._handed_out[group] -= 1
+        if not self._handed_out[group]:
+            del self._handed_out[group]
         if key in self._dirty and not self._closed:
             self._push(key)
+        else:
+            self._give_turn(group)
 
     def close(self) -> None:
         """Hand out no more keys: every present and later `get` raises QueueClosed."""
@@ -107,8 +130,26 @@ class KeyQueue(Generic[K]):
             self._wake()
 
     def _push(self, key: K) -> None:
-        self._ready.append(key)
-        self._wake()
+        group = self._group(key)
+        self._ready.setdefault(group, deque()).append(key)
+        self._give_turn(group)
+
+    def _pop(self) -> K:
+        group = next(iter(self._turns))
+        del self._turns[group]
+        keys = self._ready[group]
+        key = keys.popleft()
+        if not keys:
+            del self._ready[group]
+        self._handed_out[group] += 1
+        self._give_turn(group)
+        return key
+
+    def _give_turn(self, group: Hashable) -> None:
+        """Put a group behind all others if it has a key that may be handed out."""
+        if group in self._ready and self._handed_out[group] < self._at_once:
+            self._turns.setdefault(group)
+            self._wake()
 
     def _wake(self) -> None:
         while self._waiters:

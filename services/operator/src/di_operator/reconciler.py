@@ -189,7 +189,7 @@ class Reconciler:
         if decision.from_absence and not await self._are_gone(snapshot, key):
             return NEXT_LOOK
         is_wanted = partial(self._is_as_decided, job, key)
-        faults = await self._executor.run(decision.actions, is_wanted=is_wanted)
+        faults = await self._executor.run(decision.actions, job=key, is_wanted=is_wanted)
         if not is_wanted():
             return 0.0
         acted = bool(decision.actions) and not faults
@@ -197,7 +197,7 @@ class Reconciler:
             fault = gravest(faults)
             log.info("refused", seen=fault.seen.name, times=len(faults), by=_words(fault))
             decision = on_error(snapshot, fault, self._clock.now())
-            await self._executor.run(decision.actions, is_wanted=is_wanted)
+            await self._executor.run(decision.actions, job=key, is_wanted=is_wanted)
         wrote = decision.status is not None and await self._status.write(job, decision.status)
         if wrote and decision.status is not None:
             _log_phase(snapshot.status, decision.status["phase"])
@@ -304,7 +304,8 @@ class Reconciler:
             if pod["metadata"]["labels"].get(LABEL_OPERATOR) == OPERATOR_NAME
         ]
         self._informers.observe_all(PODS, seen, version)
-        await self._executor.run(marks, is_wanted=partial(self._is_as_decided, snapshot.job, key))
+        is_wanted = partial(self._is_as_decided, snapshot.job, key)
+        await self._executor.run(marks, job=key, is_wanted=is_wanted)
         for event in restored_events(marks):
             self._emit(snapshot.job, event)
         return not there and not marks

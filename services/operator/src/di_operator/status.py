@@ -9,6 +9,8 @@ from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Conflict
 from di_api.kube.resources import DIJOBS, Resource
 from di_api.names import OPERATOR_NAME
+from di_operator.concurrency import Writers
+from di_operator.controller import JobKey
 from di_operator.lifecycle.status import merge_patch
 
 
@@ -36,11 +38,13 @@ class StatusWriter:
         *,
         client: KubeClient,
         writes: Writes,
+        writers: Writers,
         check_lease: Callable[[], None],
         observer: Observer,
     ) -> None:
         self._client = client
         self._writes = writes
+        self._writers = writers
         self._check_lease = check_lease
         self._observer = observer
 
@@ -67,14 +71,15 @@ class StatusWriter:
             "status": changed,
         }
         try:
-            patched = await self._client.patch(
-                DIJOBS,
-                metadata["name"],
-                patch,
-                metadata["namespace"],
-                subresource="status",
-                field_manager=OPERATOR_NAME,
-            )
+            with self._writers.writing(JobKey(metadata["namespace"], metadata["name"])):
+                patched = await self._client.patch(
+                    DIJOBS,
+                    metadata["name"],
+                    patch,
+                    metadata["namespace"],
+                    subresource="status",
+                    field_manager=OPERATOR_NAME,
+                )
         except Conflict:
             self._observer.status_written("conflict")
             raise
