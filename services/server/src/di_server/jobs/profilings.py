@@ -2,35 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from di_server.model.job import check_active
-from di_server.problems import OutOfBounds
+from di_server.problems import OutOfBounds, Problem
 
 MAX_BYTES: Final = 32 * 1024
 """As compact JSON. It travels with the job to every watcher."""
 
 
-def status_patch(job: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch (RFC 7396) for the job's status; null removes a key.
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was reported of one job."""
 
-    Raises:
-        NotNow: the job has ended.
-        OutOfBounds: all profilings together would pass MAX_BYTES.
+    profilings: Mapping[str, Any]
+    check: Callable[[Mapping[str, Any]], None]
+    """Raises a Problem for a job that it is not about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What several reports make of a job."""
+
+    patch: dict[str, Any] | None
+    """RFC 7396, which sets the version decided on; None if all of them are refused."""
+    problems: Sequence[Problem | None]
+    """What each report is refused for."""
+
+
+def status_patch(job: Mapping[str, Any], reports: Sequence[Report]) -> Merged:
+    """Merge reports into the job's status one after the other, as if each were written alone.
+
+    One is refused if it is about another job, if the job has ended, or if all profilings
+    together would pass MAX_BYTES with it.
     """
-    check_active(job)
     held = (job.get("status") or {}).get("profilings")
-    merged = merge(held, reported)
+    merged, problems = held, list[Problem | None]()
+    for report in reports:
+        try:
+            merged = _take(job, merged, report)
+        except Problem as problem:
+            problems.append(problem)
+        else:
+            problems.append(None)
+    if all(problems):
+        return Merged(None, problems)
+    # Not the reports themselves: what one removes another may set anew, which no patch can say.
+    patch = {
+        "metadata": {"resourceVersion": job["metadata"]["resourceVersion"]},
+        "status": {"profilings": difference(held, merged or {})},
+    }
+    return Merged(patch, problems)
+
+
+def _take(job: Mapping[str, Any], held: object, report: Report) -> dict[str, Any]:
+    report.check(job)
+    check_active(job)
+    merged = merge(held, report.profilings)
     size = len(orjson.dumps(merged))
     if size > MAX_BYTES:
         raise OutOfBounds(f"the profilings of a job hold at most {MAX_BYTES} bytes, not {size}")
-    return {
-        "metadata": {"resourceVersion": job["metadata"]["resourceVersion"]},
-        "status": {"profilings": dict(reported)},
-    }
+    return merged
 
 
 def merge(target: object, patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,3 +78,22 @@ def merge(target: object, patch: Mapping[str, Any]) -> dict[str, Any]:
         else:
             result[key] = merge(result.get(key), value) if isinstance(value, Mapping) else value
     return result
+
+
+def difference(before: object, after: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes `after` of `before`."""
+    held = before if isinstance(before, Mapping) else {}
+    patch: dict[str, Any] = {key: None for key in held if key not in after}
+    for key, value in after.items():
+        if isinstance(value, Mapping):
+            inner = difference(held.get(key), value)
+            if inner or not isinstance(held.get(key), Mapping):
+                patch[key] = inner
+        elif key not in held or not _is_same(held[key], value):
+            patch[key] = value
+    return patch
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Tell whether two values are the same as JSON: to Python 1, 1.0 and True are equal."""
+    return orjson.dumps(one) == orjson.dumps(other)

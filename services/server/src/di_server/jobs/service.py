@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from di_server.access.grants import Grant
-from di_server.deadline import Deadline
+from di_server.deadline import Clock, Deadline
 from di_server.jobs import profilings, scaling
 from di_server.jobs.addresses import addresses
 from di_server.jobs.idempotency import IdempotencyKey, ScalingResult
 from di_server.model.job import Job
+from di_server.model.references import JobRef
+from di_server.problems import Problem
+from di_server.storage.coalescing import Coalescer
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
 from di_server.storage.pods import PodStore
@@ -26,13 +30,32 @@ class JobService:
     """
 
     def __init__(
-        self, *, jobs: JobStore, pods: PodStore, updates: JobUpdates, default_max_replicas: int
+        self,
+        *,
+        jobs: JobStore,
+        pods: PodStore,
+        updates: JobUpdates,
+        default_max_replicas: int,
+        reports_waiting: int,
+        clock: Clock,
+        sleep: Callable[[float], None],
     ) -> None:
-        """`default_max_replicas` bounds the scaling of a task without maxReplicas."""
+        """Put the parts together.
+
+        Args:
+            default_max_replicas: bounds the scaling of a task without maxReplicas.
+            reports_waiting: so many reports at most wait for others to be written with.
+        """
         self._jobs = jobs
         self._pods = pods
         self._updates = updates
         self._default_max_replicas = default_max_replicas
+        self._reports = Coalescer(
+            self._write_reports,
+            places=threading.Semaphore(reports_waiting),
+            clock=clock,
+            sleep=sleep,
+        )
 
     def replicas(self, grant: Grant, deadline: Deadline) -> list[str]:
         """`ip:port` by rank."""
@@ -68,10 +91,22 @@ class JobService:
         return self._updates.update_spec(grant.ref, decide, deadline)
 
     def report(self, grant: Grant, reported: Mapping[str, Any], deadline: Deadline) -> None:
-        """Merge profilings into the job's status."""
+        """Merge profilings into the job's status, at most a second later."""
+        report = profilings.Report(reported, grant.check)
+        problem = self._reports.submit(grant.ref, report, deadline)
+        if problem is not None:
+            raise problem
 
-        def decide(job: Object) -> Object:
-            grant.check(job)
-            return profilings.status_patch(job, reported)
+    def _write_reports(
+        self, ref: JobRef, reports: Sequence[profilings.Report], deadline: Deadline
+    ) -> Sequence[Problem | None]:
+        problems: Sequence[Problem | None] = ()
 
-        self._updates.update_status(grant.ref, decide, deadline)
+        def decide(job: Object) -> Object | None:
+            nonlocal problems
+            merged = profilings.status_patch(job, reports)
+            problems = merged.problems
+            return merged.patch
+
+        self._updates.update_status(ref, decide, deadline)
+        return problems

@@ -112,9 +112,9 @@ class JobUpdates:
         return policy.run(without_conflict, deadline) if policy else without_conflict()
 
     def update_status(
-        self, ref: JobRef, decide: Callable[[Object], Object], deadline: Deadline
+        self, ref: JobRef, decide: Callable[[Object], Object | None], deadline: Deadline
     ) -> None:
-        """Write the RFC 7396 patch that is decided on the job as etcd has it.
+        """Write the RFC 7396 patch that is decided on the job as etcd has it; None: nothing.
 
         Raises:
             Busy: the deadline or the last attempt has passed.
@@ -122,7 +122,8 @@ class JobUpdates:
 
         def attempt() -> None:
             patch = decide(self._jobs.get(ref, deadline))
-            self._jobs.patch_status(ref, patch, deadline)
+            if patch is not None:
+                self._jobs.patch_status(ref, patch, deadline)
 
         self._retry_on_conflict(ref, attempt, deadline)
 

@@ -1,0 +1,160 @@
+"""Many writes of one job become one a second; each is answered when it is written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+from typing_extensions import override
+
+from di_server.deadline import Deadline
+from di_server.model.references import JobRef
+from di_server.problems import Busy
+from di_server.storage.coalescing import INTERVAL, Coalescer
+from tests.unit.server.fakes import Clock
+from tests.waiting import wait_until
+
+JOB, OTHER = JobRef("rl", "cartpole"), JobRef("rl", "other")
+
+
+class Places(threading.Semaphore):
+    """Knows how many are taken."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.taken = 0
+
+    @override
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        found = super().acquire(blocking, timeout)
+        self.taken += found
+        return found
+
+    @override
+    def release(self, n: int = 1) -> None:
+        self.taken -= n
+        super().release(n)
+
+
+class Bench:
+    def __init__(self, places: int = 1000) -> None:
+        self.clock = Clock()
+        self.places = Places(places)
+        self.writes: list[tuple[float, JobRef, list[int]]] = []
+        self.before_write: Callable[[], None] = lambda: None
+        self.asleep: Callable[[], None] = lambda: None
+        self.coalescer = Coalescer(
+            self._write, places=self.places, clock=self.clock, sleep=self._sleep
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        self.asleep()
+        self.clock.sleep(seconds)
+
+    def _write(self, ref: JobRef, items: Sequence[int], deadline: Deadline) -> list[str]:
+        self.before_write()
+        self.writes.append((self.clock.now, ref, list(items)))
+        return [f"wrote {item}" for item in items]
+
+    def submit(self, item: int, ref: JobRef = JOB) -> str:
+        return self.coalescer.submit(ref, item, Deadline.after(self.clock))
+
+
+def test_the_first_is_written_at_once_and_the_next_a_second_later() -> None:
+    bench = Bench()
+    began = bench.clock.now
+    assert [bench.submit(1), bench.submit(2), bench.submit(3, OTHER)] == [
+        "wrote 1",
+        "wrote 2",
+        "wrote 3",
+    ]
+    assert bench.writes == [
+        (began, JOB, [1]),
+        (began + INTERVAL, JOB, [2]),
+        (began + INTERVAL, OTHER, [3]),
+    ]
+    bench.clock.now += INTERVAL
+    bench.submit(4)
+    assert bench.writes[-1] == (began + 2 * INTERVAL, JOB, [4])
+
+
+def test_two_hundred_in_a_second_are_two_writes_and_none_is_answered_before() -> None:
+    bench, numbers = Bench(), range(200)
+    assert bench.submit(-1) == "wrote -1"
+    answers: list[Future[str]] = []
+
+    def others_have_come() -> None:
+        wait_until(lambda: bench.places.taken == len(numbers), 30, what="all to wait")
+        assert not any(answer.done() for answer in answers)
+
+    bench.asleep = others_have_come
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        answers += [pool.submit(bench.submit, number) for number in numbers]
+        assert [answer.result(30) for answer in answers] == [f"wrote {n}" for n in numbers]
+    assert len(bench.writes) == 2
+    assert sorted(bench.writes[1][2]) == list(numbers)
+    assert bench.places.taken == 0
+
+
+def test_who_finds_no_place_writes_for_those_who_wait() -> None:
+    bench = Bench(places=1)
+    bench.submit(1)
+    sleeping, go_on = threading.Event(), threading.Event()
+
+    def sleep() -> None:
+        sleeping.set()
+        assert go_on.wait(30)
+
+    bench.asleep = sleep
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(bench.submit, 2)
+        assert sleeping.wait(30)
+        assert bench.submit(3) == "wrote 3"
+        go_on.set()
+        assert second.result(30) == "wrote 2"
+    assert [items for _, _, items in bench.writes] == [[1], [2, 3]]
+
+
+def test_all_of_a_write_that_fails_are_told_and_the_next_is_another() -> None:
+    bench = Bench()
+
+    def fail() -> None:
+        raise Busy("away", retry_after=1)
+
+    bench.before_write = fail
+    for item in (1, 2):
+        with pytest.raises(Busy, match="away"):
+            bench.submit(item)
+    bench.before_write = lambda: None
+    assert bench.submit(3) == "wrote 3"
+
+
+def test_nobody_waits_longer_for_a_write_than_they_have_time() -> None:
+    bench = Bench()
+    bench.submit(1)
+    sleeping, go_on = threading.Event(), threading.Event()
+
+    def sleep() -> None:
+        sleeping.set()
+        assert go_on.wait(30)
+
+    bench.asleep = sleep
+    with ThreadPoolExecutor(1) as pool:
+        patient = pool.submit(bench.submit, 2)
+        assert sleeping.wait(30)
+        with pytest.raises(Busy, match="too long"):
+            bench.coalescer.submit(JOB, 3, Deadline(bench.clock, bench.clock.now, 1.0))
+        go_on.set()
+        assert patient.result(30) == "wrote 2"
+
+
+def test_jobs_that_wrote_once_are_forgotten() -> None:
+    bench = Bench()
+    for number in range(100):
+        bench.submit(number, JobRef("rl", f"job-{number}"))
+        bench.clock.now += INTERVAL
+    bench.submit(100)
+    kept = [held for held in vars(bench.coalescer).values() if isinstance(held, dict)]
+    assert sum(map(len, kept)) == 1
