@@ -23,9 +23,9 @@ class Offer:
 
 def choose(offers: Sequence[Offer], budget: float) -> list[int]:
     """Return the index of each job's size; their costs never exceed the budget together."""
-    hulls = [_hull(offer) for offer in offers]
+    hulls = [upper_hull(offer) for offer in offers]
     steps = sorted(
-        (-_slope(offer, hull[i], hull[i + 1]), row, i)
+        (-slope_of(offer, hull[i], hull[i + 1]), row, i)
         for row, (offer, hull) in enumerate(zip(offers, hulls, strict=True))
         for i in range(len(hull) - 1)
     )
@@ -66,14 +66,14 @@ def _best(
     for target in range(at + 1, len(offer.costs)):
         if offer.costs[target] - offer.costs[at] > left:
             break
-        slope = _slope(offer, at, target)
+        slope = slope_of(offer, at, target)
         if slope > 0 and (best is None or -slope < best[0]):
             best = (-slope, row, target)
     return best
 
 
-def _hull(offer: Offer) -> list[int]:
-    """Indices of the upper hull from the first point to the highest value."""
+def upper_hull(offer: Offer) -> list[int]:
+    """Return the indices of the upper hull from the first point to the highest value."""
     costs, values = offer.costs, offer.values
     hull: list[int] = [0]
     for at in range(1, len(costs)):
@@ -92,7 +92,8 @@ def _hull(offer: Offer) -> list[int]:
     return hull
 
 
-def _slope(offer: Offer, low: int, high: int) -> float:
+def slope_of(offer: Offer, low: int, high: int) -> float:
+    """What a step from one size to a larger one brings for each unit of what it costs."""
     cost = offer.costs[high] - offer.costs[low]
     gained = offer.values[high] - offer.values[low]
     return gained / cost if cost > 0 else float("inf") if gained > 0 else 0.0

@@ -20,6 +20,8 @@ class JobPlacement:
     job: JobInfo
     learners: tuple[str, ...]
     had: NodeList
+    speed: float
+    """Samples per second of the learners where they are; 0 as long as nothing is known."""
     rows: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, capacity: FreeCapacity, task: TaskInfo) -> bool:
@@ -56,7 +58,10 @@ def place_others(
     capacity: FreeCapacity, job: JobInfo, learners: tuple[str, ...], had: NodeList
 ) -> JobPlacement | None:
     """Place the minimum of every other task beside the learners; None, and no change, if not."""
-    placement = JobPlacement(job=job, learners=learners, had=had)
+    # The learners are on nodes of one kind.
+    model = job.model_on(capacity.nodes[capacity.index[learners[0]]].kind)
+    speed = goodput(model, len(set(learners)), len(learners)) if model is not None else 0.0
+    placement = JobPlacement(job=job, learners=learners, had=had, speed=speed)
     for task in job.tasks:
         if task is job.scaled:
             continue
@@ -97,15 +102,8 @@ def _gain(placement: JobPlacement, task: TaskInfo) -> float:
     if task is not job.collector or job.collecting is None:
         # Nothing is known of its use but how many the owner wants.
         return 1.0 / (have + 1) if have < task.replicas else 0.0
-    speed = _speed(placement)
+    speed = placement.speed
     if have >= knee(job.collecting, speed):
         return 0.0
     now, more = (throughput(job.collecting, speed, count) for count in (have, have + 1))
     return (more - now) / more
-
-
-def _speed(placement: JobPlacement) -> float:
-    """Samples per second of the learners where they are; 0 as long as nothing is known."""
-    if placement.job.model is None:
-        return 0.0
-    return goodput(placement.job.model, len(set(placement.learners)), len(placement.learners))

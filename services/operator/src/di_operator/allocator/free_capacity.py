@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import Constraints, NodeInfo
@@ -34,6 +34,8 @@ class FreeCapacity:
 
     def __init__(self, nodes: Mapping[str, NodeInfo]) -> None:
         self.nodes = tuple(nodes.values())
+        self.kinds = tuple(sorted({node.kind for node in self.nodes})) or ("",)
+        """Kinds of nodes there are."""
         self.index = {node.name: row for row, node in enumerate(self.nodes)}
         self.free = [dict(node.free) for node in self.nodes]
         self._empty = [dict(free) for free in self.free]
@@ -67,6 +69,24 @@ class FreeCapacity:
             # Of equally common ones the smaller, so that its multiples fit the other.
             kind.per_node = max(common, key=lambda places: (common[places], -places), default=0)
         return kind.per_node
+
+    def on_kind(self, task: TaskInfo, kind: str) -> TaskInfo:
+        """Return the task kept to nodes of one kind; itself where all are of that kind."""
+        if len(self.kinds) == 1:
+            return task
+        return replace(task, constraints=replace(task.constraints, kind=kind))
+
+    def are_of(self, names: Iterable[str], kind: str) -> bool:
+        """Whether the nodes are all of one kind; one that is gone is of none."""
+        if len(self.kinds) == 1:
+            return True
+        rows = [self.index.get(name) for name in names]
+        return all(row is not None and self.nodes[row].kind == kind for row in rows)
+
+    def amount(self, resource: str, kind: str) -> int:
+        """What is free of a resource on all nodes of one kind together."""
+        pairs = zip(self.nodes, self.free, strict=True)
+        return sum(free.get(resource, 0) for node, free in pairs if node.kind == kind)
 
     def settle(self) -> None:
         """What is taken now stays taken: only what comes after it counts as movable."""
@@ -137,7 +157,7 @@ class FreeCapacity:
         )
 
     def _admit(self, constraints: Constraints) -> list[bool]:
-        if constraints.selector or constraints.terms:
+        if constraints.selector or constraints.terms or constraints.kind is not None:
             return [constraints.admit(node) for node in self.nodes]
         # Taints alone decide, and most nodes have the same ones. By identity: the nodes keep them.
         by_taints: dict[int, bool] = {}

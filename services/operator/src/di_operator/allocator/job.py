@@ -52,6 +52,8 @@ class JobInfo:
     """How often a change of its learners has made it begin anew from a checkpoint."""
     model: GoodputModel | None = None
     """How fast it is on how many learners; None as long as it has not reported."""
+    by_kind: Mapping[str, GoodputModel] = field(default_factory=dict)
+    """The same on nodes of one kind, of those kinds on which it has measured itself."""
     collecting: Collecting | None = None
     """What its collectors deliver, where it has any and has reported it."""
     explored: int = 0
@@ -63,6 +65,15 @@ class JobInfo:
     def namespace(self) -> str:
         """The part of the key that says whose it is; empty if it does not."""
         return self.key.rpartition("/")[0]
+
+    def model_on(self, kind: str) -> GoodputModel | None:
+        """What is known of its speed on a kind of node, if need be from another; None: nothing."""
+        return self.by_kind.get(kind) or self.model or next(iter(self.by_kind.values()), None)
+
+    @property
+    def reports(self) -> bool:
+        """Whether it has said how fast it is."""
+        return self.model is not None or bool(self.by_kind)
 
     @property
     def scaled(self) -> TaskInfo:

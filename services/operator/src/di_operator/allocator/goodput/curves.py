@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from di_operator.allocator.goodput.model import goodput
 from di_operator.allocator.goodput.params import GoodputModel
 from di_operator.allocator.goodput.sizes import nodes_of
 
 Curve = tuple[float, ...]
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +33,13 @@ class Curves:
     def __init__(self) -> None:
         self._known: dict[Question, Curve] = {}
 
-    def ask(self, questions: Mapping[str, Question]) -> dict[str, Curve]:
-        """Return each job's goodput by size, in samples per second; 0 for size 0."""
+    def ask(self, questions: Mapping[Key, Question]) -> dict[Key, Curve]:
+        """Return each question's goodput by size, in samples per second; 0 for size 0."""
         known: dict[Question, Curve] = {}
-        answers: dict[str, Curve] = {}
-        for job, question in questions.items():
+        answers: dict[Key, Curve] = {}
+        for key, question in questions.items():
             curve = known.get(question) or self._known.get(question) or _compute(question)
-            known[question] = answers[job] = curve
+            known[question] = answers[key] = curve
         self._known = known
         return answers
 

@@ -9,7 +9,7 @@ measured curve, which serves short jobs first and still shares.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
@@ -43,22 +43,46 @@ class Costs:
         ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A job's speeds by size on one kind of node, which is that `share` of what there is for it."""
+
+    share: float
+    sizes: Sequence[int]
+    speeds: Sequence[float]
+
+
+def fair_speed(parts: Iterable[Part], *, fair: float) -> float:
+    """The speed on a fair share, which is so many replicas: the mean over the kinds of nodes."""
+    return sum(
+        part.share * _between(part.sizes, list(accumulate(part.speeds, max)), fair)
+        for part in parts
+    )
+
+
+def speed_of_one(parts: Iterable[Part]) -> float:
+    """The speed of one replica, as the smallest size's part of its speed: likewise the mean."""
+    return sum(part.share * part.speeds[1] / part.sizes[1] for part in parts)
+
+
 def fair_values(
     sizes: Sequence[int],
     speeds: Sequence[float],
     *,
-    fair: float,
+    share: float,
+    takes_turns: bool,
     fairness: float,
     present: int,
     costs: Costs,
 ) -> list[float]:
-    """The negative slow-down against the `fair` share of replicas, to the power `fairness`.
+    """The negative slow-down against the speed on a fair share, to the power `fairness`.
 
+    `share` is that speed (`fair_speed`).
     1 is Pollux's harmonic mean; less leans towards throughput, more towards equality. A job whose
-    smallest size is above its share takes turns with the others.
+    smallest size is above its share `takes_turns` with the others.
     """
-    share = max(_between(sizes, list(accumulate(speeds, max)), fair), _SMALLEST)
-    nothing = _NOTHING if sizes[1] <= max(1, fair) else _TURN
+    share = max(share, _SMALLEST)
+    nothing = _TURN if takes_turns else _NOTHING
     return [
         -1 / ((speed / share) ** fairness + (_NOTHING if speed else nothing))
         for speed in costs.charged(sizes, speeds, present)
@@ -66,10 +90,10 @@ def fair_values(
 
 
 def short_first_values(
-    sizes: Sequence[int], speeds: Sequence[float], *, present: int, costs: Costs
+    sizes: Sequence[int], speeds: Sequence[float], *, one: float, present: int, costs: Costs
 ) -> list[float]:
-    """The speed-up over one replica, which is the smallest size's part of its speed."""
-    one = max(speeds[1] / sizes[1], _SMALLEST)
+    """The speed-up over `one` replica (`speed_of_one`)."""
+    one = max(one, _SMALLEST)
     return [speed / one for speed in costs.charged(sizes, speeds, present)]
 
 

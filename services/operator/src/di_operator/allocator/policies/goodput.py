@@ -2,51 +2,39 @@
 
 Every job has a curve: its speed by size. Sizes are chosen together, by what they are worth to the
 cluster (`objective`) and what they cost of its scarcest resource (`choose`), then placed with as
-few moves as possible (`place`). Collectors follow their learners (`collectors`).
+few moves as possible (`place`). Where there are several kinds of nodes, a job has a curve on each
+(`kinds`), and its learners stay on one (`choose_kinds`). Collectors follow their learners
+(`collectors`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from di_operator.allocator.admit import admit, in_order, tightest
 from di_operator.allocator.choose import Offer
+from di_operator.allocator.choose_kinds import Choice, choose_kinds
 from di_operator.allocator.choose_shares import choose_by_shares
-from di_operator.allocator.collectors import JobPlacement, add_collectors, place_others
 from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import throughput
-from di_operator.allocator.goodput.curves import Curve, Curves, Question
+from di_operator.allocator.goodput.curves import Curve, Curves
+from di_operator.allocator.goodput.demand import Demand, Option, ranks, scarcest
+from di_operator.allocator.goodput.kinds import Known, Ladder, known_speeds, scaled
 from di_operator.allocator.goodput.objective import (
     Costs,
+    Part,
     assumed_speeds,
+    fair_speed,
     fair_values,
     short_first_values,
-    short_first_weights,
+    speed_of_one,
 )
+from di_operator.allocator.goodput.placing import place
 from di_operator.allocator.goodput.sizes import Bounds, sizes
-from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.place import PlacementRequest, Placer
-from di_operator.allocator.resources import total
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Demand:
-    """A job, the task whose size is chosen, and the sizes to choose from."""
-
-    job: JobInfo
-    task: TaskInfo
-    per_node: int
-    sizes: tuple[int, ...]
-    present: int
-    offered: int
-    """So many of the sizes may be taken now; the larger ones are for later."""
-    silent: bool
-    """It has had its time to report, and has not."""
 
 
 class GoodputPolicy:
@@ -148,210 +136,151 @@ class GoodputPolicy:
         ]
         if demands:
             chosen = self._choose(demands, capacity, curves)
-            answer |= _place(demands, chosen, capacity, previous)
+            answer |= place(demands, chosen, capacity, previous)
         return answer
 
-    def _demand(self, job: JobInfo, capacity: FreeCapacity, had: NodeList) -> _Demand | None:
+    def _demand(self, job: JobInfo, capacity: FreeCapacity, had: NodeList) -> Demand | None:
         """Return what the job may be offered; None: there is no room even for its minimum."""
-        task = job.scaled
-        # On nodes of another kind than the most common the placement finds what fits.
-        per_node = capacity.per_node(task)
-        if not per_node:
-            return None
-        maximum = min(task.maximum, sum(capacity.empty_slots(task)))
-        present = len(had.task(task.name))
-        beginning = max(per_node, task.minimum)
+        tasks = {kind: capacity.on_kind(job.scaled, kind) for kind in capacity.kinds}
+        # On nodes of another size than the most common the placement finds what fits.
+        per_node = {kind: capacity.per_node(task) for kind, task in tasks.items()}
+        beginning = max(min(filter(None, per_node.values()), default=0), job.scaled.minimum)
         # Not by what it has at present: else its size decided whether it is silent, and that again
         # its size.
-        silent = job.model is None and job.attained > self._silence * beginning
-        limit = max(beginning, present, int(self._growth * job.explored))
-        if silent:
-            maximum = limit = min(task.replicas, maximum)
-        ladder = sizes(
-            Bounds(per_node=per_node, minimum=task.minimum, maximum=maximum),
-            also=maximum if silent else present,
-        )
-        if len(ladder) == 1:
-            return None
-        return _Demand(
-            job=job,
-            task=task,
-            per_node=per_node,
-            sizes=ladder,
-            present=present,
-            offered=sum(size <= limit for size in ladder),
-            silent=silent,
-        )
+        silent = not job.reports and job.attained > self._silence * beginning
+        options: dict[str, Option] = {}
+        for kind, task in tasks.items():
+            if not per_node[kind]:
+                continue
+            maximum = min(task.maximum, sum(capacity.empty_slots(task)))
+            held = had.task(task.name)
+            present = len(held) if capacity.are_of(held, kind) else 0
+            limit = max(per_node[kind], task.minimum, present, int(self._growth * job.explored))
+            if silent:
+                maximum = limit = min(task.replicas, maximum)
+            found = sizes(
+                Bounds(per_node=per_node[kind], minimum=task.minimum, maximum=maximum),
+                also=maximum if silent else present,
+            )
+            if len(found) > 1:
+                options[kind] = Option(
+                    task=task,
+                    ladder=Ladder(kind=kind, sizes=found, per_node=per_node[kind]),
+                    present=present,
+                    offered=sum(size <= limit for size in found),
+                )
+        return Demand(job=job, options=options, silent=silent) if options else None
 
     def _choose(
-        self, demands: Sequence[_Demand], capacity: FreeCapacity, curves: Curves
-    ) -> list[int]:
-        """Return the size of each job."""
-        speeds = self._speeds(demands, curves)
-        scarce, amount = _scarcest(demands, capacity)
-        ranks = _ranks(demands, speeds)
+        self, demands: Sequence[Demand], capacity: FreeCapacity, curves: Curves
+    ) -> list[tuple[str, int]]:
+        """Return the kind of nodes and the size of each job."""
+        kinds = capacity.kinds
+        speeds = _speeds(demands, curves)
+        scarce = scarcest(demands, capacity)
+        amounts = {kind: capacity.amount(scarce, kind) for kind in kinds}
+        parts = [d.parts(speed, amounts) for d, speed in zip(demands, speeds, strict=True)]
+        weights = ranks(demands, parts)
         offers = []
-        for demand, speed in zip(demands, speeds, strict=True):
-            if ranks is not None:
-                weight = ranks[demand.job.key]
-                values = short_first_values(
-                    demand.sizes, speed, present=demand.present, costs=self._costs
-                )
+        for demand, speed, part in zip(demands, speeds, parts, strict=True):
+            if weights is not None:
+                weight = weights[demand.job.key]
+                values = self._short_first(demand, speed, part)
             else:
                 weight = (1 + demand.job.attained / self._decay_after) ** -self._decay
-                each = max(1, demand.task.resources.get(scarce, 0))
-                values = fair_values(
-                    demand.sizes,
-                    speed,
-                    fair=amount / len(demands) / each,
-                    fairness=self._fairness,
-                    present=demand.present,
-                    costs=self._costs,
-                )
+                each = max(1, demand.job.scaled.resources.get(scarce, 0))
+                fair = sum(amounts.values()) / len(demands) / each
+                values = self._fair(demand, speed, part, fair)
             weight *= self._priority_weight**demand.job.priority
-            n = demand.offered
-            offers.append(Offer(_costs(demand, scarce)[:n], [weight * v for v in values[:n]]))
-        picked = choose_by_shares(
-            offers,
-            [demand.job for demand in demands],
-            [bisect_right(demand.sizes, demand.present) - 1 for demand in demands],
-            float(amount),
-            self._shares,
-        )
-        return [demand.sizes[at] for demand, at in zip(demands, picked, strict=True)]
+            offers.append(
+                {
+                    kind: Offer(
+                        option.costs(demand.job, scarce)[: option.offered],
+                        [weight * v for v in values[kind][: option.offered]],
+                    )
+                    for kind, option in demand.options.items()
+                }
+            )
+        if len(kinds) == 1:
+            (kind,) = kinds
+            options = [demand.options[kind] for demand in demands]
+            picked = choose_by_shares(
+                [offer[kind] for offer in offers],
+                [demand.job for demand in demands],
+                [bisect_right(each.ladder.sizes, each.present) - 1 for each in options],
+                float(amounts[kind]),
+                self._shares,
+            )
+            chosen = [Choice(kind, at) for at in picked]
+        else:
+            chosen = choose_kinds(offers, {kind: float(each) for kind, each in amounts.items()})
+        return [
+            (kind, demand.options[kind].ladder.sizes[at])
+            for demand, (kind, at) in zip(demands, chosen, strict=True)
+        ]
 
-    def _speeds(self, demands: Sequence[_Demand], curves: Curves) -> list[Curve]:
-        known = curves.ask(
-            {
-                d.job.key: Question(model=d.job.model, sizes=d.sizes, per_node=d.per_node)
-                for d in demands
-                if d.job.model is not None
-            }
-        )
-        speeds = []
-        for demand in demands:
-            speed = known.get(demand.job.key) or assumed_speeds(demand.sizes, silent=demand.silent)
+    def _short_first(
+        self, demand: Demand, speeds: Mapping[str, Curve], parts: Sequence[Part]
+    ) -> dict[str, list[float]]:
+        one = speed_of_one(parts)
+        return {
+            kind: short_first_values(
+                option.ladder.sizes,
+                speeds[kind],
+                one=one,
+                present=option.present,
+                costs=self._costs,
+            )
+            for kind, option in demand.options.items()
+        }
+
+    def _fair(
+        self, demand: Demand, speeds: Mapping[str, Curve], parts: Sequence[Part], fair: float
+    ) -> dict[str, list[float]]:
+        share = fair_speed(parts, fair=fair)
+        # Whether it can have as little as its share does not depend on the kind it is offered.
+        smallest = min(option.ladder.sizes[1] for option in demand.options.values())
+        return {
+            kind: fair_values(
+                option.ladder.sizes,
+                speeds[kind],
+                share=share,
+                takes_turns=smallest > max(1, fair),
+                fairness=self._fairness,
+                present=option.present,
+                costs=self._costs,
+            )
+            for kind, option in demand.options.items()
+        }
+
+
+def _speeds(demands: Sequence[Demand], curves: Curves) -> list[dict[str, Curve]]:
+    """The speeds of each job by kind of node and size: what is known of them, or assumed."""
+    known, ratios = known_speeds(
+        {
+            demand.job.key: Known(
+                namespace=demand.job.namespace,
+                anywhere=demand.job.model,
+                by_kind=demand.job.by_kind,
+                ladders=[option.ladder for option in demand.options.values()],
+            )
+            for demand in demands
+            if demand.job.reports
+        },
+        curves,
+    )
+    answer = []
+    for demand in demands:
+        found: dict[str, Curve] = {}
+        first = next(iter(demand.options))
+        for kind, option in demand.options.items():
+            speed = known.get((demand.job.key, kind))
+            if speed is None:
+                assumed = assumed_speeds(option.ladder.sizes, silent=demand.silent)
+                speed = scaled(assumed, ratios.get((first, kind), 1.0))
             collecting, collector = demand.job.collecting, demand.job.collector
             if collecting is not None and collector is not None:
                 speed = tuple(throughput(collecting, s, collector.maximum) for s in speed)
-            speeds.append(speed)
-        return speeds
-
-
-def _ranks(demands: Sequence[_Demand], speeds: Sequence[Curve]) -> dict[str, float] | None:
-    """Weights by the work left, if at least half of the jobs that report say how much that is."""
-    reported = [demand.job for demand in demands if demand.job.model is not None]
-    saying = sum(job.remaining is not None for job in reported)
-    if not saying or 2 * saying < len(reported):
-        return None
-    return short_first_weights(
-        {d.job.key: _left(d, speed) for d, speed in zip(demands, speeds, strict=True)}
-    )
-
-
-def _left(demand: _Demand, speed: Curve) -> float:
-    """Seconds that the job would still take on one replica."""
-    job = demand.job
-    if job.model is not None and job.remaining is not None and speed[1]:
-        return job.remaining / speed[1] * demand.sizes[1]
-    # As much as it has had: the best guess about work whose length is spread over orders of
-    # magnitude. Who has just begun may be the shortest, and is tried.
-    return job.attained
-
-
-def _costs(demand: _Demand, resource: str) -> list[float]:
-    """What each size takes of one resource, the least of the other tasks included."""
-    each = demand.task.resources.get(resource, 0)
-    others = sum(
-        task.minimum * task.resources.get(resource, 0)
-        for task in demand.job.tasks
-        if task is not demand.task
-    )
-    return [float(size * each + others) if size else 0.0 for size in demand.sizes]
-
-
-def _scarcest(demands: Sequence[_Demand], capacity: FreeCapacity) -> tuple[str, int]:
-    """The resource that would run out first, and how much of it there is."""
-    wanted: Counter[str] = Counter()
-    for demand in demands:
-        for name, amount in demand.task.resources.items():
-            wanted[name] += demand.sizes[-1] * amount
-    free = total(capacity.free)
-    # By name among equals, so that the order of requests does not matter.
-    scarce = max(sorted(wanted), key=lambda name: wanted[name] / max(free.get(name, 0), 1))
-    return scarce, free.get(scarce, 0)
-
-
-def _others_of_who_stays(
-    demands: Sequence[_Demand],
-    requests: Sequence[PlacementRequest],
-    capacity: FreeCapacity,
-    previous: Mapping[str, NodeList],
-) -> list[tuple[TaskInfo, int]]:
-    """Task and row of each collector whose job keeps its number of learners."""
-    return [
-        (task, capacity.index[node])
-        for demand, request in zip(demands, requests, strict=True)
-        if request.count and request.count == len(request.current)
-        for task in demand.job.tasks
-        if task is not demand.task
-        for node in previous[request.key].task(task.name)
-        if node in capacity.index
-    ]
-
-
-def _place_learners(
-    placer: Placer, requests: Sequence[PlacementRequest], others: Sequence[tuple[TaskInfo, int]]
-) -> None:
-    """Place the learners beside the collectors there are, or else where these have to make way."""
-    for task, row in others:
-        placer.capacity.take(task, row)
-    placer.place(requests)
-    for task, row in others:
-        placer.capacity.take(task, row, -1)
-    if all(map(placer.is_satisfied, requests)):
-        return
-    for key in tuple(placer.placed):
-        placer.release(key)
-    placer.place(requests)
-
-
-def _place(
-    demands: Sequence[_Demand],
-    chosen: Sequence[int],
-    capacity: FreeCapacity,
-    previous: Mapping[str, NodeList],
-) -> dict[str, NodeList]:
-    placer = Placer(capacity)
-    requests = [
-        PlacementRequest(
-            key=demand.job.key,
-            task=demand.task,
-            count=size,
-            current=previous.get(demand.job.key, WAIT).task(demand.task.name),
-        )
-        for demand, size in zip(demands, chosen, strict=True)
-    ]
-    _place_learners(placer, requests, _others_of_who_stays(demands, requests, capacity, previous))
-    for demand, request in zip(demands, requests, strict=True):
-        # Room that is there, but in pieces too small: the next size that fits.
-        for size in reversed(demand.sizes[1:]):
-            if request.key in placer.placed or not request.count:
-                break
-            if size < request.count:
-                placer.place([replace(request, count=size)])
-    answer: dict[str, NodeList] = {}
-    placements: list[JobPlacement] = []
-    for demand in demands:
-        job, learners = demand.job, placer.nodes(demand.job.key)
-        if not learners:
-            answer[job.key] = WAIT
-        elif len(job.tasks) == 1:
-            answer[job.key] = NodeList(((demand.task.name, learners),))
-        elif placement := place_others(capacity, job, learners, previous.get(job.key, WAIT)):
-            placements.append(placement)
-        else:
-            placer.release(job.key)
-            answer[job.key] = WAIT
-    add_collectors(capacity, placements)
-    return answer | {placement.job.key: placement.node_list(capacity) for placement in placements}
+            found[kind] = speed
+        answer.append(found)
+    return answer

@@ -1,0 +1,92 @@
+"""What a job may be offered: sizes on every kind of node that has room for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from di_operator.allocator.free_capacity import FreeCapacity
+from di_operator.allocator.goodput.curves import Curve
+from di_operator.allocator.goodput.kinds import Ladder
+from di_operator.allocator.goodput.objective import Part, short_first_weights, speed_of_one
+from di_operator.allocator.job import JobInfo, TaskInfo
+from di_operator.allocator.resources import total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """The sizes that a job may have on nodes of one kind."""
+
+    task: TaskInfo
+    """The task whose size is chosen; where there are several kinds of nodes, kept to this one."""
+    ladder: Ladder
+    present: int
+    offered: int
+    """So many of the sizes may be taken now; the larger ones are for later."""
+
+    def costs(self, job: JobInfo, resource: str) -> list[float]:
+        """What each size takes of one resource, the least of the other tasks included."""
+        each = self.task.resources.get(resource, 0)
+        others = sum(
+            task.minimum * task.resources.get(resource, 0)
+            for task in job.tasks
+            if task.name != self.task.name
+        )
+        return [float(size * each + others) if size else 0.0 for size in self.ladder.sizes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """A job, and what to choose from."""
+
+    job: JobInfo
+    options: Mapping[str, Option]
+    """By kind of node, without those where there is no room for it."""
+    silent: bool
+    """It has had its time to report, and has not."""
+
+    def parts(self, speeds: Mapping[str, Curve], amounts: Mapping[str, int]) -> list[Part]:
+        """The job's speeds on each kind, by what there is of the kind among those it may have."""
+        whole = sum(amounts[kind] for kind in self.options)
+        return [
+            Part(
+                share=amounts[kind] / whole if whole else 1 / len(self.options),
+                sizes=option.ladder.sizes,
+                speeds=speeds[kind],
+            )
+            for kind, option in self.options.items()
+        ]
+
+
+def scarcest(demands: Sequence[Demand], capacity: FreeCapacity) -> str:
+    """The resource that would run out first."""
+    wanted: Counter[str] = Counter()
+    for demand in demands:
+        most = max(option.ladder.sizes[-1] for option in demand.options.values())
+        for name, amount in demand.job.scaled.resources.items():
+            wanted[name] += most * amount
+    free = total(capacity.free)
+    # By name among equals, so that the order of requests does not matter.
+    return max(sorted(wanted), key=lambda name: wanted[name] / max(free.get(name, 0), 1))
+
+
+def ranks(demands: Sequence[Demand], parts: Sequence[Sequence[Part]]) -> dict[str, float] | None:
+    """Weights by the work left, if at least half of the jobs that report say how much that is."""
+    reported = [demand.job for demand in demands if demand.job.reports]
+    saying = sum(job.remaining is not None for job in reported)
+    if not saying or 2 * saying < len(reported):
+        return None
+    return short_first_weights(
+        {d.job.key: _left(d.job, part) for d, part in zip(demands, parts, strict=True)}
+    )
+
+
+def _left(job: JobInfo, parts: Sequence[Part]) -> float:
+    """Seconds that the job would still take on one replica."""
+    one = speed_of_one(parts)
+    if job.reports and job.remaining is not None and one:
+        return job.remaining / one
+    # As much as it has had: the best guess about work whose length is spread over orders of
+    # magnitude. Who has just begun may be the shortest, and is tried.
+    return job.attained

@@ -1,0 +1,101 @@
+"""Sizes from one budget for each kind of node: never over one, and nearly a solver's answer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from di_operator.allocator.choose import Offer
+from di_operator.allocator.choose_kinds import Choice, choose_kinds
+from tests.solver import best_worth_on_kinds
+
+Offers = Sequence[Mapping[str, Offer]]
+
+
+@st.composite
+def offers(draw: st.DrawFn) -> list[dict[str, Offer]]:
+    found = []
+    for _ in range(draw(st.integers(1, 5))):
+        nothing = draw(st.floats(-10, 10))
+        each = {}
+        for kind in draw(st.sets(st.sampled_from("abc"), min_size=1)):
+            steps = draw(st.lists(st.integers(0, 5), min_size=0, max_size=4))
+            costs = [float(sum(steps[:n])) for n in range(len(steps) + 1)]
+            each[kind] = Offer(costs, [nothing, *(draw(st.floats(-10, 10)) for _ in steps)])
+        found.append(each)
+    return found
+
+
+def spent(found: Offers, chosen: Sequence[Choice]) -> dict[str, float]:
+    costs = dict.fromkeys("abc", 0.0)
+    for each, (kind, size) in zip(found, chosen, strict=True):
+        costs[kind] += each[kind].costs[size]
+    return costs
+
+
+def worth(found: Offers, chosen: Sequence[Choice]) -> float:
+    return sum(each[kind].values[size] for each, (kind, size) in zip(found, chosen, strict=True))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(found=offers(), budgets=st.tuples(*[st.integers(0, 15)] * 3))
+def test_no_budget_is_exceeded_and_no_single_change_is_left_that_would_pay(
+    found: list[dict[str, Offer]], budgets: tuple[int, ...]
+) -> None:
+    amounts = {kind: float(each) for kind, each in zip("abc", budgets, strict=True)}
+
+    chosen = choose_kinds(found, amounts)
+
+    left = {kind: amounts[kind] - cost for kind, cost in spent(found, chosen).items()}
+    assert min(left.values()) >= 0
+    for each, now in zip(found, chosen, strict=True):
+        value, cost = each[now.kind].values[now.size], each[now.kind].costs[now.size]
+        for kind, offer in each.items():
+            room = left[kind] + (cost if kind == now.kind else 0)
+            fitting = [n for n in range(1, len(offer.costs)) if offer.costs[n] <= room]
+            assert all(offer.values[n] <= value for n in fitting)
+
+
+@pytest.mark.parametrize(("jobs", "gap"), [(5, 0.03), (20, 0.03), (60, 0.03), (200, 0.02)])
+def test_jobs_are_shared_out_nearly_as_well_as_by_a_solver(jobs: int, gap: float) -> None:
+    rng = random.Random(jobs)
+    found = [_job(rng) for _ in range(jobs)]
+    amounts = {"a": 4.0 * jobs / 5, "b": 4.0 * jobs / 5, "c": 4.0 * jobs / 10}
+
+    chosen = choose_kinds(found, amounts)
+
+    best = best_worth_on_kinds(found, amounts)
+    assert worth(found, chosen) >= best - gap * abs(best)
+
+
+def _job(rng: random.Random) -> dict[str, Offer]:
+    costs = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0]
+    each = {}
+    for kind, fastest in (("a", 1), ("b", 3), ("c", 10)):
+        faster, power = rng.uniform(1, fastest), rng.uniform(0.3, 0.9)
+        speeds = [faster * cost**power for cost in costs]
+        each[kind] = Offer(costs, [-1 / (speed**0.25 + 1e-3) for speed in speeds])
+    return each
+
+
+def test_the_scarce_kind_goes_to_whom_it_helps_most() -> None:
+    helped = {"slow": Offer([0, 1], [0, 1]), "fast": Offer([0, 1], [0, 9])}
+    indifferent = {"slow": Offer([0, 1], [0, 2]), "fast": Offer([0, 1], [0, 3])}
+
+    for row, found in enumerate(([helped, indifferent], [indifferent, helped])):
+        chosen = choose_kinds(found, {"slow": 1.0, "fast": 1.0})
+        assert chosen[row] == Choice("fast", 1)
+        assert chosen[1 - row] == Choice("slow", 1)
+
+
+def test_a_job_makes_room_where_that_is_worth_more_than_it_loses() -> None:
+    large = {"a": Offer([0, 4], [0, 8])}
+    small = [{"a": Offer([0, 1], [0, 3]), "b": Offer([0, 1], [0, 2.5])} for _ in range(4)]
+
+    chosen = choose_kinds([large, *small], {"a": 4.0, "b": 4.0})
+
+    assert chosen == [Choice("a", 1), *[Choice("b", 1)] * 4]
