@@ -38,7 +38,7 @@ from di_operator.allocator.policy import Policy
 from di_operator.allocator.registry import load_policy
 from di_operator.allocator.resources import UNIT
 from di_simulator.application import Application, load_applications
-from di_simulator.cluster import GPU, make_nodes
+from di_simulator.hardware import GPU, Group, make_nodes
 from di_simulator.main import RECORDED
 from tests.solver import best_worth, worth
 
@@ -82,7 +82,7 @@ def measure(
     """
     rng = random.Random(count)
     perf = {app: _model_of(applications[app]) for app in applications}
-    room = make_nodes(nodes, GPUS)
+    room = make_nodes([Group(nodes=nodes, gpus=GPUS)])
     before = _resident()
     cold: list[float] = []
     churned: list[float] = []

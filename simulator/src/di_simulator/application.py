@@ -1,23 +1,19 @@
 """What the recorded applications would do on any placement and at any batch size.
 
-The recordings are those of the Pollux artifact (OSDI'21). Between recorded points everything is
-interpolated linearly, as the artifact does, so that results can be compared with its own.
+The recordings are those of the Pollux artifact (OSDI'21); those of steps may be others, by kind of
+node.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.interpolate import LinearNDInterpolator
 
 from di_operator.allocator.goodput.params import BatchLimits
-
-Array = NDArray[np.float64]
+from di_simulator.step_times import Array, StepTimes, read_table
 
 # Epochs to train for (the artifact's settings).
 EPOCHS: Mapping[str, int] = {
@@ -28,10 +24,8 @@ EPOCHS: Mapping[str, int] = {
     "deepspeech2": 80,
     "yolov3": 50,
 }
-# Largest batch of one replica, where it is less than what was recorded.
-LOCAL_MAXIMUM: Mapping[str, int] = {"yolov3": 8}
-_TIMES = ("step_time", "sync_time")
-_RECORDED_NODES = 16
+# Largest batch of one replica that never has company.
+LOCAL_MAXIMUM: Mapping[str, int] = {"ncf": 32768}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,26 +48,22 @@ class Application:
     name: str
     epochs: int
     limits: BatchLimits
+    """Those of the kind of node on which least is possible."""
     validations: Mapping[int, Validation]
-    placements: Mapping[str, Array]
-    """By placement (digits: replicas on each node): rows of local batch, step and sync time."""
-    _scattered: LinearNDInterpolator
-    _steps: dict[tuple[tuple[int, ...], int], tuple[float, float]] = field(default_factory=dict)
+    times: Mapping[str, StepTimes]
+    """By kind of node."""
 
     @classmethod
-    def load(cls, folder: Path) -> Application:
-        """Read the recordings of one application. Raises OSError, KeyError or ValueError."""
+    def load(cls, folder: Path, times: Mapping[str, StepTimes] | None = None) -> Application:
+        """Read the recordings of one application, but for `times` that are given.
+
+        Raises OSError, KeyError or ValueError.
+        """
         validations = {
             int(path.stem.partition("-")[2]): _validation(path)
             for path in folder.glob("validation-*.csv")
         }
-        rows = _read(folder / "placements.csv")
-        placements: dict[str, list[list[float]]] = {}
-        for row in rows:
-            columns = ("local_bsz", *_TIMES)
-            placements.setdefault(row["placement"], []).append([float(row[c]) for c in columns])
-        local = [int(row["local_bsz"]) for row in rows]
-        points, values = _scatter(rows, _read(folder / "scalability.csv"))
+        times = times or {"": StepTimes.load(folder, most=LOCAL_MAXIMUM.get(folder.name))}
         sizes = sorted(validations)
         return cls(
             name=folder.name,
@@ -81,21 +71,34 @@ class Application:
             limits=BatchLimits(
                 initial=sizes[0],
                 maximum=sizes[-1],
-                local_min=min(local),
-                local_max=LOCAL_MAXIMUM.get(folder.name, max(local)),
+                local_min=max(each.local_min for each in times.values()),
+                local_max=min(each.local_max for each in times.values()),
             ),
             validations={size: validations[size] for size in sizes},
-            placements={name: np.array(found) for name, found in placements.items()},
-            _scattered=LinearNDInterpolator(points, values),
+            times=times,
         )
 
-    def step(self, placement: Sequence[int], local_batch: int) -> tuple[float, float]:
-        """Seconds of one step and of the synchronising in it, by replicas on each node."""
-        # A ring has no first node.
-        key = (_smallest_rotation(tuple(placement)), local_batch)
-        if key not in self._steps:
-            self._steps[key] = self._interpolated(*key)
-        return self._steps[key]
+    def limits_on(self, kinds: Collection[str]) -> BatchLimits:
+        """The limits on nodes of these kinds: the memory of the smallest counts."""
+        times = [self.times[kind] for kind in kinds]
+        return replace(
+            self.limits,
+            local_min=max(each.local_min for each in times),
+            local_max=min(each.local_max for each in times),
+        )
+
+    def step(
+        self, placement: Sequence[int], local_batch: int, kinds: Collection[str] = ("",)
+    ) -> tuple[float, float]:
+        """Seconds of one step and of the synchronising in it, by replicas on each node.
+
+        On nodes of several `kinds` the replicas wait for the slowest: the times are those on nodes
+        of that kind alone. Raises ValueError where nothing was recorded.
+        """
+        try:
+            return max(self.times[kind].step(placement, local_batch) for kind in kinds)
+        except ValueError as error:
+            raise ValueError(f"{self.name}: {error}") from error
 
     def progress_after(self, epoch: int) -> float:
         """Progress at the end of that many epochs."""
@@ -122,34 +125,32 @@ class Application:
         weight = (batch - lower) / (upper - lower) if upper > lower else 0.0
         return self.validations[lower], self.validations[upper], weight
 
-    def _interpolated(self, placement: tuple[int, ...], local_batch: int) -> tuple[float, float]:
-        recorded = self.placements.get("".join(map(str, placement)))
-        if recorded is not None:
-            if not recorded[0, 0] <= local_batch <= recorded[-1, 0]:
-                raise ValueError(f"{self.name}: nothing recorded for {local_batch} a replica")
-            step, sync = (
-                float(np.interp(local_batch, recorded[:, 0], recorded[:, i])) for i in (1, 2)
-            )
-        else:
-            nodes = min(len(placement), _RECORDED_NODES)
-            step, sync = map(float, self._scattered([nodes, sum(placement), local_batch])[0])
-        if np.isnan(step):
-            raise ValueError(f"{self.name}: nothing recorded near {placement}, {local_batch}")
-        return step, sync
+
+def load_applications(folder: Path, tables: Path | None = None) -> dict[str, Application]:
+    """Read all applications of a folder of traces; with step times by kind of node, those that
+    `tables` has: `<application>/placements-<kind>.csv` and `scalability-<kind>.csv`.
+
+    Raises as Application.load does.
+    """
+    if tables is None:
+        return {p.name: Application.load(p) for p in sorted(folder.iterdir()) if p.is_dir()}
+    return {
+        path.name: Application.load(folder / path.name, _times_by_kind(path))
+        for path in sorted(tables.iterdir())
+        if path.is_dir()
+    }
 
 
-def load_applications(folder: Path) -> dict[str, Application]:
-    """Read all applications of a folder of traces. Raises as Application.load does."""
-    return {path.name: Application.load(path) for path in sorted(folder.iterdir()) if path.is_dir()}
-
-
-def _read(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as lines:
-        return list(csv.DictReader(lines))
+def _times_by_kind(folder: Path) -> dict[str, StepTimes]:
+    kinds = sorted(path.stem.partition("-")[2] for path in folder.glob("placements-*.csv"))
+    most = LOCAL_MAXIMUM.get(folder.name)
+    if not kinds:
+        raise ValueError(f"no placements-<kind>.csv in {folder}")
+    return {kind: StepTimes.load(folder, kind=kind, most=most) for kind in kinds}
 
 
 def _validation(path: Path) -> Validation:
-    rows = _read(path)
+    rows = read_table(path)
 
     def column(name: str) -> Array:
         return np.array([float(row[name]) for row in rows])
@@ -160,29 +161,6 @@ def _validation(path: Path) -> Validation:
         grad_sqr=column("grad_sqr"),
         grad_var=column("grad_var"),
     )
-
-
-def _scatter(
-    placements: Iterable[Mapping[str, str]], scalability: Iterable[Mapping[str, str]]
-) -> tuple[Array, Array]:
-    """Points of nodes, replicas and local batch, with the mean times of all placements there."""
-    means: dict[tuple[float, float, float], list[tuple[float, float]]] = {}
-    for row in placements:
-        digits = [int(digit) for digit in row["placement"]]
-        point = (float(len(digits)), float(sum(digits)), float(row["local_bsz"]))
-        means.setdefault(point, []).append((float(row["step_time"]), float(row["sync_time"])))
-    points = sorted(means)
-    values = [tuple(np.mean(means[point], axis=0)) for point in points]
-    for row in scalability:
-        points.append(
-            (float(row["num_nodes"]), float(row["num_replicas"]), float(row["local_bsz"]))
-        )
-        values.append((float(row["step_time"]), float(row["sync_time"])))
-    return np.array(points), np.array(values)
-
-
-def _smallest_rotation(placement: tuple[int, ...]) -> tuple[int, ...]:
-    return min(placement[i:] + placement[:i] for i in range(len(placement)))
 
 
 def _mix(lower: float, upper: float, weight: float) -> float:

@@ -7,8 +7,8 @@ complete. A job whose nodes change stands still for the first 30 seconds of the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
@@ -18,25 +18,13 @@ from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policy import Policy
 from di_operator.allocator.resources import UNIT
 from di_simulator.conditions import Condition, told
+from di_simulator.hardware import GPU, gpus
 from di_simulator.job import SimulatedJob
 from di_simulator.workload import UNSCALED
 
-GPU: Final = "nvidia.com/gpu"
 TASK: Final = "learner"
 # The recordings end there.
 _MOST_REPLICAS: Final = 64
-
-
-def make_nodes(count: int, gpus_each: int) -> dict[str, NodeInfo]:
-    """Return equal nodes, named in the order of their numbers."""
-    room = {GPU: gpus_each * UNIT}
-    names = [f"node-{number:04d}" for number in range(count)]
-    return {name: NodeInfo(name=name, total=room, free=room) for name in names}
-
-
-def gpus(node: NodeInfo) -> int:
-    """GPUs of a node."""
-    return node.total[GPU] // UNIT
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +33,9 @@ class Cluster:
 
     policy: Policy
     jobs: Sequence[SimulatedJob]
-    nodes: dict[str, NodeInfo]
+    nodes: Mapping[str, NodeInfo]
+    kinds_known: bool = True
+    """Whether jobs and policy are told of what kind the nodes are."""
     stopwatch: Callable[[], float]
     """Processor time; measured, never heeded."""
     remaining_known: bool = False
@@ -56,6 +46,12 @@ class Cluster:
     timeline: list[tuple[float, dict[str, tuple[str, ...]]]] = field(default_factory=list)
     wanted: list[Counter[str]] = field(default_factory=list)
     """By round: the most GPUs that the jobs of each tenant can use."""
+    _told: Mapping[str, NodeInfo] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._told = self.nodes
+        if not self.kinds_known:
+            self._told = {name: replace(node, kind="") for name, node in self.nodes.items()}
 
     @property
     def capacity(self) -> int:
@@ -85,7 +81,10 @@ class Cluster:
         for job in self.jobs:
             before, after = previous.get(job.name, WAIT), self.allocations.get(job.name, WAIT)
             if before != after:
-                job.place(tuple(len(list(same)) for _, same in groupby(after)))
+                job.place(
+                    tuple(len(list(same)) for _, same in groupby(after)),
+                    {self.nodes[node].kind for node in after},
+                )
         tenants: dict[str, list[str]] = {}
         for key, placed in self.allocations.items():
             for node in placed:
@@ -96,7 +95,7 @@ class Cluster:
         self, infos: dict[str, JobInfo], previous: dict[str, NodeList]
     ) -> dict[str, NodeList]:
         started = self.stopwatch()
-        answer = self.policy.optimize(infos, self.nodes, previous)
+        answer = self.policy.optimize(infos, self._told, previous)
         self.decisions.append(self.stopwatch() - started)
         plan = make_plan(answer, infos, self.nodes, previous)
         if plan.refused:
@@ -105,7 +104,7 @@ class Cluster:
         return {key: placed for key, placed in plan.allocations.items() if placed}
 
     def _info(self, job: SimulatedJob) -> JobInfo:
-        limits = job.application.limits
+        limits, models = job.application.limits, job.models
         most = (job.batch or limits.maximum) // limits.local_min
         fixed = job.application.name in UNSCALED
         maximum = 1 if fixed else min(most, _MOST_REPLICAS)
@@ -125,7 +124,8 @@ class Cluster:
             age=self.now - job.submitted,
             attained=job.attained,
             restarts=job.restarts,
-            model=job.model,
+            model=models.pop("", None),
+            by_kind=models,
             explored=job.explored,
             remaining=job.remaining * limits.initial if self.remaining_known else None,
         )

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from di_operator.allocator.goodput.model import UNEXPLORED
+from di_operator.allocator.goodput.params import GoodputModel
 from di_operator.allocator.job import JobInfo
 
 # How many times less work a lying job says it has left.
@@ -46,7 +47,7 @@ def _as_it_is(job: JobInfo) -> JobInfo:
 
 
 def _silent(job: JobInfo) -> JobInfo:
-    return replace(job, model=None, explored=0, remaining=None)
+    return replace(job, model=None, by_kind={}, explored=0, remaining=None)
 
 
 def _rigid(job: JobInfo) -> JobInfo:
@@ -59,12 +60,18 @@ def _open_ended(job: JobInfo) -> JobInfo:
 
 
 def _lying(job: JobInfo) -> JobInfo:
-    model = job.model
-    if model is not None:
-        free = dict.fromkeys(("alpha_n", "beta_n", "alpha_r", "beta_r"), UNEXPLORED)
-        model = replace(model, perf=replace(model.perf, **free))
     remaining = None if job.remaining is None else job.remaining / _LIE
-    return replace(job, model=model, remaining=remaining)
+    return replace(
+        job,
+        model=job.model and _without_links(job.model),
+        by_kind={kind: _without_links(model) for kind, model in job.by_kind.items()},
+        remaining=remaining,
+    )
+
+
+def _without_links(model: GoodputModel) -> GoodputModel:
+    free = dict.fromkeys(("alpha_n", "beta_n", "alpha_r", "beta_r"), UNEXPLORED)
+    return replace(model, perf=replace(model.perf, **free))
 
 
 _CHANGES: Final[Mapping[Condition, tuple[Callable[[JobInfo], JobInfo], ...]]] = {

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from di_operator.allocator.goodput.fit import Observation, fit
 from di_operator.allocator.goodput.model import best_batch
-from di_operator.allocator.goodput.params import Batch, GoodputModel, GradParams, PerfParams
+from di_operator.allocator.goodput.params import (
+    Batch,
+    BatchLimits,
+    GoodputModel,
+    GradParams,
+    PerfParams,
+)
 from di_simulator.application import Application
 
 # Seconds a job stands still whenever its replicas change (the artifact's figure).
@@ -41,40 +48,53 @@ class SimulatedJob:
     completed: float | None = None
     now: float = 0.0
     placement: tuple[int, ...] = ()
+    knows_kinds: bool = True
+    """Whether it tells kinds of nodes apart when it measures itself."""
     restarts: int = 0
     attained: float = 0.0
     epoch: int = 0
     progress: float = 0.0
     started: bool = False
-    perf: PerfParams | None = None
+    perf: dict[str, PerfParams] = field(default_factory=dict)
+    """By kind of node, as far as the job knows it."""
     grad: GradParams | None = None
-    observed: dict[tuple[int, int, int], Observation] = field(default_factory=dict)
+    observed: dict[tuple[str, int, int, int], Observation] = field(default_factory=dict)
+    _kinds: frozenset[str] = frozenset({""})
     _restarting: float = 0.0
     _atomic: int = 0
     _accumulation: int = 0
 
     @property
-    def model(self) -> GoodputModel | None:
-        """What the job would report; None before its first step."""
-        if self.perf is None or self.grad is None:
-            return None
-        return GoodputModel(perf=self.perf, grad=self.grad, limits=self.application.limits)
+    def models(self) -> dict[str, GoodputModel]:
+        """What the job would report, by kind of node; nothing before its first step."""
+        if self.grad is None:
+            return {}
+        return {
+            kind: GoodputModel(perf=perf, grad=self.grad, limits=self._limits({kind}))
+            for kind, perf in self.perf.items()
+        }
+
+    def _limits(self, kinds: Collection[str]) -> BatchLimits:
+        """Who cannot tell kinds apart must fit into the smallest."""
+        is_told = self.knows_kinds and "" not in kinds
+        return self.application.limits_on(kinds) if is_told else self.application.limits
 
     @property
     def explored(self) -> int:
         """The most replicas it has run on."""
-        return max((replicas for _, replicas, _ in self.observed), default=0)
+        return max((replicas for _, _, replicas, _ in self.observed), default=0)
 
     @property
     def remaining(self) -> float:
         """Progress still to be made, in iterations at the initial batch size."""
         return self.application.progress_after(self.application.epochs) - self.progress
 
-    def place(self, placement: tuple[int, ...]) -> None:
-        """Change to so many replicas on each node; none at all: stop."""
+    def place(self, placement: tuple[int, ...], kinds: Collection[str] = ("",)) -> None:
+        """Change to so many replicas on each node, of these kinds; none at all: stop."""
         self.placement = placement
         if not placement:
             return
+        self._kinds = frozenset(kinds)
         self.restarts += self.started
         self.started = True
         self._restarting = RESTART_SECONDS
@@ -97,7 +117,7 @@ class SimulatedJob:
         replicas = sum(self.placement)
         parts = self._accumulation + 1
         batch = replicas * self._atomic * parts
-        step, sync = application.step(self.placement, self._atomic)
+        step, sync = application.step(self.placement, self._atomic, self._kinds)
         sqr, var = application.gradient(batch, self.epoch)
         gain = (var + sqr) / (var * application.limits.initial / batch + sqr)
         self._observe(step, sync, sqr, var)
@@ -122,17 +142,28 @@ class SimulatedJob:
 
     def _observe(self, step: float, sync: float, sqr: float, var: float) -> None:
         self.grad = GradParams(sqr=sqr, var=var)
-        key = (len(self.placement), sum(self.placement), self._atomic)
+        kind, nodes, replicas = self._kind, len(self.placement), sum(self.placement)
+        key = (kind, nodes, replicas, self._atomic)
         if key not in self.observed:
             self.observed[key] = Observation(
-                nodes=key[0], replicas=key[1], samples=key[2], computing=step - sync, iteration=step
+                nodes=nodes,
+                replicas=replicas,
+                samples=self._atomic,
+                computing=step - sync,
+                iteration=step,
             )
-            self.perf = _fitted(tuple(self.observed.values()))
+            seen = (found for (on, *_), found in self.observed.items() if on == kind)
+            self.perf[kind] = _fitted(tuple(seen))
+
+    @property
+    def _kind(self) -> str:
+        """The kind of the nodes it runs on, as far as it knows."""
+        return min(self._kinds) if self.knows_kinds and len(self._kinds) == 1 else ""
 
     def _choose_batch(self) -> None:
-        limits = self.application.limits
+        limits = self._limits(self._kinds)
         nodes, replicas = len(self.placement), sum(self.placement)
-        model = self.model
+        model = self.models.get(self._kind)
         if self.batch is None and model is not None:
             best = _best_batch(model, nodes, replicas)
             self._atomic, self._accumulation = best.atomic, best.accumulation

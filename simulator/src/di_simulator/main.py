@@ -2,6 +2,7 @@
 
     di-simulate workloads/workload-1 --policy goodput --output out/simulation
     di-simulate workloads --policy goodput --policy tiresias --policy optimus --plot
+    di-simulate workloads/workload-1 --tables made-kinds --cluster slow:8x4,fast:8x4
 
 Workloads are CSV files, or folders of them; names without a file are looked up among the recorded
 ones that come with the package. Policies are those of the operator (entry points
@@ -34,6 +35,7 @@ from rich.table import Table
 from di_operator.allocator.registry import PolicyError
 from di_simulator.application import load_applications
 from di_simulator.conditions import Condition
+from di_simulator.hardware import Group, parse_groups
 from di_simulator.plots import draw_comparison, draw_heat_map, draw_tenants
 from di_simulator.results import Result, Summary
 from di_simulator.simulation import Setting, run
@@ -93,13 +95,26 @@ def find_workloads(name: str) -> list[Path]:
     raise ValueError(f"no workload {name}, here or among the recorded ones in {RECORDED}")
 
 
+def find_tables(name: str | None) -> Path | None:
+    """Return the folder of step times by kind of node that a name means, of the caller's or of
+    those that come with the package. Raises ValueError if there is none.
+    """
+    if name is None:
+        return None
+    for folder in (Path(name), RECORDED.parent / name):
+        if folder.is_dir():
+            return folder
+    raise ValueError(f"no folder {name}, here or in {RECORDED.parent}")
+
+
 def _simulate(
     options: argparse.Namespace,
     settings: Sequence[tuple[str, dict[str, Any]]],
     workloads: Sequence[Path],
     console: Console,
 ) -> list[tuple[Setting, Result]]:
-    applications = load_applications(options.traces)
+    applications = load_applications(options.traces, find_tables(options.tables))
+    groups = parse_groups(options.cluster) if options.cluster else None
     results = []
     columns = (
         TextColumn("{task.description}"),
@@ -117,8 +132,8 @@ def _simulate(
                     workload=workload,
                     policy=policy,
                     arguments=given,
-                    nodes=options.nodes,
-                    gpus=options.gpus,
+                    groups=groups or (Group(nodes=options.nodes, gpus=options.gpus),),
+                    kinds_known=not options.kinds_hidden,
                     period=options.period,
                     remaining_known=options.remaining_known,
                     condition=options.condition,
@@ -172,6 +187,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--nodes", type=int, default=16, help="default: %(default)s")
     parser.add_argument("--gpus", type=int, default=4, help="of each node; default: %(default)s")
+    parser.add_argument(
+        "--cluster",
+        metavar="KIND:NODESxGPUS[,...]",
+        help="nodes of several kinds, instead of --nodes and --gpus; needs --tables",
+    )
+    parser.add_argument(
+        "--tables",
+        metavar="FOLDER",
+        help="step times by kind of node: <application>/{placements,scalability}-<kind>.csv",
+    )
+    parser.add_argument(
+        "--kinds-hidden", action="store_true", help="neither policy nor jobs are told the kinds"
+    )
     parser.add_argument(
         "--period", type=float, default=60.0, help="seconds between decisions; default: 60"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,16 +27,13 @@ def draw_heat_map(result: Result, path: Path) -> None:
     """
     applications = sorted({job.application for job in result.jobs})
     kind = {job.name: applications.index(job.application) for job in result.jobs}
-    nodes = sorted({node for _, tenants in result.timeline for node in tenants})
-    slots = max(
-        (len(names) for _, tenants in result.timeline for names in tenants.values()), default=1
-    )
+    lines = list(accumulate(result.nodes.values(), initial=0))
     thinned = result.timeline[:: max(1, len(result.timeline) // _COLUMNS)]
-    picture = np.full((len(nodes) * slots, len(thinned)), np.nan)
+    picture = np.full((lines[-1], len(thinned)), np.nan)
     for column, (_, tenants) in enumerate(thinned):
-        for row, node in enumerate(nodes):
+        for first, node in zip(lines, result.nodes, strict=False):
             for slot, name in enumerate(sorted(tenants.get(node, ()))):
-                picture[row * slots + slot, column] = kind[name]
+                picture[first + slot, column] = kind[name]
 
     figure = Figure(figsize=(11, 6), layout="constrained")
     axes = figure.add_subplot()
@@ -47,11 +45,13 @@ def draw_heat_map(result: Result, path: Path) -> None:
         cmap=_COLOURS,
         vmin=-0.5,
         vmax=9.5,
-        extent=(hours[0], hours[1], len(nodes) - 0.5, -0.5),
+        extent=(hours[0], hours[1], lines[-1], 0),
     )
-    for boundary in range(1, len(nodes)):
-        axes.axhline(boundary - 0.5, color="white", linewidth=_MARGIN)
-    axes.set(xlabel="hours", ylabel="node", title=_title(result.summary))
+    for boundary in lines[1:-1]:
+        axes.axhline(boundary, color="white", linewidth=_MARGIN)
+    axes.set_yticks([(low + high) / 2 for low, high in pairwise(lines)], list(result.nodes))
+    axes.tick_params(axis="y", labelsize=7, length=0)
+    axes.set(xlabel="hours", title=_title(result.summary))
     bar = figure.colorbar(image, ax=axes, ticks=range(len(applications)))
     bar.ax.set_ylim(-0.5, len(applications) - 0.5)
     bar.ax.set_yticklabels(applications)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from di_simulator.cluster import Cluster
+from di_simulator.hardware import gpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +62,13 @@ class Result:
     """By round: the time, and each node's jobs, one entry a replica."""
     wanted: tuple[Mapping[str, int], ...]
     """By round: the most GPUs that the jobs of each tenant can use."""
-    capacity: int
-    """GPUs of the cluster."""
+    nodes: Mapping[str, int]
+    """GPUs of each node."""
+
+    @property
+    def capacity(self) -> int:
+        """GPUs of the cluster."""
+        return sum(self.nodes.values())
 
     @property
     def by_tenant(self) -> dict[str, float]:
@@ -123,7 +129,7 @@ def summarise(cluster: Cluster, *, workload: str, policy: str) -> Result:
         jobs=jobs,
         timeline=tuple(cluster.timeline),
         wanted=tuple(cluster.wanted),
-        capacity=cluster.capacity,
+        nodes={name: gpus(node) for name, node in cluster.nodes.items()},
     )
 
 

@@ -16,8 +16,9 @@ from di_operator.allocator.entitlements import (
 from di_operator.allocator.policy import Policy
 from di_operator.allocator.registry import load_policy
 from di_simulator.application import Application
-from di_simulator.cluster import Cluster, make_nodes
+from di_simulator.cluster import Cluster
 from di_simulator.conditions import Condition
+from di_simulator.hardware import Group, make_nodes
 from di_simulator.job import SimulatedJob
 from di_simulator.reference.optimus import OptimusPolicy
 from di_simulator.reference.tiresias import TiresiasPolicy
@@ -37,8 +38,8 @@ class Setting:
     workload: Path
     policy: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    nodes: int = 16
-    gpus: int = 4
+    groups: tuple[Group, ...] = (Group(nodes=16, gpus=4),)
+    kinds_known: bool = True
     period: float = 60.0
     remaining_known: bool = False
     condition: Condition = Condition.IDEAL
@@ -68,15 +69,26 @@ def run(
     Raises OSError, KeyError, ValueError or PolicyError for a setting that cannot be, and
     ValueError if jobs never end.
     """
-    if min(setting.nodes, setting.gpus) < 1 or not setting.period > 0:
+    if any(min(group.nodes, group.gpus) < 1 for group in setting.groups) or not setting.period > 0:
         raise ValueError("nodes, GPUs and period must be above 0")
     submissions = of_tenants(read_workload(setting.workload), setting.tenants)
-    jobs = make_jobs(submissions, applications, adaptive=setting.policy not in _FIXED)
+    for group in setting.groups:
+        for name in sorted({submission.application for submission in submissions}):
+            if name not in applications or group.kind not in applications[name].times:
+                where = f"nodes of kind {group.kind}" if group.kind else "nodes without a kind"
+                raise ValueError(f"nothing is recorded of {name} on {where}")
+    jobs = make_jobs(
+        submissions,
+        applications,
+        adaptive=setting.policy not in _FIXED,
+        knows_kinds=setting.kinds_known,
+    )
     clock = _Clock()
     cluster = Cluster(
         policy=_policy(setting, jobs, clock),
         jobs=jobs,
-        nodes=make_nodes(setting.nodes, setting.gpus),
+        nodes=make_nodes(setting.groups),
+        kinds_known=setting.kinds_known,
         stopwatch=stopwatch,
         remaining_known=setting.remaining_known,
         condition=setting.condition,

@@ -57,14 +57,18 @@ def make_jobs(
     applications: Mapping[str, Application],
     *,
     adaptive: bool,
+    knows_kinds: bool = True,
 ) -> list[SimulatedJob]:
-    """Return the jobs; those that are `adaptive` choose their batch sizes themselves."""
+    """Return the jobs; those that are `adaptive` choose their batch sizes themselves, and
+    those that know kinds of nodes measure themselves on each.
+    """
     return [
         SimulatedJob(
             name=submission.name,
             application=applications[submission.application],
             submitted=submission.time,
             replicas=submission.replicas,
+            knows_kinds=knows_kinds,
             batch=UNSCALED.get(submission.application) if adaptive else submission.batch,
         )
         for submission in submissions

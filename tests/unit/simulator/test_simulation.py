@@ -14,8 +14,9 @@ import pytest
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 from di_simulator.application import Application, load_applications
-from di_simulator.cluster import TASK, Cluster, make_nodes
+from di_simulator.cluster import TASK, Cluster
 from di_simulator.conditions import Condition, told
+from di_simulator.hardware import Group, make_nodes
 from di_simulator.job import RESTART_SECONDS, SimulatedJob
 from di_simulator.main import RECORDED, find_workloads, main
 from di_simulator.plots import draw_comparison, draw_heat_map, draw_tenants
@@ -50,8 +51,10 @@ def workload(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def simulate(workload: Path, applications: dict[str, Application]) -> Callable[..., Result]:
-    def simulated(policy: str = "goodput", **options: Any) -> Result:
-        setting = Setting(workload=workload, policy=policy, **{"nodes": 4} | options)
+    def simulated(policy: str = "goodput", nodes: int = 4, **options: Any) -> Result:
+        setting = Setting(
+            workload=workload, policy=policy, groups=(Group(nodes=nodes, gpus=4),), **options
+        )
         return run(setting, applications, stopwatch=lambda: 0.0)
 
     return simulated
@@ -98,10 +101,10 @@ def test_a_job_learns_its_own_speed(applications: dict[str, Application]) -> Non
     models = []
     for seconds in (RESTART_SECONDS, 60.0):
         job.run(seconds)
-        models.append(job.model)
+        models.append(job.models)
 
-    assert models[0] is None
-    assert models[1] is not None
+    assert models[0] == {}
+    assert set(models[1]) == {""}
     assert job.explored == 4
 
 
@@ -249,7 +252,12 @@ def test_an_answer_that_cannot_be_ends_the_simulation(
     workload: Path, applications: dict[str, Application]
 ) -> None:
     jobs = make_jobs(read_workload(workload), applications, adaptive=True)
-    cluster = Cluster(policy=Refused(), jobs=jobs, nodes=make_nodes(2, 4), stopwatch=lambda: 0.0)
+    cluster = Cluster(
+        policy=Refused(),
+        jobs=jobs,
+        nodes=make_nodes([Group(nodes=2, gpus=4)]),
+        stopwatch=lambda: 0.0,
+    )
 
     # The first job arrives in the second minute.
     cluster.step()

@@ -11,7 +11,7 @@ from math import ceil
 
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
-from di_simulator.cluster import gpus
+from di_simulator.hardware import gpus
 from di_simulator.job import SimulatedJob
 from di_simulator.reference.tiresias import spread_largest_first
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
-from di_simulator.cluster import gpus
+from di_simulator.hardware import gpus
 
 # GPU-seconds after which a job is demoted.
 THRESHOLD = 16 * 3600

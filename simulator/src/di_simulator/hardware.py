@@ -1,0 +1,51 @@
+"""The nodes of a simulated cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.resources import UNIT
+
+GPU: Final = "nvidia.com/gpu"
+_GROUP = re.compile(r"(?P<kind>[^:,]+):(?P<nodes>\d+)x(?P<gpus>\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Equal nodes with so many GPUs each; `kind` is empty where all nodes are of one kind."""
+
+    kind: str = ""
+    nodes: int
+    gpus: int
+
+
+def parse_groups(text: str) -> tuple[Group, ...]:
+    """Read `kind:nodesxgpus`, several with commas. Raises ValueError."""
+    groups = []
+    for part in text.split(","):
+        found = _GROUP.fullmatch(part)
+        if found is None:
+            raise ValueError(f"{part!r}: a group of nodes is given as KIND:NODESxGPUS")
+        kind, nodes, gpus = found.groups()
+        groups.append(Group(kind=kind, nodes=int(nodes), gpus=int(gpus)))
+    return tuple(groups)
+
+
+def make_nodes(groups: Iterable[Group]) -> dict[str, NodeInfo]:
+    """Return the nodes, named by their kind and in the order of their numbers."""
+    nodes: dict[str, NodeInfo] = {}
+    for group in groups:
+        room = {GPU: group.gpus * UNIT}
+        for number in range(group.nodes):
+            name = f"{group.kind or 'node'}-{number:04d}"
+            nodes[name] = NodeInfo(name=name, total=room, free=room, kind=group.kind)
+    return nodes
+
+
+def gpus(node: NodeInfo) -> int:
+    """GPUs of a node."""
+    return node.total[GPU] // UNIT
