@@ -10,7 +10,7 @@ import yaml
 
 from di_api.spec import MAX_PODS
 from di_server.config import DEFAULT_MAX_REPLICAS
-from tests.chart.chart import CHART, COMPONENTS, GIVEN_SECRETS, Chart
+from tests.chart.chart import CHART, COMPONENTS, GIVEN_SECRETS, Chart, Refused
 
 OWN_KEYS = {
     "webhook": set(),
@@ -147,3 +147,16 @@ def test_a_leaving_pod_serves_on_while_the_news_spreads(chart: Chart, component:
         "containers"
     ][0]
     assert container["lifecycle"]["preStop"] == {"sleep": {"seconds": 7}}
+
+
+def test_the_label_of_kinds_of_nodes_reaches_the_operator(chart: Chart) -> None:
+    def label(*values: str) -> str:
+        found = chart.render(*values).one("ConfigMap", "di-operator")["data"]
+        return str(found["DI_OPERATOR_NODE_KIND_LABEL"])
+
+    assert label() == ""
+    assert label(r"operator.allocator.kindLabel=nvidia\.com/gpu\.product") == (
+        "nvidia.com/gpu.product"
+    )
+    with pytest.raises(Refused):
+        label("operator.allocator.kindLabel=gpu=a")

@@ -106,6 +106,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "token_audience": None,
         "policy": None,
         "policy_arguments": {},
+        "node_kind_label": None,
         "scheduling_period": 60.0,
         "kubeconfig": None,
         "log_level": "info",

@@ -84,6 +84,26 @@ def runs_on(testbed: Testbed, name: str, **wanted: int) -> Callable[[], Awaitabl
     return check
 
 
+def test_the_learners_of_a_job_stay_on_one_kind_of_node(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    label = "example.org/kind"
+
+    async def body(testbed: Testbed) -> None:
+        # In the order of their names, n1 and n2 would be the nodes of the job.
+        async with nodes(testbed, n1=2, n2=2, n3=2):
+            for name, kind in {"n1": "fast", "n2": "slow", "n3": "slow"}.items():
+                labels = {"metadata": {"labels": {label: kind}}}
+                await testbed.client.patch(NODES, f"{namespace}-{name}", labels)
+            async with testbed.operator(
+                policy="goodput", scheduling_period=PERIOD, node_kind_label=label
+            ):
+                await testbed.submit(job("a", devices(testbed, "learner", 4), preemptible=True))
+                await testbed.until(runs_on(testbed, "a", n2=2, n3=2), "a to run on slow nodes")
+
+    on_testbed(kube_config, namespace, body)
+
+
 def test_two_jobs_share_a_third_waits_and_a_node_goes(
     kube_config: KubeConfig, namespace: str
 ) -> None:

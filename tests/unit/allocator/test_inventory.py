@@ -10,7 +10,7 @@ import pytest
 from di_api.spec import Task, TaskType
 from di_api.validation import load_spec
 from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.inventory import pod_request, read_job, read_task
+from di_operator.allocator.inventory import pod_request, read_job, read_node, read_task
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import Constraints, NodeInfo, read_constraints
 from di_operator.allocator.reports import Reports
@@ -277,3 +277,34 @@ def test_amounts_out_of_range_are_the_nearest_within() -> None:
         "memory": most,
         "x": 0,
     }
+
+
+def test_the_kind_of_a_node_is_the_value_of_the_label_that_is_named() -> None:
+    labelled = raw_node("a")
+    labelled["metadata"]["labels"] = {"gpu": "fast"}
+
+    assert read_node(labelled, kind_label="gpu").kind == "fast"
+    assert read_node(labelled, kind_label="other").kind == read_node(raw_node()).kind == ""
+    assert read_node(labelled).kind == ""
+
+
+def test_a_reader_is_told_by_which_label_nodes_have_kinds() -> None:
+    labelled = raw_node("a")
+    labelled["metadata"]["labels"] = {"gpu": "fast"}
+    reader = ClusterReader(read_spec, kind_label="gpu")
+    reader.put_node({**labelled, "metadata": {**labelled["metadata"], "uid": "1"}})
+
+    snapshot = reader.read(granted={}, now=NOW)
+
+    assert snapshot.nodes["a"].kind == snapshot.now["a"].kind == "fast"
+
+
+def test_what_a_job_measured_on_a_kind_is_told_to_the_policy() -> None:
+    template = {"spec": {"containers": [{"name": "di-container", "image": "x"}]}}
+    spec = {"tasks": [{"type": "learner", "replicas": 1, "template": template}]}
+    metadata = {"namespace": "rl", "name": "x", "creationTimestamp": "2025-06-01T11:00:00Z"}
+    report = Reports().read("x", {**REPORTED, "kind": "fast"})
+    known = read_job({"metadata": metadata, "spec": spec}, load_spec(spec), report=report)
+
+    assert known.info.model is None
+    assert set(known.info.by_kind) == {"fast"}

@@ -52,7 +52,7 @@ def load(**changes: Any) -> Any:
 
 def test_a_report_gives_the_model_and_the_work_left() -> None:
     found = load(gradParams={"sqr": 1, "var": 4}, learners=3, somethingElse={"of": "the job"})
-    model = found.model()
+    model = found.models()[""]
 
     assert model.perf.alpha_n == 0.2
     assert model.grad == GradParams(sqr=1, var=4)
@@ -64,7 +64,7 @@ def test_a_report_gives_the_model_and_the_work_left() -> None:
 def test_observations_are_fitted_when_the_job_did_not_fit_them_itself() -> None:
     found = load(perfParams=None, observations=[observation(replicas=k) for k in (1, 2, 4)])
 
-    assert found.model().perf.alpha_c > 0
+    assert found.models()[""].perf.alpha_c > 0
     assert found.explored() == 4
 
 
@@ -72,14 +72,14 @@ def test_only_so_many_observations_are_fitted(monkeypatch: pytest.MonkeyPatch) -
     seen: list[Observation] = []
     monkeypatch.setattr("di_operator.allocator.profilings.fit", seen.extend)
     many = [observation(samples=n) for n in range(1, 3 * OBSERVATIONS)]
-    load(perfParams=None, observations=many).model()
+    load(perfParams=None, observations=many).models()
 
     assert [o.samples for o in seen] == [o["samples"] for o in many[-OBSERVATIONS:]]
 
 
 def test_the_rate_of_training_steps_is_an_observation() -> None:
     rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64, "learnerWaitFrac": 0.5}
-    perf = load(perfParams=None, **rate).model().perf
+    perf = load(perfParams=None, **rate).models()[""].perf
 
     # A step takes half a second, of which half is waiting for data.
     assert perf.alpha_c + perf.beta_c * 32 == pytest.approx(0.25, rel=0.01)
@@ -89,7 +89,7 @@ def test_the_rate_of_training_steps_is_an_observation() -> None:
 def test_a_rate_that_says_nothing_is_no_observation(missing: dict[str, Any]) -> None:
     rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64} | missing
 
-    assert load(perfParams=None, **rate).model() is None
+    assert load(perfParams=None, **rate).models() == {}
 
 
 def test_collectors_are_rated_by_the_time_in_which_nobody_kept_them_waiting() -> None:
@@ -101,7 +101,7 @@ def test_collectors_are_rated_by_the_time_in_which_nobody_kept_them_waiting() ->
 
 
 def test_without_the_gradients_noise_larger_batches_count_for_nothing() -> None:
-    assert load().model().grad.var == 0
+    assert load().models()[""].grad.var == 0
 
 
 @pytest.mark.parametrize("raw", [{}, {"note": "mine"}, {"envSteps": None}])
@@ -116,7 +116,7 @@ def test_too_little_is_no_model(missing: str) -> None:
     found = load_profilings(raw)
 
     assert found is not None
-    assert found.model() is None
+    assert found.models() == {}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,55 @@ def test_an_old_report_no_longer_says_how_much_is_left(age: int, stale: bool) ->
 
     assert found.is_stale(NOW) is stale
     assert (found.remaining(NOW) is None) is stale
-    assert found.model() is not None
+    assert set(found.models()) == {""}
+
+
+def test_what_was_measured_on_kinds_of_nodes_is_kept_apart() -> None:
+    slow = [observation(replicas=k, kind="slow") for k in (1, 2)]
+    fast = [observation(replicas=k, computing=0.01, iteration=0.11) for k in (1, 2)]
+    found = load(perfParams=None, kind="fast", observations=[*slow, *fast]).models()
+
+    assert set(found) == {"slow", "fast"}
+    assert found["slow"].perf.alpha_c > 5 * found["fast"].perf.alpha_c
+
+
+def test_the_kind_of_a_report_is_that_of_its_parameters_and_of_its_rate() -> None:
+    rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64}
+
+    assert set(load(kind="fast").models()) == {"fast"}
+    assert set(load(perfParams=None, kind="fast", **rate).models()) == {"fast"}
+
+
+def test_a_kind_may_have_parameters_and_limits_of_its_own() -> None:
+    own = {"perfParams": PERF | {"alphaC": 0.5}, "localBatchMin": 2, "localBatchMax": 8}
+    found = load(kind="fast", byKind={"slow": own}, localBatchMin=4, localBatchMax=32).models()
+
+    assert [found[kind].perf.alpha_c for kind in ("slow", "fast")] == [0.5, 0.1]
+    assert [found[kind].limits.local_min for kind in ("slow", "fast")] == [2, 4]
+    assert [found[kind].limits.local_max for kind in ("slow", "fast")] == [8, 32]
+
+
+def test_limits_alone_are_no_measurement() -> None:
+    assert set(load(byKind={"slow": {"localBatchMax": 8}}).models()) == {""}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": 3}, "kind: must be a string of at most 63 characters"),
+        ({"kind": "x" * 64}, "kind: must be a string"),
+        ({"observations": [observation(kind=[])]}, r"observations\[0\].kind: must be a string"),
+        ({"byKind": []}, "byKind: must be an object of at most 16 kinds"),
+        ({"byKind": {str(n): {} for n in range(17)}}, "byKind: must be an object of at most 16"),
+        ({"byKind": {"x" * 64: {}}}, "byKind: must be a string of at most 63"),
+        ({"byKind": {"a": 1}}, "byKind.a: must be an object"),
+        ({"byKind": {"a": {"localBatchMax": 0}}}, "byKind.a.localBatchMax: must be at least 1"),
+        ({"byKind": {"a": {"perfParams": {}}}}, "byKind.a.perfParams.alphaC: is missing"),
+    ],
+)
+def test_kinds_that_make_no_sense_are_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidProfilings, match=message):
+        load(**changes)
 
 
 def test_a_report_without_a_time_counts_as_old() -> None:

@@ -43,6 +43,15 @@ def test_variables_are_read_by_type() -> None:
     assert config.server_url == "http://elsewhere:80"
 
 
+def test_the_label_of_kinds_is_one_that_nodes_can_have() -> None:
+    assert load().node_kind_label is None
+    for label in ("gpu", "nvidia.com/gpu.product"):
+        assert load(DI_OPERATOR_NODE_KIND_LABEL=label).node_kind_label == label
+    for label in ("gpu=a", "/gpu", "a/b/c", "x" * 64):
+        with pytest.raises(SettingsError, match="NODE_KIND_LABEL"):
+            load(DI_OPERATOR_NODE_KIND_LABEL=label)
+
+
 def test_an_empty_variable_is_an_absent_one() -> None:
     config = load(DI_OPERATOR_WATCH_NAMESPACE="", DI_OPERATOR_SYNC_PERIOD="")
     assert config.watch_namespace is None

@@ -64,12 +64,16 @@ class Config:
     policy: str | None
     """Name of the allocation policy; None: preemptible jobs run like all others."""
     policy_arguments: Mapping[str, Any]
+    node_kind_label: str | None
+    """Label of nodes whose value is their kind; None: all nodes are of one."""
     scheduling_period: float
     """Seconds between two reconsiderations of all preemptible jobs."""
     kubeconfig: str | None
     log_level: str
 
 
+# A label's name, with a prefix or without, as Kubernetes has them.
+_LABEL: Final = r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z"
 _SETTINGS: Final = (
     Setting(
         "namespace",
@@ -186,6 +190,11 @@ _SETTINGS: Final = (
     ),
     Setting(
         "policy_arguments", ObjectField(load_default=dict), "the policy's arguments, a JSON object"
+    ),
+    Setting(
+        "node_kind_label",
+        fields.String(load_default=None, validate=validate.Regexp(_LABEL)),
+        "label of nodes that says of which kind their GPUs are; empty: all are alike",
     ),
     Setting(
         "scheduling_period",

@@ -286,6 +286,7 @@ def _scheduler(
         read_spec=read_spec,
         wake=wake,
         period=config.scheduling_period,
+        kind_label=config.node_kind_label,
         clock=clock,
         observer=metrics,
     )

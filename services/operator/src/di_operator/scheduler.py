@@ -86,17 +86,20 @@ class Scheduler:
         period: float,
         clock: Clock,
         observer: Observer,
+        kind_label: str | None = None,
     ) -> None:
         """`caches` hold DIJobs and their pods, `nodes` and `others` the nodes and all other pods
         of the cluster.
 
-        `period` is the time in seconds between two reconsiderations of all jobs.
+        `period` is the time in seconds between two reconsiderations of all jobs, `kind_label` the
+        label whose value is a node's kind; None: all nodes are of one.
         """
         self._policy = policy
         self._caches = caches
         self._nodes = nodes
         self._others = others
         self._read_spec = read_spec
+        self._kind_label = kind_label
         self._wake = wake
         self._period = period
         self._clock = clock
@@ -198,7 +201,7 @@ class Scheduler:
     def _take_up(self) -> ClusterReader:
         """The reader; one that knows nothing is told of everything there is."""
         if self._reader is None:
-            self._reader = ClusterReader(self._read_spec)
+            self._reader = ClusterReader(self._read_spec, kind_label=self._kind_label)
             self._news.begin(
                 Changes.all(
                     jobs=self._caches[DIJOBS].items(),

@@ -61,10 +61,12 @@ class _Ours:
 class ClusterReader:
     """Keeps what the allocator knows of the cluster; belongs to one thread."""
 
-    def __init__(self, read_spec: ReadSpec) -> None:
-        """`read_spec` is from a job to its spec; it may raise InvalidSpec."""
+    def __init__(self, read_spec: ReadSpec, *, kind_label: str | None = None) -> None:
+        """`read_spec` is from a job to its spec; it may raise InvalidSpec. `kind_label` is the
+        label whose value is a node's kind; None: all are of one.
+        """
         self._read_spec = read_spec
-        self._pool = NodePool()
+        self._pool = NodePool(kind_label=kind_label)
         self._reports = Reports()
         self._jobs: dict[str, Object] = {}
         # Jobs that are gone, by UID, until the last of their pods is. What these take of their

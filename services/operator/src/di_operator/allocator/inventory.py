@@ -40,19 +40,21 @@ class Unreadable(NamedTuple):
         return cls(kind, metadata.get("namespace", ""), metadata["name"], reason)
 
 
-def read_node(node: Object) -> NodeInfo:
-    """Return a node as if nothing ran on it.
+def read_node(node: Object, *, kind_label: str | None = None) -> NodeInfo:
+    """Return a node as if nothing ran on it. Its kind is the value of that label.
 
     Raises AttributeError, KeyError, TypeError or ValueError for one that makes no sense.
     """
     name = node["metadata"]["name"]
     allocatable = read_resources((node.get("status") or {}).get("allocatable"))
+    labels = node["metadata"].get("labels") or {}
     return NodeInfo(
         name=name,
         total=allocatable,
         free=allocatable,
-        labels={**(node["metadata"].get("labels") or {}), "metadata.name": name},
+        labels={**labels, "metadata.name": name},
         taints=_shared_taints(tuple(_taints(node))),
+        kind=labels.get(kind_label, "") if kind_label else "",
     )
 
 
@@ -137,6 +139,7 @@ def read_job(job: Object, spec: JobSpec, *, report: Report | None) -> KnownJob:
             age=0.0,
             restarts=int(status.get("reschedules") or 0),
             model=report.model if report else None,
+            by_kind=report.by_kind if report else {},
             collecting=report.collecting if report else None,
             explored=report.explored if report else 0,
         ),

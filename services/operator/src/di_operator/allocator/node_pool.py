@@ -32,7 +32,9 @@ class NodePool:
         unreadable: by UID, the nodes that cannot be read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, kind_label: str | None = None) -> None:
+        """`kind_label` is the label whose value is a node's kind; None: all are of one."""
+        self._kind_label = kind_label
         self.staying = Ledger()
         self.passing = Ledger()
         self.unreadable: dict[str, Unreadable] = {}
@@ -45,7 +47,7 @@ class NodePool:
         self.remove(node)
         name, uid = node["metadata"]["name"], node["metadata"]["uid"]
         try:
-            self._empty[name] = read_node(node)
+            self._empty[name] = read_node(node, kind_label=self._kind_label)
         except MAKES_NO_SENSE as error:
             self.unreadable[uid] = Unreadable.of("Node", node, reason_of(error))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import ceil
 from typing import Any, Final
@@ -28,10 +28,23 @@ from di_operator.allocator.goodput.params import (
 STALE_SECONDS: Final = 600.0
 # Bounds the time of a fit; the last ones count.
 OBSERVATIONS: Final = 64
+# Bounds what is kept of a report.
+_KINDS: Final = 16
+# The longest value of a label.
+_KIND: Final = 63
 
 
 class InvalidProfilings(Exception):
     """The report makes no sense; the message names each key and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindProfile:
+    """What a report says of one kind of node alone; None: nothing else than of all."""
+
+    perf_params: PerfParams | None = None
+    local_batch_min: int | None = None
+    local_batch_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,34 +69,45 @@ class Profilings:
     perf_params: PerfParams | None = None
     grad_params: GradParams | None = None
     observations: tuple[Observation, ...] = ()
+    kind: str = ""
+    """Of the nodes that all of it was measured on, but for what says otherwise."""
+    by_kind: Mapping[str, KindProfile] = field(default_factory=dict)
 
-    def model(
+    def models(
         self, fitted: Callable[[Sequence[Observation]], PerfParams] | None = None
-    ) -> GoodputModel | None:
-        """What the report tells about the job's speed; None: not enough.
+    ) -> dict[str, GoodputModel]:
+        """What the report tells about the job's speed, by kind of node; empty: it is not said.
 
-        Parameters the job has fitted itself come first, else its observations are fitted here,
-        which takes some milliseconds (by `fitted`, if it is given). The rate of its training steps
-        counts as one observation.
+        Parameters the job has fitted itself come first, else its observations are fitted here
+        (by `fitted`, if it is given), which takes some milliseconds. The rate of its training
+        steps counts as one observation.
         """
-        perf = self.perf_params
-        seen = self.observations[-OBSERVATIONS:] or self._rate()
-        if perf is None and seen:
-            perf = fit(seen) if fitted is None else fitted(seen)
         initial = self.init_batch_size or self.batch_size
-        if perf is None or initial is None:
-            return None
+        if initial is None:
+            return {}
+        seen: dict[str, list[Observation]] = {}
+        for observation in self.observations[-OBSERVATIONS:] or self._rate():
+            seen.setdefault(observation.kind or self.kind, []).append(observation)
+        performed = {kind: each.perf_params for kind, each in self.by_kind.items()}
+        if not performed.get(self.kind):
+            performed[self.kind] = self.perf_params
+        return {
+            kind: self._model(kind, performed.get(kind) or (fitted or fit)(seen[kind]), initial)
+            for kind in sorted(performed.keys() | seen.keys())
+            if performed.get(kind) or kind in seen
+        }
+
+    def _model(self, kind: str, perf: PerfParams, initial: int) -> GoodputModel:
         maximum = max(self.max_batch_size or initial, initial)
-        least = self.local_batch_min or 1
+        here = self.by_kind.get(kind, KindProfile())
+        least = here.local_batch_min or self.local_batch_min or 1
+        largest = here.local_batch_max or self.local_batch_max or maximum
         return GoodputModel(
             perf=perf,
             # Without the noise of its gradient a larger batch is worth nothing more to a job.
             grad=self.grad_params or GradParams(sqr=1.0, var=0.0),
             limits=BatchLimits(
-                initial=initial,
-                maximum=maximum,
-                local_min=least,
-                local_max=max(self.local_batch_max or maximum, least),
+                initial=initial, maximum=maximum, local_min=least, local_max=max(largest, least)
             ),
         )
 
@@ -152,6 +176,8 @@ def load_profilings(
     perf = _read_object(_PERF, raw.get("perfParams"), "perfParams", wrong)
     grad = _read_object(_GRAD, raw.get("gradParams"), "gradParams", wrong)
     seen = _read_observations(raw.get("observations"), "observations", wrong)
+    kind = _read_kind(raw.get("kind"), "kind", wrong)
+    by_kind = _read_by_kind(raw.get("byKind"), "byKind", wrong)
     if not wrong and (fields.get("env_steps") or 0) > (fields.get("max_env_steps") or math.inf):
         wrong.append("envSteps: must not be above maxEnvSteps")
     if wrong:
@@ -161,6 +187,8 @@ def load_profilings(
         perf_params=PerfParams(**perf) if perf is not None else None,
         grad_params=GradParams(**grad) if grad is not None else None,
         observations=seen,
+        kind=kind,
+        by_kind=by_kind,
     )
     if previous is not None and (found.env_steps or 0) < (previous.env_steps or 0):
         raise InvalidProfilings(
@@ -226,6 +254,10 @@ _PERF: Final = (
     _Number("gamma", "gamma", 1.0, 10.0),
 )
 _GRAD: Final = (_Number("sqr", "sqr", most=1e300), _Number("var", "var", most=1e300))
+_BY_KIND: Final = (
+    _count("localBatchMin", "local_batch_min"),
+    _count("localBatchMax", "local_batch_max"),
+)
 _OBSERVATION: Final = (
     _count("nodes", "nodes"),
     _count("replicas", "replicas"),
@@ -279,8 +311,37 @@ def _read_observations(raw: object, path: str, wrong: list[str]) -> tuple[Observ
         if one is None:
             wrong.append(f"{here}: must be an object")
         elif (fields := _read_object(_OBSERVATION, one, here, wrong)) is not None:
-            found.append(Observation(**fields))
+            kind = _read_kind(one.get("kind"), f"{here}.kind", wrong)
+            found.append(Observation(**fields, kind=kind))
     return tuple(found)
+
+
+def _read_kind(raw: object, path: str, wrong: list[str]) -> str:
+    if raw is None:
+        return ""
+    if not isinstance(raw, str) or len(raw) > _KIND:
+        wrong.append(f"{path}: must be a string of at most {_KIND} characters")
+        return ""
+    return raw
+
+
+def _read_by_kind(raw: object, path: str, wrong: list[str]) -> dict[str, KindProfile]:
+    if raw is None:
+        return {}
+    if not isinstance(raw, Mapping) or len(raw) > _KINDS:
+        wrong.append(f"{path}: must be an object of at most {_KINDS} kinds of nodes")
+        return {}
+    found = {}
+    for kind, one in raw.items():
+        here = f"{path}.{_read_kind(kind, path, wrong)}"
+        if not isinstance(one, Mapping):
+            wrong.append(f"{here}: must be an object")
+            continue
+        fields = _read_numbers(_BY_KIND, one, f"{here}.", wrong)
+        perf = _read_object(_PERF, one.get("perfParams"), f"{here}.perfParams", wrong)
+        params = PerfParams(**perf) if perf is not None else None
+        found[kind] = KindProfile(**fields, perf_params=params)
+    return found
 
 
 def _read_time(raw: object, path: str, wrong: list[str]) -> datetime | None:

@@ -21,21 +21,28 @@ class Report:
 
     said: Profilings
     model: GoodputModel | None
+    """Of nodes nobody says of what kind."""
+    by_kind: Mapping[str, GoodputModel]
     collecting: Collecting | None
     explored: int
 
     @classmethod
-    def of(cls, said: Profilings, model: GoodputModel | None) -> Report:
-        """A report and the model that was made of it."""
-        return cls(said=said, model=model, collecting=said.collecting(), explored=said.explored())
+    def of(cls, said: Profilings, models: Mapping[str, GoodputModel]) -> Report:
+        """A report and the models that were made of it."""
+        return cls(
+            said=said,
+            model=models.get(""),
+            by_kind={kind: model for kind, model in models.items() if kind},
+            collecting=said.collecting(),
+            explored=said.explored(),
+        )
 
 
 @dataclass(slots=True)
 class _Known:
     raw: Mapping[str, Any]
     report: Report | None
-    observed: Sequence[Observation]
-    fitted: PerfParams | None
+    fitted: dict[tuple[Observation, ...], PerfParams]
 
 
 class Reports:
@@ -53,7 +60,7 @@ class Reports:
             return None
         known = self._known.get(uid)
         if known is None:
-            known = self._known[uid] = _Known({}, None, (), None)
+            known = self._known[uid] = _Known({}, None, {})
         if known.raw != raw:
             known.raw, known.report = raw, None
             known.report = _read(raw, known)
@@ -72,9 +79,11 @@ def _read(raw: Mapping[str, Any], known: _Known) -> Report | None:
     if said is None:
         return None
 
-    def fitted(observed: Sequence[Observation]) -> PerfParams:
-        if known.fitted is None or known.observed != observed:
-            known.observed, known.fitted = observed, fit(observed)
-        return known.fitted
+    before, known.fitted = known.fitted, {}
 
-    return Report.of(said, said.model(fitted))
+    def fitted(observed: Sequence[Observation]) -> PerfParams:
+        key = tuple(observed)
+        known.fitted[key] = before.get(key) or fit(observed)
+        return known.fitted[key]
+
+    return Report.of(said, said.models(fitted))

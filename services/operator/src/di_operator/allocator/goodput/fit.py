@@ -38,7 +38,8 @@ class Observation:
     """A measured iteration, times in seconds.
 
     `iteration` is the time from one synchronisation to the next without accumulation steps;
-    `computing` is the part of it before the replicas synchronise.
+    `computing` is the part of it before the replicas synchronise. `kind` is that of the nodes,
+    empty where it is not said.
     """
 
     nodes: int
@@ -46,6 +47,7 @@ class Observation:
     samples: int
     computing: float
     iteration: float
+    kind: str = ""
 
 
 def fit(observations: Iterable[Observation]) -> PerfParams:

@@ -16,11 +16,11 @@ from di_operator.allocator.admit import admit, in_order, tightest
 from di_operator.allocator.choose import Offer
 from di_operator.allocator.choose_kinds import Choice, choose_kinds
 from di_operator.allocator.choose_shares import choose_by_shares
+from di_operator.allocator.demand import Demand, Option, ranks, scarcest
 from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import throughput
 from di_operator.allocator.goodput.curves import Curve, Curves
-from di_operator.allocator.goodput.demand import Demand, Option, ranks, scarcest
 from di_operator.allocator.goodput.kinds import Known, Ladder, known_speeds, scaled
 from di_operator.allocator.goodput.objective import (
     Costs,
@@ -31,10 +31,10 @@ from di_operator.allocator.goodput.objective import (
     short_first_values,
     speed_of_one,
 )
-from di_operator.allocator.goodput.placing import place
 from di_operator.allocator.goodput.sizes import Bounds, sizes
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.placing import place
 
 
 class GoodputPolicy:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from di_operator.allocator.collectors import JobPlacement, add_collectors, place_others
+from di_operator.allocator.demand import Demand
 from di_operator.allocator.free_capacity import FreeCapacity
-from di_operator.allocator.goodput.demand import Demand
 from di_operator.allocator.job import WAIT, NodeList, TaskInfo
 from di_operator.allocator.place import PlacementRequest, Placer
 
