@@ -41,6 +41,8 @@ class Demand:
     """A job, and what to choose from."""
 
     job: JobInfo
+    task: TaskInfo
+    """The task whose size is chosen."""
     options: Mapping[str, Option]
     """By kind of node, without those where there is no room for it."""
     silent: bool
@@ -48,7 +50,7 @@ class Demand:
 
     def parts(self, speeds: Mapping[str, Curve], amounts: Mapping[str, int]) -> list[Part]:
         """The job's speeds on each kind, by what there is of the kind among those it may have."""
-        whole = sum(amounts[kind] for kind in self.options)
+        whole = sum([amounts[kind] for kind in self.options])
         return [
             Part(
                 share=amounts[kind] / whole if whole else 1 / len(self.options),
@@ -63,8 +65,8 @@ def scarcest(demands: Sequence[Demand], capacity: FreeCapacity) -> str:
     """The resource that would run out first."""
     wanted: Counter[str] = Counter()
     for demand in demands:
-        most = max(option.ladder.sizes[-1] for option in demand.options.values())
-        for name, amount in demand.job.scaled.resources.items():
+        most = max([option.ladder.sizes[-1] for option in demand.options.values()])
+        for name, amount in demand.task.resources.items():
             wanted[name] += most * amount
     free = total(capacity.free)
     # By name among equals, so that the order of requests does not matter.

@@ -41,7 +41,7 @@ def place(
         if not learners:
             answer[job.key] = WAIT
         elif len(job.tasks) == 1:
-            answer[job.key] = NodeList(((job.scaled.name, learners),))
+            answer[job.key] = NodeList(((demand.task.name, learners),))
         elif placement := place_others(capacity, job, learners, previous.get(job.key, WAIT)):
             placements.append(placement)
         else:
@@ -63,7 +63,7 @@ def _others_of_who_stays(
         for demand, request in zip(demands, requests, strict=True)
         if request.count and request.count == len(request.current)
         for task in demand.job.tasks
-        if task is not demand.job.scaled
+        if task is not demand.task
         for node in previous[request.key].task(task.name)
         if node in capacity.index
     ]
@@ -88,7 +88,7 @@ def _place_learners(
 def _request(demand: Demand, kind: str, size: int, had: NodeList) -> PlacementRequest:
     option = demand.options.get(kind)
     if option is None:
-        return PlacementRequest(key=demand.job.key, task=demand.job.scaled, count=0)
+        return PlacementRequest(key=demand.job.key, task=demand.task, count=0)
     return PlacementRequest(
         key=demand.job.key,
         task=option.task,

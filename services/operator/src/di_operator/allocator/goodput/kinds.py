@@ -105,6 +105,9 @@ def known_speeds(
     ratios = _ratios(known, found)
     answer: dict[tuple[str, str], Curve] = {}
     for (job, kind), measured in sources.items():
+        if len(measured) == 1 and measured[0][0] == kind:
+            answer[job, kind] = found[_Asked(job, 0, kind)]
+            continue
         guesses = [
             scaled(found[_Asked(job, number, kind)], ratios.get((on, kind), 1.0))
             for number, (on, _) in enumerate(measured)

@@ -141,19 +141,20 @@ class GoodputPolicy:
 
     def _demand(self, job: JobInfo, capacity: FreeCapacity, had: NodeList) -> Demand | None:
         """Return what the job may be offered; None: there is no room even for its minimum."""
-        tasks = {kind: capacity.on_kind(job.scaled, kind) for kind in capacity.kinds}
+        scaled_task = job.scaled
+        tasks = {kind: capacity.on_kind(scaled_task, kind) for kind in capacity.kinds}
         # On nodes of another size than the most common the placement finds what fits.
         per_node = {kind: capacity.per_node(task) for kind, task in tasks.items()}
-        beginning = max(min(filter(None, per_node.values()), default=0), job.scaled.minimum)
+        beginning = max(min(filter(None, per_node.values()), default=0), scaled_task.minimum)
         # Not by what it has at present: else its size decided whether it is silent, and that again
         # its size.
         silent = not job.reports and job.attained > self._silence * beginning
         options: dict[str, Option] = {}
+        held = had.task(scaled_task.name)
         for kind, task in tasks.items():
             if not per_node[kind]:
                 continue
             maximum = min(task.maximum, sum(capacity.empty_slots(task)))
-            held = had.task(task.name)
             present = len(held) if capacity.are_of(held, kind) else 0
             limit = max(per_node[kind], task.minimum, present, int(self._growth * job.explored))
             if silent:
@@ -169,7 +170,9 @@ class GoodputPolicy:
                     present=present,
                     offered=sum(size <= limit for size in found),
                 )
-        return Demand(job=job, options=options, silent=silent) if options else None
+        if not options:
+            return None
+        return Demand(job=job, task=scaled_task, options=options, silent=silent)
 
     def _choose(
         self, demands: Sequence[Demand], capacity: FreeCapacity, curves: Curves
@@ -188,7 +191,7 @@ class GoodputPolicy:
                 values = self._short_first(demand, speed, part)
             else:
                 weight = (1 + demand.job.attained / self._decay_after) ** -self._decay
-                each = max(1, demand.job.scaled.resources.get(scarce, 0))
+                each = max(1, demand.task.resources.get(scarce, 0))
                 fair = sum(amounts.values()) / len(demands) / each
                 values = self._fair(demand, speed, part, fair)
             weight *= self._priority_weight**demand.job.priority
