@@ -15,7 +15,7 @@ _UNBOUNDED = 1_000_000
 
 
 @dataclass(slots=True, kw_only=True)
-class _Kind:
+class _Shape:
     """All that tasks of equal requests and constraints have in common."""
 
     request: tuple[tuple[str, int], ...]
@@ -40,35 +40,35 @@ class FreeCapacity:
         self.free = [dict(node.free) for node in self.nodes]
         self._empty = [dict(free) for free in self.free]
         self._admitted: dict[Constraints, list[bool]] = {}
-        self._kinds: dict[tuple[object, ...], _Kind] = {}
+        self._shapes: dict[tuple[object, ...], _Shape] = {}
         # By identity; the task is kept beside, so that no other can take its address.
-        self._kind_of: dict[int, tuple[TaskInfo, _Kind]] = {}
-        # Rows in the order in which they changed: a kind looks at what is new to it.
+        self._shape_of: dict[int, tuple[TaskInfo, _Shape]] = {}
+        # Rows in the order in which they changed: a shape looks at what is new to it.
         self._changes: list[int] = []
 
     def slots(self, task: TaskInfo) -> Sequence[int]:
         """How many replicas of the task each node has room for. Valid until the next change."""
-        kind = self._kind(task)
-        if kind.slots is None:
-            kind.slots = [_places(kind, row, free) for row, free in enumerate(self.free)]
+        shape = self._shape(task)
+        if shape.slots is None:
+            shape.slots = [_places(shape, row, free) for row, free in enumerate(self.free)]
         else:
-            for row in set(self._changes[kind.seen :]):
-                kind.slots[row] = _places(kind, row, self.free[row])
-        kind.seen = len(self._changes)
-        return kind.slots
+            for row in set(self._changes[shape.seen :]):
+                shape.slots[row] = _places(shape, row, self.free[row])
+        shape.seen = len(self._changes)
+        return shape.slots
 
     def empty_slots(self, task: TaskInfo) -> Sequence[int]:
         """How many replicas each node had room for if all that can move were gone."""
-        return self._empty_slots(self._kind(task))
+        return self._empty_slots(self._shape(task))
 
     def per_node(self, task: TaskInfo) -> int:
-        """How many replicas the most common kind of node takes when it is empty; 0: none does."""
-        kind = self._kind(task)
-        if kind.per_node is None:
-            common = Counter(places for places in self._empty_slots(kind) if places)
+        """How many replicas an empty node of the most common size takes; 0: none takes any."""
+        shape = self._shape(task)
+        if shape.per_node is None:
+            common = Counter(places for places in self._empty_slots(shape) if places)
             # Of equally common ones the smaller, so that its multiples fit the other.
-            kind.per_node = max(common, key=lambda places: (common[places], -places), default=0)
-        return kind.per_node
+            shape.per_node = max(common, key=lambda places: (common[places], -places), default=0)
+        return shape.per_node
 
     def on_kind(self, task: TaskInfo, kind: str) -> TaskInfo:
         """Return the task kept to nodes of one kind; itself where all are of that kind."""
@@ -91,8 +91,8 @@ class FreeCapacity:
     def settle(self) -> None:
         """What is taken now stays taken: only what comes after it counts as movable."""
         self._empty = [dict(free) for free in self.free]
-        self._kinds.clear()
-        self._kind_of.clear()
+        self._shapes.clear()
+        self._shape_of.clear()
 
     def take(self, task: TaskInfo, row: int, count: int = 1) -> None:
         """Use the room of so many replicas; a negative count gives it back."""
@@ -110,11 +110,11 @@ class FreeCapacity:
 
     def fits(self, task: TaskInfo, row: int, count: int) -> bool:
         """Whether a node has room for so many replicas and admits them."""
-        kind = self._kind(task)
-        if not kind.admitted[row]:
+        shape = self._shape(task)
+        if not shape.admitted[row]:
             return False
         free = self.free[row]
-        return all(free.get(name, 0) >= count * amount for name, amount in kind.request)
+        return all(free.get(name, 0) >= count * amount for name, amount in shape.request)
 
     def take_all(self, job: JobInfo, placed: NodeList) -> bool:
         """Use the room of a whole job if every replica still fits where it is, else nothing."""
@@ -137,21 +137,21 @@ class FreeCapacity:
             taken.append((task, row, count))
         return True
 
-    def _kind(self, task: TaskInfo) -> _Kind:
-        known = self._kind_of.get(id(task))
+    def _shape(self, task: TaskInfo) -> _Shape:
+        known = self._shape_of.get(id(task))
         if known is not None:
             return known[1]
         key = (tuple(sorted(task.resources.items())), task.constraints)
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._kinds[key] = self._make_kind(task.resources, task.constraints)
-        self._kind_of[id(task)] = (task, kind)
-        return kind
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = self._make_shape(task.resources, task.constraints)
+        self._shape_of[id(task)] = (task, shape)
+        return shape
 
-    def _make_kind(self, resources: Resources, constraints: Constraints) -> _Kind:
+    def _make_shape(self, resources: Resources, constraints: Constraints) -> _Shape:
         if constraints not in self._admitted:
             self._admitted[constraints] = self._admit(constraints)
-        return _Kind(
+        return _Shape(
             request=tuple((name, amount) for name, amount in resources.items() if amount > 0),
             admitted=self._admitted[constraints],
         )
@@ -166,10 +166,10 @@ class FreeCapacity:
                 by_taints[id(node.taints)] = constraints.admit(node)
         return [by_taints[id(node.taints)] for node in self.nodes]
 
-    def _empty_slots(self, kind: _Kind) -> list[int]:
-        if kind.empty is None:
-            kind.empty = [_places(kind, row, free) for row, free in enumerate(self._empty)]
-        return kind.empty
+    def _empty_slots(self, shape: _Shape) -> list[int]:
+        if shape.empty is None:
+            shape.empty = [_places(shape, row, free) for row, free in enumerate(self._empty)]
+        return shape.empty
 
 
 def tally(names: Iterable[str]) -> dict[str, int]:
@@ -181,11 +181,11 @@ def tally(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _places(kind: _Kind, row: int, free: Resources) -> int:
-    if not kind.admitted[row]:
+def _places(shape: _Shape, row: int, free: Resources) -> int:
+    if not shape.admitted[row]:
         return 0
     places = _UNBOUNDED
-    for name, amount in kind.request:
+    for name, amount in shape.request:
         found = free.get(name, 0) // amount
         places = min(places, found)
     return max(places, 0)
