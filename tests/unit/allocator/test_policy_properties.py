@@ -34,11 +34,13 @@ MODELS = [
 
 @st.composite
 def some_nodes(draw: st.DrawFn) -> dict[str, NodeInfo]:
-    kinds = draw(st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=8))
+    sizes = draw(st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=8))
+    kinds = draw(st.sampled_from(["", "xy", "xyz"]))
     found = {}
-    for row, gpus in enumerate(kinds):
+    for row, gpus in enumerate(sizes):
         name = f"n{row}"
         made = node(name, labels={"zone": "ab"[row % 2]}, gpu=gpus, cpu=8, pods=20)
+        made = replace(made, kind=draw(st.sampled_from(kinds)) if kinds else "")
         taken = draw(st.integers(0, gpus))
         found[name] = replace(made, free={**made.free, GPU: made.total[GPU] - taken * 1000})
     return found
@@ -77,6 +79,10 @@ def a_job(draw: st.DrawFn, key: str) -> JobInfo:
         age=draw(st.floats(0, 1e5)),
         attained=draw(st.floats(0, 1e6)),
         model=known,
+        by_kind={
+            kind: draw(st.sampled_from(MODELS[1:]))
+            for kind in draw(st.sampled_from(["", "", "x", "xy"]))
+        },
         explored=draw(st.integers(0, 40)) if known else 0,
         remaining=draw(st.one_of(st.none(), st.floats(0, 1e9))),
     )
@@ -176,3 +182,15 @@ def test_without_nodes_everybody_waits(name: str) -> None:
     jobs = {"a": job("a", task(1, gpu=1)), "b": job("b", task(2, gpu=1), preemptible=False)}
 
     assert POLICIES[name]().optimize(jobs, {}, {}) == {"a": WAIT, "b": WAIT}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(jobs=some_jobs(), nodes=some_nodes())
+def test_goodput_keeps_the_learners_of_a_job_on_one_kind_of_node(
+    jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo]
+) -> None:
+    answer = settled(GoodputPolicy(), jobs, nodes)
+
+    for key, placed in answer.items():
+        if placed and jobs[key].preemptible:
+            assert len({nodes[name].kind for name in placed.task("learner")}) == 1

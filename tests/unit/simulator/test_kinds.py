@@ -141,6 +141,27 @@ def test_a_job_measures_itself_on_each_kind_if_it_can_tell_them_apart(
     assert told["slow"] > told["fast"]
 
 
+@pytest.mark.parametrize(("knows_kinds", "largest"), [(True, 12), (False, 8)])
+def test_who_cannot_tell_kinds_apart_has_batches_that_fit_into_the_smallest(
+    applications: Mapping[str, Application], knows_kinds: bool, largest: int
+) -> None:
+    times = applications["bert"].times["slow"]
+    by_kind = {"small": replace(times, local_max=8), "large": times}
+    job = SimulatedJob(
+        name="a",
+        application=Application.load(RECORDED / "traces" / "bert", by_kind),
+        submitted=0.0,
+        replicas=1,
+        batch=None,
+        knows_kinds=knows_kinds,
+    )
+    job.place((1,), {"large"})
+    job.run(RESTART_SECONDS + 60)
+
+    (model,) = job.models.values()
+    assert model.limits.local_max == largest
+
+
 class Watching:
     """Puts all on the first node, and notes what it was told."""
 
