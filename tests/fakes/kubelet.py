@@ -34,6 +34,7 @@ from di_api.kube.config import load_config
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Throttled, Unavailable
 from di_api.kube.resources import LEASES, NODES, PODS
 from di_api.kube.wire import Object
+from di_operator.builders.pinning import node_of
 
 READY_AFTER = "fake/ready-after"
 RUN_FOR = "fake/run-for"
@@ -154,6 +155,9 @@ class FakeKubelet:
 
     def _may_run(self, pod: Object) -> bool:
         """Whether the node has all kinds of what the pod asks for and is not ruled out by name."""
+        if node_of(pod["spec"]):
+            # Whether it goes there, and nowhere else, the scheduler alone is to say.
+            return False
         selector = pod["spec"].get("nodeSelector") or {}
         if selector.get("kubernetes.io/hostname", self.node) != self.node:
             return False

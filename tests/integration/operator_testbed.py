@@ -17,6 +17,7 @@ from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES
 from di_api.names import AGGREGATOR_CONFIG, ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
 from di_api.service.settings import Address
+from di_operator.builders.pinning import Binding
 from di_operator.claim import ClaimTiming
 from di_operator.clock import Clock, SystemClock
 from di_operator.config import Config
@@ -108,6 +109,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "policy_arguments": {},
         "node_kind_label": None,
         "scheduling_period": 60.0,
+        "binding": Binding.SCHEDULER,
         "kubeconfig": None,
         "log_level": "info",
     }

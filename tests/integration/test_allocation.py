@@ -12,6 +12,7 @@ import pytest
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import NODES
 from di_operator.allocator.registry import PolicyError
+from di_operator.builders.pinning import Binding
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.operator_testbed import Testbed, condition, job, on_testbed, task
 
@@ -114,6 +115,7 @@ def test_two_jobs_share_a_third_waits_and_a_node_goes(
         ):
             await testbed.submit(job("a", devices(testbed, "learner", 4), preemptible=True))
             await testbed.until(runs_on(testbed, "a", n1=4), "a to have a node of its own")
+            assert all("affinity" in pod["spec"] for pod in (await testbed.pods("a")).values())
             await testbed.submit(job("b", devices(testbed, "learner", 3), preemptible=True))
             await testbed.until(runs_on(testbed, "b", n2=3), "b to have the other")
             status = await testbed.status("a")
@@ -156,7 +158,7 @@ def test_what_never_fits_is_said_at_once_and_blocks_nobody(
     async def body(testbed: Testbed) -> None:
         async with (
             nodes(testbed, n1=2, n2=1),
-            testbed.operator(policy="fit", scheduling_period=PERIOD),
+            testbed.operator(policy="fit", scheduling_period=PERIOD, binding=Binding.DIRECT),
         ):
             await testbed.submit(job("large", devices(testbed, "learner", 8), preemptible=True))
 
@@ -170,6 +172,9 @@ def test_what_never_fits_is_said_at_once_and_blocks_nobody(
             assert resource(testbed) in message
             await testbed.submit(job("small", devices(testbed, "learner", 2), preemptible=True))
             await testbed.until(runs_on(testbed, "small", n1=1, n2=1), "small to run")
+            assert not any(
+                "affinity" in pod["spec"] for pod in (await testbed.pods("small")).values()
+            )
 
     on_testbed(kube_config, namespace, body)
 

@@ -17,6 +17,7 @@ from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import WAIT, NodeList
 from di_operator.allocator.present_room import PresentRoom
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
+from di_operator.builders.pinning import pin
 from di_operator.lifecycle.specs import read_spec
 
 Object = dict[str, Any]
@@ -179,6 +180,16 @@ def test_pods_on_their_way_out_take_room_for_now_only(body: Object, pods: list[O
     assert free(found.now)["a"] == 3
 
 
+def test_a_pod_that_is_not_bound_yet_takes_its_room_where_it_is_pinned() -> None:
+    running = job("x", task("learner", 2), status={"placement": {"learner": ["a", "a"]}})
+    unbound = pod("x", "learner", "") | {"spec": {"affinity": pin("a")}}
+    foreign = other("")
+    foreign["spec"] |= {"affinity": pin("b")}
+    found = snapshot(running, pods=[pod("x", "learner", "a"), unbound], others=[foreign])
+    assert (free(found.nodes), free(found.now)) == ({"a": 4, "b": 3}, {"a": 2, "b": 3})
+    assert found.present["rl/x"] == {("learner", "a"): 2}
+
+
 def test_pods_that_nobody_cleans_up_keep_their_room() -> None:
     ended = job("x", task("learner"), phase="Failed", cleanPodPolicy="None")
     assert free(snapshot(ended, pods=[pod("x", "learner", "a")]).nodes)["a"] == 3
@@ -239,6 +250,13 @@ def test_a_gang_keeps_its_room_until_all_of_it_is_bound(
     assert found.jobs == {}
     assert sum(free(found.nodes).values()) == room
     assert sum(free(found.now).values()) == room
+
+
+def test_of_a_gang_a_pod_whose_template_names_its_node_is_bound_when_it_is_bound() -> None:
+    gang = job("x", task("learner", 2), phase="Starting", **GANG)
+    unbound = pod("x", "learner", "") | {"spec": {"affinity": pin("a")}}
+    for pods in ([], [unbound, unbound], [pod("x", "learner", "a"), unbound]):
+        assert sum(free(snapshot(gang, pods=pods).nodes).values()) == 6
 
 
 def test_who_can_be_moved_gives_way_to_the_rest_of_a_gang_if_nothing_else_is_free() -> None:

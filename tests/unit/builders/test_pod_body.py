@@ -8,6 +8,7 @@ from typing import Any
 from di_api.spec import Task, TaskType
 from di_operator.builders.access import Access
 from di_operator.builders.nodes import NodeLists
+from di_operator.builders.pinning import Binding, node_of
 from di_operator.builders.pod import PodFrame, pod_body
 
 JOB = {"metadata": {"name": "x", "namespace": "rl", "uid": "uid-x"}}
@@ -276,8 +277,17 @@ def test_the_users_own_file_of_authorities_wins() -> None:
     assert found == [own]
 
 
-def test_a_node_chosen_by_the_allocator_is_bound_and_written_down() -> None:
-    body = build({"spec": {"containers": [container()]}}, node="node-7")
+def test_a_node_chosen_by_the_allocator_is_pinned_and_written_down() -> None:
+    body = build({"spec": {"containers": [container()], "schedulerName": "other"}}, node="node-7")
+
+    assert node_of(body["spec"]) == "node-7"
+    assert body["spec"]["schedulerName"] == "other"
+    assert "nodeName" not in body["spec"]
+    assert body["metadata"]["annotations"]["diengine/node"] == "node-7"
+
+
+def test_with_direct_binding_no_scheduler_is_asked() -> None:
+    body = build({"spec": {"containers": [container()]}}, node="node-7", binding=Binding.DIRECT)
 
     assert body["spec"]["nodeName"] == "node-7"
-    assert body["metadata"]["annotations"]["diengine/node"] == "node-7"
+    assert "affinity" not in body["spec"]

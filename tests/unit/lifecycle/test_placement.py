@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.reasons import Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
@@ -35,7 +36,7 @@ def placed(**nodes: str) -> ClusterModel:
 def where(cluster: ClusterModel) -> dict[str, str]:
     """The node of each pod that nobody deleted."""
     return {
-        name.removeprefix("x-"): pod["spec"]["nodeName"]
+        name.removeprefix("x-"): node_of(pod["spec"])
         for name, pod in cluster.pods.items()
         if not pod["metadata"].get("deletionTimestamp")
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from di_api.service.settings import Address, SettingsError
+from di_operator.builders.pinning import Binding
 from di_operator.config import Config, load_config
 
 
@@ -25,6 +26,7 @@ def test_defaults() -> None:
     assert config.sync_period == 60.0
     assert config.webhook_secret is None
     assert config.kubeconfig is None
+    assert config.binding is Binding.SCHEDULER
 
 
 def test_variables_are_read_by_type() -> None:
@@ -34,12 +36,14 @@ def test_variables_are_read_by_type() -> None:
         DI_OPERATOR_SYNC_PERIOD="2.5",
         DI_OPERATOR_SERVER_URL="http://elsewhere:80/",
         DI_OPERATOR_AGGREGATOR_TEMPLATE='{"spec": {}}',
+        DI_OPERATOR_BINDING="Direct",
         PATH="/usr/bin",
     )
     assert config.health_bind == Address(host="::1", port=9000)
     assert config.leader_elect is False
     assert config.sync_period == 2.5
     assert config.aggregator_template == {"spec": {}}
+    assert config.binding is Binding.DIRECT
     assert config.server_url == "http://elsewhere:80"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
 from di_api.names import ANNOTATION_RANK, API_VERSION, ENV_RANK, KIND, LABEL_JOB
+from di_operator.builders.pinning import Binding, pin, placed
 from di_operator.controller import JobKey
 from di_operator.informer_state import (
     SETTLE_MAX,
@@ -225,6 +227,22 @@ def test_a_transformed_pod_keeps_what_decisions_read() -> None:
             "containerStatuses": [{"state": {"terminated": ended}}],
         },
     }
+
+
+@pytest.mark.parametrize("read", [transform_pod, transform_other_pod])
+def test_of_a_pod_that_waits_to_be_bound_the_only_node_it_may_go_to_is_kept(read: Any) -> None:
+    body = controlled("a-work-0", "a", "a")
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
+    of_nodes = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    affinity = {"nodeAffinity": of_nodes, "podAntiAffinity": {}}
+    body["spec"] = {"containers": [{}], "affinity": affinity}
+    assert "affinity" not in read(copy.deepcopy(body))["spec"]
+
+    body["spec"] = placed(body["spec"], "n1", Binding.SCHEDULER)
+    assert read(copy.deepcopy(body))["spec"]["affinity"] == pin("n1")
+
+    body["spec"]["nodeName"] = "n1"
+    assert "affinity" not in read(body)["spec"]
 
 
 def test_of_a_pod_that_only_carries_our_labels_its_room_is_kept() -> None:

@@ -26,6 +26,7 @@ from di_api.service.settings import (
     name_field,
     read_settings,
 )
+from di_operator.builders.pinning import Binding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,8 @@ class Config:
     """Label of nodes whose value is their kind; None: all nodes are of one."""
     scheduling_period: float
     """Seconds between two reconsiderations of all preemptible jobs."""
+    binding: Binding
+    """Who binds the pods of jobs that the allocator places."""
     kubeconfig: str | None
     log_level: str
 
@@ -203,6 +206,11 @@ _SETTINGS: Final = (
             validate=validate.Range(min=1, max=86400),
         ),
         "seconds between two reconsiderations of all preemptible jobs",
+    ),
+    Setting(
+        "binding",
+        fields.Enum(Binding, by_value=True, load_default=Binding.SCHEDULER),
+        "who binds pods that the allocator has placed: Scheduler, or Direct, past any scheduler",
     ),
     LOG_LEVEL,
 )

@@ -31,6 +31,7 @@ from di_api.names import (
     LABEL_TASK_NAME,
 )
 from di_api.ownership import controlling_job
+from di_operator.builders.pinning import node_of, pin
 from di_operator.controller import JobKey
 from di_operator.lifecycle.blockers import unscheduled, waiting_part
 from di_operator.lifecycle.pods import READ_CONDITIONS, told_rank
@@ -80,7 +81,7 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
         placed = _room_of(spec)
     else:
         placed = {
-            "nodeName": spec.get("nodeName"),
+            **_node_in(spec),
             "containers": _containers(body, kept["annotations"]),
         }
     return {
@@ -155,10 +156,19 @@ def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:
 def _room_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Of a pod's spec: where it takes how much room."""
     return {
-        **{key: spec[key] for key in ("nodeName", "overhead", "resources") if key in spec},
+        **_node_in(spec),
+        **{key: spec[key] for key in ("overhead", "resources") if key in spec},
         "containers": [_requests_of(one) for one in spec.get("containers") or ()],
         "initContainers": [_requests_of(one) for one in spec.get("initContainers") or ()],
     }
+
+
+def _node_in(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a pod's spec: the node it is bound to, or pinned to."""
+    if name := spec.get("nodeName"):
+        return {"nodeName": name}
+    node = node_of(spec)
+    return {"affinity": pin(node)} if node else {}
 
 
 def transform_node(body: dict[str, Any]) -> dict[str, Any]:

@@ -156,6 +156,7 @@ async def operate(
                 server_url=config.server_url,
                 coordinated_server_url=config.coordinated_server_url,
                 token_audience=config.token_audience,
+                binding=config.binding,
             ),
             server_ca=server_ca,
             clock=clock,

@@ -124,7 +124,7 @@ class ClusterReader:
 
     def put_pod(self, pod: Object) -> None:
         """Take in a pod that is labelled as a job's; of the specs of those that are, only
-        `nodeName` is looked at."""
+        their node is looked at."""
         owner, uid = controller_uid(pod), pod["metadata"]["uid"]
         if self._owners.get(uid) != owner or is_finished(pod):
             self.remove_pod(pod)
@@ -158,7 +158,8 @@ class ClusterReader:
             taken = read_pod(pod)
         except MAKES_NO_SENSE as error:
             self._unreadable[uid] = {uid: Unreadable.of("Pod", pod, reason_of(error))}
-            taken = (pod["spec"]["nodeName"], A_POD)
+            node = node_of_pod(pod)
+            taken = (node, A_POD) if node else None
         self._pool.staying.put(uid, (taken,) if taken else ())
 
     def remove_other(self, pod: Object) -> None:

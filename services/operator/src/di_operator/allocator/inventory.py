@@ -13,6 +13,7 @@ from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo, Taint, read_constraints
 from di_operator.allocator.reports import Report
 from di_operator.allocator.resources import PODS, UNIT, Resources, largest, read_resources, total
+from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.pods import is_finished
 
 Object = Mapping[str, Any]
@@ -75,8 +76,8 @@ def _shared(amounts: tuple[tuple[str, int], ...]) -> Resources:
 
 
 def node_of_pod(pod: Object) -> str | None:
-    """The node on which a pod takes room, None if it takes none."""
-    node = (pod.get("spec") or {}).get("nodeName")
+    """The node on which a pod takes room, bound or not yet, None if it takes none."""
+    node = node_of(pod.get("spec") or {})
     return node if node and not is_finished(pod) else None
 
 

@@ -47,7 +47,9 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind
     # By identity; the template is kept beside, so that no other can take its address.
     requests: dict[int, tuple[Object, Resources]] = {}
     for pod in pods:
-        own, node = pod["metadata"]["name"], node_of_pod(pod)
+        own = pod["metadata"]["name"]
+        # A template that names a node books no room there: the scheduler may find none.
+        node = node_of_pod(pod) if spec.preemptible else pod["spec"].get("nodeName")
         is_ending = "deletionTimestamp" in pod["metadata"]
         if not is_ending:
             # By the name, which nobody can change; the label is anybody's.

@@ -11,6 +11,7 @@ from di_api.spec import Task
 from di_operator.builders.access import Access
 from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.nodes import NodeLists
+from di_operator.builders.pinning import Binding, placed
 
 Object = Mapping[str, Any]
 
@@ -28,6 +29,8 @@ class PodFrame:
     """The node lists come through the job's ConfigMap instead of the environment."""
     server_url: str
     access: Access
+    binding: Binding = Binding.SCHEDULER
+    """Of pods with a node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ def pod_body(
 
     The user's template stays as it is but for: restartPolicy, hostname and subdomain; our labels
     and annotations; variables, volumes and mounts that it does not define itself; ``di-port`` if
-    no container has it. ``node`` is set as ``nodeName`` where the allocator chose one.
+    no container has it. Where the allocator chose a ``node``, it is meant for that one.
     """
     metadata: Object = frame.job["metadata"]
     template: Object = task.template
@@ -77,7 +80,7 @@ def pod_body(
     if volumes := with_volumes(spec.get("volumes") or (), _volumes(frame)):
         body["volumes"] = volumes
     if node:
-        body["nodeName"] = node
+        body = placed(body, node, frame.binding)
     return {
         "apiVersion": "v1",
         "kind": "Pod",

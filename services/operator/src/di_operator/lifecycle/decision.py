@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from di_operator.builders.pinning import Binding
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.reasons import EventType, Problem, Reason
 
@@ -18,7 +19,7 @@ class Settings:
     ``KUBERNETES_SERVER_URL``. With ``token_audience`` set, every pod gets a projected
     service-account token of that audience; None leaves it out. ``server_ca`` are the authorities
     (PEM) that pods of jobs with tasks know di-server by: empty while they are not known yet, None
-    where ``server_url`` needs none.
+    where ``server_url`` needs none. ``binding`` says who binds pods that the allocator placed.
     """
 
     service_domain: str
@@ -26,6 +27,7 @@ class Settings:
     coordinated_server_url: str
     token_audience: str | None = None
     server_ca: str | None = None
+    binding: Binding = Binding.SCHEDULER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from di_api.names import ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ENV_RANK
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
+from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.blockers import Blocker, find_blocker
 from di_operator.lifecycle.rules import POD_CONDITIONS, Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.timestamps import format_time, parse_time
@@ -57,7 +58,7 @@ class Pod:
     task_replicas: int | None
     """How many replicas its task had when it was made."""
     node: str
-    """Where it runs; empty until it is bound."""
+    """Where it runs, or is to run and nowhere else; empty: its scheduler has to choose yet."""
     ready: bool
     blocker: Blocker | None
     """What keeps it from running; None: nothing that is known of."""
@@ -88,7 +89,7 @@ class Pod:
             rank=_number(annotations, ANNOTATION_RANK),
             told_rank=told_rank(raw),
             task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
-            node=(raw.get("spec") or {}).get("nodeName") or "",
+            node=node_of(raw.get("spec") or {}),
             ready=_READY in conditions,
             blocker=find_blocker(status),
             deleted_at=parse_time(deletion),

@@ -122,6 +122,7 @@ def _creations(
         by_file=by_file,
         server_url=settings.server_url,
         access=Access(token_audience=settings.token_audience, server_ca=settings.server_ca),
+        binding=settings.binding,
     )
     for slot in slots:
         rank = ranks[slot.name]
