@@ -295,6 +295,12 @@ class ClusterModel:
         self.objects["Pod", name]["status"] = status
         self._touch(self.objects["Pod", name])
 
+    def refuse(self, name: str, words: str) -> None:
+        """The scheduler finds no node for a pod."""
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        conditions = [{**condition, "message": words}]
+        self._set(name, {"phase": "Pending", "conditions": conditions})
+
     def edit(self, **spec: Any) -> None:
         """A user changes the spec."""
         self.job["spec"].update(spec)

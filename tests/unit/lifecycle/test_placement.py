@@ -105,6 +105,20 @@ def test_a_collector_that_moves_is_replaced_alone() -> None:
     assert message == "1 pod to move, x-collector-1 first"
 
 
+def test_what_the_scheduler_refused_moves_with_its_words_and_counts_as_no_failure() -> None:
+    cluster = waiting(backoffLimit=0)
+    cluster.place(learner="a", collector="a b")
+    cluster.settle()
+    cluster.refuse("x-collector-1", "0/2 nodes are available")
+    cluster.place(learner="a", collector="a c")
+    cluster.settle()
+
+    assert cluster.status["restarts"] == 0
+    message = cluster.condition("Rescheduling")["message"]
+    words = "the scheduler refused it on node b: 0/2 nodes are available"
+    assert message == f"1 pod to move, x-collector-1 ({words}) first"
+
+
 def test_a_group_of_learners_of_another_size_begins_anew() -> None:
     cluster = placed()
     before = uids(cluster)

@@ -20,7 +20,7 @@ from di_operator.informer_state import (
     transform_other_pod,
     transform_pod,
 )
-from di_operator.lifecycle.pods import Pod, PodCache
+from di_operator.lifecycle.pods import Pod, PodCache, refusal_of
 
 Object = dict[str, Any]
 KEY = JobKey("ns", "a")
@@ -243,6 +243,25 @@ def test_of_a_pod_that_waits_to_be_bound_the_only_node_it_may_go_to_is_kept(read
 
     body["spec"]["nodeName"] = "n1"
     assert "affinity" not in read(body)["spec"]
+
+
+def test_why_a_pod_cannot_be_bound_is_kept_and_that_it_was_is_not() -> None:
+    body = controlled("a-work-0", "a", "a")
+    refused = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available",
+    }
+    body["status"] = {"conditions": [{**refused, "observedGeneration": 1}]}
+    assert transform_pod(copy.deepcopy(body))["status"] == {"conditions": [refused]}
+    assert refusal_of(transform_pod(copy.deepcopy(body))) == "0/1 nodes are available"
+
+    body["status"]["nominatedNodeName"] = "n1"
+    assert refusal_of(transform_pod(copy.deepcopy(body))) == ""
+
+    body["status"] = {"conditions": [{**refused, "status": "True"}]}
+    assert transform_pod(body)["status"] == {"conditions": []}
 
 
 def test_of_a_pod_that_only_carries_our_labels_its_room_is_kept() -> None:

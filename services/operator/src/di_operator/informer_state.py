@@ -54,6 +54,7 @@ _POD_METADATA = (
 _POD_LABELS = (LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME)
 _POD_NOTES = (ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ANNOTATION_SERVER_CA)
 _ENDED = ("exitCode", "reason", "finishedAt")
+_POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")
 _STATUSES = ("containerStatuses", "initContainerStatuses")
 # Of pods that are alike, remembered to share them; those of many different jobs share little.
 _SHARED_PARTS = 4096
@@ -89,7 +90,7 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
         "spec": _shared(placed),
         "status": _shared(
             {
-                **{key: status[key] for key in ("phase", "reason", "message") if key in status},
+                **{key: status[key] for key in _POD_STATUS if key in status},
                 "conditions": _conditions(status),
                 **{key: _containers_of(status[key]) for key in _STATUSES if status.get(key)},
             }

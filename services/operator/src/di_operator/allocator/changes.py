@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from di_api.field_error import mapping
-from di_operator.lifecycle.pods import is_finished
+from di_operator.lifecycle.pods import is_finished, refusal_of
 
 Object = Mapping[str, Any]
 
@@ -109,6 +109,9 @@ class News:
         # A pod that goes makes room, a kubelet that refuses one has less than was thought.
         if str((pod.get("status") or {}).get("reason") or "").startswith("OutOf"):
             self.everything = True
+        if kind != "DELETED" and refusal_of(pod):
+            self.everything = True
+            return bool(self.asking)
         return bool(self.asking) and (kind == "DELETED" or is_finished(pod))
 
     def on_other(self, kind: str, pod: Object) -> bool:

@@ -37,6 +37,7 @@ from di_operator.allocator.inventory import (
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node_pool import NodePool
 from di_operator.allocator.own_pods import A_POD, OwnPods, read_own_pods
+from di_operator.allocator.refusals import Refusals
 from di_operator.allocator.reports import Reports
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.kinds.choose import kind_of
@@ -68,6 +69,7 @@ class ClusterReader:
         self._read_spec = read_spec
         self._pool = NodePool(kind_label=kind_label)
         self._reports = Reports()
+        self._refusals = Refusals()
         self._jobs: dict[str, Object] = {}
         # Jobs that are gone, by UID, until the last of their pods is. What these take of their
         # nodes is known from the job alone.
@@ -111,6 +113,7 @@ class ClusterReader:
         self._jobs.pop(uid, None)
         self._aside.pop(uid, None)
         self._reports.forget(uid)
+        self._refusals.forget(uid)
         self._departed[uid] = job
         self._stale.add(uid)
 
@@ -134,6 +137,7 @@ class ClusterReader:
             return
         if is_finished(pod):
             return
+        self._refusals.put_pod(pod)
         self._pods.setdefault(owner, {})[uid] = pod
         self._owners[uid] = owner
         self._stale.add(owner)
@@ -185,13 +189,18 @@ class ClusterReader:
         for uid in self._stale:
             self._look_at(uid, now)
         self._stale.clear()
+        self._refusals.look(now)
         lasting, free = self._pool.rooms()
         jobs: dict[str, JobInfo] = {}
         held: dict[str, NodeList] = {}
+        refused: dict[str, str] = {}
         for uid, job in self._ours.items():
             key = job.known.info.key
             held[key] = granted.get(uid, job.placed)
-            jobs[key] = job.known.at(now, held=held[key], attained=job.status.attained(now))
+            info = job.known.at(now, held=held[key], attained=job.status.attained(now))
+            jobs[key] = self._refusals.bar(uid, info, now)
+            if words := self._refusals.words(uid, now):
+                refused[key] = words
         if self._rests:
             rests = {r.info.key: r.at(now, held=WAIT, attained=0.0) for r in self._rests.values()}
             kept = keep_room(rests, ((jobs[key], nodes) for key, nodes in held.items()), lasting)
@@ -204,6 +213,7 @@ class ClusterReader:
             present={job.known.info.key: job.present for job in self._ours.values()},
             nodes=lasting,
             now=free,
+            refused=refused,
             unreadable={uid: one for found in left_out for uid, one in found.items()},
         )
 

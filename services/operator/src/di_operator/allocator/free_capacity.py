@@ -157,7 +157,8 @@ class FreeCapacity:
         )
 
     def _admit(self, constraints: Constraints) -> list[bool]:
-        if constraints.selector or constraints.terms or constraints.kind is not None:
+        found = constraints
+        if found.selector or found.terms or found.barred or found.kind is not None:
             return [constraints.admit(node) for node in self.nodes]
         # Taints alone decide, and most nodes have the same ones. By identity: the nodes keep them.
         by_taints: dict[int, bool] = {}

@@ -27,7 +27,7 @@ from typing import Final, TypeAlias
 
 from di_operator.allocator.admit import in_order
 from di_operator.allocator.free_capacity import FreeCapacity
-from di_operator.allocator.job import WAIT, NodeList
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.plan import Change, make_plan
 from di_operator.allocator.present_room import PresentRoom
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
@@ -144,12 +144,19 @@ def _say(snapshot: SchedulingSnapshot, empty: FreeCapacity, key: str, has: NodeL
     reason: Reason | None = None
     message = ""
     if not has:
-        shortage = find_shortage(job, empty)
-        reason = Reason.UNSCHEDULABLE if shortage else Reason.WAITING_FOR_NODES
-        message = shortage.message if shortage else "waiting for nodes that other jobs have"
+        reason, message = _why_not(job, snapshot.refused.get(key), empty)
     return Grant(
         placement=dict(has.tasks) if job.preemptible else None, reason=reason, message=message
     )
+
+
+def _why_not(job: JobInfo, refused: str | None, empty: FreeCapacity) -> tuple[Reason, str]:
+    if refused is not None:
+        # What there is no room for then may be missing for the nodes that are not tried now.
+        return Reason.REFUSED_BY_SCHEDULER, refused
+    if shortage := find_shortage(job, empty):
+        return Reason.UNSCHEDULABLE, shortage.message
+    return Reason.WAITING_FOR_NODES, "waiting for nodes that other jobs have"
 
 
 def reduced(snapshot: SchedulingSnapshot, key: str, wants: NodeList) -> NodeList:

@@ -85,7 +85,8 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """Where a pod may run: all of the selector, one of the terms, no taint it cannot tolerate.
+    """Where a pod may run: all of the selector, one of the terms, no taint it cannot tolerate, not
+    where it is barred.
 
     `terms` are the required node affinity: alternatives, each a conjunction. No terms at all
     admit every node. `kind` is none of the pod's own: where the policy wants all replicas on nodes
@@ -96,10 +97,12 @@ class Constraints:
     terms: tuple[tuple[Expression, ...], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     kind: str | None = None
+    barred: frozenset[str] = frozenset()
+    """Names of nodes that are not to be tried now."""
 
     def admit(self, node: NodeInfo) -> bool:
         """Whether the pod may run on the node, room aside."""
-        if self.kind is not None and self.kind != node.kind:
+        if node.name in self.barred or self.kind not in (None, node.kind):
             return False
         if any(node.labels.get(key) != value for key, value in self.selector):
             return False

@@ -25,5 +25,7 @@ class SchedulingSnapshot:
     """Free is what the jobs here can have: all but the room of everybody else."""
     now: Mapping[str, NodeInfo]
     """Free is what nobody takes at this moment."""
+    refused: Mapping[str, str]
+    """Of jobs that the cluster's scheduler refused a node that is not tried now: its words."""
     unreadable: Mapping[str, Unreadable]
     """By UID: what is not in the snapshot, or of pods: whose room is not reckoned with."""

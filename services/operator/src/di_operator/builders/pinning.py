@@ -68,7 +68,7 @@ def _pinned_to(spec: Object) -> str:
 
 def _named(term: Object) -> str:
     for field in term.get("matchFields") or ():
-        values = field.get("values") or ()
+        values = [*(field.get("values") or ())]
         if field.get("key") == _NAME and field.get("operator") == "In" and len(values) == 1:
             return str(values[0])
     return ""

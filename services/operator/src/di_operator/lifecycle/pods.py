@@ -12,7 +12,7 @@ from di_api.names import ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ENV_RANK
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
 from di_operator.builders.pinning import node_of
-from di_operator.lifecycle.blockers import Blocker, find_blocker
+from di_operator.lifecycle.blockers import Blocker, find_blocker, unscheduled
 from di_operator.lifecycle.rules import POD_CONDITIONS, Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
@@ -20,6 +20,7 @@ from di_operator.lifecycle.timestamps import format_time, parse_time
 _NODE_GONE = "DeletionByTaintManager"
 _READY, _DISRUPTED = "Ready", "DisruptionTarget"
 _FINISHED = ("Succeeded", "Failed")
+_UNSCHEDULABLE = "Unschedulable"
 _MAX_REASON = 1024
 _NUMBER = re.compile("[0-9]{1,5}")
 
@@ -33,6 +34,20 @@ def told_rank(raw: Mapping[str, Any]) -> int | None:
     variables = containers[0].get("env") or () if containers else ()
     found = (one.get("value") for one in variables if one.get("name") == ENV_RANK)
     return _as_number(next(found, None))
+
+
+def refusal_of(raw: Mapping[str, Any]) -> str:
+    """Why no node takes a pod that waits to be bound, in the words of its scheduler; else empty.
+
+    One that has a node nominated is about to be bound there, when the pods that make room are gone.
+    """
+    status = raw.get("status") or {}
+    if (raw.get("spec") or {}).get("nodeName") or "deletionTimestamp" in raw["metadata"]:
+        return ""
+    condition = None if status.get("nominatedNodeName") else unscheduled(status)
+    if condition is None or condition.get("reason") != _UNSCHEDULABLE:
+        return ""
+    return condition["message"] or _UNSCHEDULABLE
 
 
 def is_finished(raw: Mapping[str, Any]) -> bool:

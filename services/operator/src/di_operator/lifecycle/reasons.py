@@ -73,6 +73,13 @@ class Reason(_Declared):
     # Of a phase, in place of those.
     JOB_SUSPENDED = "JobSuspended", "Normal", "Pending: `suspend: true`"
     WAITING_FOR_NODES = "WaitingForNodes", "Normal", "Pending: others have the room"
+    REFUSED_BY_SCHEDULER = (
+        "RefusedByScheduler",
+        "Normal",
+        "Pending: the cluster's scheduler refused the job's pods where the allocator placed them; "
+        "the message has its words. These nodes are tried again after pauses that grow from 15 "
+        "seconds to ten minutes",
+    )
     UNSCHEDULABLE = (
         "Unschedulable",
         "Warning",

@@ -6,12 +6,12 @@ task (sums of ``taskStatus``), the UIDs of the pods that were lost, and the phas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from di_api.phase import Phase
 from di_operator.lifecycle.losses import countable, is_counting
-from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.pods import Pod, refusal_of
 from di_operator.lifecycle.rules import Part, Seen, Then
 from di_operator.lifecycle.settling import settling
 from di_operator.lifecycle.snapshot import Slot, Snapshot
@@ -33,7 +33,7 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
     if resized:
         message = _resized(before.desired or {}, wanted)
     elif moved:
-        message = f"{count_of(len(moved), 'pod')} to move, {moved[0].name} first"
+        message = f"{count_of(len(moved), 'pod')} to move, {_first_to_move(moved)} first"
     else:
         first = lost[0].name if lost else gone[0].name
         message = f"{count_of(len(lost) + len(gone), 'pod')} lost, {first} first"
@@ -45,6 +45,15 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
         reschedules=1 if resized or gone or not is_counting(snapshot) else 0,
         counted=(*lost, *moved),
         from_absence=bool(gone),
+    )
+
+
+def _first_to_move(moved: Sequence[Pod]) -> str:
+    """Say where the scheduler did not want the first of them, if that is why."""
+    refused = ((pod, words) for pod in moved if (words := refusal_of(pod.raw)))
+    pod, words = next(refused, (moved[0], ""))
+    return (
+        f"{pod.name} (the scheduler refused it on node {pod.node}: {words})" if words else pod.name
     )
 
 

@@ -1,0 +1,109 @@
+"""Nodes that the cluster's scheduler refused to pods of a job, and for how long they are not tried.
+
+In memory alone: a leader that has just come tries them again, and is refused again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple, Self
+
+from di_api.names import task_of_pod
+from di_api.ownership import controlling_job
+from di_operator.allocator.inventory import node_of_pod
+from di_operator.allocator.job import JobInfo
+from di_operator.lifecycle.pods import refusal_of
+
+FIRST_PAUSE: Final = timedelta(seconds=15)
+"""How long a node is not tried for a task after the first refusal; then twice as long each time."""
+LONGEST_PAUSE: Final = timedelta(seconds=600)
+
+
+class Place(NamedTuple):
+    """A task of a job, on a node."""
+
+    uid: str
+    """Of the job."""
+    task: str
+    node: str
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> Self | None:
+        """Where a job's pod is meant to be; None for others, and those that are free to choose."""
+        owner, node = controlling_job(pod), node_of_pod(pod)
+        if owner is None or node is None:
+            return None
+        return cls(owner["uid"], task_of_pod(owner["name"], pod["metadata"]["name"]), node)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    words: str
+    pause: timedelta
+    until: datetime
+
+
+class Refusals:
+    """Remembers refusals by job; one is forgotten when its node takes such a pod after all."""
+
+    def __init__(self) -> None:
+        self._by_job: dict[str, dict[Place, _Refusal]] = {}
+        # Of pods seen since the last look, which brings the time.
+        self._new: dict[Place, str] = {}
+
+    def put_pod(self, pod: Mapping[str, Any]) -> None:
+        """Take in a job's pod as it is now."""
+        if (place := Place.of(pod)) is None:
+            return
+        if words := refusal_of(pod):
+            name = pod["metadata"]["name"]
+            self._new[place] = f"the scheduler refused pod {name} on node {place.node}: {words}"
+        elif pod["spec"].get("nodeName"):
+            self._new.pop(place, None)
+            self._by_job.get(place.uid, {}).pop(place, None)
+
+    def forget(self, uid: str) -> None:
+        """Take in that a job is gone."""
+        self._by_job.pop(uid, None)
+
+    def look(self, now: datetime) -> None:
+        """Begin the pauses of what has been refused since the last look."""
+        for place, words in self._new.items():
+            known = self._by_job.setdefault(place.uid, {})
+            before = known.get(place)
+            if before is not None and now < before.until:
+                # Another pod of those that were made together.
+                continue
+            pause = FIRST_PAUSE
+            if before is not None and now < before.until + LONGEST_PAUSE:
+                pause = min(2 * before.pause, LONGEST_PAUSE)
+            known[place] = _Refusal(words=words, pause=pause, until=now + pause)
+        self._new.clear()
+
+    def words(self, uid: str, now: datetime) -> str:
+        """What the scheduler said last of a node that is not tried now; else empty."""
+        lasting = self._lasting(uid, now).values()
+        return max(lasting, key=lambda one: one.until - one.pause).words if lasting else ""
+
+    def bar(self, uid: str, job: JobInfo, now: datetime) -> JobInfo:
+        """Return a job none of whose tasks goes where it is not to be tried now."""
+        barred = self._lasting(uid, now)
+        if not barred:
+            return job
+        tasks = tuple(
+            replace(
+                task,
+                constraints=replace(
+                    task.constraints,
+                    barred=frozenset(place.node for place in barred if place.task == task.name),
+                ),
+            )
+            for task in job.tasks
+        )
+        return replace(job, tasks=tasks)
+
+    def _lasting(self, uid: str, now: datetime) -> Mapping[Place, _Refusal]:
+        known = self._by_job.get(uid, {})
+        return {place: found for place, found in known.items() if now < found.until}

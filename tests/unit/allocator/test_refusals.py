@@ -1,0 +1,182 @@
+"""Nodes that the scheduler refused: for how long they are not tried, and what the job is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from di_operator.allocator.changes import Changes, News
+from di_operator.allocator.cluster_reader import ClusterReader
+from di_operator.allocator.granting import NOTHING_SAID, Step, step
+from di_operator.allocator.job import WAIT, NodeList
+from di_operator.allocator.policies.fit import FitPolicy
+from di_operator.builders.pinning import pin
+from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.specs import read_spec
+from tests.unit.allocator.test_scheduling_snapshot import NOW, job, node, placed, pod, task
+
+Object = dict[str, Any]
+WORDS = "0/2 nodes are available: 1 node(s) had volume node affinity conflict"
+ON_A, ON_B = placed(learner="a a"), placed(learner="b b")
+
+
+def unbound(name: str, index: int = 0, *, refused: bool = True, **status: Any) -> Object:
+    """The learner of job x on a node, as its scheduler has left it."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    conditions = [{**condition, "message": WORDS}] if refused else []
+    body = pod("x", "learner", "", phase="Pending")
+    body["metadata"] |= {"name": f"x-learner-{index}", "uid": f"uid-{name}-{index}"}
+    return body | {
+        "spec": {"affinity": pin(name)},
+        "status": {"phase": "Pending", "conditions": conditions, **status},
+    }
+
+
+class Bench:
+    """One job of two learners, two nodes with room for it, and the policy `fit`."""
+
+    def __init__(self, *tasks: Object) -> None:
+        self.reader = ClusterReader(read_spec)
+        self.now = NOW
+        self.body = job("x", *(tasks or (task("learner", 2),)), phase="Pending")
+        first = Changes.all(
+            jobs=[self.body], departed=[], nodes=[node("a", 4), node("b", 4)], pods=[], others=[]
+        )
+        self.reader.take(first)
+        self.words = NOTHING_SAID
+
+    def see(self, *pods: Object) -> None:
+        for found in pods:
+            self.reader.put_pod(found)
+
+    def step(self, after: float = 0) -> Step:
+        self.now += timedelta(seconds=after)
+        given = {uid: word.has for uid, word in self.words.items()}
+        found = self.reader.read(granted=given, now=self.now)
+        answer = FitPolicy().optimize(found.jobs, found.nodes, found.held)
+        done = step(self.words, found, answer, whole=True, explain=True)
+        self.words = done.words
+        return done
+
+    def where(self, after: float = 0) -> NodeList:
+        return self.step(after).words["uid-x"].has
+
+
+def replaced(bench: Bench, gone: Iterable[Object]) -> None:
+    for found in gone:
+        bench.reader.remove_pod(found)
+
+
+def test_a_refused_job_goes_elsewhere_at_once_and_comes_back_after_a_pause() -> None:
+    bench = Bench()
+    assert bench.where() == ON_A
+    refused = [unbound("a", 0), unbound("a", 1, refused=False)]
+    bench.see(*refused)
+    assert bench.where() == ON_B
+    replaced(bench, refused)
+    assert bench.where(after=14) == ON_B
+
+    bench.see(*(other := [unbound("b", 0), unbound("b", 1)]))
+    assert bench.where() == WAIT
+    replaced(bench, other)
+    assert bench.where(after=1) == ON_A
+
+
+def test_a_job_that_is_refused_everywhere_is_told_the_words_of_the_scheduler() -> None:
+    bench = Bench()
+    bench.step()
+    bench.see(unbound("a"), unbound("b"))
+    grant = bench.step().words["uid-x"].grant
+    assert (grant.placement, grant.reason) == ({}, Reason.REFUSED_BY_SCHEDULER)
+    assert grant.message == f"the scheduler refused pod x-learner-0 on node a: {WORDS}"
+
+
+def test_each_refusal_after_a_pause_makes_the_next_one_longer_up_to_ten_minutes() -> None:
+    bench = Bench()
+    bench.step()
+    pauses = []
+    for _ in range(9):
+        bench.see(unbound("b"), unbound("a"))
+        assert bench.where() == WAIT
+        waited = 0
+        while bench.where(after=1) == WAIT:
+            waited += 1
+        pauses.append(waited + 1)
+    assert pauses == [15, 30, 60, 120, 240, 480, 600, 600, 600]
+
+
+def test_pods_that_were_made_together_are_refused_once() -> None:
+    bench = Bench()
+    bench.step()
+    bench.see(unbound("a", 0))
+    bench.step()
+    bench.see(unbound("a", 1), unbound("b"))
+    assert bench.where(after=14) == WAIT
+    assert bench.where(after=1) == ON_A
+
+
+def test_a_node_that_takes_a_pod_after_all_is_forgiven() -> None:
+    bench = Bench()
+    bench.step()
+    bench.see(unbound("a", 0))
+    assert bench.where() == ON_B
+    bench.see(pod("x", "learner", "a"))
+    bench.see(unbound("b"))
+    assert bench.where() == ON_A
+
+
+def test_a_refusal_is_forgotten_with_its_job() -> None:
+    bench = Bench()
+    bench.see(unbound("a"))
+    bench.step()
+    bench.reader.remove_job(bench.body)
+    bench.reader.put_job(bench.body)
+    bench.words = NOTHING_SAID
+    replaced(bench, [unbound("a")])
+    assert bench.where() == ON_A
+
+
+def test_other_tasks_of_the_job_go_where_one_was_refused() -> None:
+    bench = Bench(task("learner", 1), task("collector", 4))
+    bench.see(unbound("a"))
+    assert bench.where() == placed(learner="b", collector="a b b b")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        unbound("a", refused=False),
+        unbound("a", nominatedNodeName="a"),
+        unbound("a") | {"spec": {}},
+        unbound("a") | {"spec": {"nodeName": "a"}},
+        unbound("a", conditions=[{"type": "PodScheduled", "status": "True"}]),
+        unbound("a", conditions=[{"type": "PodScheduled", "status": "False"}]),
+    ],
+    ids=["new", "room is being made", "free to choose", "bound", "scheduled", "gated"],
+)
+def test_no_refusal_is(found: Object) -> None:
+    bench = Bench()
+    bench.see(found)
+    assert bench.where() == ON_A
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED"])
+def test_a_refusal_wants_a_look_at_everything_at_once(kind: str) -> None:
+    news = News()
+    news.asking, news.everything = {"uid-x"}, False
+    assert not news.on_pod(kind, unbound("a", refused=False))
+    assert not news.everything
+    assert news.on_pod(kind, unbound("a"))
+    assert news.everything
+
+
+def test_time_is_what_the_look_brings() -> None:
+    bench = Bench()
+    bench.step()
+    bench.see(unbound("a"))
+    late: datetime = bench.now + timedelta(seconds=100)
+    bench.now = late
+    assert bench.where() == ON_B
