@@ -24,6 +24,7 @@ SECURE = replace(
     server_url="https://di-server.di-system.svc.cluster.local:8443",
     token_audience="di-server",
     server_ca="the authority\n",
+    high_priority_class="di-high",
 )
 TEMPLATE: Object = {"spec": {"containers": [{"name": "di-container", "image": "train:1"}]}}
 GPU: Object = {
@@ -51,9 +52,11 @@ def tasks() -> ClusterModel:
 
 
 def tasks_of_one_type() -> ClusterModel:
-    return ClusterModel(
+    cluster = ClusterModel(
         job(task("learner"), task("replay", dependsOn=["learner"]), priority="high", volumes=[])
     )
+    cluster.settings = replace(SETTINGS, high_priority_class="di-high")
+    return cluster
 
 
 def preemptible() -> ClusterModel:
@@ -84,7 +87,8 @@ def coordinated() -> ClusterModel:
     }
     cluster = ClusterModel(body)
     cluster.aggregator = TEMPLATE
-    cluster.settings = replace(SETTINGS, token_audience="di-server")
+    body["spec"]["priority"] = "high"
+    cluster.settings = replace(SETTINGS, token_audience="di-server", high_priority_class="di-high")
     return cluster
 
 

@@ -110,6 +110,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "node_kind_label": None,
         "scheduling_period": 60.0,
         "binding": Binding.SCHEDULER,
+        "high_priority_class": None,
         "kubeconfig": None,
         "log_level": "info",
     }

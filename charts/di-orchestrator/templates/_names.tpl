@@ -15,6 +15,20 @@ di-{{ .component }}
 {{- end }}
 {{- end }}
 
+{{/* Not empty when the chart makes the PriorityClass of jobs with high priority. */}}
+{{- define "di.makes-priority-class" -}}
+{{- if and .Values.priorityClass.create (include "di.allows-cluster-roles" .) }}true{{ end }}
+{{- end }}
+
+{{/* That class, the chart's or somebody else's; empty: there is none. */}}
+{{- define "di.high-priority-class" -}}
+{{- if .Values.priorityClass.name }}
+{{- .Values.priorityClass.name }}
+{{- else if include "di.makes-priority-class" . }}
+{{- printf "%s-high" (include "di.cluster-name" .) }}
+{{- end }}
+{{- end }}
+
 {{- define "di.lease-name" -}}
 di-operator
 {{- end }}

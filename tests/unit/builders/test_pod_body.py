@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
+
 from di_api.spec import Task, TaskType
 from di_operator.builders.access import Access
 from di_operator.builders.nodes import NodeLists
@@ -284,6 +286,23 @@ def test_a_node_chosen_by_the_allocator_is_pinned_and_written_down() -> None:
     assert body["spec"]["schedulerName"] == "other"
     assert "nodeName" not in body["spec"]
     assert body["metadata"]["annotations"]["diengine/node"] == "node-7"
+
+
+@pytest.mark.parametrize(
+    ("own", "found"),
+    [
+        ({}, {"priorityClassName": "high"}),
+        ({"priorityClassName": ""}, {"priorityClassName": "high"}),
+        ({"priorityClassName": "own"}, {"priorityClassName": "own"}),
+        ({"priority": 0}, {"priority": 0}),
+    ],
+    ids=["none", "an empty one", "a class", "a number"],
+)
+def test_the_priority_of_the_template_wins(own: dict[str, Any], found: dict[str, Any]) -> None:
+    template = {"spec": {"containers": [container()], **own}}
+    body = build(template, priority_class="high")["spec"]
+    assert {key: body[key] for key in ("priority", "priorityClassName") if key in body} == found
+    assert build({"spec": {"containers": [container()]}})["spec"].get("priorityClassName") is None
 
 
 def test_with_direct_binding_no_scheduler_is_asked() -> None:

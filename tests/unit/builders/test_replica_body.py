@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -168,6 +169,20 @@ def test_the_service_bears_the_pods_name_and_selects_it_alone() -> None:
         "gpu-port-1": 22272,
         "master-port": 10314,
     }
+
+
+def test_the_class_of_the_jobs_priority_is_that_of_pods_without_one() -> None:
+    frame = replace(FRAME, priority_class="high")
+    found = [
+        replica_pod(each, member(replica, given))["spec"].get("priorityClassName")
+        for each, replica, given in (
+            (frame, COORDINATOR, None),
+            (replace(frame, priority_class_name=None), COORDINATOR, None),
+            (frame, COLLECTOR, None),
+            (frame, COLLECTOR, template(priorityClassName="own")),
+        )
+    ]
+    assert found == ["urgent", "high", "high", "own"]
 
 
 def test_volumes_of_the_job_and_the_token_reach_every_pod() -> None:

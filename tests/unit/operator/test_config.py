@@ -27,6 +27,7 @@ def test_defaults() -> None:
     assert config.webhook_secret is None
     assert config.kubeconfig is None
     assert config.binding is Binding.SCHEDULER
+    assert config.high_priority_class is None
 
 
 def test_variables_are_read_by_type() -> None:

@@ -71,6 +71,8 @@ class Config:
     """Seconds between two reconsiderations of all preemptible jobs."""
     binding: Binding
     """Who binds the pods of jobs that the allocator places."""
+    high_priority_class: str | None
+    """PriorityClass of the pods of jobs with high priority."""
     kubeconfig: str | None
     log_level: str
 
@@ -211,6 +213,11 @@ _SETTINGS: Final = (
         "binding",
         fields.Enum(Binding, by_value=True, load_default=Binding.SCHEDULER),
         "who binds pods that the allocator has placed: Scheduler, or Direct, past any scheduler",
+    ),
+    Setting(
+        "high_priority_class",
+        fields.String(load_default=None, validate=validate.Length(max=253)),
+        "PriorityClass of the pods of jobs with high priority; empty: none",
     ),
     LOG_LEVEL,
 )

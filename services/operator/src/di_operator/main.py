@@ -157,6 +157,7 @@ async def operate(
                 coordinated_server_url=config.coordinated_server_url,
                 token_audience=config.token_audience,
                 binding=config.binding,
+                high_priority_class=config.high_priority_class,
             ),
             server_ca=server_ca,
             clock=clock,

@@ -31,6 +31,7 @@ class PodFrame:
     access: Access
     binding: Binding = Binding.SCHEDULER
     """Of pods with a node."""
+    priority_class: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +57,8 @@ def pod_body(
     """Return the pod of one replica.
 
     The user's template stays as it is but for: restartPolicy, hostname and subdomain; our labels
-    and annotations; variables, volumes and mounts that it does not define itself; ``di-port`` if
-    no container has it. Where the allocator chose a ``node``, it is meant for that one.
+    and annotations; variables, volumes, mounts and a priority class that it does not define itself;
+    ``di-port`` if no container has it. Where the allocator chose a ``node``, it is for that one.
     """
     metadata: Object = frame.job["metadata"]
     template: Object = task.template
@@ -79,6 +80,7 @@ def pod_body(
         body["initContainers"] = [with_environment(c, env, mounts) for c in init]
     if volumes := with_volumes(spec.get("volumes") or (), _volumes(frame)):
         body["volumes"] = volumes
+    body = with_priority_class(body, frame.priority_class)
     if node:
         body = placed(body, node, frame.binding)
     return {
@@ -152,6 +154,13 @@ def with_environment(
     if merged := _merge(present, mounts, key="mountPath"):
         result["volumeMounts"] = merged
     return result
+
+
+def with_priority_class(spec: Object, name: str | None) -> dict[str, Any]:
+    """Return a pod's spec with that priority class, if it has no priority of its own."""
+    if not name or spec.get("priorityClassName") or spec.get("priority") is not None:
+        return {**spec}
+    return {**spec, "priorityClassName": name}
 
 
 def with_volumes(theirs: Iterable[Object], ours: Iterable[Object]) -> list[Object]:

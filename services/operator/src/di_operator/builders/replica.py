@@ -11,7 +11,7 @@ from di_api.coordinated import PORT_VARIABLES, address, port_of
 from di_api.spec import Replica, Role, Template
 from di_operator.builders.access import Access
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
-from di_operator.builders.pod import with_environment, with_volumes
+from di_operator.builders.pod import with_environment, with_priority_class, with_volumes
 
 Object = Mapping[str, Any]
 _ZERO = ("0", 0)
@@ -24,6 +24,9 @@ class ReplicaFrame:
     job: Object
     volumes: tuple[Object, ...]
     priority_class_name: str | None
+    """Of the coordinator's pod, whatever its template says."""
+    priority_class: str | None = None
+    """Of all pods, unless a template or what is above says another."""
     server_url: str
     access: Access
 
@@ -113,6 +116,7 @@ def replica_pod(frame: ReplicaFrame, member: Member) -> dict[str, Any]:
         body["restartPolicy"] = spec.get("restartPolicy") or "Never"
         if frame.priority_class_name:
             body["priorityClassName"] = frame.priority_class_name
+    body = with_priority_class(body, frame.priority_class)
     return {
         "apiVersion": "v1",
         "kind": "Pod",

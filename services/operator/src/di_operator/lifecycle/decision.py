@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from di_api.spec import JobSpec, Priority
 from di_operator.builders.pinning import Binding
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.reasons import EventType, Problem, Reason
@@ -19,7 +20,8 @@ class Settings:
     ``KUBERNETES_SERVER_URL``. With ``token_audience`` set, every pod gets a projected
     service-account token of that audience; None leaves it out. ``server_ca`` are the authorities
     (PEM) that pods of jobs with tasks know di-server by: empty while they are not known yet, None
-    where ``server_url`` needs none. ``binding`` says who binds pods that the allocator placed.
+    where ``server_url`` needs none. ``binding`` says who binds pods that the allocator placed,
+    ``high_priority_class`` names the PriorityClass of jobs with high priority.
     """
 
     service_domain: str
@@ -28,6 +30,11 @@ class Settings:
     token_audience: str | None = None
     server_ca: str | None = None
     binding: Binding = Binding.SCHEDULER
+    high_priority_class: str | None = None
+
+    def priority_class(self, spec: JobSpec) -> str | None:
+        """The class of the pods of a job, None if it is the cluster's default."""
+        return self.high_priority_class if spec.priority is Priority.HIGH else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,6 +152,7 @@ def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Ite
         job=snapshot.job,
         volumes=snapshot.spec.volumes,
         priority_class_name=coordinated.priority_class_name,
+        priority_class=settings.priority_class(snapshot.spec),
         server_url=settings.coordinated_server_url,
         # Their clients speak plain HTTP only.
         access=Access(token_audience=settings.token_audience),
