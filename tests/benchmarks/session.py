@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from di_api.kube.resources import DIJOBS
 from tests.benchmarks import counters
@@ -97,12 +98,18 @@ async def session(
     replicas: int,
     everywhere: bool = False,
     holds: Path | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Session]:
     """Start a candidate and let one job through: it leads, its connections are open."""
     namespace = await testbed.namespace()
     async with (
         testbed.candidate(
-            kind, namespace, replicas=replicas, everywhere=everywhere, holds=holds
+            kind,
+            namespace,
+            replicas=replicas,
+            everywhere=everywhere,
+            holds=holds,
+            settings=settings,
         ) as candidate,
         Follower(testbed.client, namespace) as follower,
     ):

@@ -9,10 +9,11 @@ import shutil
 import sys
 import uuid
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 import aiohttp
@@ -114,11 +115,13 @@ class Testbed:
         replicas: int,
         everywhere: bool = False,
         holds: Path | None = None,
+        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[Candidate]:
         """Run the operator or the bare client for a namespace; the operator `everywhere` for all.
 
         Both are ready when the first job of theirs is done; `replicas` is what the bare client
         is to be prepared for. With `holds` the operator records there how long its loop was held.
+        `settings` are further variables of the operator.
         """
         environment, port = {}, free_port()
         if kind == OPERATOR:
@@ -132,6 +135,7 @@ class Testbed:
                 "DI_OPERATOR_WATCH_NAMESPACE": "" if everywhere else namespace,
                 "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
                 "DI_OPERATOR_IDENTITY": "benchmark",
+                **settings,
             }
         else:
             sample = workloads.job("rehearsal-000000", replicas)

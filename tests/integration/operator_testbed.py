@@ -14,7 +14,7 @@ from di_api.kube.cache import WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES
+from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES, Resource
 from di_api.names import AGGREGATOR_CONFIG, ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
 from di_api.service.settings import Address
 from di_operator.builders.pinning import Binding
@@ -26,6 +26,13 @@ from tests.fakes.kubelet import FakeKubelet
 from tests.waiting import wait_until_async
 
 Object = dict[str, Any]
+PRIORITY_CLASSES = Resource(
+    group="scheduling.k8s.io",
+    version="v1",
+    plural="priorityclasses",
+    kind="PriorityClass",
+    namespaced=False,
+)
 
 
 def task(

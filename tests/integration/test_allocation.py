@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from di_api.kube.config import KubeConfig
-from di_api.kube.resources import NODES, PODS
+from di_api.kube.resources import NODES
 from di_operator.allocator.registry import PolicyError
 from di_operator.builders.pinning import Binding
 from tests.fakes.kubelet import FakeKubelet
@@ -175,64 +175,6 @@ def test_what_never_fits_is_said_at_once_and_blocks_nobody(
             assert not any(
                 "affinity" in pod["spec"] for pod in (await testbed.pods("small")).values()
             )
-
-    on_testbed(kube_config, namespace, body)
-
-
-def keeps_away_from(label: str, body: Object) -> Object:
-    """A task whose pods go to no node with a pod of that label; only the scheduler heeds it."""
-    term = {
-        "topologyKey": "kubernetes.io/hostname",
-        "labelSelector": {"matchLabels": {"app": label}},
-    }
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    body["template"]["spec"]["affinity"] = {"podAntiAffinity": required}
-    return body
-
-
-async def occupy(testbed: Testbed, name: str, node: str) -> None:
-    """A pod of somebody else's on a node."""
-    container = {"name": "main", "image": "none"}
-    body = {
-        "metadata": {"name": name, "labels": {"app": "loner"}},
-        "spec": {"nodeName": f"{testbed.namespace}-{node}", "containers": [container]},
-    }
-    await testbed.client.create(PODS, body, testbed.namespace)
-
-
-def test_what_the_scheduler_refuses_is_placed_elsewhere_and_no_failure(
-    kube_config: KubeConfig, namespace: str
-) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with (
-            nodes(testbed, n1=2, n2=4),
-            testbed.operator(policy="fit", scheduling_period=PERIOD),
-        ):
-            await occupy(testbed, "loner-1", "n1")
-            shy = keeps_away_from("loner", devices(testbed, "learner", 2))
-            await testbed.submit(job("a", shy, preemptible=True, backoffLimit=0))
-            await testbed.until(runs_on(testbed, "a", n2=2), "a to run where it may")
-            status = await testbed.status("a")
-            assert (status["restarts"], status["reschedules"]) == (0, 1)
-            message = condition(status, "Rescheduling")["message"]
-            assert "didn't match pod anti-affinity rules" in message
-
-            # Refused everywhere: it waits, instead of going round and round.
-            await occupy(testbed, "loner-2", "n2")
-            shy = keeps_away_from("loner", devices(testbed, "learner", 1))
-            await testbed.submit(job("b", shy, preemptible=True, backoffLimit=0))
-
-            async def is_told() -> bool:
-                status = await testbed.status("b")
-                if not status or status["phase"] != "Pending":
-                    return False
-                return bool(condition(status, "Pending")["reason"] == "RefusedByScheduler")
-
-            await testbed.until(is_told, "b to be told why it waits")
-            status = await testbed.status("b")
-            assert "anti-affinity rules" in condition(status, "Pending")["message"]
-            assert testbed.created["b-learner-0"] == 2
-            assert status["restarts"] == 0
 
     on_testbed(kube_config, namespace, body)
 

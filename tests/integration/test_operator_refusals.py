@@ -8,10 +8,18 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS, PODS, Resource
-from tests.integration.operator_testbed import Testbed, condition, job, on_testbed, task
+from tests.integration.operator_testbed import (
+    PRIORITY_CLASSES,
+    Testbed,
+    condition,
+    job,
+    on_testbed,
+    task,
+)
 
 pytestmark = pytest.mark.usefixtures("crd")
 
+Object = dict[str, Any]
 QUOTAS = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 
 
@@ -43,6 +51,35 @@ def test_a_job_over_quota_waits_and_runs_when_there_is_room(
             assert testbed.created == {f"a-work-{index}": 1 for index in range(4)}
             warnings = [e for e in await testbed.events("a") if e["reason"] == "QuotaExceeded"]
             assert len(warnings) == 1
+
+    on_testbed(kube_config, namespace, body)
+
+
+def test_a_job_whose_priority_class_is_missing_waits_for_it(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator(high_priority_class=namespace):
+            await testbed.submit(job("a", task(), priority="high"))
+
+            async def waits() -> bool:
+                status = await testbed.status("a")
+                if status.get("phase") != "Pending":
+                    return False
+                return bool(condition(status, "Pending")["reason"] == "CreateForbidden")
+
+            await testbed.until(waits, "the job to wait for its class")
+            message = condition(await testbed.status("a"), "Pending")["message"]
+            assert f"no PriorityClass with name {namespace} was found" in message
+
+            made: Object = {"metadata": {"name": namespace}, "value": 7}
+            await testbed.client.create(PRIORITY_CLASSES, made)
+            try:
+                await testbed.phase("a", "Running", deadline=30)
+                (pod,) = (await testbed.pods("a")).values()
+                assert pod["spec"]["priority"] == 7
+            finally:
+                await testbed.client.delete(PRIORITY_CLASSES, namespace)
 
     on_testbed(kube_config, namespace, body)
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from di_api.ownership import controller_uid
 from di_operator.allocator import reports
 from di_operator.allocator.changes import Changes, News
 from di_operator.allocator.cluster_reader import ClusterReader
@@ -112,6 +113,9 @@ def test_what_is_told_in_parts_is_what_is_read_at_once(
                 tell[kind](change, found)
             elif uid in there[kind]:
                 tell[kind](change, there[kind].pop(uid))
+        # As the scheduler does before each look: a pod that comes later finds no job.
+        owners = {controller_uid(found) for found in there["pod"].values()}
+        news.departed = {uid: job for uid, job in news.departed.items() if uid in owners}
         reader.take(news.drain())
         anew = ClusterReader(read_spec)
         anew.take(

@@ -168,6 +168,7 @@ def test_a_refusal_wants_a_look_at_everything_at_once(kind: str) -> None:
     news = News()
     news.asking, news.everything = {"uid-x"}, False
     assert not news.on_pod(kind, unbound("a", refused=False))
+    assert not news.on_pod(kind, unbound("a") | {"spec": {}})
     assert not news.everything
     assert news.on_pod(kind, unbound("a"))
     assert news.everything

@@ -186,7 +186,7 @@ def test_a_pod_that_is_not_bound_yet_takes_its_room_where_it_is_pinned() -> None
     foreign = other("")
     foreign["spec"] |= {"affinity": pin("b")}
     found = snapshot(running, pods=[pod("x", "learner", "a"), unbound], others=[foreign])
-    assert (free(found.nodes), free(found.now)) == ({"a": 4, "b": 3}, {"a": 2, "b": 3})
+    assert (free(found.nodes), free(found.now)) == ({"a": 4, "b": 4}, {"a": 2, "b": 4})
     assert found.present["rl/x"] == {("learner", "a"): 2}
 
 

@@ -229,20 +229,19 @@ def test_a_transformed_pod_keeps_what_decisions_read() -> None:
     }
 
 
-@pytest.mark.parametrize("read", [transform_pod, transform_other_pod])
-def test_of_a_pod_that_waits_to_be_bound_the_only_node_it_may_go_to_is_kept(read: Any) -> None:
+def test_of_a_pod_that_waits_to_be_bound_the_only_node_it_may_go_to_is_kept() -> None:
     body = controlled("a-work-0", "a", "a")
     terms = [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
     of_nodes = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     affinity = {"nodeAffinity": of_nodes, "podAntiAffinity": {}}
     body["spec"] = {"containers": [{}], "affinity": affinity}
-    assert "affinity" not in read(copy.deepcopy(body))["spec"]
+    assert "affinity" not in transform_pod(copy.deepcopy(body))["spec"]
 
     body["spec"] = placed(body["spec"], "n1", Binding.SCHEDULER)
-    assert read(copy.deepcopy(body))["spec"]["affinity"] == pin("n1")
+    assert transform_pod(copy.deepcopy(body))["spec"]["affinity"] == pin("n1")
 
     body["spec"]["nodeName"] = "n1"
-    assert "affinity" not in read(body)["spec"]
+    assert "affinity" not in transform_pod(body)["spec"]
 
 
 def test_why_a_pod_cannot_be_bound_is_kept_and_that_it_was_is_not() -> None:
@@ -262,6 +261,31 @@ def test_why_a_pod_cannot_be_bound_is_kept_and_that_it_was_is_not() -> None:
 
     body["status"] = {"conditions": [{**refused, "status": "True"}]}
     assert transform_pod(body)["status"] == {"conditions": []}
+
+
+def test_of_a_pod_of_others_that_waits_for_room_what_it_wants_is_kept() -> None:
+    wants: Object = {
+        "priority": 7,
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": pin("n1"),
+    }
+    refused = {
+        **{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"},
+        "message": "0/1 nodes are available",
+    }
+    body = {
+        "metadata": {"name": "a", "uid": "u"},
+        "spec": {"containers": [], "volumes": [{}], **wants},
+        "status": {"phase": "Pending", "conditions": [refused, {"type": "X", "status": "True"}]},
+    }
+    kept = transform_other_pod(copy.deepcopy(body))
+    assert kept["spec"] == {"containers": [], "initContainers": [], **wants}
+    assert kept["status"] == {"phase": "Pending", "conditions": [refused]}
+
+    body["spec"]["nodeName"] = "n1"
+    bound = transform_other_pod(body)
+    assert bound["spec"] == {"containers": [], "initContainers": [], "nodeName": "n1"}
 
 
 def test_of_a_pod_that_only_carries_our_labels_its_room_is_kept() -> None:

@@ -34,7 +34,7 @@ from di_api.ownership import controlling_job
 from di_operator.builders.pinning import node_of, pin
 from di_operator.controller import JobKey
 from di_operator.lifecycle.blockers import unscheduled, waiting_part
-from di_operator.lifecycle.pods import READ_CONDITIONS, told_rank
+from di_operator.lifecycle.pods import READ_CONDITIONS, refusal_of, told_rank
 
 INDEX_JOB = "job"
 INDEX_PHASE = "phase"
@@ -55,6 +55,8 @@ _POD_LABELS = (LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME)
 _POD_NOTES = (ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ANNOTATION_SERVER_CA)
 _ENDED = ("exitCode", "reason", "finishedAt")
 _POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")
+# Of a pod that waits for room: where it may go, and whom it goes before.
+_WANTS = ("nodeSelector", "affinity", "tolerations", "priority")
 _STATUSES = ("containerStatuses", "initContainerStatuses")
 # Of pods that are alike, remembered to share them; those of many different jobs share little.
 _SHARED_PARTS = 4096
@@ -79,10 +81,11 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
     }
     if controlling_job(body) is None:
         # Somebody else's that carries our labels: it takes room as all others do.
-        placed = _room_of(spec)
+        placed = _of_others(body)
     else:
         placed = {
             **_node_in(spec),
+            **({"priority": spec["priority"]} if spec.get("priority") else {}),
             "containers": _containers(body, kept["annotations"]),
         }
     return {
@@ -144,21 +147,25 @@ def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:
     """Keep of a pod that is not ours what the allocator reads: where it takes how much room."""
     metadata = body["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion")
-    spec = _room_of(body.get("spec") or {})
+    spec, status = _of_others(body), {"phase": (body.get("status") or {}).get("phase")}
     name = spec.pop("nodeName", None)
+    if refusal_of(body):
+        status["conditions"] = [unscheduled(body["status"])]
     # Of fifteen thousand pods most are like others, but for where they are.
     return {
         "metadata": {key: metadata[key] for key in kept if key in metadata},
         "spec": {**_shared(spec), **({"nodeName": intern(name)} if name else {})},
-        "status": _shared({"phase": (body.get("status") or {}).get("phase")}),
+        "status": _shared(status),
     }
 
 
-def _room_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a pod's spec: where it takes how much room."""
+def _of_others(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a pod's spec: where it takes how much room, or waits for it."""
+    spec = body.get("spec") or {}
+    wants = _WANTS if refusal_of(body) else ()
     return {
-        **_node_in(spec),
-        **{key: spec[key] for key in ("overhead", "resources") if key in spec},
+        **{key: spec[key] for key in wants if key in spec},
+        **{key: spec[key] for key in ("nodeName", "overhead", "resources") if key in spec},
         "containers": [_requests_of(one) for one in spec.get("containers") or ()],
         "initContainers": [_requests_of(one) for one in spec.get("initContainers") or ()],
     }

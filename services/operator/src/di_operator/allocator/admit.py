@@ -41,7 +41,8 @@ def admit(
     """
     capacity = FreeCapacity(nodes)
     answer = dict.fromkeys(jobs, WAIT)
-    for key, job in jobs.items():
+    for job in in_order(jobs):
+        key = job.key
         had = previous.get(key, WAIT)
         if had and capacity.take_all(job, had):
             answer[key] = had

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from di_api.field_error import mapping
+from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.pods import is_finished, refusal_of
 
 Object = Mapping[str, Any]
@@ -109,7 +110,8 @@ class News:
         # A pod that goes makes room, a kubelet that refuses one has less than was thought.
         if str((pod.get("status") or {}).get("reason") or "").startswith("OutOf"):
             self.everything = True
-        if kind != "DELETED" and refusal_of(pod):
+        # Pods that are free to choose wait for what the scheduler finds.
+        if kind != "DELETED" and node_of(pod.get("spec") or {}) and refusal_of(pod):
             self.everything = True
             return bool(self.asking)
         return bool(self.asking) and (kind == "DELETED" or is_finished(pod))

@@ -14,7 +14,7 @@ keeps what it has.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -30,6 +30,7 @@ from di_operator.allocator.inventory import (
     MAKES_NO_SENSE,
     KnownJob,
     Unreadable,
+    bound_node,
     node_of_pod,
     read_job,
     read_pod,
@@ -39,9 +40,15 @@ from di_operator.allocator.node_pool import NodePool
 from di_operator.allocator.own_pods import A_POD, OwnPods, read_own_pods
 from di_operator.allocator.refusals import Refusals
 from di_operator.allocator.reports import Reports
+from di_operator.allocator.reservations import (
+    UNTOUCHED,
+    Holder,
+    Reservations,
+    WaitingPod,
+)
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.kinds.choose import kind_of
-from di_operator.lifecycle.pods import is_finished
+from di_operator.lifecycle.pods import is_finished, refusal_of
 from di_operator.lifecycle.status import Status
 
 Object = Mapping[str, Any]
@@ -57,6 +64,8 @@ class _Ours:
     placed: NodeList
     """By its status."""
     present: Counter[tuple[str, str]]
+    priority: int
+    """The highest of its pods, as Kubernetes has it."""
 
 
 class ClusterReader:
@@ -70,6 +79,7 @@ class ClusterReader:
         self._pool = NodePool(kind_label=kind_label)
         self._reports = Reports()
         self._refusals = Refusals()
+        self._reservations = Reservations()
         self._jobs: dict[str, Object] = {}
         # Jobs that are gone, by UID, until the last of their pods is. What these take of their
         # nodes is known from the job alone.
@@ -158,11 +168,14 @@ class ClusterReader:
         """Take in a pod that is nobody's here."""
         uid = pod["metadata"]["uid"]
         self._unreadable.pop(uid, None)
+        self._reservations.remove(uid)
         try:
             taken = read_pod(pod)
+            if refusal_of(pod) and not is_finished(pod):
+                self._reservations.put(WaitingPod.read(pod))
         except MAKES_NO_SENSE as error:
             self._unreadable[uid] = {uid: Unreadable.of("Pod", pod, reason_of(error))}
-            node = node_of_pod(pod)
+            node = bound_node(pod)
             taken = (node, A_POD) if node else None
         self._pool.staying.put(uid, (taken,) if taken else ())
 
@@ -170,6 +183,7 @@ class ClusterReader:
         """Take in that a pod that was nobody's here is gone."""
         uid = pod["metadata"]["uid"]
         self._unreadable.pop(uid, None)
+        self._reservations.remove(uid)
         self._pool.staying.put(uid, ())
 
     def set_aside(self, uid: str, why: str) -> None:
@@ -205,6 +219,9 @@ class ClusterReader:
             rests = {r.info.key: r.at(now, held=WAIT, attained=0.0) for r in self._rests.values()}
             kept = keep_room(rests, ((jobs[key], nodes) for key, nodes in held.items()), lasting)
             lasting, free = without(lasting, kept), without(free, kept)
+        kept = self._reservations.look(lasting, free, self._holders(jobs, held), now)
+        if kept:
+            lasting, free = without(lasting, kept), without(free, kept)
         left_out = [*self._unreadable.values(), self._pool.unreadable]
         return SchedulingSnapshot(
             jobs=jobs,
@@ -216,6 +233,14 @@ class ClusterReader:
             refused=refused,
             unreadable={uid: one for found in left_out for uid, one in found.items()},
         )
+
+    def _holders(
+        self, jobs: Mapping[str, JobInfo], held: Mapping[str, NodeList]
+    ) -> Iterator[Holder]:
+        for job in self._ours.values():
+            key = job.known.info.key
+            priority = job.priority if jobs[key].preemptible else UNTOUCHED
+            yield Holder(priority=priority, job=jobs[key], held=held[key])
 
     def _look_at(self, uid: str, now: datetime) -> None:
         """Read a job and its pods again."""
@@ -264,7 +289,13 @@ class ClusterReader:
             taken = [(node, A_POD) for pod in pods if (node := node_of_pod(pod))]
             self._pool.staying.put(uid, taken)
             return
-        self._ours[uid] = _Ours(known=known, status=status, placed=placed, present=own.present)
+        self._ours[uid] = _Ours(
+            known=known,
+            status=status,
+            placed=placed,
+            present=own.present,
+            priority=own.priority or 0,
+        )
         self._pool.passing.put(uid, (*own.staying, *own.ending))
         self._name(uid, own)
 

@@ -65,7 +65,7 @@ def read_pod(pod: Object) -> tuple[str, Resources] | None:
     A pod that has ended takes no room; one that is being deleted still does. Raises
     AttributeError, KeyError, TypeError or ValueError for requests that make no sense.
     """
-    node = node_of_pod(pod)
+    node = bound_node(pod)
     return (node, _shared(tuple(pod_request(pod["spec"]).items()))) if node else None
 
 
@@ -75,8 +75,14 @@ def _shared(amounts: tuple[tuple[str, int], ...]) -> Resources:
     return dict(amounts)
 
 
+def bound_node(pod: Object) -> str | None:
+    """The node that a pod is bound to and takes room on, None if it takes none."""
+    node = (pod.get("spec") or {}).get("nodeName")
+    return node if node and not is_finished(pod) else None
+
+
 def node_of_pod(pod: Object) -> str | None:
-    """The node on which a pod takes room, bound or not yet, None if it takes none."""
+    """The node of a pod that the allocator placed, bound or not yet, None if it takes no room."""
     node = node_of(pod.get("spec") or {})
     return node if node and not is_finished(pod) else None
 

@@ -10,7 +10,13 @@ from typing import Any, Final
 from di_api.names import task_of_pod
 from di_api.spec import JobSpec
 from di_api.wording import reason_of
-from di_operator.allocator.inventory import MAKES_NO_SENSE, Unreadable, node_of_pod, pod_request
+from di_operator.allocator.inventory import (
+    MAKES_NO_SENSE,
+    Unreadable,
+    bound_node,
+    node_of_pod,
+    pod_request,
+)
 from di_operator.allocator.ledger import Entry
 from di_operator.allocator.resources import PODS, UNIT, Resources
 from di_operator.lifecycle.kinds.kind import Kind
@@ -32,6 +38,8 @@ class OwnPods:
     staying: list[Entry] = field(default_factory=list)
     ending: list[Entry] = field(default_factory=list)
     present: Counter[tuple[str, str]] = field(default_factory=Counter)
+    priority: int | None = None
+    """The highest of these, as Kubernetes has it; None: there are none."""
     unreadable: dict[str, Unreadable] = field(default_factory=dict)
 
     def bound(self, task: str) -> int:
@@ -49,9 +57,11 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind
     for pod in pods:
         own = pod["metadata"]["name"]
         # A template that names a node books no room there: the scheduler may find none.
-        node = node_of_pod(pod) if spec.preemptible else pod["spec"].get("nodeName")
+        node = node_of_pod(pod) if spec.preemptible else bound_node(pod)
         is_ending = "deletionTimestamp" in pod["metadata"]
         if not is_ending:
+            priority = pod["spec"].get("priority") or 0
+            found.priority = priority if found.priority is None else max(found.priority, priority)
             # By the name, which nobody can change; the label is anybody's.
             found.present[task_of_pod(name, own), node or ""] += 1
         if not node:
