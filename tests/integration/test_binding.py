@@ -224,7 +224,7 @@ def test_a_drain_under_load_loses_no_job(kube_config: KubeConfig, namespace: str
     async def body(testbed: Testbed) -> None:
         names = [f"job-{number}" for number in range(6)]
         async with (
-            nodes(testbed, n1=6, n2=6, n3=6),
+            nodes(testbed, n1=9, n2=9, n3=9),
             testbed.operator(policy="fit", scheduling_period=PERIOD),
         ):
             for name in names:
