@@ -13,6 +13,7 @@ from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.granting import NOTHING_SAID, Step, step
 from di_operator.allocator.job import WAIT, NodeList
 from di_operator.allocator.policies.fit import FitPolicy
+from di_operator.allocator.refusals import Refusals
 from di_operator.builders.pinning import pin
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.specs import read_spec
@@ -33,6 +34,12 @@ def unbound(name: str, index: int = 0, *, refused: bool = True, **status: Any) -
         "spec": {"affinity": pin(name)},
         "status": {"phase": "Pending", "conditions": conditions, **status},
     }
+
+
+def bound(name: str, index: int) -> Object:
+    """The same pod where it runs."""
+    spec = {"affinity": pin(name), "nodeName": name}
+    return unbound(name, index, refused=False, phase="Running") | {"spec": spec}
 
 
 class Bench:
@@ -123,8 +130,24 @@ def test_a_node_that_takes_a_pod_after_all_is_forgiven() -> None:
     bench.step()
     bench.see(unbound("a", 0))
     assert bench.where() == ON_B
-    bench.see(pod("x", "learner", "a"))
+    bench.see(bound("a", 0))
     bench.see(unbound("b"))
+    assert bench.where() == ON_A
+
+
+def test_that_another_pod_is_there_says_nothing_about_one_more() -> None:
+    bench = Bench()
+    bench.step()
+    bench.see(bound("a", 1), unbound("a", 0), bound("a", 1))
+    assert bench.where() == ON_B
+    bench.see(bound("a", 1))
+    assert bench.where() == ON_B
+
+
+def test_a_pod_that_was_bound_before_anybody_looked_was_not_refused() -> None:
+    bench = Bench()
+    bench.step()
+    bench.see(unbound("a", 0), bound("a", 0))
     assert bench.where() == ON_A
 
 
@@ -137,6 +160,17 @@ def test_a_refusal_is_forgotten_with_its_job() -> None:
     bench.words = NOTHING_SAID
     replaced(bench, [unbound("a")])
     assert bench.where() == ON_A
+
+
+def test_the_pods_of_a_job_that_is_gone_leave_nothing_behind() -> None:
+    refusals = Refusals()
+    refusals.put_pod(unbound("a"))
+    refusals.look(NOW, jobs=())
+    refusals.look(NOW, jobs=("uid-x",))
+    assert refusals.words("uid-x", NOW) == ""
+    refusals.put_pod(unbound("a"))
+    refusals.look(NOW, jobs=("uid-x",))
+    assert WORDS in refusals.words("uid-x", NOW)
 
 
 def test_other_tasks_of_the_job_go_where_one_was_refused() -> None:

@@ -203,7 +203,7 @@ class ClusterReader:
         for uid in self._stale:
             self._look_at(uid, now)
         self._stale.clear()
-        self._refusals.look(now)
+        self._refusals.look(now, self._jobs)
         lasting, free = self._pool.rooms()
         jobs: dict[str, JobInfo] = {}
         held: dict[str, NodeList] = {}

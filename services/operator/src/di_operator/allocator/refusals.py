@@ -5,7 +5,7 @@ In memory alone: a leader that has just come tries them again, and is refused ag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple, Self
@@ -40,37 +40,51 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Refusal:
+    pod: str
+    """UID of the pod."""
     words: str
     pause: timedelta
     until: datetime
 
 
 class Refusals:
-    """Remembers refusals by job; one is forgotten when its node takes such a pod after all."""
+    """Remembers refusals by job; one is forgotten when its node takes that very pod after all.
+
+    Others of its task may be there already, and say nothing about one more.
+    """
 
     def __init__(self) -> None:
         self._by_job: dict[str, dict[Place, _Refusal]] = {}
         # Of pods seen since the last look, which brings the time.
-        self._new: dict[Place, str] = {}
+        self._new: dict[Place, tuple[str, str]] = {}
 
     def put_pod(self, pod: Mapping[str, Any]) -> None:
         """Take in a job's pod as it is now."""
         if (place := Place.of(pod)) is None:
             return
+        uid, known = pod["metadata"]["uid"], self._by_job.get(place.uid, {})
         if words := refusal_of(pod):
             name = pod["metadata"]["name"]
-            self._new[place] = f"the scheduler refused pod {name} on node {place.node}: {words}"
+            told = f"the scheduler refused pod {name} on node {place.node}: {words}"
+            self._new[place] = uid, told
         elif pod["spec"].get("nodeName"):
-            self._new.pop(place, None)
-            self._by_job.get(place.uid, {}).pop(place, None)
+            if place in self._new and self._new[place][0] == uid:
+                del self._new[place]
+            if place in known and known[place].pod == uid:
+                del known[place]
 
     def forget(self, uid: str) -> None:
         """Take in that a job is gone."""
         self._by_job.pop(uid, None)
 
-    def look(self, now: datetime) -> None:
-        """Begin the pauses of what has been refused since the last look."""
-        for place, words in self._new.items():
+    def look(self, now: datetime, jobs: Container[str]) -> None:
+        """Begin the pauses of what has been refused since the last look.
+
+        `jobs` are the UIDs of those that are there.
+        """
+        for place, (pod, words) in self._new.items():
+            if place.uid not in jobs:
+                continue
             known = self._by_job.setdefault(place.uid, {})
             before = known.get(place)
             if before is not None and now < before.until:
@@ -79,7 +93,7 @@ class Refusals:
             pause = FIRST_PAUSE
             if before is not None and now < before.until + LONGEST_PAUSE:
                 pause = min(2 * before.pause, LONGEST_PAUSE)
-            known[place] = _Refusal(words=words, pause=pause, until=now + pause)
+            known[place] = _Refusal(pod=pod, words=words, pause=pause, until=now + pause)
         self._new.clear()
 
     def words(self, uid: str, now: datetime) -> str:
