@@ -57,6 +57,16 @@ def test_the_label_of_kinds_is_one_that_nodes_can_have() -> None:
             load(DI_OPERATOR_NODE_KIND_LABEL=label)
 
 
+def test_shares_of_several_kinds_of_nodes_are_refused() -> None:
+    shares = {"DI_OPERATOR_POLICY_ARGUMENTS": '{"shares": {"team-a": 3}}'}
+    kinds = {"DI_OPERATOR_NODE_KIND_LABEL": "gpu"}
+    for policy in ("fit", "goodput"):
+        load(DI_OPERATOR_POLICY=policy, **shares)
+    load(DI_OPERATOR_POLICY="fit", **shares, **kinds)
+    with pytest.raises(SettingsError, match="do not go with DI_OPERATOR_NODE_KIND_LABEL"):
+        load(DI_OPERATOR_POLICY="goodput", **shares, **kinds)
+
+
 def test_an_empty_variable_is_an_absent_one() -> None:
     config = load(DI_OPERATOR_WATCH_NAMESPACE="", DI_OPERATOR_SYNC_PERIOD="")
     assert config.watch_namespace is None
