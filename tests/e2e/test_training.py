@@ -41,10 +41,14 @@ def test_the_example_trains_scales_itself_and_succeeds(
     assert status["phase"] == "Succeeded", status
     assert status.get("restarts", 0) == 0
 
-    # The conditions are the history: each phase that was reached has one, the last is True.
+    # The conditions are the history: each phase that was reached has one, the last is True. It was
+    # over with its learner, by the success policy that the webhook had given it.
     reached = {entry["type"]: entry["status"] for entry in status["conditions"]}
     assert {"Starting", "Running", "Rescheduling", "Succeeded"} <= set(reached)
-    assert [kind for kind, value in reached.items() if value == "True"] == ["Succeeded"]
+    true = {kind for kind, value in reached.items() if value == "True"}
+    assert true - {"SuccessCriteriaMet"} == {"Succeeded"}
+    policy = {"tasks": ["learner"], "operator": "All", "gracePeriodSeconds": 30}
+    assert found["spec"]["successPolicy"] == policy
 
     # The learner asked for two collectors and gave them back; the operator carried it out.
     profilings = status["profilings"]
