@@ -81,6 +81,30 @@ def test_pods_of_an_ended_job_go_by_its_policy(
     assert status.get("readyReplicas", 0) == 0
 
 
+def test_a_job_is_over_with_the_tasks_of_its_success_policy(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    kubectl.apply(
+        job(
+            "x",
+            namespace=namespace,
+            successPolicy={"tasks": ["learner"], "gracePeriodSeconds": 2},
+            tasks=[
+                task("learner", image=python_image, program="print('last words')"),
+                # As process 1 it does not end on SIGTERM.
+                task("collector", image=python_image, program=sleep(3600), grace_seconds=600),
+            ],
+        )
+    )
+    found = wait_for_phase(kubectl, "x", "Succeeded", namespace=namespace)
+    assert condition(found, "Succeeded")["message"] == "task learner succeeded"
+    wait_for_event(kubectl, "x", "SuccessCriteriaMet: task learner", namespace=namespace)
+    wait_until(
+        lambda: [*pods_of(kubectl, "x", namespace=namespace)] == ["x-learner-0"], 60, every=0.3
+    )
+    assert "last words" in kubectl.logs("x-learner-0", namespace=namespace)
+
+
 def test_a_finished_job_is_left_alone_and_its_spec_is_closed(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:
