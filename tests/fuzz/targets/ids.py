@@ -44,18 +44,18 @@ def _named(text: str) -> JobRef | None:
 
 
 def _documented(text: str) -> JobRef | None:
-    """What the document's paths make of a text: `/{id}`, `/{namespace}/{name}`, or below job/."""
-    below = text.removeprefix("job/")
-    for form in {text, below}:
-        if _DOTTED.fullmatch(form):
-            namespace, name, *_ = form.split(".")
-        elif form.count("/") == 1:
-            namespace, _, name = form.partition("/")
-        else:
-            continue
-        if _is_label(namespace) and _is_label(name):
-            return JobRef(namespace, name)
-    return None
+    """What the document's paths make of a text: `/{id}`, `/{namespace}/{name}`, or below job/.
+
+    As OpenAPI has it the path with the fixed `job/` is the one that is meant where it fits.
+    """
+    form = text.removeprefix("job/")
+    if _DOTTED.fullmatch(form):
+        namespace, name, *_ = form.split(".")
+    elif form.count("/") == 1:
+        namespace, _, name = form.partition("/")
+    else:
+        return None
+    return JobRef(namespace, name) if _is_label(namespace) and _is_label(name) else None
 
 
 def _is_label(text: str) -> bool:
