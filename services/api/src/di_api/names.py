@@ -183,7 +183,7 @@ def pod_fqdn(pod: str, job: str, namespace: str, domain: str = DEFAULT_SERVICE_D
 
 
 def job_id(namespace: str, job: str) -> str:
-    """Value of DI_JOB_ID, an id the server's REST paths take as it stands."""
+    """Value of DI_JOB_ID, an id that the server's REST paths take as it stands below `job/`."""
     return f"{namespace}/{job}"
 
 
