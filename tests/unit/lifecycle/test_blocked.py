@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from di_operator.informer_state import transform_pod
-from di_operator.lifecycle.blocked import OF_BLOCKED_PODS
-from di_operator.lifecycle.blockers import MAX_TEXT, Blocker, find_blocker
+from di_operator.lifecycle.blockers import BLOCKED_REASONS, MAX_TEXT, Blocker, find_blocker
 from di_operator.lifecycle.reasons import Reason
 from tests.unit.lifecycle import test_coordinated
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
@@ -117,7 +116,7 @@ def test_what_keeps_a_pod_from_running(case: str) -> None:
     status, reason, message = CASES[case]
     found = find_blocker(status)
     assert found == (Blocker(reason=reason, message=message) if reason else None)
-    assert reason is None or reason in OF_BLOCKED_PODS
+    assert reason is None or reason in BLOCKED_REASONS
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -33,7 +33,7 @@ from di_api.names import (
 from di_api.ownership import controlling_job
 from di_operator.builders.pinning import node_of, pin
 from di_operator.controller import JobKey
-from di_operator.lifecycle.blockers import unscheduled, waiting_part
+from di_operator.lifecycle.blockers import CONTAINER_STATUSES, unscheduled, waiting_part
 from di_operator.lifecycle.pods import READ_CONDITIONS, refusal_of, told_rank
 
 INDEX_JOB = "job"
@@ -57,7 +57,6 @@ _ENDED = ("exitCode", "reason", "finishedAt")
 _POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")
 # Of a pod that waits for room: where it may go, and whom it goes before.
 _WANTS = ("nodeSelector", "affinity", "tolerations", "priority")
-_STATUSES = ("containerStatuses", "initContainerStatuses")
 # Of pods that are alike, remembered to share them; those of many different jobs share little.
 _SHARED_PARTS = 4096
 
@@ -95,7 +94,11 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
             {
                 **{key: status[key] for key in _POD_STATUS if key in status},
                 "conditions": _conditions(status),
-                **{key: _containers_of(status[key]) for key in _STATUSES if status.get(key)},
+                **{
+                    key: _containers_of(status[key])
+                    for key in CONTAINER_STATUSES
+                    if status.get(key)
+                },
             }
         ),
     }

@@ -27,6 +27,7 @@ from di_api.validation.tasks import (
     replicas_out_of_bounds,
     reused_task_names,
     reused_task_types,
+    task_names,
     wrong_dependencies,
 )
 from di_api.validation.templates import coordinated_templates, unfit_pods
@@ -203,6 +204,6 @@ def whole_of(spec: Mapping[str, Any]) -> Whole:
 
 def ones_of(whole: Whole) -> Iterator[One]:
     """Its tasks, one by one."""
-    known = {name for _, task in whole.tasks if isinstance(name := task.get("name"), str)}
+    known = task_names(whole.tasks)
     for path, task in whole.tasks:
         yield One(path, task, known)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from di_api.field_error import FieldError, items, mapping
-from di_api.validation.tasks import Tasks
+from di_api.field_error import FieldError, mapping
+from di_api.validation.tasks import Tasks, task_names, wrong_names
 
 _PATH = "spec.successPolicy.tasks"
 
@@ -16,13 +16,5 @@ def wrong_success_policy(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[Fiel
     policy = mapping(spec.get("successPolicy"))
     if policy.get("tasks") == []:
         yield FieldError(_PATH, [], "must name a task")
-    known = {name for _, task in tasks if isinstance(name := task.get("name"), str)}
-    seen: set[str] = set()
-    for index, name in enumerate(items(policy.get("tasks")) if tasks else ()):
-        if not isinstance(name, str):
-            continue
-        if name not in known:
-            yield FieldError(f"{_PATH}[{index}]", name, "no task of this job has that name")
-        elif name in seen:
-            yield FieldError(f"{_PATH}[{index}]", name, "is listed already")
-        seen.add(name)
+    if tasks:
+        yield from wrong_names(_PATH, policy.get("tasks"), task_names(tasks))

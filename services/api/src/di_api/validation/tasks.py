@@ -61,13 +61,28 @@ def replicas_out_of_bounds(path: str, task: Mapping[str, Any]) -> Iterator[Field
 
 def wrong_dependencies(path: str, task: Mapping[str, Any], known: set[str]) -> Iterator[FieldError]:
     """Names in `dependsOn` that no other task has, or that are there twice."""
+    own = task.get("name")
+    but = {own: "a task cannot wait for itself"} if isinstance(own, str) else {}
+    yield from wrong_names(f"{path}.dependsOn", task.get("dependsOn"), known, but=but)
+
+
+def task_names(tasks: Tasks) -> set[str]:
+    """The names that tasks have."""
+    return {name for _, task in tasks if isinstance(name := task.get("name"), str)}
+
+
+def wrong_names(
+    path: str, names: object, known: set[str], *, but: Mapping[str, str] = {}
+) -> Iterator[FieldError]:
+    """Names in a list that no task has, or that are there twice; `but` are some that may not be
+    there for a reason of their own."""
     seen: set[str] = set()
-    for index, name in enumerate(items(task.get("dependsOn"))):
-        where = f"{path}.dependsOn[{index}]"
+    for index, name in enumerate(items(names)):
+        where = f"{path}[{index}]"
         if not isinstance(name, str):
             continue
-        if name == task.get("name"):
-            yield FieldError(where, name, "a task cannot wait for itself")
+        if name in but:
+            yield FieldError(where, name, but[name])
         elif name not in known:
             yield FieldError(where, name, "no task of this job has that name")
         elif name in seen:

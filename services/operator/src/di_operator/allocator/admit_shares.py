@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from di_operator.allocator.admit import ChooseNode, admit_one, admit_waiting, in_order
-from di_operator.allocator.entitlements import Claim, Shares, entitle, scarcest
+from di_operator.allocator.entitlements import Claim, Shares, entitle
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.resources import total
+from di_operator.allocator.resources import scarcest, total
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from di_operator.allocator.goodput.curves import Curve
 from di_operator.allocator.goodput.kinds import Ladder
 from di_operator.allocator.goodput.objective import Part, short_first_weights, speed_of_one
 from di_operator.allocator.job import JobInfo, TaskInfo
-from di_operator.allocator.resources import total
+from di_operator.allocator.resources import scarcest, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +61,14 @@ class Demand:
         ]
 
 
-def scarcest(demands: Sequence[Demand], capacity: FreeCapacity) -> str:
-    """The resource that would run out first."""
+def scarcest_of(demands: Sequence[Demand], capacity: FreeCapacity) -> str:
+    """The resource that would run out first if all got the most that they are offered."""
     wanted: Counter[str] = Counter()
     for demand in demands:
         most = max([option.ladder.sizes[-1] for option in demand.options.values()])
         for name, amount in demand.task.resources.items():
             wanted[name] += most * amount
-    free = total(capacity.free)
-    # By name among equals, so that the order of requests does not matter.
-    return max(sorted(wanted), key=lambda name: wanted[name] / max(free.get(name, 0), 1))
+    return scarcest(wanted, total(capacity.free))
 
 
 def ranks(demands: Sequence[Demand], parts: Sequence[Sequence[Part]]) -> dict[str, float] | None:

@@ -24,7 +24,6 @@ from math import isfinite
 from typing import Final
 
 from di_operator.allocator.job import JobInfo
-from di_operator.allocator.resources import Resources
 
 DEFAULT_SHARE: Final = 1.0
 DEFAULT_AGEING: Final = 3600.0
@@ -131,8 +130,3 @@ def fill_by_weight(wanted: Mapping[str, float], shares: Shares, amount: float) -
         left -= rooms[name]
         weights -= weight
     return rooms
-
-
-def scarcest(wanted: Mapping[str, float], free: Resources) -> str:
-    """The resource that would run out first; by name among equals."""
-    return max(sorted(wanted), key=lambda name: wanted[name] / max(free.get(name, 0), 1))

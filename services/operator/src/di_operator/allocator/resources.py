@@ -61,6 +61,12 @@ def largest(amounts: Iterable[Resources]) -> dict[str, int]:
     return result
 
 
+def scarcest(wanted: Mapping[str, float], free: Resources) -> str:
+    """Return the resource that would run out first; by name among equals, so that the order of
+    requests does not matter."""
+    return max(sorted(wanted), key=lambda name: wanted[name] / max(free.get(name, 0), 1))
+
+
 def in_units(value: int) -> str:
     """The amount in base units as a person writes it: 1500 is 1.5."""
     return f"{(Decimal(value) / UNIT).normalize():f}"

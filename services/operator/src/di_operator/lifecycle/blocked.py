@@ -6,26 +6,11 @@ It decides nothing about the job; a reason of its own that a verdict gives goes 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
-from di_operator.lifecycle.reasons import OF_PHASES, Reason
+from di_operator.lifecycle.blockers import BLOCKED_REASONS
+from di_operator.lifecycle.reasons import OF_PHASES
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
-
-OF_BLOCKED_PODS: Final = frozenset(
-    {
-        Reason.IMAGE_PULL_BACK_OFF,
-        Reason.ERR_IMAGE_NEVER_PULL,
-        Reason.INVALID_IMAGE_NAME,
-        Reason.CREATE_CONTAINER_CONFIG_ERROR,
-        Reason.CRASH_LOOP_BACK_OFF,
-        Reason.CONTAINER_WAITING,
-        Reason.VOLUME_NOT_BOUND,
-        Reason.SCHEDULING_GATED,
-        Reason.UNSCHEDULABLE,
-    }
-)
-"""What a phase has as its reason for as long as a pod does not run, and no longer."""
 
 
 def tell_blocked(snapshot: Snapshot, verdict: Verdict) -> Verdict:
@@ -38,7 +23,7 @@ def tell_blocked(snapshot: Snapshot, verdict: Verdict) -> Verdict:
         which = f"{len(blocked)} of {count_of(len(snapshot.slots), 'pod')}"
         message = f"{which} cannot run, {blocked[0].name} first: {blocker.message}"
         return replace(verdict, reason=blocker.reason, message=message)
-    if verdict.message is None and snapshot.status.reason in OF_BLOCKED_PODS:
+    if verdict.message is None and snapshot.status.reason in BLOCKED_REASONS:
         total = count_of(len(snapshot.slots), "pod")
         return replace(verdict, message=f"{len(snapshot.ready)} of {total} ready")
     return verdict

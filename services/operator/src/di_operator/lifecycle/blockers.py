@@ -27,8 +27,16 @@ _WAITING: Final[Mapping[str, Reason]] = {
     "CreateContainerConfigError": Reason.CREATE_CONTAINER_CONFIG_ERROR,
     "CrashLoopBackOff": Reason.CRASH_LOOP_BACK_OFF,
 }
+BLOCKED_REASONS: Final = frozenset(
+    {
+        *_WAITING.values(),
+        *(Reason.CONTAINER_WAITING, Reason.VOLUME_NOT_BOUND),
+        *(Reason.SCHEDULING_GATED, Reason.UNSCHEDULABLE),
+    }
+)
+"""What a phase has as its reason for as long as a pod does not run, and no longer."""
 _SCHEDULED: Final = "PodScheduled"
-_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+CONTAINER_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 _ENDED: Final = ("exitCode", "reason")
 # The scheduler says so of a claim that is missing or unbound, and of nothing else then.
 _OF_CLAIMS: Final = "persistentvolumeclaim"
@@ -44,7 +52,7 @@ class Blocker:
 
 def find_blocker(status: Object) -> Blocker | None:
     """Return what keeps a pod of that status from running; None: nothing that is known of."""
-    for kind in _STATUSES:
+    for kind in CONTAINER_STATUSES:
         for container in status.get(kind) or ():
             waiting = (container.get("state") or {}).get("waiting")
             if waiting and (reason := waiting.get("reason") or "") not in _ON_THE_WAY:

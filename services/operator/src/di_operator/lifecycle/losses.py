@@ -53,5 +53,4 @@ def remembered(
 
 
 def _present(snapshot: Snapshot) -> set[str]:
-    pods = (*snapshot.held.values(), *snapshot.surplus, *snapshot.leaving)
-    return {pod.uid for pod in pods}
+    return {pod.uid for pod in snapshot.pods}

@@ -12,7 +12,7 @@ from di_api.names import ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ENV_RANK
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
 from di_operator.builders.pinning import node_of
-from di_operator.lifecycle.blockers import Blocker, find_blocker, unscheduled
+from di_operator.lifecycle.blockers import CONTAINER_STATUSES, Blocker, find_blocker, unscheduled
 from di_operator.lifecycle.rules import POD_CONDITIONS, Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
@@ -256,7 +256,7 @@ def _ended(pod: Pod) -> list[Mapping[str, Any]]:
     status = pod.raw.get("status") or {}
     states = [
         (container.get("state") or {}).get("terminated")
-        for kind in ("initContainerStatuses", "containerStatuses")
+        for kind in CONTAINER_STATUSES
         for container in status.get(kind) or ()
     ]
     return [state for state in states if state]

@@ -94,6 +94,11 @@ class Snapshot:
         return {task.name: counts[task.name] for task in self.tasks}
 
     @property
+    def pods(self) -> tuple[Pod, ...]:
+        """All pods of this very job, in a slot or not."""
+        return (*self.held.values(), *self.surplus, *self.leaving)
+
+    @property
     def is_deleted(self) -> bool:
         """Whether the job itself is being deleted; its objects then follow by their owner."""
         return "deletionTimestamp" in self.job["metadata"]

@@ -16,7 +16,7 @@ from di_operator.allocator.admit import admit, in_order, tightest
 from di_operator.allocator.choose import Offer
 from di_operator.allocator.choose_kinds import Choice, choose_kinds
 from di_operator.allocator.choose_shares import choose_by_shares
-from di_operator.allocator.demand import Demand, Option, ranks, scarcest
+from di_operator.allocator.demand import Demand, Option, ranks, scarcest_of
 from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import throughput
@@ -180,7 +180,7 @@ class GoodputPolicy:
         """Return the kind of nodes and the size of each job."""
         kinds = capacity.kinds
         speeds = _speeds(demands, curves)
-        scarce = scarcest(demands, capacity)
+        scarce = scarcest_of(demands, capacity)
         amounts = {kind: capacity.amount(scarce, kind) for kind in kinds}
         parts = [d.parts(speed, amounts) for d, speed in zip(demands, speeds, strict=True)]
         weights = ranks(demands, parts)

@@ -22,7 +22,6 @@ from di_api.spec import SuccessOperator, SuccessPolicy
 from di_operator.lifecycle.conditions import SUCCESS_CRITERIA_MET, Aside, find
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import delete_pod
-from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.timestamps import parse_time
@@ -37,18 +36,15 @@ def judge_success(snapshot: Snapshot, now: datetime) -> Verdict | None:
     phase = snapshot.status.phase
     if policy is None or phase is None:
         return None
-    others = [pod for pod in _pods(snapshot) if not pod.is_finished]
-    left = _time_left(snapshot, policy, now)
-    if left is None:
-        done = _succeeded_tasks(snapshot, policy)
-        if not done or len(snapshot.succeeded) == len(snapshot.slots):
-            # All of them: that has always been the end.
-            return None
-        if others and policy.grace_period_seconds:
-            return _announce(phase, done, len(others), policy)
-        return _succeeded(done)
-    if not others or left <= 0:
-        return _succeeded(_succeeded_tasks(snapshot, policy) or list(policy.tasks))
+    left, done = _time_left(snapshot, policy, now), _succeeded_tasks(snapshot, policy)
+    if left is None and (not done or len(snapshot.succeeded) == len(snapshot.slots)):
+        # All of them: that has always been the end.
+        return None
+    others = [pod for pod in snapshot.pods if not pod.is_finished]
+    if left is None and others and policy.grace_period_seconds:
+        return _announce(phase, done, len(others), policy)
+    if left is None or left <= 0 or not others:
+        return _succeeded(done or list(policy.tasks))
     # Zero would delete them without their kubelet.
     grace = max(1, ceil(left))
     return Verdict(
@@ -58,10 +54,6 @@ def judge_success(snapshot: Snapshot, now: datetime) -> Verdict | None:
         ),
         requeue_after=left,
     )
-
-
-def _pods(snapshot: Snapshot) -> list[Pod]:
-    return [*snapshot.held.values(), *snapshot.surplus, *snapshot.leaving]
 
 
 def _time_left(snapshot: Snapshot, policy: SuccessPolicy, now: datetime) -> float | None:
@@ -77,6 +69,9 @@ def _time_left(snapshot: Snapshot, policy: SuccessPolicy, now: datetime) -> floa
 
 def _succeeded_tasks(snapshot: Snapshot, policy: SuccessPolicy) -> list[str]:
     """The tasks that have made the job succeed; none: it has not."""
+    if not snapshot.succeeded:
+        # So it is at most looks, and a job may have thousands of pods.
+        return []
     wanted = Counter(slot.task.name for slot in snapshot.slots)
     have = {pod.name for pod in snapshot.succeeded}
     found = Counter(slot.task.name for slot in snapshot.slots if slot.name in have)
