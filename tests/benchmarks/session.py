@@ -96,7 +96,6 @@ async def session(
     kind: str,
     *,
     replicas: int,
-    everywhere: bool = False,
     holds: Path | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Session]:
@@ -107,7 +106,6 @@ async def session(
             kind,
             namespace,
             replicas=replicas,
-            everywhere=everywhere,
             holds=holds,
             settings=settings,
         ) as candidate,

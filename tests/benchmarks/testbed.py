@@ -113,11 +113,10 @@ class Testbed:
         namespace: str,
         *,
         replicas: int,
-        everywhere: bool = False,
         holds: Path | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[Candidate]:
-        """Run the operator or the bare client for a namespace; the operator `everywhere` for all.
+        """Run the operator or the bare client for a namespace; the operator with further settings.
 
         Both are ready when the first job of theirs is done; `replicas` is what the bare client
         is to be prepared for. With `holds` the operator records there how long its loop was held.
@@ -132,7 +131,7 @@ class Testbed:
             environment = {
                 "KUBECONFIG": str(self.kubeconfig),
                 "DI_OPERATOR_NAMESPACE": namespace,
-                "DI_OPERATOR_WATCH_NAMESPACE": "" if everywhere else namespace,
+                "DI_OPERATOR_WATCH_NAMESPACE": namespace,
                 "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
                 "DI_OPERATOR_IDENTITY": "benchmark",
                 **settings,
