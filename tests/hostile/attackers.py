@@ -12,6 +12,7 @@ import logging
 import os
 import secrets
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
@@ -117,8 +118,16 @@ async def bogus_token(attacker: Attacker) -> None:
     await _until_closed(reader, writer)
 
 
+async def busy(_: Attacker) -> None:
+    """Connects to nobody and computes: what its share of the processor alone costs the others."""
+    until = time.monotonic() + _TRICKLE
+    while time.monotonic() < until:
+        await asyncio.sleep(0)
+
+
 KINDS: Final = MappingProxyType(
     {
+        "busy": busy,
         "silent": silent,
         "idle": idle,
         "partial-handshake": partial_handshake,
@@ -130,6 +139,8 @@ KINDS: Final = MappingProxyType(
     }
 )
 ONLY_TLS: Final = frozenset({"partial-handshake"})
+AT_NOBODY: Final = frozenset({"busy"})
+"""Beside these good clients see a machine that works on something else."""
 
 
 @dataclass(slots=True)
