@@ -173,12 +173,17 @@ class MisbehavingServer:
         return await reply(request)
 
     async def listing(self, request: web.Request) -> web.StreamResponse:
-        """The true list."""
+        """The true list; of one where the request names it."""
+        return self.page(request.query.get("fieldSelector", "").removeprefix("metadata.name="))
+
+    def page(self, wanted: str = "") -> web.StreamResponse:
+        """The list as it is now."""
+        found = [obj for name, obj in self.objects.items() if wanted in ("", name)]
         return answer(
             {
                 "kind": "ConfigMapList",
                 "metadata": {"resourceVersion": str(self.version)},
-                "items": list(self.objects.values()),
+                "items": found,
             }
         )
 

@@ -144,6 +144,34 @@ def test_it_keeps_what_the_selector_and_the_transform_leave(
     asyncio.run(main())
 
 
+def test_a_poll_brings_what_no_watch_told(kube_config: KubeConfig, namespace: str) -> None:
+    async def main() -> None:
+        async with KubeClient(config=kube_config) as client:
+            labels = {"color": "red"}
+            for name in ("stays", "changes", "goes", "leaves"):
+                await client.create(CONFIGMAPS, configmap(name, labels=labels, a="1"), namespace)
+            async with following(client, namespace, label_selector="color") as cache:
+                pass
+            # Nobody follows the watch any more.
+            before = held(cache)
+            await client.patch(CONFIGMAPS, "changes", {"data": {"a": "2"}}, namespace)
+            await client.delete(CONFIGMAPS, "goes", namespace)
+            await client.create(CONFIGMAPS, configmap("comes", labels=labels, a="3"), namespace)
+            patch = {"metadata": {"labels": {"color": None}}}
+            await client.patch(CONFIGMAPS, "leaves", patch, namespace)
+            lists = client.requests["GET", "configmaps", 200]
+            await cache.relist()
+            assert sorted(held(cache)) == ["changes", "comes", "stays"]
+            found, _ = await client.list(CONFIGMAPS, namespace, label_selector="color")
+            assert held(cache) == {obj["metadata"]["name"]: obj for obj in found}
+            assert cache.get(namespace, "stays") is before["stays"]
+            assert cache.stats.repairs == 4
+            # One of all versions, one for each that differs, and the one above.
+            assert client.requests["GET", "configmaps", 200] - lists == 4
+
+    asyncio.run(main())
+
+
 def test_objects_are_found_by_their_owner(kube_config: KubeConfig, namespace: str) -> None:
     async def main() -> None:
         async with KubeClient(config=kube_config) as client:

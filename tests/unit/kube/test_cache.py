@@ -72,9 +72,17 @@ class ScriptedServer:
             self.told.append((kind, obj))
             self.stream.put_nowait((kind, obj))
 
-    async def list(self, *_: Any, **__: Any) -> tuple[list[Object], str]:
+    async def list(
+        self,
+        *_: Any,
+        field_selector: str = "",
+        transform: Callable[[Object], Object],
+        **__: Any,
+    ) -> tuple[list[Object], str]:
         await asyncio.sleep(0)
-        answer = list(self.objects.values()), str(self.version)
+        wanted = field_selector.removeprefix("metadata.name=")
+        found = [obj for name, obj in self.objects.items() if wanted in ("", name)]
+        answer = list(map(transform, found)), str(self.version)
         self.lists_read += 1
         await asyncio.sleep(0)
         if self.list_is_held is not None:
@@ -280,6 +288,22 @@ def test_an_object_absorbed_too_late_stays_gone() -> None:
             assert cache.get("ns", "a") is None
 
     asyncio.run(main())
+
+
+def test_a_poll_reads_one_by_one_what_differs_and_everything_where_that_is_much() -> None:
+    async def main(lost: int) -> int:
+        server = ScriptedServer()
+        for number in range(100):
+            server.write(f"n{number}", tell=True)
+        async with following(server) as cache:
+            for number in range(lost):
+                server.write(f"n{number}", tell=False)
+            await cache.relist()
+            assert by_name(cache) == server.objects
+            assert cache.stats.repairs == lost
+        return server.lists_read
+
+    assert [asyncio.run(main(lost)) for lost in (0, 1, 64, 65)] == [1, 2, 65, 2]
 
 
 def test_a_poll_overtaken_by_a_new_list_says_nothing() -> None:

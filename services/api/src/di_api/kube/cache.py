@@ -39,6 +39,8 @@ _SKELETON = (
     *("name", "namespace", "uid", "resourceVersion", "generation", "ownerReferences", "labels"),
     *("annotations", "creationTimestamp", "deletionTimestamp"),
 )
+# What differs of so many objects is read one by one; of more, everything anew.
+_READ_ONE_BY_ONE = 64
 _INITIAL_END = "k8s.io/initial-events-end"
 _BY_OWNER = "owner-uid"
 
@@ -254,9 +256,10 @@ class WatchCache:
             await asyncio.sleep(self._backoff.delay(at_least=wait))
 
     async def relist(self) -> None:
-        """Read the collection and repair what the watch lost, as if it had come as events.
+        """Compare the collection and repair what the watch lost, as if it had come as events.
 
-        The watch goes on meanwhile; whatever it brought that is newer than the list stands. Does
+        The versions of all objects are read, and what is in them only of those that differ. The
+        watch goes on meanwhile; whatever it brought that is newer than the list stands. Does
         nothing before the cache is synced and while another call or a full replacement runs.
 
         Raises:
@@ -267,14 +270,22 @@ class WatchCache:
         self._buried = {}
         lists, known = self.stats.lists, as_number(self._version)
         try:
-            objects, version = await self._read_all(self.recognise)
+            versions, version = await self._list(_version_alone, is_metadata=True)
             self.stats.polls += 1
             if as_number(version) < known:
                 # A list is read from a quorum, so it cannot be older than what we have been
                 # shown, unless somebody replays the past.
                 self.stats.stale += 1
-            elif self._version and lists == self.stats.lists:
-                self._repair(objects, as_number(version), self._buried)
+                return
+            behind = [one for one in versions if self._is_behind(one)]
+            if len(behind) > _READ_ONE_BY_ONE:
+                changed, version = await self._list(self.recognise)
+                versions = changed
+            else:
+                changed = [obj for one in behind for obj in await self._read(one, version)]
+            if self._version and lists == self.stats.lists:
+                present = set(map(key_of, versions))
+                self._repair(changed, present, as_number(version), self._buried)
                 if as_number(version) > as_number(self._version):
                     # Whatever a watch that lags has still to bring is the past from now on.
                     self._version = version
@@ -284,7 +295,7 @@ class WatchCache:
     async def _follow(self) -> None:
         """One attempt: the whole collection if we have no version, then one stream to its end."""
         if not self._version and not self._streams_lists:
-            self._replace(*await self._read_all(self._transform))
+            self._replace(*await self._list(self._transform))
         if self._version:
             await self._consume_changes()
         else:
@@ -335,13 +346,36 @@ class WatchCache:
             silence=self._limits.silence,
         )
 
-    async def _read_all(self, transform: Transform) -> tuple[Objects, str]:
+    async def _list(
+        self, transform: Transform, *, is_metadata: bool = False
+    ) -> tuple[Objects, str]:
         return await self._client.list(
             self._resource,
             self._namespace,
             label_selector=self._label_selector,
+            is_metadata=is_metadata,
             transform=transform,
         )
+
+    async def _read(self, one: Object, listed: str) -> Objects:
+        """The object as it is now; none if it is gone, or none of the collection any more, or what
+        was read is older than what was `listed`."""
+        namespace, name = key_of(one)
+        # A list of one: it needs no further permission, and goes by the labels.
+        found, version = await self._client.list(
+            self._resource,
+            namespace or None,
+            label_selector=self._label_selector,
+            field_selector=f"metadata.name={name}",
+            transform=self._transform,
+        )
+        return found if as_number(version) >= as_number(listed) else []
+
+    def _is_behind(self, one: Object) -> bool:
+        """Whether what is kept of an object, if anything, is older than the version listed."""
+        kept = self._store.get(key_of(one))
+        buried = (self._buried or {}).get(key_of(one), -1)
+        return version_of(one) > (buried if kept is None else version_of(kept))
 
     def _take(self, kind: str, obj: Object) -> None:
         """One event of the watch."""
@@ -375,12 +409,13 @@ class WatchCache:
         self.stats.lists += 1
         self.synced.set()
 
-    def _repair(self, objects: Objects, version: int, buried: Mapping[Key, int]) -> None:
-        vanished = set(self._store.keys())
-        for obj in objects:
-            key = key_of(obj)
-            vanished.discard(key)
-            if version_of(obj) > buried.get(key, -1):
+    def _repair(
+        self, changed: Objects, present: set[Key], version: int, buried: Mapping[Key, int]
+    ) -> None:
+        """Take in what has changed, and drop what was not among the `present` at `version`."""
+        vanished = set(self._store.keys()) - present
+        for obj in changed:
+            if version_of(obj) > buried.get(key_of(obj), -1):
                 self.stats.repairs += self._upsert(obj)
         for key in vanished:
             kept = self._store.get(key)
@@ -462,6 +497,13 @@ class WatchCache:
             | {"detail": describe(error)},
             exc_info=log.isEnabledFor(logging.DEBUG),
         )
+
+
+def _version_alone(obj: Object) -> Object:
+    """What `relist` compares."""
+    metadata = obj["metadata"]
+    kept = ("namespace", "name", "resourceVersion")
+    return {"metadata": {key: metadata[key] for key in kept if key in metadata}}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -104,9 +104,11 @@ class KubeClient:
         field_selector: str | None = None,
         limit: int = wire.PAGE,
         timeout: float | None = None,
+        is_metadata: bool = False,
         transform: Callable[[Object], Object] = _as_it_is,
     ) -> tuple[Objects, str]:
-        """Read a whole collection, `limit` objects a request; `timeout` is for each of them.
+        """Read a whole collection, `limit` objects a request; `timeout` is for each of them. With
+        `is_metadata` nothing but `metadata` is read of each, for half the API server's work.
 
         Each object is put through `transform` before the next page is read: a large collection then
         takes the memory of what is kept of it.
@@ -126,6 +128,7 @@ class KubeClient:
                     selectors,
                     limit=limit,
                     timeout=timeout,
+                    accept=wire.METADATA_LIST if is_metadata else wire.JSON,
                     transform=transform,
                 )
             except Gone:
@@ -300,6 +303,7 @@ class KubeClient:
         *,
         limit: int,
         timeout: float | None,
+        accept: str,
         transform: Callable[[Object], Object],
     ) -> tuple[Objects, str]:
         items: Objects = []
@@ -308,7 +312,7 @@ class KubeClient:
             query = {**selectors, "limit": limit, "continue": token}
             path = wire.url_path(resource.path(namespace), query)
             target = Target(resource, namespace)
-            raw = await self._send("GET", path, target, timeout=timeout)
+            raw = await self._send("GET", path, target, accept=accept, timeout=timeout)
             # Others get their turn between the parts: of five hundred pods each takes some twenty
             # milliseconds.
             await asyncio.sleep(0)
@@ -349,6 +353,7 @@ class KubeClient:
         *,
         body: object = None,
         content_type: str = wire.JSON,
+        accept: str = wire.JSON,
         timeout: float | None,
     ) -> bytes:
         session = _opened(self._session)
@@ -358,7 +363,7 @@ class KubeClient:
         url = self._url(path)
         code = 0
         async with self._slots:
-            headers = self._headers(content_type if data is not None else None)
+            headers = self._headers(content_type if data is not None else None, accept=accept)
             try:
                 async with session.request(
                     method,
@@ -395,8 +400,8 @@ class KubeClient:
             read_bufsize=1 << 18,
         )
 
-    def _headers(self, content_type: str | None) -> dict[str, str]:
-        headers = {"Accept": wire.JSON, "User-Agent": wire.USER_AGENT}
+    def _headers(self, content_type: str | None, *, accept: str = wire.JSON) -> dict[str, str]:
+        headers = {"Accept": accept, "User-Agent": wire.USER_AGENT}
         if content_type is not None:
             headers["Content-Type"] = content_type
         authorization = self._config.authorization()
