@@ -240,6 +240,7 @@ def test_a_job_runs_with_a_volume_that_waits_for_its_first_consumer(
 ) -> None:
     real = f"--selector={NODE_LABEL[0]}!={NODE_LABEL[1]}"
     (node,) = kubectl.items("nodes", real, namespace=namespace)
+    name = node["metadata"]["name"]
     tmp_path.chmod(0o777)
     in_all = {"apiVersion": "storage.k8s.io/v1", "metadata": {"name": namespace}}
     waits = {
@@ -247,7 +248,11 @@ def test_a_job_runs_with_a_volume_that_waits_for_its_first_consumer(
         "volumeBindingMode": "WaitForFirstConsumer",
     }
     size, modes = {"storage": "1Gi"}, ["ReadWriteOnce"]
-    there = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node["metadata"]["name"]]}
+    there = {
+        "key": "kubernetes.io/hostname",
+        "operator": "In",
+        "values": [name],
+    }
     volume = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",

@@ -101,6 +101,9 @@ def test_the_learners_of_a_job_stay_on_one_kind_of_node(
             ):
                 await testbed.submit(job("a", devices(testbed, "learner", 4), preemptible=True))
                 await testbed.until(runs_on(testbed, "a", n2=2, n3=2), "a to run on slow nodes")
+                for pod in (await testbed.pods("a")).values():
+                    told = {"name": "DI_NODE_KIND", "value": "slow"}
+                    assert told in pod["spec"]["containers"][0]["env"]
 
     on_testbed(kube_config, namespace, body)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -137,6 +137,14 @@ def look(*jobs: Object, words: Words = NOTHING_SAID, **parts: Any) -> Scheduling
 def answered(found: SchedulingSnapshot, words: Words = NOTHING_SAID, **wants: NodeList) -> Step:
     answer = {f"rl/{name}": nodes for name, nodes in wants.items()}
     return step(words, found, answer, whole=True, explain=True)
+
+
+def test_a_grant_says_of_what_kinds_its_nodes_are() -> None:
+    found = look(job("x", task("learner", 2), phase="Pending"))
+    nodes = {**found.nodes, "a": replace(found.nodes["a"], kind="fast")}
+    done = answered(replace(found, nodes=nodes), x=placed(learner="a b"))
+
+    assert done.words["uid-x"].grant.kinds == {"a": "fast"}
 
 
 def test_a_gang_is_let_go_and_placed_by_the_clusters_scheduler() -> None:

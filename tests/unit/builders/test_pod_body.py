@@ -57,6 +57,14 @@ def first(body: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.parametrize(("node", "told"), [("n1", "fast"), ("n2", None), ("", None)])
+def test_a_pod_is_told_the_kind_of_its_node_where_it_is_known(node: str, told: str | None) -> None:
+    kinds = {"n1": "fast", "n3": "slow"}
+    body = build({"spec": {"containers": [container()]}}, node=node, kinds=kinds)
+    env = {variable["name"]: variable["value"] for variable in first(body)["env"]}
+    assert env.get("DI_NODE_KIND") == told
+
+
 def test_the_pod_of_a_plain_template() -> None:
     assert build({"spec": {"containers": [container()]}}) == {
         "apiVersion": "v1",

@@ -145,9 +145,13 @@ def _say(snapshot: SchedulingSnapshot, empty: FreeCapacity, key: str, has: NodeL
     message = ""
     if not has:
         reason, message = _why_not(job, snapshot.refused.get(key), empty)
-    return Grant(
-        placement=dict(has.tasks) if job.preemptible else None, reason=reason, message=message
-    )
+    if not job.preemptible:
+        return Grant(reason=reason, message=message)
+    placement = dict(has.tasks)
+    names = (node for nodes in placement.values() for node in nodes)
+    # A node that a job still has may be gone.
+    kinds = {name: node.kind for name in names if (node := snapshot.nodes.get(name)) and node.kind}
+    return Grant(placement=placement, reason=reason, message=message, kinds=kinds)
 
 
 def _why_not(job: JobInfo, refused: str | None, empty: FreeCapacity) -> tuple[Reason, str]:

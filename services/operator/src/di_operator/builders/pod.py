@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from di_api import names
@@ -31,6 +31,8 @@ class PodFrame:
     access: Access
     binding: Binding = Binding.SCHEDULER
     """Of pods with a node."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Of nodes, where they are of several."""
     priority_class: str | None = None
 
 
@@ -65,7 +67,7 @@ def pod_body(
     own: Object = template.get("metadata") or {}
     spec: Object = template.get("spec") or {}
     name = names.pod_name(metadata["name"], task.name, index)
-    env = _env(frame, task, index, rank)
+    env = {**_env(frame, task, index, rank), **_kind(frame, node)}
     mounts = list(_mounts(frame))
     body: dict[str, Any] = {
         **spec,
@@ -124,6 +126,11 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
         **nodes,
         **frame.access.environment(),
     }
+
+
+def _kind(frame: PodFrame, node: str) -> dict[str, str]:
+    kind = frame.kinds.get(node)
+    return {names.ENV_NODE_KIND: kind} if kind else {}
 
 
 def _volumes(frame: PodFrame) -> list[Object]:

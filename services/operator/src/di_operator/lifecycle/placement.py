@@ -7,7 +7,7 @@ job keeps what its status says.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from di_operator.lifecycle.reasons import Reason
@@ -28,6 +28,8 @@ class Grant:
     placement: Placement | None = None
     reason: Reason | None = None
     message: str = ""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Of the nodes of the placement, where they are of several; pods are told theirs."""
 
 
 def read_placement(raw: object) -> Placement | None:

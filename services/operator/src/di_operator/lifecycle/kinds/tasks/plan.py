@@ -123,6 +123,7 @@ def _creations(
         server_url=settings.server_url,
         access=Access(token_audience=settings.token_audience, server_ca=settings.server_ca),
         binding=settings.binding,
+        kinds=snapshot.grant.kinds if snapshot.grant is not None else {},
         priority_class=settings.priority_class(snapshot.spec),
     )
     for slot in slots:
