@@ -58,7 +58,7 @@ e2e: setup ## tests on a real node with the chart installed
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
 
 .PHONY: hostile
-hostile: setup ## good clients beside 500 bad ones of each kind on a real node (25 min), into out/hostile
+hostile: setup ## good clients beside 500 bad ones of each kind on a real node (28 min), into out/hostile
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" HOSTILE_SECONDS="$${HOSTILE_SECONDS:-60}" \
 		$(PYTEST) tests/e2e/test_hostile.py
 
