@@ -22,6 +22,7 @@ from di_api.kube.cache import Subscriber, WatchCache
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import (
     ANNOTATION_RANK,
+    ANNOTATION_RESTART_ATTEMPT,
     ANNOTATION_SERVER_CA,
     ANNOTATION_TASK_REPLICAS,
     ENV_RANK,
@@ -52,7 +53,10 @@ _POD_METADATA = (
     *("deletionTimestamp", "deletionGracePeriodSeconds"),
 )
 _POD_LABELS = (LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME)
-_POD_NOTES = (ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ANNOTATION_SERVER_CA)
+_POD_NOTES = (
+    *(ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS),
+    *(ANNOTATION_RESTART_ATTEMPT, ANNOTATION_SERVER_CA),
+)
 _ENDED = ("exitCode", "reason", "finishedAt")
 _POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")
 # Of a pod that waits for room: where it may go, and whom it goes before.

@@ -23,6 +23,8 @@ class PodFrame:
     job: Object
     replicas: Mapping[str, int]
     """By task."""
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    """How often each task was restarted as a whole."""
     volumes: tuple[Object, ...]
     nodes: NodeLists
     by_file: bool
@@ -105,12 +107,18 @@ def pod_body(
                 names.ANNOTATION_RANK: str(rank),
                 names.ANNOTATION_TASK_RANK: str(index),
                 names.ANNOTATION_NODE: node,
+                **attempt_note(frame.attempts.get(task.name, 0)),
                 **frame.access.annotations(),
             },
             "ownerReferences": [owner_reference(frame.job)],
         },
         "spec": body,
     }
+
+
+def attempt_note(attempt: int) -> dict[str, str]:
+    """The annotation of a pod whose task was restarted as a whole so many times."""
+    return {names.ANNOTATION_RESTART_ATTEMPT: str(attempt)} if attempt else {}
 
 
 def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:

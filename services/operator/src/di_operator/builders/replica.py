@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from di_api import names
@@ -11,7 +11,12 @@ from di_api.coordinated import PORT_VARIABLES, address, port_of
 from di_api.spec import Replica, Role, Template
 from di_operator.builders.access import Access
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
-from di_operator.builders.pod import with_environment, with_priority_class, with_volumes
+from di_operator.builders.pod import (
+    attempt_note,
+    with_environment,
+    with_priority_class,
+    with_volumes,
+)
 
 Object = Mapping[str, Any]
 _ZERO = ("0", 0)
@@ -29,6 +34,8 @@ class ReplicaFrame:
     """Of all pods, unless a template or what is above says another."""
     server_url: str
     access: Access
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    """How often each role was restarted as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +131,10 @@ def replica_pod(frame: ReplicaFrame, member: Member) -> dict[str, Any]:
             "name": replica.name,
             "namespace": frame.job["metadata"]["namespace"],
             "labels": {**(own.get("labels") or {}), **_labels(frame.job, member)},
-            "annotations": dict(own.get("annotations") or {}),
+            "annotations": {
+                **(own.get("annotations") or {}),
+                **attempt_note(frame.attempts.get(replica.role.value, 0)),
+            },
             "ownerReferences": [owner_reference(frame.job)],
         },
         "spec": body,

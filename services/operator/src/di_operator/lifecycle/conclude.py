@@ -141,6 +141,8 @@ def _status(
         is_new = snapshot.placement != before.placement
         status["placementTime"] = format_time(now if is_new else before.placed_at or now)
         status["replicaSeconds"] = int(before.attained(now) if is_new else before.replica_seconds)
+    if attempts := _attempts(before, verdict):
+        status["restartAttempts"] = attempts
     if losses := remembered(snapshot, verdict.counted, now):
         status["failures"] = losses
     if not _is_suspended(snapshot):
@@ -149,6 +151,13 @@ def _status(
     if finished:
         status["completionTimestamp"] = format_time(before.completed or now)
     return status
+
+
+def _attempts(before: Status, verdict: Verdict) -> dict[str, int]:
+    attempts = dict(before.restart_attempts)
+    for task in sorted(verdict.restarted):
+        attempts[task] = attempts.get(task, 0) + 1
+    return attempts
 
 
 def _counts(snapshot: Snapshot) -> dict[str, Any]:
@@ -186,7 +195,7 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) ->
         verdict.insist
         or verdict.phase is not before.phase
         or _reason(snapshot, verdict) != before.reason
-        or bool(verdict.restarts or verdict.reschedules)
+        or bool(verdict.restarts or verdict.reschedules or verdict.restarted)
         or any(pod.uid not in counted for pod in verdict.counted)
         or any(aside.is_news(before.conditions) for aside in asides)
         or (snapshot.spec is not None and snapshot.desired != before.desired)

@@ -35,6 +35,17 @@ class Plan:
     requeue_after: float | None
 
 
+def outdated_pods(snapshot: Snapshot) -> tuple[list[Pod], frozenset[str]]:
+    """Return the outdated pods to be deleted, and the tasks that still have some.
+
+    No pod of such a task is made before the last of them is gone: a new member of a group must
+    not meet an old one.
+    """
+    names = {pod.name for pod in snapshot.outdated}
+    tasks = frozenset(slot.task.name for slot in snapshot.slots if slot.name in names)
+    return [pod for pod in snapshot.outdated if not pod.terminating], tasks
+
+
 def lost_nodes(snapshot: Snapshot, now: datetime) -> tuple[list[Pod], float | None]:
     """Return pods that only their lost node could end, and when the next one's time is up.
 
@@ -43,7 +54,7 @@ def lost_nodes(snapshot: Snapshot, now: datetime) -> tuple[list[Pod], float | No
     """
     stuck = [
         (pod, NODE_LOST_PATIENCE - (now - pod.deleted_at).total_seconds())
-        for pod in (*snapshot.terminating, *snapshot.leaving)
+        for pod in (*snapshot.outdated, *snapshot.terminating, *snapshot.leaving)
         if pod.node_is_lost and pod.deleted_at is not None
     ]
     overdue = [pod for pod, left in stuck if left <= 0]

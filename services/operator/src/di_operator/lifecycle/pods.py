@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
-from di_api.names import ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS, ENV_RANK
+from di_api.names import (
+    ANNOTATION_RANK,
+    ANNOTATION_RESTART_ATTEMPT,
+    ANNOTATION_TASK_REPLICAS,
+    ENV_RANK,
+)
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
 from di_operator.builders.pinning import node_of
@@ -72,6 +77,8 @@ class Pod:
     from ``rank`` or the whole pod is known."""
     task_replicas: int | None
     """How many replicas its task had when it was made."""
+    attempt: int | None
+    """How often its task had been restarted as a whole when it was made; None: not readable."""
     node: str
     """Where it runs, or is to run and nowhere else; empty: its scheduler has to choose yet."""
     ready: bool
@@ -104,6 +111,7 @@ class Pod:
             rank=_number(annotations, ANNOTATION_RANK),
             told_rank=told_rank(raw),
             task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
+            attempt=_as_number(annotations.get(ANNOTATION_RESTART_ATTEMPT, "0")),
             node=node_of(raw.get("spec") or {}),
             ready=_READY in conditions,
             blocker=find_blocker(status),

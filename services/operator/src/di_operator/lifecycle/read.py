@@ -66,12 +66,18 @@ def read_snapshot(
     }
     buckets: dict[str, list[Pod]] = {
         bucket: []
-        for bucket in ("live", "displaced", "succeeded", "failed", "disrupted", "terminating")
+        for bucket in (
+            *("outdated", "live", "displaced"),
+            *("succeeded", "failed", "disrupted", "terminating"),
+        )
     }
     answers = Answers(status.phase)
     replicas = Counter(slot.task.name for slot in slots)
     for slot in slots:
         if pod := held.get(slot.name):
+            if _is_outdated(pod, status.restart_attempts.get(slot.task.name, 0)):
+                buckets["outdated"].append(pod)
+                continue
             answer = answers.of(pod, slot.part) if pod.phase == "Failed" else None
             buckets[_bucket(pod, slot, replicas[slot.task.name], answer)].append(pod)
     return Snapshot(
@@ -89,6 +95,7 @@ def read_snapshot(
         tasks=tasks,
         slots=slots,
         held=held,
+        outdated=tuple(buckets["outdated"]),
         live=tuple(buckets["live"]),
         ready=tuple(pod for pod in buckets["live"] if pod.ready),
         displaced=tuple(buckets["displaced"]),
@@ -137,6 +144,14 @@ def _at_its_rank(pod: Pod, slot: Slot) -> Pod:
     containers = (slot.task.template.get("spec") or {}).get("containers") or [{}]
     theirs = (variable.get("name") for variable in containers[0].get("env") or ())
     return pod if ENV_RANK in theirs else replace(pod, rank=pod.told_rank)
+
+
+def _is_outdated(pod: Pod, attempt: int) -> bool:
+    """Whether a pod was made before the restart of its task that the status knows as the last.
+
+    One of a later restart is seen by who reads an old status, or was edited, and is left alone.
+    """
+    return pod.attempt is not None and pod.attempt < attempt
 
 
 def _bucket(pod: Pod, slot: Slot, replicas: int, answer: Then | None) -> str:

@@ -38,11 +38,12 @@ class Snapshot:
     """One job and its objects at one moment.
 
     A pod of this job (by owner UID) whose name is a slot's is in ``held`` and in exactly one of
-    live, displaced, succeeded, failed, disrupted, terminating; ``ready`` is a part of live.
-    ``displaced`` run where, or in a group, that the placement has given up. Others of its pods
-    are ``surplus``, or ``leaving`` once deleted. Pods and objects of an earlier job of the same
-    name are ``predecessors``. Objects of anybody else are not kept: whether a name is taken is
-    the API server's to say, at the time of the create.
+    outdated, live, displaced, succeeded, failed, disrupted, terminating; ``ready`` is a part of
+    live. ``outdated`` were made before their task was restarted as a whole: nothing that they do
+    counts. ``displaced`` run where, or in a group, that the placement has given up. Others of its
+    pods are ``surplus``, or ``leaving`` once deleted. Pods and objects of an earlier job of the
+    same name are ``predecessors``. Objects of anybody else are not kept: whether a name is taken
+    is the API server's to say, at the time of the create.
     """
 
     job: Object
@@ -65,6 +66,7 @@ class Snapshot:
     """Those of the spec, or one for each role that a coordinator asks for."""
     slots: tuple[Slot, ...]
     held: Mapping[str, Pod]
+    outdated: tuple[Pod, ...]
     live: tuple[Pod, ...]
     ready: tuple[Pod, ...]
     displaced: tuple[Pod, ...]

@@ -12,6 +12,9 @@ from di_operator.lifecycle import conditions
 from di_operator.lifecycle.placement import Placement, read_placement
 from di_operator.lifecycle.timestamps import parse_time
 
+MAX_ATTEMPT = 99_998
+"""Restarts of a task that are read of a status: one more is the largest that is read of a pod."""
+
 OWNED_FIELDS = (
     "phase",
     "conditions",
@@ -19,6 +22,7 @@ OWNED_FIELDS = (
     "readyReplicas",
     "restarts",
     "reschedules",
+    "restartAttempts",
     "taskStatus",
     "replicaStatus",
     "placement",
@@ -44,6 +48,8 @@ class Status:
     """A finished phase that is written, and that no condition confirms."""
     restarts: int
     reschedules: int
+    restart_attempts: Mapping[str, int]
+    """How often each task was restarted as a whole; those that never were are not in it."""
     losses: tuple[Mapping[str, Any], ...]
     """The pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
     desired: Mapping[str, int] | None
@@ -70,6 +76,7 @@ class Status:
             denied=phase if denied else None,
             restarts=_count(fields.get("restarts")),
             reschedules=_count(fields.get("reschedules")),
+            restart_attempts=_counts(fields.get("restartAttempts"), most=MAX_ATTEMPT),
             losses=_losses(fields.get("failures")),
             desired=_desired(fields.get("taskStatus")),
             placement=read_placement(fields.get("placement")),
@@ -218,6 +225,11 @@ def _ran(task_status: object) -> bool:
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _counts(value: object, *, most: int) -> Mapping[str, int]:
+    found = value if isinstance(value, Mapping) else {}
+    return {str(name): min(count, most) for name, raw in found.items() if (count := _count(raw))}
 
 
 def _desired(task_status: object) -> Mapping[str, int] | None:

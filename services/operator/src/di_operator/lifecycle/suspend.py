@@ -19,7 +19,7 @@ def judge_suspension(snapshot: Snapshot) -> Verdict | None:
         return None
     ending = [
         pod
-        for pod in (*snapshot.live, *snapshot.surplus, *snapshot.predecessors)
+        for pod in (*snapshot.outdated, *snapshot.live, *snapshot.surplus, *snapshot.predecessors)
         if not pod.is_finished and not pod.terminating
     ]
     what = f"suspended, {count_of(len(ending), 'pod')} to end"

@@ -20,7 +20,8 @@ class Verdict:
     whose end ``restarts`` and ``reschedules`` (added to the present counts) account for.
     ``from_absence`` says that some were lost without a trace. ``insist`` writes status and event
     also when they say the same as before: it happened again. ``asides`` are conditions beside
-    those of phases that turn True with it and stay so.
+    those of phases that turn True with it and stay so. ``restarted`` are tasks (of a coordinated
+    job: roles) that are restarted as a whole: all pods they have are outdated once it is written.
     """
 
     phase: Phase
@@ -35,6 +36,7 @@ class Verdict:
     insist: bool = False
     from_absence: bool = False
     asides: tuple[Aside, ...] = ()
+    restarted: frozenset[str] = frozenset()
 
 
 def earliest(*delays: float | None) -> float | None:

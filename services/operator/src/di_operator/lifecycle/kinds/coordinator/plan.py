@@ -6,7 +6,7 @@ as often as one looks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -24,7 +24,7 @@ from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.kinds.coordinator.replicas import coordinated_of, replicas_of
-from di_operator.lifecycle.plan import Plan, lost_nodes
+from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.timestamps import parse_time
 from di_operator.lifecycle.verdict import earliest
@@ -43,7 +43,8 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     """
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted)
-    own = [*snapshot.surplus, *(pod for pod in ended if pod.uid in counted)]
+    outdated, replaced = outdated_pods(snapshot)
+    own = [*snapshot.surplus, *outdated, *(pod for pod in ended if pod.uid in counted)]
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
     wanted = {slot.name for slot in snapshot.slots}
@@ -60,7 +61,7 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     # No time to settle: the coordinator asks for others as soon as it has started.
     pause = until_retry(snapshot, now)
     lacks_template = _lacks_aggregator(snapshot)
-    slots, next_due = _due(snapshot, now) if pause <= 0 else ([], None)
+    slots, next_due = _due(snapshot, replaced, now) if pause <= 0 else ([], None)
     if lacks_template and pause <= 0:
         next_due = earliest(next_due, AGGREGATOR_RETRY)
     return Plan(
@@ -87,14 +88,17 @@ def _lacks_aggregator(snapshot: Snapshot) -> bool:
     )
 
 
-def _due(snapshot: Snapshot, now: datetime) -> tuple[list[Slot], float | None]:
-    """Return the slots to be filled now, and the seconds until the next one is due."""
+def _due(snapshot: Snapshot, replaced: Set[str], now: datetime) -> tuple[list[Slot], float | None]:
+    """Return the slots to be filled now, and the seconds until the next one is due.
+
+    ``replaced`` are the roles that wait for their outdated pods to end.
+    """
     blocked = {pod.name for pod in snapshot.predecessors}
     blocked.update(s["metadata"]["name"] for s in snapshot.old_services)
     blocked.update(s["metadata"]["name"] for s in snapshot.services if is_terminating(s))
     due: list[Slot] = []
     waits: list[float] = []
-    for slot in snapshot.missing:
+    for slot in (each for each in snapshot.missing if each.task.name not in replaced):
         pause = _pause(snapshot, slot, now)
         if pause > 0:
             waits.append(pause)
@@ -156,6 +160,7 @@ def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Ite
         server_url=settings.coordinated_server_url,
         # Their clients speak plain HTTP only.
         access=Access(token_audience=settings.token_audience),
+        attempts=snapshot.status.restart_attempts,
     )
     for slot in slots:
         member = _member(slot, replicas[slot.index], coordinated)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import datetime
 
 from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
@@ -18,7 +18,7 @@ from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.kinds.tasks.dependencies import waiting_tasks
-from di_operator.lifecycle.plan import Plan, lost_nodes
+from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
 from di_operator.lifecycle.settling import settling
 from di_operator.lifecycle.snapshot import Slot, Snapshot
@@ -29,13 +29,15 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
     """Remove what is not wanted, create what is missing and may be created now.
 
     Removed are objects of an earlier job of the same name, surplus replicas (the highest indexes
-    of a task that was scaled down), and failed or lost pods whose loss the status has counted.
+    of a task that was scaled down), outdated pods, and failed or lost pods whose loss the status
+    has counted.
     A name is used again only when its pod is gone.
     """
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted, *snapshot.displaced)
     dead = [pod for pod in ended if pod.uid in counted]
-    own = [*snapshot.surplus, *dead]
+    outdated, replaced = outdated_pods(snapshot)
+    own = [*snapshot.surplus, *outdated, *dead]
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
     removals: list[Delete] = [
@@ -45,7 +47,7 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
     ]
     pause = _pause(snapshot, now)
-    slots, waiting = _fillable(snapshot) if pause <= 0 else ([], None)
+    slots, waiting = _fillable(snapshot, replaced) if pause <= 0 else ([], None)
     creations, obstacle = _creations(snapshot, slots, settings) if pause <= 0 else ([], None)
     return Plan(
         removals=tuple(removals),
@@ -65,8 +67,11 @@ def _pause(snapshot: Snapshot, now: datetime) -> float:
     return max(until_retry(snapshot, now), settling(snapshot, now))
 
 
-def _fillable(snapshot: Snapshot) -> tuple[list[Slot], str | None]:
-    """Return the slots that may get a pod now, and why others may not."""
+def _fillable(snapshot: Snapshot, replaced: Set[str]) -> tuple[list[Slot], str | None]:
+    """Return the slots that may get a pod now, and why others may not.
+
+    ``replaced`` are the tasks that wait for their outdated pods to end.
+    """
     leftovers = [*snapshot.old_services, *snapshot.old_configmaps]
     if leftovers or any(map(is_terminating, snapshot.services[:1])):
         return [], "waiting for the Service of an earlier job of the same name to be gone"
@@ -74,7 +79,8 @@ def _fillable(snapshot: Snapshot) -> tuple[list[Slot], str | None]:
     waits = waiting_tasks(snapshot)
     slots: list[Slot] = []
     reasons: list[str] = []
-    for slot in snapshot.missing:
+    # Of a task that is replaced the outdated pods are the reason, below.
+    for slot in (each for each in snapshot.missing if each.task.name not in replaced):
         if slot.name in held_by_namesakes:
             reasons.append(f"waiting for pod {slot.name} of an earlier job to be gone")
         elif slot.task.name in waits:
@@ -82,7 +88,7 @@ def _fillable(snapshot: Snapshot) -> tuple[list[Slot], str | None]:
         else:
             slots.append(slot)
     ending = [
-        *(*snapshot.terminating, *snapshot.failed),
+        *(*snapshot.outdated, *snapshot.terminating, *snapshot.failed),
         *(*snapshot.disrupted, *snapshot.displaced),
     ]
     reasons.extend(f"waiting for pod {pod.name} to end" for pod in ending)
@@ -117,6 +123,7 @@ def _creations(
     frame = PodFrame(
         job=snapshot.job,
         replicas=Counter(slot.task.name for slot in snapshot.slots),
+        attempts=snapshot.status.restart_attempts,
         volumes=snapshot.spec.volumes,
         nodes=nodes,
         by_file=by_file,
