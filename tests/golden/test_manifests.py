@@ -67,6 +67,30 @@ def preemptible() -> ClusterModel:
     return cluster
 
 
+def process_groups() -> ClusterModel:
+    own = {"name": "RANK", "value": "mine"}
+    container = {"name": "di-container", "image": "train:1", "env": [own]}
+    torch: Object = {"framework": "torch", "processesPerReplica": 1}
+    return ClusterModel(
+        job(
+            task(
+                "learner",
+                2,
+                processGroup=torch,
+                template={"spec": {"containers": [container]}},
+            ),
+            task("replay", 2, processGroup={**torch, "processesPerReplica": 4}),
+            task("evaluator", processGroup={"framework": "jax"}),
+            task(
+                "collector",
+                processGroup={**torch, "elastic": True},
+                minReplicas=1,
+                maxReplicas=2,
+            ),
+        )
+    )
+
+
 def many_pods() -> ClusterModel:
     return ClusterModel(job(task("learner"), task("collector", MANY - 1)))
 
@@ -94,7 +118,7 @@ def coordinated() -> ClusterModel:
 
 KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
-    for each in (tasks, tasks_of_one_type, preemptible, many_pods, coordinated)
+    for each in (tasks, tasks_of_one_type, preemptible, process_groups, many_pods, coordinated)
 }
 
 

@@ -16,6 +16,7 @@ from di_api.kube.errors import Invalid
 from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
 from di_api.names import API_VERSION, KIND
+from di_api.spec.process_group import Framework
 from di_api.spec.task import TaskType
 from di_api.validation import validate_job
 from di_api.validation.relations import (
@@ -36,6 +37,19 @@ NAMES = ("a", "b", *TaskType)
 NUMBER = count()
 
 
+def process_groups() -> st.SearchStrategy[Object]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "framework": st.sampled_from([each.value for each in Framework]),
+            "processesPerReplica": st.sampled_from((1, 2)),
+            "elastic": st.booleans(),
+            "lastCallSeconds": st.sampled_from((0, 60, 601)),
+            "deadlineSeconds": st.sampled_from((1, 60)),
+        },
+    )
+
+
 def tasks() -> st.SearchStrategy[Object]:
     """Of one that is well-formed alone, with few names and bounds, so that they meet."""
     counts = st.sampled_from((1, 2, 3, 2000, 4096))
@@ -46,6 +60,7 @@ def tasks() -> st.SearchStrategy[Object]:
             "replicas": counts,
             "minReplicas": counts,
             "maxReplicas": counts,
+            "processGroup": process_groups(),
             "dependsOn": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
         },
     )

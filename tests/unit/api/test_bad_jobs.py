@@ -12,6 +12,7 @@ LABEL = (
     "must be a DNS label: 1 to 63 lower-case letters, digits and dashes, "
     "with a letter or digit at both ends"
 )
+ELASTIC_JAX = {"framework": "jax", "elastic": True}
 
 BAD_SPECS = {
     "a gang that is not yes or no": (
@@ -25,6 +26,41 @@ BAD_SPECS = {
     "scheduling that is no object": (
         of_spec({"tasks": [task()], "scheduling": []}),
         "spec.scheduling: []: must be an object",
+    ),
+    "an unknown framework": (
+        job(task(processGroup={"framework": "tf"})),
+        'spec.tasks[0].processGroup.framework: "tf": must be one of torch, jax, none',
+    ),
+    "a process group without processes": (
+        job(task(processGroup={"processesPerReplica": 0})),
+        "spec.tasks[0].processGroup.processesPerReplica: 0: must be 1 or more",
+    ),
+    "several processes of jax in a pod": (
+        job(task(processGroup={"framework": "jax", "processesPerReplica": 2})),
+        "spec.tasks[0].processGroup.processesPerReplica: 2: must be 1, jax has one process in "
+        "each pod",
+    ),
+    "an elastic group of jax": (
+        job(task(processGroup=ELASTIC_JAX, minReplicas=1, maxReplicas=2)),
+        "spec.tasks[0].processGroup.elastic: true: must be false, jax takes no member in",
+    ),
+    "an elastic group without a least": (
+        job(task(processGroup={"elastic": True}, maxReplicas=2)),
+        "spec.tasks[0].processGroup.elastic: true: an elastic group needs minReplicas and "
+        "maxReplicas; minReplicas is missing",
+    ),
+    "an elastic group without a most": (
+        job(task(processGroup={"elastic": True}, minReplicas=1)),
+        "spec.tasks[0].processGroup.elastic: true: an elastic group needs minReplicas and "
+        "maxReplicas; maxReplicas is missing",
+    ),
+    "a last call after the deadline": (
+        job(task(processGroup={"lastCallSeconds": 61, "deadlineSeconds": 60})),
+        "spec.tasks[0].processGroup.lastCallSeconds: 61: must be at most deadlineSeconds, 60",
+    ),
+    "a negative last call": (
+        job(task(processGroup={"lastCallSeconds": -1})),
+        "spec.tasks[0].processGroup.lastCallSeconds: -1: must be 0 or more",
     ),
     "no tasks at all": (
         of_spec({}),
@@ -226,7 +262,7 @@ BAD_SPECS = {
     "a field nothing resembles": (
         job(task(xyzzy=2)),
         "spec.tasks[0].xyzzy: 2: unknown field; the fields here are dependsOn, maxReplicas, "
-        "minReplicas, name, replicas, template, type",
+        "minReplicas, name, processGroup, replicas, template, type",
     ),
     "dependsOn of an unknown task": (
         job(task(dependsOn=["collector"])),

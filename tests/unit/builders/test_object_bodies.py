@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from di_operator.builders.configmap import configmap_body
+from di_operator.builders.configmap import (
+    configmap_body,
+    has_groups,
+    is_as_written,
+    transform_configmap,
+)
 from di_operator.builders.event import event_body
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.service import service_body
@@ -99,3 +104,15 @@ def test_an_event_speaks_of_the_job_and_counts() -> None:
         "reportingComponent": "di-operator",
         "reportingInstance": "di-operator-0",
     }
+
+
+def test_what_groups_are_told_is_known_apart_from_the_lists() -> None:
+    groups = {"groups.learner": "{}\n"}
+    body = configmap_body(JOB, NODES.files(), groups)
+    assert body["data"] == {**NODES.files(), **groups}
+    kept = transform_configmap(body)
+    assert is_as_written(kept)
+    assert has_groups(kept, groups)
+    assert has_groups(kept, {})
+    assert not has_groups(kept, {"groups.learner": "{ }\n"})
+    assert not has_groups(transform_configmap(configmap_body(JOB, NODES.files())), groups)

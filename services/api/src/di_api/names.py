@@ -87,6 +87,8 @@ ANNOTATION_SERVER_CA: Final = "diengine/server-ca"
 kubelet makes the file of ENV_SERVER_CA_FILE of it."""
 ANNOTATION_DIGEST: Final = "diengine/digest"
 """On the ConfigMap of node lists: SHA-256 of its data. Written and read by the operator."""
+ANNOTATION_GROUPS: Final = "diengine/groups"
+"""On that ConfigMap: SHA-256 of what process groups are told. Written and read by the operator."""
 ANNOTATION_IDEMPOTENCY: Final = "diengine/idempotency"
 """On the job: answers already given, by Idempotency-Key. Written and read by the server."""
 
@@ -128,6 +130,20 @@ ENV_START_RANK: Final = "START_RANK"
 ENV_MASTER_ADDR: Final = "MASTER_ADDR"
 ENV_MASTER_PORT: Final = "MASTER_PORT"
 
+# --- Environment of tasks with a process group, beside ENV_MASTER_ADDR and ENV_MASTER_PORT. Their
+# readers are the frameworks, PREFIX_TORCHRUN's is torchrun. ---
+ENV_GROUP_RANK: Final = "RANK"
+ENV_LOCAL_RANK: Final = "LOCAL_RANK"
+PREFIX_TORCHRUN: Final = "PET_"
+"""Before the name of an option of torchrun, in capitals."""
+ENV_JAX_COORDINATOR: Final = "JAX_COORDINATOR_ADDRESS"
+ENV_JAX_PROCESSES: Final = "JAX_NUM_PROCESSES"
+ENV_JAX_PROCESS: Final = "JAX_PROCESS_ID"
+
+ENV_GROUP_FILE: Final = "DI_GROUP_FILE"
+"""Path of the file that says who belongs to the pod's elastic process group. It changes while the
+pod runs."""
+
 # --- Node lists by file: the operator writes the ConfigMap, training programs read the file. ---
 NODES_FILE_THRESHOLD: Final = 100
 """With more replicas than this the lists come by file; in the environment they would grow the
@@ -147,7 +163,8 @@ GPU_PORT_PREFIX: Final = "gpu-port-"
 """Ports of a ddp learner's further GPUs: `gpu-port-<i>` is di-port + i."""
 MASTER_PORT_NAME: Final = "master-port"
 MASTER_PORT: Final = 10314
-"""Where the first ddp learner of an aggregator coordinates the others."""
+"""Where the first pod of a process group coordinates the others: of the ddp learners of an
+aggregator, and of a task unless its template names a port MASTER_PORT_NAME."""
 COORDINATED_SERVER_PORT: Final = 8080
 """Port of di-server in ENV_COORDINATED_SERVER_URL; SERVER_PORT serves the same."""
 GPU_RESOURCE: Final = "nvidia.com/gpu"
@@ -215,6 +232,11 @@ def task_nodes_file_env(task: str) -> str:
 def task_nodes_file_key(task: str) -> str:
     """Key of one task's list in the ConfigMap of the node lists."""
     return f"tasks.{task}"
+
+
+def group_file_key(task: str) -> str:
+    """Key of what an elastic process group is told in the ConfigMap of the node lists."""
+    return f"groups.{task}"
 
 
 def longest_job_name(tasks: Iterable[tuple[str, int]]) -> int:

@@ -130,7 +130,11 @@ def _same_presence(value: str) -> str:
 
 
 def _same_in_items(field: Field) -> str:
-    value = f"map(t, {_value_in_item(field)})"
+    if isinstance(field.kind, Struct):
+        # No value of its type stands for none.
+        value = f"filter(t, has(t.{field.name})).map(t, t.{field.name})"
+    else:
+        value = f"map(t, {_value_in_item(field)})"
     same = f"self.{value} == oldSelf.{value}"
     if field.is_required or field.default is not None:
         return same

@@ -14,6 +14,7 @@ from di_api.spec.job import (
     SuccessOperator,
     SuccessPolicy,
 )
+from di_api.spec.process_group import Framework, ProcessGroup
 from di_api.spec.task import Task, TaskType
 from di_api.spec.template import Template
 
@@ -23,8 +24,10 @@ __all__ = [
     "MAX_REPLICAS",
     "CleanPodPolicy",
     "Coordinated",
+    "Framework",
     "JobSpec",
     "Priority",
+    "ProcessGroup",
     "Replica",
     "Role",
     "Scheduling",

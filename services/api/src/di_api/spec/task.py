@@ -8,7 +8,8 @@ from typing import Annotated
 
 from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.declared import Declared
-from di_api.spec.kinds import Label, Labels, OneOf, PodTemplate, Whole
+from di_api.spec.kinds import Label, Labels, OneOf, PodTemplate, Struct, Whole
+from di_api.spec.process_group import ProcessGroup
 from di_api.spec.template import Template
 
 
@@ -82,6 +83,13 @@ class Task:
             more="Circles are refused.",
         ),
     ] = ()
+    process_group: Annotated[
+        ProcessGroup | None,
+        Declared(
+            kind=Struct(ProcessGroup),
+            about="How the programs of the pods find each other, if they are one process group.",
+        ),
+    ] = None
     template: Annotated[
         Template,
         Declared(
@@ -91,3 +99,8 @@ class Task:
             more="`metadata` takes labels and annotations.",
         ),
     ]
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether its pods are a process group that members come to and leave."""
+        return self.process_group is not None and self.process_group.elastic

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.spec.bounds import MAX_PODS
 from di_api.spec.task import TaskType
+from di_api.validation.process_group import wrong_process_group
 from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.replicas import replica_errors
 from di_api.validation.size import total_errors
@@ -174,6 +175,35 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
             },
         ),
         is_all=False,
+    ),
+    Relation(
+        errors=lambda one: wrong_process_group(one.path, one.task),
+        rules=(
+            {
+                "rule": "!has(self.processGroup) || self.processGroup.framework != 'jax' || "
+                "self.processGroup.processesPerReplica == 1",
+                "message": "must be 1, jax has one process in each pod",
+                "fieldPath": ".processGroup.processesPerReplica",
+            },
+            {
+                "rule": "!has(self.processGroup) || self.processGroup.framework != 'jax' || "
+                "!self.processGroup.elastic",
+                "message": "must be false, jax takes no member in",
+                "fieldPath": ".processGroup.elastic",
+            },
+            {
+                "rule": "!has(self.processGroup) || !self.processGroup.elastic || "
+                "has(self.minReplicas) && has(self.maxReplicas)",
+                "message": "an elastic group needs minReplicas and maxReplicas",
+                "fieldPath": ".processGroup.elastic",
+            },
+            {
+                "rule": "!has(self.processGroup) || "
+                "self.processGroup.lastCallSeconds <= self.processGroup.deadlineSeconds",
+                "message": "must be at most deadlineSeconds",
+                "fieldPath": ".processGroup.lastCallSeconds",
+            },
+        ),
     ),
 )
 

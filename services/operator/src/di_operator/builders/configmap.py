@@ -1,10 +1,10 @@
-"""The ConfigMap that holds the node lists of a job with many replicas."""
+"""The ConfigMap of a job: node lists where there are many replicas, and elastic process groups."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from di_api import names
@@ -19,21 +19,33 @@ class ConfigMapRecipe:
 
     job: Mapping[str, Any]
     files: Mapping[str, str]
+    """Node lists."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """What process groups are told."""
     resource_version: str | None = None
     """Of the one that it replaces."""
 
     def build(self) -> dict[str, Any]:
         """The ConfigMap's body."""
-        return configmap_body(self.job, self.files, resource_version=self.resource_version)
+        return configmap_body(
+            self.job, self.files, self.groups, resource_version=self.resource_version
+        )
 
 
 def configmap_body(
-    job: Mapping[str, Any], files: Mapping[str, str], *, resource_version: str | None = None
+    job: Mapping[str, Any],
+    lists: Mapping[str, str],
+    groups: Mapping[str, str] = {},
+    *,
+    resource_version: str | None = None,
 ) -> dict[str, Any]:
     """Return the ConfigMap of some files; with ``resource_version`` as a replacement of what was
     read."""
+    files = {**lists, **groups}
     metadata = object_metadata(job, names.nodes_config_map_name(job["metadata"]["name"]))
     metadata["annotations"] = {names.ANNOTATION_DIGEST: _digest(files)}
+    if groups:
+        metadata["annotations"][names.ANNOTATION_GROUPS] = _digest(groups)
     if resource_version is not None:
         metadata["resourceVersion"] = resource_version
     return {
@@ -56,6 +68,12 @@ def has_files(configmap: Mapping[str, Any], files: Mapping[str, str]) -> bool:
     return bool(configmap.get(_DIGEST) == _digest(files))
 
 
+def has_groups(configmap: Mapping[str, Any], groups: Mapping[str, str]) -> bool:
+    """Whether a ConfigMap says this of process groups, whatever its lists say; as transformed."""
+    annotations: Mapping[str, str] = configmap["metadata"].get("annotations") or {}
+    return not groups or annotations.get(names.ANNOTATION_GROUPS) == _digest(groups)
+
+
 def is_as_written(configmap: Mapping[str, Any]) -> bool:
     """Whether nobody but the operator has written the lists, as far as the ConfigMap tells; as
     transformed.
@@ -71,6 +89,7 @@ def is_as_written(configmap: Mapping[str, Any]) -> bool:
 def _digest(data: Mapping[str, str]) -> str:
     digest = hashlib.sha256()
     for key in sorted(data):
-        # Lists have no line breaks, and keys cannot: no two ConfigMaps of ours read the same.
+        # Files have no line breaks but at their end, and keys cannot: no two ConfigMaps of ours
+        # read the same.
         digest.update(f"{key}\n{data[key]}\n".encode())
     return digest.hexdigest()

@@ -12,6 +12,7 @@ from di_operator.builders.access import Access
 from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pinning import Binding, placed
+from di_operator.builders.process_group import group_environment
 
 Object = Mapping[str, Any]
 
@@ -70,7 +71,7 @@ def pod_body(
     spec: Object = template.get("spec") or {}
     name = names.pod_name(metadata["name"], task.name, index)
     env = {**_env(frame, task, index, rank), **_kind(frame, node)}
-    mounts = list(_mounts(frame))
+    mounts = list(_mounts(frame, task))
     body: dict[str, Any] = {
         **spec,
         "hostname": name,
@@ -82,7 +83,7 @@ def pod_body(
     }
     if init := spec.get("initContainers"):
         body["initContainers"] = [with_environment(c, env, mounts) for c in init]
-    if volumes := with_volumes(spec.get("volumes") or (), _volumes(frame)):
+    if volumes := with_volumes(spec.get("volumes") or (), _volumes(frame, task)):
         body["volumes"] = volumes
     body = with_priority_class(body, frame.priority_class)
     if node:
@@ -133,6 +134,7 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
         names.ENV_TASK_RANK: str(index),
         **nodes,
         **frame.access.environment(),
+        **group_environment(task, index, frame.nodes.by_task[task.name]),
     }
 
 
@@ -141,16 +143,20 @@ def _kind(frame: PodFrame, node: str) -> dict[str, str]:
     return {names.ENV_NODE_KIND: kind} if kind else {}
 
 
-def _volumes(frame: PodFrame) -> list[Object]:
+def _volumes(frame: PodFrame, task: Task) -> list[Object]:
     volumes = list(frame.volumes)
-    if frame.by_file:
+    if _has_files(frame, task):
         configmap = {"name": names.nodes_config_map_name(frame.job["metadata"]["name"])}
         volumes.append({"name": names.NODES_VOLUME, "configMap": configmap})
     return [*volumes, *frame.access.volumes()]
 
 
-def _mounts(frame: PodFrame) -> Iterable[Object]:
-    if frame.by_file:
+def _has_files(frame: PodFrame, task: Task) -> bool:
+    return frame.by_file or task.is_elastic
+
+
+def _mounts(frame: PodFrame, task: Task) -> Iterable[Object]:
+    if _has_files(frame, task):
         # The whole directory: a file mounted by subPath would never see a change.
         yield {"name": names.NODES_VOLUME, "mountPath": names.NODES_FILE_DIR, "readOnly": True}
     yield from frame.access.mounts()

@@ -69,12 +69,13 @@ def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) ->
         or (verdict.restarts + verdict.reschedules > 0 and not verdict.events)
         or verdict.insist
     )
+    told = verdict.groups.events if verdict.groups is not None else ()
     # What is announced is no reason that was written before: that one may be anything.
     news = JobEvent(reason=_new_reason(verdict), message=_message(snapshot, verdict))
     return Decision(
         actions=verdict.actions,
         status=status,
-        events=(*verdict.events, *((news,) if announced else ()), *warnings),
+        events=(*verdict.events, *((news,) if announced else ()), *warnings, *told),
         requeue_after=verdict.requeue_after,
         from_absence=verdict.from_absence,
     )
@@ -145,6 +146,8 @@ def _status(
         status["restartAttempts"] = attempts
     if losses := remembered(snapshot, verdict.counted, now):
         status["failures"] = losses
+    if groups := _groups(snapshot, verdict):
+        status["groups"] = groups
     if not _is_suspended(snapshot):
         # As in batch/v1 Job: the clock of activeDeadlineSeconds starts anew after a suspension.
         status["startTime"] = format_time(before.started or now)
@@ -158,6 +161,10 @@ def _attempts(before: Status, verdict: Verdict) -> dict[str, int]:
     for task in sorted(verdict.restarted):
         attempts[task] = attempts.get(task, 0) + 1
     return attempts
+
+
+def _groups(snapshot: Snapshot, verdict: Verdict) -> Any:
+    return snapshot.status.raw.get("groups") if verdict.groups is None else verdict.groups.status
 
 
 def _counts(snapshot: Snapshot) -> dict[str, Any]:
@@ -198,6 +205,7 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) ->
         or bool(verdict.restarts or verdict.reschedules or verdict.restarted)
         or any(pod.uid not in counted for pod in verdict.counted)
         or any(aside.is_news(before.conditions) for aside in asides)
+        or _groups(snapshot, verdict) != before.raw.get("groups")
         or (snapshot.spec is not None and snapshot.desired != before.desired)
     )
 

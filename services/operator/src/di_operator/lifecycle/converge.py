@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from di_api.kube.resources import CONFIGMAPS
 from di_api.names import nodes_config_map_name
 from di_api.phase import Phase
 from di_operator.lifecycle.decision import JobEvent
@@ -74,8 +73,7 @@ def _unmade(steps: Plan) -> tuple[JobEvent, ...]:
 
 
 def _relisted(snapshot: Snapshot, steps: Plan) -> tuple[JobEvent, ...]:
-    is_written = any(action.resource == CONFIGMAPS for action in steps.creations)
-    if steps.created or not is_written:
+    if steps.created or not steps.restores_lists:
         return ()
     name = nodes_config_map_name(snapshot.name)
     message = f"ConfigMap {name} was deleted or edited by hand, the node lists are put back"

@@ -18,6 +18,7 @@ from di_operator.lifecycle.converge import converge
 from di_operator.lifecycle.deadline import judge_deadline, time_left
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.frozen import judge_frozen
+from di_operator.lifecycle.groups import tell_groups
 from di_operator.lifecycle.kinds.choose import kind_of
 from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.plan import Plan
@@ -44,7 +45,8 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     kind = kind_of(snapshot.job, snapshot.spec)
     step = _judge(kind, snapshot, now, settings)
     verdict = converge(snapshot, step) if isinstance(step, Plan) else step
-    decision = conclude(kind, snapshot, tell_blocked(snapshot, verdict), now)
+    verdict = tell_groups(snapshot, tell_blocked(snapshot, verdict), now)
+    decision = conclude(kind, snapshot, verdict, now)
     if snapshot.status.denied is not None:
         decision = replace(decision, events=(_denial(snapshot.status.denied), *decision.events))
     if decision.status is None and not decision.actions:

@@ -28,6 +28,8 @@ class Plan:
     """Why some replica will have no pod after the creations; None if all will have one."""
     obstacle: str | None = None
     """Why no pod can be made until the spec is changed; None if nothing is in the way."""
+    restores_lists: bool = False
+    """Whether somebody deleted or edited the file of the node lists, and it is written anew."""
     lacks_template: bool = False
     """Whether a replica cannot be made before the AggregatorConfig is read."""
     pause: float

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from di_api.group_status import GroupState
 from di_api.wording import describe
 from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import JobEvent
@@ -17,10 +18,12 @@ from di_operator.lifecycle.snapshot import Snapshot
 
 REASON_REFUSED: Final = "RulesBroken"
 REASON_UNREADABLE: Final = "Unreadable"
+REASON_DEADLINE: Final = "DeadlinePassed"
 
 SOLVED: Final[Mapping[Problem, tuple[str, str]]] = {
     Problem.SPEC_INVALID: ("SpecValid", "nothing is wrong with the spec any more"),
     Problem.NOT_ALLOCATABLE: ("Allocatable", "the allocator can read the job"),
+    Problem.INSUFFICIENT_REPLICAS: ("EnoughReplicas", "no process group is short of members"),
     Problem.RECONCILE_FAILED: ("ReconcileSucceeded", "the operator can act on the job"),
 }
 """Reason and message of the condition once the problem is gone. Every problem has a line here."""
@@ -36,7 +39,11 @@ def problems_of(snapshot: Snapshot) -> tuple[tuple[Aside, ...], list[JobEvent]]:
     """
     found = {
         problem: Aside(type=problem, value=True, reason=reason, message=message)
-        for problem, reason, message in (*_spec_problems(snapshot), *_allocation_problems(snapshot))
+        for problem, reason, message in (
+            *_spec_problems(snapshot),
+            *_allocation_problems(snapshot),
+            *_group_problems(snapshot),
+        )
     }
     asides = tuple(
         found.get(problem) or Aside(type=problem, value=False, reason=reason, message=message)
@@ -75,3 +82,19 @@ def _allocation_problems(snapshot: Snapshot) -> Iterator[tuple[Problem, str, str
     grant = snapshot.grant
     if grant is not None and grant.reason is Reason.NOT_ALLOCATABLE:
         yield Problem.NOT_ALLOCATABLE, REASON_UNREADABLE, grant.message
+
+
+def _group_problems(snapshot: Snapshot) -> Iterator[tuple[Problem, str, str]]:
+    short = [
+        (task, group)
+        for task, group in snapshot.status.groups.items()
+        if group.state is GroupState.INSUFFICIENT
+    ]
+    if short:
+        task, group = short[0]
+        least = next((each.min_replicas for each in snapshot.tasks if each.name == task), None)
+        message = (
+            f"the process group of task {task} had {len(group.members)} of at least {least or 1} "
+            "members when its time was up; it waits for more"
+        )
+        yield Problem.INSUFFICIENT_REPLICAS, REASON_DEADLINE, message

@@ -171,10 +171,11 @@ def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
     """Whether a learner was started in a group of another size.
 
     Learners train as one group whose size is fixed when it starts, so all of them begin anew from
-    the last checkpoint. Collectors and evaluators come and go.
+    the last checkpoint. Collectors and evaluators come and go, and so do the members of an elastic
+    group, whose processes begin anew in place.
     """
     fixed = slot.task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR)
-    return fixed and pod.task_replicas != replicas
+    return fixed and not slot.task.is_elastic and pod.task_replicas != replicas
 
 
 def _by_owner(

@@ -175,6 +175,12 @@ class Reason(_Declared):
         "the tasks of the [success policy](lifecycle.md#success) have succeeded, and the other "
         "pods are told to end",
     )
+    GROUP_FORMED = (
+        "GroupFormed",
+        "Normal",
+        "an elastic [process group](process-groups.md#elastic-groups) has a new world; the message "
+        "has its generation",
+    )
     PODS_CREATED = "PodsCreated", "Normal", "pods were created while others still wait"
     PODS_DELETED = (
         "PodsDeleted",
@@ -227,6 +233,12 @@ class Problem(_Declared):
         "Warning",
         "the allocator cannot read the job, or the policy fails on it: it keeps the nodes it has "
         "and gets no others",
+    )
+    INSUFFICIENT_REPLICAS = (
+        "InsufficientReplicas",
+        "Warning",
+        "an elastic [process group](process-groups.md#elastic-groups) had fewer members than "
+        "`minReplicas` when its deadline passed: it has no world until more join",
     )
     RECONCILE_FAILED = (
         "ReconcileFailed",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from di_api.group_status import GroupStatus, read_groups
 from di_api.phase import Phase
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.placement import Placement, read_placement
@@ -30,6 +31,7 @@ OWNED_FIELDS = (
     "placementTime",
     "replicaSeconds",
     "failures",
+    "groups",
     "startTime",
     "completionTimestamp",
 )
@@ -60,6 +62,8 @@ class Status:
     """Since when."""
     replica_seconds: float
     """What the placements before it had."""
+    groups: Mapping[str, GroupStatus]
+    """The elastic process groups, by task."""
     conditions: tuple[Mapping[str, Any], ...]
     started: datetime | None
     completed: datetime | None
@@ -82,6 +86,7 @@ class Status:
             placement=read_placement(fields.get("placement")),
             placed_at=parse_time(fields.get("placementTime")),
             replica_seconds=float(_count(fields.get("replicaSeconds"))),
+            groups=read_groups(fields),
             conditions=tuple(conditions.well_formed(fields.get("conditions"))),
             started=parse_time(fields.get("startTime")),
             completed=parse_time(fields.get("completionTimestamp")),

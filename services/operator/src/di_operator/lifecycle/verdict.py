@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from di_api.phase import Phase
 from di_operator.lifecycle.actions import Action
@@ -10,6 +12,14 @@ from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """`status.groups` from now on, and what is to be told once it is written."""
+
+    status: Mapping[str, Any]
+    events: tuple[JobEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +32,7 @@ class Verdict:
     also when they say the same as before: it happened again. ``asides`` are conditions beside
     those of phases that turn True with it and stay so. ``restarted`` are tasks (of a coordinated
     job: roles) that are restarted as a whole: all pods they have are outdated once it is written.
+    ``groups`` None leaves the process groups as they are.
     """
 
     phase: Phase
@@ -37,6 +48,7 @@ class Verdict:
     from_absence: bool = False
     asides: tuple[Aside, ...] = ()
     restarted: frozenset[str] = frozenset()
+    groups: Groups | None = None
 
 
 def earliest(*delays: float | None) -> float | None:

@@ -10,13 +10,19 @@ from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_api.names import NODES_FILE_THRESHOLD
 from di_api.validation import MAX_NODE_LISTS
 from di_operator.builders.access import Access
-from di_operator.builders.configmap import ConfigMapRecipe, has_files, is_as_written
+from di_operator.builders.configmap import (
+    ConfigMapRecipe,
+    has_files,
+    has_groups,
+    is_as_written,
+)
 from di_operator.builders.pod import PodFrame, PodRecipe
 from di_operator.builders.service import ServiceRecipe
 from di_operator.lifecycle.actions import Create, Delete, Replace
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
+from di_operator.lifecycle.groups import group_files
 from di_operator.lifecycle.kinds.tasks.dependencies import waiting_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
@@ -56,6 +62,8 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         removed=len(own) + len(overdue),
         waiting=waiting,
         obstacle=obstacle,
+        restores_lists=any(action.resource == CONFIGMAPS for action in creations)
+        and _lists_are_spoilt(snapshot),
         pause=pause,
         requeue_after=patience,
     )
@@ -107,26 +115,27 @@ def _creations(
     actions: list[Create | Replace] = []
     if not snapshot.services:
         actions.append(Create(resource=SERVICES, recipe=ServiceRecipe(job=snapshot.job)))
-    by_file = len(snapshot.slots) > NODES_FILE_THRESHOLD
-    if not slots and not _lists_are_spoilt(snapshot, by_file=by_file):
+    groups = group_files(snapshot, settings.service_domain)
+    behind = snapshot.configmap is not None and not has_groups(snapshot.configmap, groups)
+    if not slots and not behind and not _lists_are_spoilt(snapshot):
         return actions, None
     ranks = assign_ranks(snapshot)
     nodes = node_lists(snapshot, ranks, settings.service_domain)
-    files = nodes.files() if by_file or snapshot.configmap is not None else {}
-    if (size := sum(map(len, files.values()))) > MAX_NODE_LISTS:
+    files = nodes.files() if _needs_files(snapshot) or snapshot.configmap is not None else {}
+    if (size := sum(map(len, (*files.values(), *groups.values())))) > MAX_NODE_LISTS:
         # Pods that exist keep the lists they have; new ones could not start without theirs.
         return actions, (
             f"the DNS names of {count_of(len(snapshot.slots), 'pod')} take {size} bytes of the "
             f"{MAX_NODE_LISTS} that node lists may have; lower the replicas of the job's tasks"
         )
-    actions.extend(_lists(snapshot, files))
+    actions.extend(_lists(snapshot, files, groups))
     frame = PodFrame(
         job=snapshot.job,
         replicas=Counter(slot.task.name for slot in snapshot.slots),
         attempts=snapshot.status.restart_attempts,
         volumes=snapshot.spec.volumes,
         nodes=nodes,
-        by_file=by_file,
+        by_file=len(snapshot.slots) > NODES_FILE_THRESHOLD,
         server_url=settings.server_url,
         access=Access(token_audience=settings.token_audience, server_ca=settings.server_ca),
         binding=settings.binding,
@@ -140,23 +149,33 @@ def _creations(
     return actions, None
 
 
-def _lists_are_spoilt(snapshot: Snapshot, *, by_file: bool) -> bool:
-    """Whether somebody deleted or edited the file that running pods read."""
+def _needs_files(snapshot: Snapshot) -> bool:
+    """Whether pods mount the job's ConfigMap."""
+    is_elastic = any(task.is_elastic for task in snapshot.tasks)
+    return is_elastic or len(snapshot.slots) > NODES_FILE_THRESHOLD
+
+
+def _lists_are_spoilt(snapshot: Snapshot) -> bool:
+    """Whether somebody deleted or edited the files that running pods read."""
     if snapshot.configmap is None:
-        return by_file
+        return _needs_files(snapshot)
     return not is_as_written(snapshot.configmap)
 
 
-def _lists(snapshot: Snapshot, files: Mapping[str, str]) -> Iterator[Create | Replace]:
+def _lists(
+    snapshot: Snapshot, files: Mapping[str, str], groups: Mapping[str, str]
+) -> Iterator[Create | Replace]:
     """Bring the file up to date before a pod starts that reads it."""
     present = snapshot.configmap
     if present is None:
         if files:
-            recipe = ConfigMapRecipe(job=snapshot.job, files=files)
+            recipe = ConfigMapRecipe(job=snapshot.job, files=files, groups=groups)
             yield Create(resource=CONFIGMAPS, recipe=recipe)
         return
     # It stays when a job shrinks below the threshold: pods that mount it are still there.
-    if not has_files(present, files) or not is_as_written(present):
+    if not has_files(present, {**files, **groups}) or not is_as_written(present):
         version = present["metadata"]["resourceVersion"]
-        recipe = ConfigMapRecipe(job=snapshot.job, files=files, resource_version=version)
+        recipe = ConfigMapRecipe(
+            job=snapshot.job, files=files, groups=groups, resource_version=version
+        )
         yield Replace(resource=CONFIGMAPS, recipe=recipe)

@@ -1,0 +1,105 @@
+"""`status.groups`: who belongs to a task's elastic process group; the operator writes it alone.
+
+It is what the pods are told of, by file and by di-server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from di_api.field_error import mapping
+from di_api.spec.bounds import MAX_PODS
+
+FIELD: Final = "groups"
+"""In the status of a job."""
+
+
+class GroupState(StrEnum):
+    """Where a group stands."""
+
+    FORMING = "Forming"
+    """A round is on: whoever runs joins, and the next world is not known yet."""
+    FORMED = "Formed"
+    """There is a world."""
+    INSUFFICIENT = "InsufficientReplicas"
+    """At the end of a round there were fewer than the least; whoever joins begins another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStatus:
+    """The group of one task, times as text."""
+
+    generation: int = 0
+    """How many worlds there have been."""
+    state: GroupState = GroupState.FORMING
+    members: Mapping[int, str]
+    """UIDs of the pods by local index: those of the world, or those who have joined so far."""
+    since: str | None = None
+    """When the state was entered; of a round, when it began."""
+    last_join: str | None = None
+    """Of a round."""
+
+    @classmethod
+    def read(cls, raw: object) -> GroupStatus | None:
+        """Read the entry of a task; None if there is none that can be read."""
+        fields = mapping(raw)
+        generation, state = fields.get("generation"), fields.get("state")
+        known = next((each for each in GroupState if each.value == state), None)
+        if known is None or isinstance(generation, bool) or not isinstance(generation, int):
+            return None
+        members = _members(fields.get("members"))
+        if generation < 0 or members is None:
+            return None
+        return cls(
+            generation=generation,
+            state=known,
+            members=members,
+            since=_text(fields.get("since")),
+            last_join=_text(fields.get("lastJoin")),
+        )
+
+    def as_status(self) -> dict[str, Any]:
+        """What `read` reads."""
+        status: dict[str, Any] = {
+            "generation": self.generation,
+            "state": self.state.value,
+            "members": {str(index): uid for index, uid in sorted(self.members.items())},
+        }
+        if self.since is not None:
+            status["since"] = self.since
+        if self.last_join is not None:
+            status["lastJoin"] = self.last_join
+        return status
+
+    @property
+    def world(self) -> Sequence[int]:
+        """The local indexes of the members by rank; none while there is no world."""
+        return sorted(self.members) if self.state is GroupState.FORMED else ()
+
+
+def read_groups(status: object) -> dict[str, GroupStatus]:
+    """The groups in the status of a job, by task; those that cannot be read are left out."""
+    found = {
+        task: GroupStatus.read(group) for task, group in mapping(mapping(status).get(FIELD)).items()
+    }
+    return {str(task): group for task, group in found.items() if group is not None}
+
+
+def _members(raw: object) -> dict[int, str] | None:
+    if not isinstance(raw, Mapping):
+        return None
+    found: dict[int, str] = {}
+    for index, uid in raw.items():
+        if not (isinstance(index, str) and index.isascii() and index.isdigit() and len(index) < 6):
+            return None
+        if int(index) >= MAX_PODS or not isinstance(uid, str):
+            return None
+        found[int(index)] = uid
+    return found
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,65 @@
+"""`spec.tasks[].processGroup`: pods whose programs are one group of processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from di_api.spec.declared import Declared
+from di_api.spec.kinds import Flag, OneOf, Whole
+
+
+class Framework(StrEnum):
+    """Whose variables the pods of a group get."""
+
+    TORCH = "torch"
+    JAX = "jax"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessGroup:
+    """How the programs of a task's pods find each other; ranks are the pods' local indexes."""
+
+    framework: Annotated[
+        Framework,
+        Declared(
+            kind=OneOf(Framework),
+            about="Whose variables the pods get: `torch` (torchrun's as well), `jax` or `none`.",
+            more="[Which these are](process-groups.md#variables).",
+        ),
+    ] = Framework.NONE
+    processes_per_replica: Annotated[
+        int,
+        Declared(
+            kind=Whole(1, 1024),
+            about="Processes in each pod. With more than 1, `torchrun` starts them.",
+            more="`jax` has one.",
+        ),
+    ] = 1
+    elastic: Annotated[
+        bool,
+        Declared(
+            kind=Flag(),
+            about="True lets members come and go while the others stay: whoever runs is told of "
+            "each new world. Needs minReplicas and maxReplicas.",
+            more="[How](process-groups.md#elastic-groups). Not with `jax`.",
+        ),
+    ] = False
+    last_call_seconds: Annotated[
+        int,
+        Declared(
+            kind=Whole(0),
+            about="Seconds after the last member has joined until a world is formed without those "
+            "who are missing.",
+        ),
+    ] = 60
+    deadline_seconds: Annotated[
+        int,
+        Declared(
+            kind=Whole(1),
+            about="Seconds that forming a world may take; with fewer members than minReplicas "
+            "there is none.",
+        ),
+    ] = 600

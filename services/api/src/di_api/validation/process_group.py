@@ -1,0 +1,36 @@
+"""What a task's process group can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from di_api.field_error import FieldError, mapping
+from di_api.spec.process_group import Framework
+
+
+def wrong_process_group(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
+    """What a raw task's group, defaults applied, cannot be."""
+    group, where = mapping(task.get("processGroup")), f"{path}.processGroup"
+    if group.get("framework") == Framework.JAX:
+        processes = _whole(group.get("processesPerReplica"))
+        if processes is not None and processes > 1:
+            message = "must be 1, jax has one process in each pod"
+            yield FieldError(f"{where}.processesPerReplica", processes, message)
+        if group.get("elastic") is True:
+            yield FieldError(f"{where}.elastic", True, "must be false, jax takes no member in")
+    if group.get("elastic") is True:
+        missing = [name for name in ("minReplicas", "maxReplicas") if task.get(name) is None]
+        if missing:
+            message = f"an elastic group needs minReplicas and maxReplicas; {missing[0]} is missing"
+            yield FieldError(f"{where}.elastic", True, message)
+    last_call, deadline = (
+        _whole(group.get(name)) for name in ("lastCallSeconds", "deadlineSeconds")
+    )
+    if last_call is not None and deadline is not None and last_call > deadline:
+        message = f"must be at most deadlineSeconds, {deadline}"
+        yield FieldError(f"{where}.lastCallSeconds", last_call, message)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and abs(value) < 2**63 else None

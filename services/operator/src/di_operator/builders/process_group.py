@@ -1,0 +1,129 @@
+"""What the programs of a process group read from their environment, by framework.
+
+torchrun takes each of its options from `PET_<OPTION>` and sets the variables of torch.distributed
+for the processes that it starts (torch/distributed/argparse_util.py, run.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from di_api import names
+from di_api.field_error import items, mapping
+from di_api.spec import Framework, ProcessGroup, Task
+
+MAX_RESTARTS: Final = 10
+"""How often torchrun begins anew in a pod after a member was lost; who comes does not count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One pod of a group."""
+
+    group: ProcessGroup
+    index: int
+    """Its local index, which is its rank in the group."""
+    replicas: int
+    bounds: tuple[int, int]
+    """Of the replicas, if it is elastic."""
+    master: str
+    """DNS name of the pod at index 0."""
+    port: int
+    """Where that one is reached."""
+
+
+Variables: TypeAlias = Callable[[Member], Mapping[str, str]]
+
+
+def group_environment(task: Task, index: int, nodes: tuple[str, ...]) -> Mapping[str, str]:
+    """The variables of a task's pod; `nodes` are the DNS names of the task's pods by index."""
+    if task.process_group is None:
+        return {}
+    member = Member(
+        group=task.process_group,
+        index=index,
+        replicas=len(nodes),
+        bounds=(task.min_replicas or 1, task.max_replicas or len(nodes)),
+        master=nodes[0],
+        port=_master_port(task.template),
+    )
+    variables = FRAMEWORKS[task.process_group.framework](member)
+    if not task.is_elastic:
+        return variables
+    file = f"{names.NODES_FILE_DIR}/{names.group_file_key(task.name)}"
+    return {names.ENV_GROUP_FILE: file, **variables}
+
+
+def _torch(member: Member) -> Mapping[str, str]:
+    if member.group.elastic:
+        return _elastic_torch(member)
+    processes = member.group.processes_per_replica
+    address = {names.ENV_MASTER_ADDR: member.master, names.ENV_MASTER_PORT: str(member.port)}
+    torchrun = {
+        "NNODES": str(member.replicas),
+        "NPROC_PER_NODE": str(processes),
+        "NODE_RANK": str(member.index),
+        **address,
+    }
+    variables = {f"{names.PREFIX_TORCHRUN}{key}": value for key, value in torchrun.items()}
+    if processes > 1:
+        # Only who starts the processes knows which is which.
+        return address | variables
+    alone = {
+        names.ENV_WORLD_SIZE: str(member.replicas),
+        names.ENV_GROUP_RANK: str(member.index),
+        names.ENV_LOCAL_WORLD_SIZE: "1",
+        names.ENV_LOCAL_RANK: "0",
+    }
+    return address | alone | variables
+
+
+def _elastic_torch(member: Member) -> Mapping[str, str]:
+    """Torchrun finds the others at a store in the first pod, and says who is who anew each time."""
+    group = member.group
+    configuration = {
+        "is_host": "true" if member.index == 0 else "false",
+        "join_timeout": group.deadline_seconds,
+        "last_call_timeout": group.last_call_seconds,
+        # For the first pod to be there, too.
+        "read_timeout": group.deadline_seconds,
+    }
+    least, most = member.bounds
+    torchrun = {
+        "NNODES": f"{least}:{most}",
+        "NPROC_PER_NODE": str(group.processes_per_replica),
+        "RDZV_BACKEND": "c10d",
+        "RDZV_ENDPOINT": f"{member.master}:{member.port}",
+        "RDZV_CONF": ",".join(f"{key}={value}" for key, value in configuration.items()),
+        "MAX_RESTARTS": str(MAX_RESTARTS),
+    }
+    return {f"{names.PREFIX_TORCHRUN}{key}": value for key, value in torchrun.items()}
+
+
+def _jax(member: Member) -> Mapping[str, str]:
+    return {
+        names.ENV_JAX_COORDINATOR: f"{member.master}:{member.port}",
+        names.ENV_JAX_PROCESSES: str(member.replicas),
+        names.ENV_JAX_PROCESS: str(member.index),
+    }
+
+
+FRAMEWORKS: Final[Mapping[Framework, Variables]] = {
+    Framework.TORCH: _torch,
+    Framework.JAX: _jax,
+    Framework.NONE: lambda _: {},
+}
+"""A framework is a row here and a member of `Framework`."""
+
+
+def _master_port(template: Mapping[str, Any]) -> int:
+    """The port that a container of the template names so, else the constant."""
+    containers = items(mapping(template.get("spec")).get("containers"))
+    for container in map(mapping, containers):
+        for port in map(mapping, items(container.get("ports"))):
+            number = port.get("containerPort")
+            if port.get("name") == names.MASTER_PORT_NAME and isinstance(number, int):
+                return number
+    return names.MASTER_PORT
