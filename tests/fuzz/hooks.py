@@ -20,6 +20,7 @@ _PATHS: Final = {
     "id": _IDS,
     "namespace": st.just(_NAMESPACE),
     "name": st.sampled_from([TASKS, COORDINATED]),
+    "task": st.sampled_from(["learner", "collector"]),
 }
 _COORDINATORS: Final = st.just(f"{COORDINATED}-coordinator")
 

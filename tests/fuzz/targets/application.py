@@ -19,8 +19,14 @@ _ANSWERED: Final = frozenset({200, 400, 404, 409, 413, 422})
 _CONFIG: Final = ConfigRef("rl", "aggregators")
 _AGGREGATOR: Final = "led-aggregator-bbbbb"
 _TASKS, _LED = "cartpole", "led"
+
+
+def _end(operation: Operation) -> str:
+    return f"{operation.resource}/learner" if operation.below else operation.resource
+
+
 _ROUTES: Final[tuple[tuple[Operation, str], ...]] = (
-    *((each, f"{PREFIX}/rl.{_TASKS}/{each.resource}") for each in OPERATIONS),
+    *((each, f"{PREFIX}/rl.{_TASKS}/{_end(each)}") for each in OPERATIONS),
     *(
         (each, f"{coordination_operations.PREFIXES[0]}/{each.resource}")
         for each in coordination_operations.OPERATIONS

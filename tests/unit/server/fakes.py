@@ -312,6 +312,7 @@ def make_harness(
         cert_dir=Path("/nowhere"),
         health_bind=None,
         watch_namespace=namespace,
+        service_domain="svc.cluster.local",
         auth=auth,
         kubeconfig=None,
         threads=1,

@@ -159,9 +159,11 @@ def test_the_document_is_valid_and_knows_every_route(harness: Harness) -> None:
     validate(document)
     harness.add(coordinated(name="led"))
     body = {"replicas": 1, "namespace": "rl", "coordinator": "led-coordinator"}
-    assert len(document["paths"]) == 8 + 4
+    harness.job()["spec"]["tasks"][0] |= {"processGroup": {"elastic": True}}
+    assert len(document["paths"]) == 12 + 4
     for template, path in document["paths"].items():
-        concrete = template.format(id="rl.cartpole", namespace="rl", name="cartpole")
+        names = {"id": "rl.cartpole", "namespace": "rl", "name": "cartpole", "task": "learner"}
+        concrete = template.format(**names)
         for method in path.keys() - {"parameters"}:
             answer = harness.client.open(concrete, method=method.upper(), json=body)
             assert answer.status_code == 200, (method, concrete)
@@ -171,7 +173,8 @@ def test_the_document_is_valid_and_knows_every_route(harness: Harness) -> None:
 def test_what_a_path_says_of_an_unknown_method_is_documented(harness: Harness, method: str) -> None:
     paths = json.loads(harness.client.get("/openapi.json").data)["paths"]
     for template, path in paths.items():
-        concrete = template.format(id="rl.cartpole", namespace="rl", name="cartpole")
+        names = {"id": "rl.cartpole", "namespace": "rl", "name": "cartpole", "task": "learner"}
+        concrete = template.format(**names)
         status = str(harness.client.open(concrete, method=method).status_code)
         for operation in path.keys() - {"parameters"}:
             assert status in path[operation]["responses"]

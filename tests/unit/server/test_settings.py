@@ -13,6 +13,7 @@ def test_defaults_are_those_of_the_chart() -> None:
     assert tuple(map(str, config.binds)) == ("0.0.0.0:8080", "0.0.0.0:8081")
     assert config.tls_port is None
     assert config.watch_namespace is None
+    assert config.service_domain == "svc.cluster.local"
     assert config.auth is AuthMode.OPTIONAL
     assert (config.rate, config.burst) == (20, 40)
     assert config.default_max_replicas == 32
@@ -29,6 +30,7 @@ def test_every_variable_is_read() -> None:
             "DI_SERVER_CERT_DIR": "/tls",
             "DI_SERVER_HEALTH_BIND": "127.0.0.1:3",
             "DI_SERVER_WATCH_NAMESPACE": "rl",
+            "DI_SERVER_SERVICE_DOMAIN": "svc.example",
             "DI_SERVER_AUTH": "required",
             "DI_SERVER_THREADS": "8",
             "DI_SERVER_RATE": "5.5",
@@ -47,6 +49,7 @@ def test_every_variable_is_read() -> None:
     assert (config.tls_port, str(config.cert_dir)) == (2, "/tls")
     assert str(config.health_bind) == "127.0.0.1:3"
     assert (config.watch_namespace, config.auth) == ("rl", AuthMode.REQUIRED)
+    assert config.service_domain == "svc.example"
     assert (config.threads, config.rate, config.burst) == (8, 5.5, 6)
     assert config.default_max_replicas == 7
     assert (config.refusal_rate, config.refusal_burst) == (0.5, 7)

@@ -32,10 +32,28 @@ _UNIMPLEMENTED: Final = tuple(f"{prefix}/" for prefix in coordination_operations
 _log = structlog.get_logger()
 
 
-class _JobId(BaseConverter):
-    """Everything up to the resource, also what is no id: that gets a 400 with the rule."""
+_GROUP: Final = job_operations.SHOW_GROUP.resource
+_WHOLE_ID: Final = r"(?s:(?:job/)?[^/.]*\.[^/]*|(?!job/)[^/]+/[^/]+|job/[^/]+/[^/]+)"
+"""What has the form of an id."""
 
-    regex = "(?s:.+?)"
+
+class _JobId(BaseConverter):
+    """Everything up to the resource, also what is no id: that gets a 400 with the rule.
+
+    But not the id of a job whose group of a task is meant, whatever that task is called.
+    """
+
+    regex = rf"(?!{_WHOLE_ID}/{_GROUP}/[^/]+\Z)(?s:.+?)"
+    part_isolating = False
+
+
+class _WholeJobId(BaseConverter):
+    """What has the form of an id, for paths that go on below the resource.
+
+    `rl/group/replicas` are the replicas of a job called group, and no task of a job `rl`.
+    """
+
+    regex = _WHOLE_ID
     part_isolating = False
 
 
@@ -50,11 +68,12 @@ def create_app(
     """Put the application together."""
     app = Flask("di_server", static_folder=None)
     app.url_map.converters["job_id"] = _JobId
+    app.url_map.converters["whole_job_id"] = _WholeJobId
 
     for operation in job_operations.OPERATIONS:
         _route(
             app,
-            f"{job_operations.PREFIX}/<job_id:job>/{operation.resource}",
+            f"{job_operations.PREFIX}/{_job_path(operation)}",
             operation.name,
             operation.method,
             partial(_handle, jobs, operation),
@@ -76,14 +95,20 @@ def create_app(
     return app
 
 
+def _job_path(operation: Operation) -> str:
+    if operation.below:
+        return f"<whole_job_id:job>/{operation.resource}/<below>"
+    return f"<job_id:job>/{operation.resource}"
+
+
 def _route(app: Flask, path: str, name: str, method: str, view: Callable[..., Response]) -> None:
     app.add_url_rule(
         path, endpoint=name, view_func=view, methods=[method], provide_automatic_options=False
     )
 
 
-def _handle(handlers: JobHandlers, operation: Operation, job: str) -> Response:
-    data = handlers.handle(operation, *receive_for(job, request, operation))
+def _handle(handlers: JobHandlers, operation: Operation, job: str, below: str = "") -> Response:
+    data = handlers.handle(operation, *receive_for(job, request, operation, below))
     return envelope.success(operation.message, data)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from marshmallow import fields, validate
 
-from di_api.names import SERVER_NAME
+from di_api.names import DEFAULT_SERVICE_DOMAIN, SERVER_NAME
 from di_api.service.settings import (
     LOG_LEVEL,
     Address,
@@ -19,6 +19,7 @@ from di_api.service.settings import (
     ReferenceField,
     Setting,
     SettingsError,
+    name_field,
     read_settings,
 )
 from di_api.spec import MAX_PODS
@@ -55,6 +56,8 @@ class Config:
     """One more, for probes: it has threads of its own, whatever the other requests wait for."""
     watch_namespace: str | None
     """The only namespace served; None means all."""
+    service_domain: str
+    """The cluster's, for the DNS names of pods."""
     auth: AuthMode
     kubeconfig: str | None
     threads: int
@@ -118,6 +121,11 @@ _SETTINGS: Final = (
         "watch_namespace",
         fields.String(load_default=None),
         "the only namespace whose jobs are served; empty: all",
+    ),
+    Setting(
+        "service_domain",
+        name_field(load_default=DEFAULT_SERVICE_DOMAIN),
+        "the cluster's service domain",
     ),
     Setting(
         "auth",

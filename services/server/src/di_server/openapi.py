@@ -55,8 +55,12 @@ def document() -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
         for template, suffix, names in _FORMS:
-            path = paths.setdefault(f"{PREFIX}{template}/{operation.resource}", {})
-            path["parameters"] = [{"$ref": f"#/components/parameters/{name}"} for name in names]
+            below = (operation.below,) if operation.below else ()
+            end = "".join(f"/{{{name}}}" for name in below)
+            path = paths.setdefault(f"{PREFIX}{template}/{operation.resource}{end}", {})
+            path["parameters"] = [
+                {"$ref": f"#/components/parameters/{name}"} for name in (*names, *below)
+            ]
             path[operation.method.lower()] = _operation(operation, suffix)
     for operation in coordination_operations.OPERATIONS:
         for prefix, suffix in zip(coordination_operations.PREFIXES, _SUFFIXES, strict=True):
@@ -77,6 +81,7 @@ def document() -> dict[str, Any]:
                 "id": _parameter("id", _ID),
                 "namespace": _parameter("namespace", _LABEL),
                 "name": _parameter("name", _LABEL),
+                "task": _parameter("task", _LABEL),
                 "idempotencyKey": {
                     "name": "Idempotency-Key",
                     "in": "header",

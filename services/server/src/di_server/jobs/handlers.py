@@ -34,6 +34,7 @@ class JobHandlers:
             operations.ADD_REPLICAS: self._add,
             operations.REMOVE_REPLICAS: self._remove,
             operations.REPORT_PROFILINGS: self._report,
+            operations.SHOW_GROUP: self._group,
         }
 
     def handle(self, operation: Operation, ref: JobRef, incoming: Incoming) -> object:
@@ -75,3 +76,8 @@ class JobHandlers:
 
     def _report(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> None:
         self._service.report(grant, requests.profilings(incoming.body), deadline)
+
+    def _group(self, grant: Grant, incoming: Incoming, _deadline: Deadline) -> dict[str, Any]:
+        asked = requests.group_request(incoming.below, incoming.query)
+        # It may wait for longer than others have for their work.
+        return self._service.group(grant, asked)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from di_api.group_status import GroupState
 from di_api.names import VERSION
 from di_api.spec import MAX_PODS
 from di_server.rest.operation import Operation, Shape
@@ -74,4 +75,40 @@ REPORT_PROFILINGS: Final = Operation(
     body={"type": "object", "description": 'The profilings, or {"data": the profilings}.'},
     data={"type": "null"},
 )
-OPERATIONS: Final = (LIST_REPLICAS, ADD_REPLICAS, REMOVE_REPLICAS, REPORT_PROFILINGS)
+GENERATION: Final = "generation"
+WAIT: Final = "wait"
+SHOW_GROUP: Final = Operation(
+    name="showGroup",
+    method="GET",
+    resource="group",
+    below="task",
+    verb="get",
+    summary="Who belongs to the elastic process group of a task; waits for another generation.",
+    message="successfully get group",
+    body=None,
+    query=(GENERATION, WAIT),
+    data={
+        "type": "object",
+        "required": ["generation", "state", "worldSize", "masterAddress", "members"],
+        "properties": {
+            "generation": {"type": "integer", "description": "Number of worlds there have been."},
+            "state": {"enum": [each.value for each in GroupState]},
+            "worldSize": {"type": "integer", "description": "Processes of all members."},
+            "masterAddress": {"type": "string", "description": "Of rank 0; empty without a world."},
+            "members": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["index", "rank", "pod", "address"],
+                    "properties": {
+                        "index": {"type": "integer"},
+                        "rank": {"type": "integer"},
+                        "pod": {"type": "string"},
+                        "address": {"type": "string"},
+                    },
+                },
+            },
+        },
+    },
+)
+OPERATIONS: Final = (LIST_REPLICAS, ADD_REPLICAS, REMOVE_REPLICAS, REPORT_PROFILINGS, SHOW_GROUP)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields
 
 from di_api.spec import MAX_PODS
+from di_server.jobs.groups import LONGEST_WAIT, GroupRequest
+from di_server.jobs.operations import GENERATION, WAIT
 from di_server.jobs.scaling import ScalingRequest
 from di_server.problems import Malformed, OutOfBounds
+
+_DIGITS: Final = 18
+"""Of a number in a query."""
 
 
 def scaling_request(body: Mapping[str, Any], *, sign: int) -> ScalingRequest:
@@ -36,6 +41,27 @@ def profilings(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """The reported object: the body, or what a lone `data` key holds."""
     inner = body.get("data")
     return inner if len(body) == 1 and isinstance(inner, dict) else body
+
+
+def group_request(task: str, query: Iterable[tuple[str, str]]) -> GroupRequest:
+    """What a path and a query of `.../group/<task>` ask for; unknown keys are ignored.
+
+    Raises:
+        Malformed, OutOfBounds: naming the key.
+    """
+    found: dict[str, int] = {}
+    for key, value in query:
+        if key not in (GENERATION, WAIT):
+            continue
+        if key in found:
+            raise Malformed(f"{key}: is there twice")
+        if not (value.isascii() and value.isdigit() and len(value) <= _DIGITS):
+            raise Malformed(f"{key}: must be a whole number, 0 or more")
+        found[key] = int(value)
+    wait = found.get(WAIT, 0)
+    if wait > LONGEST_WAIT:
+        raise OutOfBounds(f"wait must be between 0 and {LONGEST_WAIT:.0f} seconds")
+    return GroupRequest(task=task, known=found.get(GENERATION), wait=wait)
 
 
 class _ScalingBody(Schema):

@@ -1,4 +1,4 @@
-"""What can be done to a job: list its replicas, scale it, report profilings."""
+"""What can be done to a job: list its replicas, scale it, report profilings, ask for its groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from di_server.access.grants import Grant
 from di_server.deadline import Clock, Deadline
 from di_server.jobs import profilings, scaling
 from di_server.jobs.addresses import addresses
+from di_server.jobs.groups import GroupRequest, described, group_of
 from di_server.jobs.idempotency import IdempotencyKey, ScalingResult
+from di_server.jobs.waiting import Waiting
 from di_server.model.job import Job
 from di_server.model.references import JobRef
 from di_server.problems import Problem
@@ -37,6 +39,8 @@ class JobService:
         updates: JobUpdates,
         default_max_replicas: int,
         reports_waiting: int,
+        group_waiting: int,
+        service_domain: str,
         clock: Clock,
         sleep: Callable[[float], None],
     ) -> None:
@@ -45,11 +49,16 @@ class JobService:
         Args:
             default_max_replicas: bounds the scaling of a task without maxReplicas.
             reports_waiting: so many reports at most wait for others to be written with.
+            group_waiting: so many requests at most wait for news of a process group.
+            service_domain: the cluster's, for the DNS names of pods.
         """
         self._jobs = jobs
         self._pods = pods
         self._updates = updates
         self._default_max_replicas = default_max_replicas
+        self._service_domain = service_domain
+        self._clock = clock
+        self._waiting = Waiting(places=group_waiting, clock=clock, sleep=sleep)
         self._reports = Coalescer(
             self._write_reports,
             places=threading.Semaphore(reports_waiting),
@@ -67,6 +76,30 @@ class JobService:
         job = self._jobs.get(grant.ref, deadline)
         grant.check(job)
         return addresses(job, self._pods.of_job(grant.ref, deadline))
+
+    def group(self, grant: Grant, asked: GroupRequest) -> dict[str, Any]:
+        """Who belongs to a task's process group, as soon as that is news to the caller.
+
+        Only the cache is looked at while it waits. A job that is not there is answered at once.
+        """
+
+        def look() -> Mapping[str, Any] | None:
+            cached = self._jobs.cached(grant.ref)
+            return None if cached is None else cached.raw
+
+        def is_news(job: Mapping[str, Any]) -> bool:
+            grant.check(job)
+            return asked.is_news(group_of(job, asked.task))
+
+        def describe(job: Mapping[str, Any]) -> dict[str, Any]:
+            grant.check(job)
+            return described(job, asked.task, self._service_domain)
+
+        with suppress(*POSSIBLY_STALE):
+            job = self._waiting.until(grant.ref, look, is_news, asked.wait)
+            if job is not None:
+                return describe(job)
+        return describe(self._jobs.get(grant.ref, Deadline.after(self._clock)))
 
     def scale(
         self,

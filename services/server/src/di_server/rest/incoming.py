@@ -30,12 +30,14 @@ class Incoming:
     caller: Caller
     body: dict[str, Any]
     """Empty where the operation has none."""
+    below: str
+    """What its path names below the resource; empty where that is the end."""
     query: tuple[tuple[str, str], ...]
     """Pairs as they came."""
     idempotency_key: str | None
 
 
-def receive(request: Request, operation: Operation) -> Incoming:
+def receive(request: Request, operation: Operation, below: str = "") -> Incoming:
     """Read a request.
 
     Raises:
@@ -49,15 +51,18 @@ def receive(request: Request, operation: Operation) -> Incoming:
             encrypted=request.is_secure,
         ),
         body=read_object(request, operation.max_body) if operation.body is not None else {},
+        below=below,
         query=tuple(request.args.items(multi=True)),
         idempotency_key=request.headers.get("Idempotency-Key"),
     )
 
 
-def receive_for(job: str, request: Request, operation: Operation) -> tuple[JobRef, Incoming]:
+def receive_for(
+    job: str, request: Request, operation: Operation, below: str
+) -> tuple[JobRef, Incoming]:
     """Read a request about the job whose id is in its path.
 
     Raises:
         Malformed, TooLarge, SlowRequest: what is wrong with the id or the body.
     """
-    return parse_job_id(job), receive(request, operation)
+    return parse_job_id(job), receive(request, operation, below)

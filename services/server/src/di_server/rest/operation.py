@@ -28,6 +28,8 @@ class Operation:
     data: Shape
     max_body: int = MAX_BODY
     """Bytes."""
+    below: str = ""
+    """What the last part of its path names, below the resource; empty: it ends there."""
     query: tuple[str, ...] = ()
     """Keys of its query."""
     idempotent: bool = False

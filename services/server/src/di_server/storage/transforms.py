@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from di_api.coordinated import named_port
 from di_api.field_error import mapping
+from di_api.group_status import FIELD as GROUPS
 from di_api.names import (
     ANNOTATION_IDEMPOTENCY,
     ANNOTATION_RANK,
@@ -32,7 +33,7 @@ _METADATA: Final = (
 )
 _OWNER: Final = ("apiVersion", "kind", "name", "uid", "controller")
 _SHARED: Final = 4096
-_TASK: Final = ("name", "type", "replicas", "minReplicas", "maxReplicas")
+_TASK: Final = ("name", "type", "replicas", "minReplicas", "maxReplicas", "processGroup")
 _ROLES: Final = ("coordinator", "collector", "learner")
 
 
@@ -60,7 +61,7 @@ def transform_job(job: Object) -> Object:
             | _some(annotations, (ANNOTATION_IDEMPOTENCY,)),
         },
         "spec": kept,
-        "status": _some(job.get("status") or {}, ("phase",)),
+        "status": _some(job.get("status") or {}, ("phase", GROUPS)),
     }
 
 

@@ -1,0 +1,77 @@
+"""Who belongs to an elastic process group, from a job as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.coordinated import is_coordinated
+from di_api.defaults import with_defaults
+from di_api.field_error import mapping
+from di_api.group_status import GroupState, GroupStatus, read_groups
+from di_api.names import COORDINATED_VERSIONS, pod_fqdn, pod_name
+from di_server.problems import OutOfBounds
+
+LONGEST_WAIT: Final = 20.0
+"""Seconds; less than a server that ends leaves its requests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRequest:
+    """What is asked of the group of a task."""
+
+    task: str
+    known: int | None = None
+    """The generation that the caller knows."""
+    wait: float = 0.0
+    """Seconds to wait for another one, LONGEST_WAIT at most."""
+
+    def is_news(self, status: GroupStatus) -> bool:
+        """Whether there is a world that the caller does not know.
+
+        Not only a later one: a status that was wiped counts from the beginning.
+        """
+        return status.state is GroupState.FORMED and status.generation != self.known
+
+
+def group_of(job: Mapping[str, Any], task: str) -> GroupStatus:
+    """The group of a task.
+
+    Raises:
+        OutOfBounds: there is no such task, or its pods are no elastic group.
+    """
+    if is_coordinated(job):
+        raise OutOfBounds(f"this job has a coordinator; see /{COORDINATED_VERSIONS[0]}/replicas")
+    _group(job, task)
+    return read_groups(job.get("status")).get(task) or GroupStatus(members={})
+
+
+def described(job: Mapping[str, Any], task: str, service_domain: str) -> dict[str, Any]:
+    """The data of the answer; a rank is the place among the members. Raises as `group_of`."""
+    status = group_of(job, task)
+    name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
+    members = []
+    for rank, index in enumerate(status.world):
+        pod = pod_name(name, task, index)
+        address = pod_fqdn(pod, name, namespace, service_domain)
+        members.append({"index": index, "rank": rank, "pod": pod, "address": address})
+    return {
+        "generation": status.generation,
+        "state": status.state.value,
+        "worldSize": len(members) * _group(job, task)["processesPerReplica"],
+        "masterAddress": members[0]["address"] if members else "",
+        "members": members,
+    }
+
+
+def _group(job: Mapping[str, Any], task: str) -> Mapping[str, Any]:
+    tasks = with_defaults(job["spec"]).get("tasks") or []
+    found = next((each for each in tasks if each.get("name") == task), None)
+    if found is None:
+        names = ", ".join(str(each.get("name")) for each in tasks)
+        raise OutOfBounds(f"no such task; the tasks of this job are {names}")
+    group = mapping(found.get("processGroup"))
+    if group.get("elastic") is not True:
+        raise OutOfBounds(f"task {task} has no elastic process group")
+    return group
