@@ -32,7 +32,7 @@ setup: $(VENV)/.ready ## the Python environment in .venv, from the lock
 
 # ---------------------------------------------------------------- seeing it work
 .PHONY: demo
-demo: setup ## a cluster, the chart, a training job and its curve (EXAMPLE=cartpole|coordinated|di-engine[-dist])
+demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|di-engine[-dist]|torch-ddp|jax)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m examples.demo --example $(EXAMPLE)
 
 .PHONY: down
@@ -56,6 +56,10 @@ faults: setup ## every fault plan, with a report in out/faults (ONLY=text: those
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.faults --only "$(ONLY)"
 e2e: setup ## tests on a real node with the chart installed
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
+
+.PHONY: frameworks
+frameworks: setup ## torch and JAX in process groups on a real node, whose images are large (10 min)
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/frameworks
 
 .PHONY: hostile
 hostile: setup ## good clients beside 500 bad ones of each kind on a real node (28 min), into out/hostile
@@ -102,7 +106,7 @@ lock: ## pin all dependencies anew
 	@$(COMPILE) services/build.in -o services/build.lock
 	@for s in webhook operator server; do \
 		$(COMPILE) services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
-	@for e in cartpole coordinated-cartpole; do \
+	@for e in cartpole coordinated-cartpole jax; do \
 		$(COMPILE) examples/$$e/pyproject.toml -o examples/$$e/requirements.lock; done
 
 .PHONY: logs

@@ -13,6 +13,8 @@ EXAMPLES: Mapping[str, Path] = {
     "coordinated": _FOLDER / "coordinated-cartpole" / "job.yaml",
     "di-engine": _FOLDER / "di-engine" / "job.yaml",
     "di-engine-dist": _FOLDER / "di-engine" / "dist.yaml",
+    "torch-ddp": _FOLDER / "torch-ddp" / "job.yaml",
+    "jax": _FOLDER / "jax" / "job.yaml",
 }
 """By name; the image of each is built from the manifest's folder."""
 REFUSED = _FOLDER / "cartpole" / "refused.yaml"

@@ -27,7 +27,13 @@ def test_a_manifest_would_be_admitted(example: str) -> None:
 
 @pytest.mark.parametrize(
     ("example", "pods"),
-    [("cartpole", 3), ("coordinated", 2), ("di-engine", 3), ("di-engine-dist", 3)],
+    [
+        ("cartpole", 3),
+        ("coordinated", 2),
+        ("di-engine", 3),
+        ("di-engine-dist", 3),
+        ("torch-ddp", 1),
+    ],
 )
 def test_all_templates_of_a_manifest_are_found(example: str, pods: int) -> None:
     found = list(templates(manifest(example)))
