@@ -46,7 +46,13 @@ MANY: Object = {
             "maxReplicas": 9,
             "template": template(),
         },
-        {"type": "none", "name": "buffer", "dependsOn": ["learner"], "template": template()},
+        {
+            "type": "none",
+            "name": "buffer",
+            "dependsOn": ["learner"],
+            "processGroup": {"framework": "torch"},
+            "template": template(),
+        },
     ],
 }
 # What every field is changed to; None takes it away.
@@ -70,6 +76,7 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
     "minReplicas": (1,),
     "maxReplicas": (4,),
     "dependsOn": ([], None),
+    "processGroup": ({"framework": "jax"}, {"framework": "torch", "lastCallSeconds": 1}, None),
     "template": (template("other"), {"metadata": {"labels": {"a": "b"}}, **template()}),
 }
 ROLES: Object = {

@@ -25,6 +25,8 @@ READ: Final = frozenset(
         *("coordinated", "coordinator", "collector", "learner", "replicas", "template", "role"),
         *("priorityClassName", "group", "preemptible", "scheduling", "gang", "suspend"),
         *("phase", "conditions", "failures", "placement", "placementTime", "taskStatus"),
+        *("groups", "generation", "state", "members", "since", "lastJoin", "processGroup"),
+        *("framework", "elastic", "lastCallSeconds", "deadlineSeconds", "minReplicas"),
         *("profilings", "startTime", "completionTimestamp", "replicaSeconds", "restarts"),
     ]
 )

@@ -272,6 +272,7 @@ def test_the_processes_of_a_pod_count() -> None:
         7,
         {"learner": []},
         {"learner": {"generation": -1, "state": "Formed", "members": {}}},
+        {"learner": {"generation": 2**63 - 1, "state": "Formed", "members": {}}},
         {"learner": {"generation": True, "state": "Formed", "members": {}}},
         {"learner": {"generation": 1, "state": "Reformed", "members": {}}},
         {"learner": {"generation": 1, "state": "Formed", "members": {"99999999999": "u"}}},

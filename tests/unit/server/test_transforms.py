@@ -11,6 +11,7 @@ from di_api.names import ANNOTATION_IDEMPOTENCY
 from di_api.ownership import controller_uid
 from di_api.spec import Role
 from di_server.jobs.addresses import addresses
+from di_server.jobs.groups import described
 from di_server.jobs.idempotency import IdempotencyKey
 from di_server.jobs.scaling import ScalingRequest, decide
 from di_server.model.job import Job
@@ -75,6 +76,17 @@ def test_of_a_job_with_tasks_what_scaling_decides_on() -> None:
         for past in (2, -2):
             with pytest.raises(OutOfBounds):
                 decide(transform_job(whole), ScalingRequest(past, "collector"), None)
+
+
+def test_of_a_process_group_what_is_told() -> None:
+    group = {"elastic": True, "processesPerReplica": 2}
+    whole = job(tasks=[task("learner", 2, processGroup=group)])
+    formed = {"generation": 1, "state": "Formed", "members": {"0": "u"}}
+    whole["status"] |= {"groups": {"learner": formed}, "failures": ["BALLAST"]}
+    assert _no_ballast(transform_job(whole))
+    told = described(whole, "learner", "svc")
+    assert told["worldSize"] == 2
+    assert described(transform_job(whole), "learner", "svc") == told
 
 
 def test_of_other_objects_owners_addresses_and_gpus() -> None:

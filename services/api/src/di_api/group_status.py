@@ -17,6 +17,10 @@ FIELD: Final = "groups"
 """In the status of a job."""
 
 
+_MOST: Final = 2**53
+"""A generation above it was written by hand: JSON has none, and the next one may not fit."""
+
+
 class GroupState(StrEnum):
     """Where a group stands."""
 
@@ -51,7 +55,7 @@ class GroupStatus:
         if known is None or isinstance(generation, bool) or not isinstance(generation, int):
             return None
         members = _members(fields.get("members"))
-        if generation < 0 or members is None:
+        if not 0 <= generation <= _MOST or members is None:
             return None
         return cls(
             generation=generation,
