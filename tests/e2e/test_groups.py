@@ -60,7 +60,7 @@ while True:
 
 READ = """
 import json, os
-print(open(os.environ["DI_GROUP_FILE"]).read())
+print(open(os.environ["DI_GROUP_FILE"]).read().strip())
 """
 
 

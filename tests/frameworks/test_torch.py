@@ -59,7 +59,7 @@ class Training:
         """Wait until a step past that one is shown; returns the last."""
 
         def shown() -> int:
-            last = max(int(step) for step, _ in SHOWS.findall(self.said()))
+            last = max((int(step) for step, _ in SHOWS.findall(self.said())), default=0)
             assert last >= least
             return last
 
