@@ -331,3 +331,18 @@ def test_the_pods_find_the_file() -> None:
     assert spec["volumes"] == [{"name": "di-nodes", "configMap": {"name": "di-x"}}]
     (mount,) = spec["containers"][0]["volumeMounts"]
     assert (mount["mountPath"], mount["name"]) == ("/etc/diengine/nodes", "di-nodes")
+
+
+def test_a_restart_of_the_whole_task_forms_a_world_of_the_new_pods() -> None:
+    cluster = elastic()
+    join(cluster, 0, 1, 2, 3)
+    cluster.patch_status({"restartAttempts": {"learner": 1}})
+    look(cluster)
+    assert world(cluster) == (1, [])
+    for name in [*cluster.pods]:
+        if "deletionTimestamp" in cluster.pods[name]["metadata"]:
+            cluster.end(name)
+    cluster.settle()
+    cluster.run()
+    look(cluster)
+    assert world(cluster) == (2, [0, 1, 2, 3])
