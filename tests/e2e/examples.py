@@ -27,7 +27,12 @@ def load_image(cluster: Cluster | CurrentCluster, example: str) -> str:
 
 def job_of(example: str, *, image: str, namespace: str) -> dict[str, Any]:
     """An example's job with that image."""
-    found: dict[str, Any] = yaml.safe_load((EXAMPLES / example / "job.yaml").read_text())
+    found = yaml.safe_load((EXAMPLES / example / "job.yaml").read_text())
+    return with_image(found, image=image, namespace=namespace)
+
+
+def with_image(found: dict[str, Any], *, image: str, namespace: str) -> dict[str, Any]:
+    """A job of the examples with that image, which it changes."""
     found["metadata"]["namespace"] = namespace
     for template in templates(found):
         for container in template["spec"]["containers"]:

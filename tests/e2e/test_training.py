@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
-from tests.e2e.examples import SOLVED, job_of, load_image, wait_for_end
+from tests.e2e.examples import EXAMPLES, SOLVED, load_image, wait_for_end, with_image
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import pods_of, wait_for_event
 from tests.waiting import wait_until
@@ -16,6 +20,8 @@ from tests.waiting import wait_until
 EXAMPLE = "cartpole"
 TRAINING_SECONDS = 400
 """Two minutes on two idle cores."""
+HALF_WAY = 150
+"""Mean return from which on the job has learned what it would be a pity to lose."""
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +31,67 @@ def image(cluster: Cluster | CurrentCluster) -> str:
 
 
 @pytest.fixture
-def manifest(image: str, namespace: str) -> dict[str, Any]:
-    """The example's job with the image of this machine."""
-    return job_of(EXAMPLE, image=image, namespace=namespace)
+def manifest(kubectl: Kubectl, image: str, namespace: str) -> Iterator[dict[str, Any]]:
+    """The example's job with checkpoints and the image of this machine; its claim has a volume."""
+    claim, found = yaml.safe_load_all((EXAMPLES / EXAMPLE / "checkpoint.yaml").read_text())
+    claim["metadata"]["namespace"] = namespace
+    # Of no class, so that it is bound to the volume that is made here.
+    claim["spec"]["storageClassName"] = ""
+    folder = Path("/var/tmp") / namespace
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": namespace},
+        "spec": {
+            "capacity": claim["spec"]["resources"]["requests"],
+            "accessModes": claim["spec"]["accessModes"],
+            "claimRef": {"namespace": namespace, "name": claim["metadata"]["name"]},
+            "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"},
+        },
+    }
+    job = with_image(found, image=image, namespace=namespace)
+    # A folder of the node belongs to root, whatever the pod's group is.
+    job["spec"]["tasks"][0]["template"]["spec"]["initContainers"] = [
+        {
+            "name": "open",
+            "image": image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["sh", "-c", 'chmod 777 "$DI_CHECKPOINT_DIR"'],
+            "securityContext": {"runAsUser": 0},
+        }
+    ]
+    kubectl.apply(volume)
+    try:
+        kubectl.apply(claim)
+        yield job
+    finally:
+        kubectl("delete", "persistentvolume", namespace, "--wait=false")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_the_example_trains_scales_itself_and_succeeds(
+def test_the_example_trains_scales_itself_goes_on_after_a_loss_and_succeeds(
     kubectl: Kubectl, manifest: dict[str, Any], namespace: str
 ) -> None:
     name = manifest["metadata"]["name"]
+    learner = f"{name}-learner-0"
     kubectl.apply(manifest)
+    before = _half_way(kubectl, name, namespace=namespace)
+    first = pods_of(kubectl, name, namespace=namespace)[learner]
+    kubectl("--namespace", namespace, "delete", "pod", learner, "--wait=false")
+
+    # The learner that takes its place is told where to go on, and has the time to save.
+    def replaced() -> dict[str, Any]:
+        found = kubectl.get("pod", learner, namespace=namespace)
+        assert found["metadata"]["uid"] != first.uid
+        return found
+
+    second = wait_until(replaced, 120, what="another learner", every=0.5)
+    variables = second["spec"]["containers"][0]["env"]
+    told = {each["name"]: each.get("value") for each in variables}
+    assert told["DI_CHECKPOINT_DIR"] == "/checkpoint"
+    assert int(told["DI_RESTORE_STEP"] or 0) >= before["checkpointStep"]
+    assert second["spec"]["terminationGracePeriodSeconds"] == 30
+
     wait_for_end(kubectl, name, namespace=namespace, seconds=TRAINING_SECONDS)
     found = kubectl.get("dijob", name, namespace=namespace)
     status = found["status"]
@@ -53,16 +110,23 @@ def test_the_example_trains_scales_itself_and_succeeds(
     # The learner asked for two collectors and gave them back; the operator carried it out.
     profilings = status["profilings"]
     assert [change for _, change in profilings["scaling"]] == [2, -2]
-    assert status["reschedules"] == 2
+    assert status["reschedules"] == 3
     for change in ("from 2 to 4", "from 4 to 2"):
         wait_for_event(kubectl, name, f"collector {change}", namespace=namespace)
     collectors = next(task for task in found["spec"]["tasks"] if task["type"] == "collector")
     assert collectors["replicas"] == 2
 
-    # It learned: the curve begins as chance plays and ends with the environment solved.
-    returns = [mean for _, _, mean in profilings["curve"]]
-    assert returns[0] < 100
-    assert returns[-1] >= SOLVED
+    # It learned: the curve begins as chance plays and ends with the environment solved. The second
+    # learner went on with the curve of the first.
+    curve = profilings["curve"]
+    assert curve[0][2] < 100
+    assert curve[-1][2] >= SOLVED
+    seconds, steps, _ = before["curve"][-1]
+    kept = [point for point in curve if point[0] <= seconds]
+    assert kept
+    assert all(point in before["curve"] for point in kept)
+    assert all(point[1] > steps for point in curve if point[0] > seconds)
+    assert profilings["restoreSeconds"] > 0
 
     # What the pods said can be read afterwards.
     def ended() -> bool:
@@ -72,5 +136,21 @@ def test_the_example_trains_scales_itself_and_succeeds(
         return True
 
     wait_until(ended, 60, what="every pod to have ended", every=0.5)
-    log = kubectl.logs(f"{name}-learner-0", namespace=namespace)
+    log = kubectl.logs(learner, namespace=namespace)
+    assert "going on from generation" in log
     assert "solved: mean return" in log
+
+
+def _half_way(kubectl: Kubectl, job: str, *, namespace: str) -> dict[str, Any]:
+    """What the job reports once it has learned something, saved it, and scaled itself up."""
+
+    def reported() -> dict[str, Any]:
+        status = kubectl.get("dijob", job, namespace=namespace).get("status", {})
+        found: dict[str, Any] = status.get("profilings", {})
+        assert [change for _, change in found["scaling"]] == [2]
+        assert found["checkpointStep"] > 0
+        assert max(mean for _, _, mean in found["curve"]) >= HALF_WAY
+        assert (status["phase"], status["readyReplicas"]) == ("Running", 6)
+        return found
+
+    return wait_until(reported, TRAINING_SECONDS, what="half of the training", every=0.5)

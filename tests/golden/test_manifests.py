@@ -91,6 +91,34 @@ def process_groups() -> ClusterModel:
     )
 
 
+def checkpoints() -> ClusterModel:
+    given: Object = {
+        "spec": {
+            "terminationGracePeriodSeconds": 5,
+            "initContainers": [{"name": "fetch", "image": "fetch:1"}],
+            "containers": [{"name": "di-container", "image": "train:1"}],
+        }
+    }
+    cluster = ClusterModel(
+        job(
+            task("learner"),
+            task("collector", template=given),
+            checkpoint={"persistentVolumeClaim": "models", "path": "/models", "graceSeconds": 90},
+        )
+    )
+    cluster.job["status"] = {"profilings": {"checkpointStep": 1200}}
+    return cluster
+
+
+def checkpoints_of_a_coordinator() -> ClusterModel:
+    cluster = coordinated()
+    volume = {"name": "models", "nfs": {"server": "files", "path": "/models"}}
+    cluster.job["spec"] |= {"volumes": [volume], "checkpoint": {"volume": "models"}}
+    learner = {"name": "x-learner-bbbbb", "role": "learner"}
+    cluster.job["spec"]["coordinated"]["replicas"].append(learner)
+    return cluster
+
+
 def many_pods() -> ClusterModel:
     return ClusterModel(job(task("learner"), task("collector", MANY - 1)))
 
@@ -118,7 +146,10 @@ def coordinated() -> ClusterModel:
 
 KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
-    for each in (tasks, tasks_of_one_type, preemptible, process_groups, many_pods, coordinated)
+    for each in (
+        *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints),
+        *(many_pods, coordinated, checkpoints_of_a_coordinator),
+    )
 }
 
 

@@ -33,9 +33,10 @@ def template(image: str = "busybox") -> Object:
 
 MANY: Object = {
     "group": "a",
-    "volumes": [{"name": "data", "emptyDir": {}}],
+    "volumes": [{"name": "data", "hostPath": {"path": "/data"}}],
     "scheduling": {"gang": True},
     "successPolicy": {"tasks": ["learner"]},
+    "checkpoint": {"volume": "data"},
     "activeDeadlineSeconds": 100,
     "ttlSecondsAfterFinished": 100,
     "tasks": [
@@ -65,6 +66,7 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "group": ("b", None),
     "volumes": ([{"name": "data", "hostPath": {"path": "/"}}], [], None),
     "successPolicy": ({"tasks": ["buffer"]}, {"tasks": ["learner"], "operator": "Any"}, None),
+    "checkpoint": ({"persistentVolumeClaim": "a"}, {"volume": "data", "path": "/a"}, None),
     "suspend": (True,),
     "activeDeadlineSeconds": (200, None),
     "ttlSecondsAfterFinished": (200, None),

@@ -20,6 +20,7 @@ from di_api.spec.process_group import Framework
 from di_api.spec.task import TaskType
 from di_api.validation import validate_job
 from di_api.validation.relations import (
+    OF_CHECKPOINT,
     OF_SPEC,
     OF_TASK,
     OF_TASKS,
@@ -66,6 +67,18 @@ def tasks() -> st.SearchStrategy[Object]:
     )
 
 
+def checkpoints() -> st.SearchStrategy[Object]:
+    paths = ("/checkpoint", "/a/b.c/..d", "/", "a", "/a/", "/a//b", "/a:b", "/a/../b", "/.")
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "volume": st.sampled_from(("data", "other")),
+            "persistentVolumeClaim": st.sampled_from(("a", "a.b-c", "", "A", "a..b", "-a", "a.")),
+            "path": st.sampled_from(paths),
+        },
+    )
+
+
 def specs() -> st.SearchStrategy[Object]:
     coordinated = {"coordinator": {"template": TEMPLATE}, "replicas": []}
     return st.fixed_dictionaries(
@@ -73,11 +86,12 @@ def specs() -> st.SearchStrategy[Object]:
         optional={
             "tasks": st.lists(tasks(), min_size=1, max_size=3),
             "coordinated": st.just(coordinated),
+            "checkpoint": checkpoints(),
         },
     )
 
 
-ROWS_OF_ALL: tuple[Relation[Whole], ...] = (*OF_SPEC, *OF_TASKS)
+ROWS_OF_ALL: tuple[Relation[Whole], ...] = (*OF_SPEC, *OF_TASKS, *OF_CHECKPOINT)
 
 
 @pytest.fixture(scope="module")

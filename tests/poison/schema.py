@@ -27,6 +27,7 @@ READ: Final = frozenset(
         *("phase", "conditions", "failures", "placement", "placementTime", "taskStatus"),
         *("groups", "generation", "state", "members", "since", "lastJoin", "processGroup"),
         *("framework", "elastic", "lastCallSeconds", "deadlineSeconds", "minReplicas"),
+        *("checkpoint", "volume", "persistentVolumeClaim", "checkpointStep", "restoreSeconds"),
         *("profilings", "startTime", "completionTimestamp", "replicaSeconds", "restarts"),
     ]
 )

@@ -17,6 +17,8 @@ from di_operator.allocator.job import JobInfo
 
 # How many times less work a lying job says it has left.
 _LIE: Final = 10.0
+# What it claims to take for going on from a checkpoint, in seconds.
+_CLAIM: Final = 3600.0
 
 
 class Condition(StrEnum):
@@ -34,6 +36,8 @@ class Condition(StrEnum):
     LYING = "lying"
     """A third say that they have a tenth of the work left, and that replicas cost them nothing to
     synchronise."""
+    CLINGING = "clinging"
+    """A third say that they take an hour to go on from a checkpoint."""
 
 
 def told(condition: Condition, number: int, job: JobInfo) -> JobInfo:
@@ -69,6 +73,10 @@ def _lying(job: JobInfo) -> JobInfo:
     )
 
 
+def _clinging(job: JobInfo) -> JobInfo:
+    return replace(job, restoring=_CLAIM)
+
+
 def _without_links(model: GoodputModel) -> GoodputModel:
     free = dict.fromkeys(("alpha_n", "beta_n", "alpha_r", "beta_r"), UNEXPLORED)
     return replace(model, perf=replace(model.perf, **free))
@@ -81,5 +89,6 @@ _CHANGES: Final[Mapping[Condition, tuple[Callable[[JobInfo], JobInfo], ...]]] = 
     Condition.OPEN_ENDED: (_open_ended, _as_it_is, _as_it_is),
     Condition.MIXED: (_silent, _rigid, _as_it_is, _silent, _rigid, _open_ended),
     Condition.LYING: (_lying, _as_it_is, _as_it_is),
+    Condition.CLINGING: (_clinging, _as_it_is, _as_it_is),
 }
 """By the number of the job, again and again from the front."""

@@ -92,6 +92,31 @@ def test_a_small_gain_is_not_worth_a_restart() -> None:
     assert decide(slightly, previous=settled) == settled
 
 
+def test_a_job_that_takes_long_to_restore_is_changed_for_a_larger_gain_only() -> None:
+    held = {"a": NodeList((("learner", ("n000",) * 4),))}
+    scaling = model(noise=1e6, alpha_n=0.01, beta_n=1e-6)
+
+    def size(restoring: float, **arguments: Any) -> int:
+        wants = elastic("a", model=scaling, maximum=8, restoring=restoring)
+        return len(decide(by_key(wants), 2, held, **arguments)["a"])
+
+    assert [size(0.0), size(30.0), size(60.0)] == [8, 8, 4]
+    # What takes pods their time is not less for it.
+    assert size(1.0, restart_seconds=60.0) == 4
+
+
+def test_a_job_that_claims_to_restore_for_ever_makes_way_like_one_that_takes_a_minute() -> None:
+    held = {"a": NodeList((("learner", tuple(f"n{n // 4:03d}" for n in range(16))),))}
+    others = [elastic(f"j{n}", model=model(noise=1e5)) for n in range(3)]
+
+    def found(restoring: float) -> dict[str, NodeList]:
+        claims = elastic("a", model=model(noise=1e5), restoring=restoring)
+        return decide(by_key(claims, *others), 4, held)
+
+    assert found(1e300) == found(60.0)
+    assert all(counts(found(1e300)).values())
+
+
 def test_when_a_job_ends_the_others_grow() -> None:
     jobs = by_key(*(elastic(f"j{number}", model=model(noise=1e5)) for number in range(16)))
     before = decide(jobs)

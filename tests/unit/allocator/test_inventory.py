@@ -218,6 +218,7 @@ NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 REPORTED = {
     "learners": 2,
     "initBatchSize": 64,
+    "restoreSeconds": 20.0,
     "observations": [
         {"nodes": 1, "replicas": 2, "samples": 32, "computing": 0.1, "iteration": 0.2}
     ],
@@ -248,6 +249,7 @@ def test_a_job_is_read_with_its_report() -> None:
     assert (info.key, info.priority, info.age, info.restarts) == ("rl/x", 1, 3600.0, 3)
     assert (info.preemptible, info.attained, info.explored) == (True, 7.0, 2)
     assert info.model is not None
+    assert info.restoring == REPORTED["restoreSeconds"]
     assert [task.maximum for task in info.tasks] == [8, 9]
 
 

@@ -61,6 +61,14 @@ def test_a_report_gives_the_model_and_the_work_left() -> None:
     assert found.explored() == 3
 
 
+def test_the_time_to_restore_is_a_number_that_can_be() -> None:
+    assert load(restoreSeconds=12.5).restore_seconds == 12.5
+    assert load().restore_seconds is None
+    for bad in (-1, float("inf"), "12", True):
+        with pytest.raises(InvalidProfilings, match="restoreSeconds"):
+            load(restoreSeconds=bad)
+
+
 def test_observations_are_fitted_when_the_job_did_not_fit_them_itself() -> None:
     found = load(perfParams=None, observations=[observation(replicas=k) for k in (1, 2, 4)])
 

@@ -14,6 +14,9 @@ LABEL = (
 )
 ELASTIC_JAX = {"framework": "jax", "elastic": True}
 
+DISK = {"name": "disk", "hostPath": {"path": "/disk"}}
+MOUNTED = template()
+MOUNTED["spec"]["containers"][0]["volumeMounts"] = [{"name": "disk", "mountPath": "/data/"}]
 BAD_SPECS = {
     "a gang that is not yes or no": (
         of_spec({"tasks": [task()], "scheduling": {"gang": "yes"}}),
@@ -312,6 +315,68 @@ BAD_SPECS = {
     "a success policy with another operator": (
         job(task(), successPolicy={"tasks": ["learner"], "operator": "Most"}),
         'spec.successPolicy.operator: "Most": must be one of All, Any',
+    ),
+    "a checkpoint nowhere": (
+        job(task(), checkpoint={}),
+        "spec.checkpoint.volume: is required, unless persistentVolumeClaim is given",
+    ),
+    "a checkpoint in two places": (
+        job(task(), volumes=[DISK], checkpoint={"volume": "disk", "persistentVolumeClaim": "a"}),
+        'spec.checkpoint.persistentVolumeClaim: "a": checkpoints are in a volume of the job or in '
+        "a claim, not in both",
+    ),
+    "a checkpoint in an unknown volume": (
+        job(task(), volumes=[DISK], checkpoint={"volume": "disc"}),
+        'spec.checkpoint.volume: "disc": no volume in spec.volumes has that name',
+    ),
+    "a checkpoint that ends with its pod": (
+        job(task(), volumes=[{"name": "a", "emptyDir": {}}], checkpoint={"volume": "a"}),
+        'spec.checkpoint.volume: "a": is of the kind emptyDir, which ends with its pod',
+    ),
+    "a checkpoint in a volume without a source": (
+        job(task(), volumes=[{"name": "a"}], checkpoint={"volume": "a"}),
+        'spec.checkpoint.volume: "a": is of the kind emptyDir, which ends with its pod',
+    ),
+    "a checkpoint in a claim of no name": (
+        job(task(), checkpoint={"persistentVolumeClaim": "A"}),
+        'spec.checkpoint.persistentVolumeClaim: "A": must be lower-case letters, digits, dashes '
+        "and dots, as a claim's name is",
+    ),
+    "a checkpoint below nothing": (
+        job(task(), checkpoint={"persistentVolumeClaim": "a", "path": "models"}),
+        'spec.checkpoint.path: "models": must be an absolute path such as /checkpoint, without . '
+        "or .. or a colon",
+    ),
+    "a checkpoint where the operator's files are": (
+        job(task(), checkpoint={"persistentVolumeClaim": "a", "path": "/etc/diengine/nodes/a"}),
+        'spec.checkpoint.path: "/etc/diengine/nodes/a": /etc/diengine/nodes is where the operator '
+        "puts its files",
+    ),
+    "a checkpoint without a time to write it": (
+        job(task(), checkpoint={"persistentVolumeClaim": "a", "graceSeconds": 0}),
+        "spec.checkpoint.graceSeconds: 0: must be 1 or more",
+    ),
+    "a checkpoint of no learner": (
+        job(task("collector"), checkpoint={"persistentVolumeClaim": "a"}),
+        "spec.checkpoint: an object: only learners have checkpoints, and this job has none",
+    ),
+    "a checkpoint over a learner's own files": (
+        job(
+            task(template=MOUNTED),
+            task("collector", template=MOUNTED),
+            volumes=[DISK],
+            checkpoint={"volume": "disk", "path": "/data"},
+        ),
+        'spec.tasks[0].template.spec.containers[0].volumeMounts[0].mountPath: "/data/": is where '
+        "spec.checkpoint is mounted; give one of them another path",
+    ),
+    "a volume that is called as that of checkpoints": (
+        job(
+            task(template={"spec": {**MOUNTED["spec"], "volumes": [{"name": "di-checkpoint"}]}}),
+            checkpoint={"persistentVolumeClaim": "a"},
+        ),
+        'spec.tasks[0].template.spec.volumes[0].name: "di-checkpoint": is what the operator calls '
+        "the volume of spec.checkpoint",
     ),
     "a template without a pod spec": (
         job(task(template={})),

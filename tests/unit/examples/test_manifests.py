@@ -39,3 +39,15 @@ def test_all_templates_of_a_manifest_are_found(example: str, pods: int) -> None:
     found = list(templates(manifest(example)))
     assert len(found) == pods
     assert all(template["spec"]["containers"] for template in found)
+
+
+def test_the_job_with_checkpoints_is_the_same_job_and_would_be_admitted() -> None:
+    plain = manifest("cartpole")
+    file = EXAMPLES["cartpole"].with_name("checkpoint.yaml")
+    claim, job = yaml.safe_load_all(file.read_text())
+    assert validate_job({**job, "spec": with_defaults(job["spec"])}) == []
+    assert job["spec"].pop("checkpoint")["persistentVolumeClaim"] == claim["metadata"]["name"]
+    # That of the example's image.
+    group = {"fsGroup": 65532}
+    assert job["spec"]["tasks"][0]["template"]["spec"].pop("securityContext") == group
+    assert job == plain

@@ -205,6 +205,10 @@ def test_conditions_change_what_is_told_of_some_jobs(
     assert numbers(lambda job: job.remaining == 10.0) == lying
 
 
+def test_every_third_job_may_claim_to_restore_for_an_hour() -> None:
+    assert [job.restoring for job in _told(Condition.CLINGING)] == [3600.0, 0.0, 0.0] * 2
+
+
 def test_silent_jobs_are_not_given_another_size_each_minute(
     simulate: Callable[..., Result],
 ) -> None:

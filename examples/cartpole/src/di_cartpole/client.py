@@ -12,7 +12,7 @@ from http.client import HTTPException
 from typing import Any
 
 REQUEST_SECONDS = 10.0
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 RETRY_SECONDS = 0.25
 
 
@@ -74,7 +74,7 @@ def call_patiently(
     """POST until the peer answers: it may still be starting, or be replaced after a failure.
 
     Raises:
-        Unreachable: a minute passed without an answer.
+        Unreachable: two minutes passed without an answer.
     """
     deadline = clock() + PATIENCE_SECONDS
     while True:

@@ -22,7 +22,7 @@ def run(peers: Peers, leaving: threading.Event) -> None:
     wait for them until their lease ends.
 
     Raises:
-        Unreachable: the learner has been silent for a minute.
+        Unreachable: the learner has been silent for two minutes.
     """
     episodes = Episodes()
     idle = 0.0

@@ -21,7 +21,7 @@ def run(peers: Peers, leaving: threading.Event) -> None:
     """Evaluate each new policy until the learner says that training is over, or `leaving` is set.
 
     Raises:
-        Unreachable: the learner has been silent for a minute.
+        Unreachable: the learner has been silent for two minutes.
     """
     episodes = Episodes()
     evaluated = -1

@@ -9,6 +9,7 @@ import sys
 import threading
 
 from di_cartpole import collector, evaluator, learner
+from di_cartpole.checkpoint import Checkpoints, Lost
 from di_cartpole.client import Unreachable
 from di_cartpole.peers import Peers
 
@@ -26,14 +27,16 @@ def main() -> None:
     try:
         match peers.task_type:
             case "learner":
-                learner.run(peers, leaving, seed=int(os.environ.get("SEED", "1")))
+                checkpoints = Checkpoints.from_environment(os.environ)
+                seed = int(os.environ.get("SEED", "1"))
+                learner.run(peers, leaving, checkpoints, seed=seed)
             case "collector":
                 collector.run(peers, leaving)
             case "evaluator":
                 evaluator.run(peers, leaving)
             case other:
                 sys.exit(f"DI_TASK_TYPE {other!r}: there is no such part in this example")
-    except (Unreachable, learner.NotSolved, learner.Interrupted) as error:
+    except (Unreachable, Lost, learner.NotSolved, learner.Interrupted) as error:
         sys.exit(str(error))
 
 

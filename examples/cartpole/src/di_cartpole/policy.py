@@ -44,11 +44,12 @@ class SearchSettings:
 
 
 class Search:
-    """The current weights and the rule that improves them from the returns of trials."""
+    """The current weights, how fast they move, and the rule that improves them from the returns of
+    trials."""
 
     def __init__(self, *, settings: SearchSettings, seed: int) -> None:
         self.settings = settings
-        self._velocity = np.zeros(SIZE)
+        self.velocity = np.zeros(SIZE)
         self.weights: Weights = np.random.default_rng(seed).standard_normal(SIZE) * 0.1
 
     def improve(self, returns: dict[int, tuple[float, float]]) -> None:
@@ -63,8 +64,8 @@ class Search:
         for seed, (plus, minus) in zip(seeds, shaped, strict=True):
             gradient += (plus - minus) * perturbation(seed)
         gradient /= 2 * len(seeds) * self.settings.sigma
-        self._velocity = self.settings.momentum * self._velocity + self.settings.step * gradient
-        self.weights = self.weights + self._velocity
+        self.velocity = self.settings.momentum * self.velocity + self.settings.step * gradient
+        self.weights = self.weights + self.velocity
 
 
 def _centred_ranks(values: Weights) -> Weights:

@@ -111,6 +111,10 @@ ENV_TASK_TYPE: Final = "DI_TASK_TYPE"
 ENV_TASK_RANK: Final = "DI_TASK_RANK"
 ENV_NODE_KIND: Final = "DI_NODE_KIND"
 """Local index of the pod within its task."""
+ENV_CHECKPOINT_DIR: Final = "DI_CHECKPOINT_DIR"
+"""Directory of the job's checkpoints, in learners of a job that has one."""
+ENV_RESTORE_STEP: Final = "DI_RESTORE_STEP"
+"""Step of the last checkpoint that the job has reported, as the report says it; not set without."""
 NODE_HOLE: Final = "localhost"
 """What stands for a rank nobody holds: resolvable, and nothing listens there."""
 
@@ -152,6 +156,14 @@ NODES_FILE_DIR: Final = "/etc/diengine/nodes"
 NODES_FILE_KEY: Final = "nodes"
 """Key of the list of all ranks in the ConfigMap; a task's list is kept under `tasks.<task>`."""
 NODES_VOLUME: Final = "di-nodes"
+
+# --- Other volumes: the operator adds them to pods, training programs read the files. ---
+SERVER_ACCESS_DIR: Final = "/var/run/secrets/di-server"
+"""Where the token for di-server is, and the authorities to know it by."""
+CHECKPOINT_VOLUME: Final = "di-checkpoint"
+"""Of the claim that checkpoints are in."""
+REPORTED_STEP: Final = "checkpointStep"
+"""Key of a report: the step of the last checkpoint. Read by the operator for ENV_RESTORE_STEP."""
 
 # --- Ports and containers. ---
 DI_PORT: Final = 22270

@@ -12,6 +12,7 @@ from di_api.crd.document import Shared
 from di_api.names import DNS_LABEL, MAX_LABEL
 from di_api.spec.aggregator import AggregatorConfigSpec
 from di_api.spec.bounds import MAX_INT32
+from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated, RolePods
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.job import JobSpec
@@ -35,6 +36,7 @@ from di_api.validation import relations
 _RULES: Final = "x-kubernetes-validations"
 _RELATIONS: Final[dict[type, list[relations.Rule]]] = {
     JobSpec: [rule for row in relations.OF_SPEC for rule in row.rules],
+    Checkpoint: [rule for row in relations.OF_CHECKPOINT for rule in row.rules],
     Task: [rule for row in relations.OF_TASK for rule in row.rules],
 }
 _RELATIONS_IN_LISTS: Final[dict[type, list[relations.Rule]]] = {

@@ -5,6 +5,7 @@ declared of it); `make generate` brings the CRD and docs/dijob.md up to date.
 """
 
 from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS
+from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated, Replica, Role
 from di_api.spec.job import (
     CleanPodPolicy,
@@ -22,6 +23,7 @@ __all__ = [
     "MAX_INT64",
     "MAX_PODS",
     "MAX_REPLICAS",
+    "Checkpoint",
     "CleanPodPolicy",
     "Coordinated",
     "Framework",

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from di_api.spec.bounds import MAX_INT64, MAX_TASKS
+from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated
 from di_api.spec.declared import Declared
 from di_api.spec.kinds import Flag, Labels, OneOf, Struct, Structs, Text, Volumes, Whole
@@ -164,6 +165,14 @@ class JobSpec:
             "get one that names it.",
             more="That is the webhook's doing. [How such a job ends](lifecycle.md#success).",
             absent="every pod has to succeed",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        Checkpoint | None,
+        Declared(
+            kind=Struct(Checkpoint),
+            about="Where learners keep their checkpoints, and the time they have to write the "
+            "last.",
         ),
     ] = None
     suspend: Annotated[

@@ -17,6 +17,15 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.spec.bounds import MAX_PODS
 from di_api.spec.task import TaskType
+from di_api.validation.checkpoint import (
+    CLAIM_PATTERN,
+    DOTS_PATTERN,
+    PATH_PATTERN,
+    wrong_claim,
+    wrong_path,
+    wrong_places,
+    wrong_source,
+)
 from di_api.validation.process_group import wrong_process_group
 from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.replicas import replica_errors
@@ -141,6 +150,41 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
         ),
     ),
 )
+OF_CHECKPOINT: Final[tuple[Relation[Whole], ...]] = (
+    Relation(
+        errors=lambda whole: wrong_source(whole.spec),
+        rules=(
+            {
+                "rule": "has(self.volume) != has(self.persistentVolumeClaim)",
+                "message": "exactly one of volume and persistentVolumeClaim must be given",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_claim(whole.spec),
+        rules=(
+            {
+                "rule": "!has(self.persistentVolumeClaim) || "
+                f"self.persistentVolumeClaim.matches(r'^{CLAIM_PATTERN}$')",
+                "message": "must be the name of a claim",
+                "fieldPath": ".persistentVolumeClaim",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_path(whole.spec),
+        rules=(
+            {
+                "rule": f"self.path.matches('^{PATH_PATTERN}$') && "
+                f"!self.path.matches('{DOTS_PATTERN}')",
+                "message": "must be an absolute path such as /checkpoint, without . or .. or a "
+                "colon",
+                "fieldPath": ".path",
+            },
+        ),
+    ),
+    Relation(errors=lambda whole: wrong_places(whole.spec, whole.tasks), is_all=False),
+)
 OF_TASK: Final[tuple[Relation[One], ...]] = (
     Relation(
         errors=lambda _: iter(()),  # `shape` finds it: no default for the name
@@ -214,7 +258,7 @@ def broken_rules(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     volume_names = {*volumes.values()}
     yield from repeated_names(volumes, "spec.volumes", "another volume of the job")
     whole = whole_of(spec)
-    for row in (*OF_SPEC, *OF_TASKS):
+    for row in (*OF_SPEC, *OF_TASKS, *OF_CHECKPOINT):
         yield from row.errors(whole)
     for one in ones_of(whole):
         for each in OF_TASK:

@@ -149,6 +149,7 @@ def read_job(job: Object, spec: JobSpec, *, report: Report | None) -> KnownJob:
             by_kind=report.by_kind if report else {},
             collecting=report.collecting if report else None,
             explored=report.explored if report else 0,
+            restoring=(report.said.restore_seconds if report else None) or 0.0,
         ),
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         report=report,

@@ -60,6 +60,8 @@ class JobInfo:
     """The most learners its model is based on."""
     remaining: float | None = None
     """Samples of the initial batch still to be worked through, where the job says so."""
+    restoring: float = 0.0
+    """How long its learners take to go on from a checkpoint, as the job says; 0: it does not."""
 
     @property
     def namespace(self) -> str:

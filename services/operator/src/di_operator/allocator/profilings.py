@@ -66,6 +66,7 @@ class Profilings:
     local_batch_min: int | None = None
     local_batch_max: int | None = None
     samples_per_env_step: float | None = None
+    restore_seconds: float | None = None
     perf_params: PerfParams | None = None
     grad_params: GradParams | None = None
     observations: tuple[Observation, ...] = ()
@@ -242,6 +243,7 @@ _NUMBERS: Final = (
     _count("localBatchMin", "local_batch_min"),
     _count("localBatchMax", "local_batch_max"),
     _Number("samplesPerEnvStep", "samples_per_env_step", 1e-9),
+    _Number("restoreSeconds", "restore_seconds"),
 )
 # A term of 0 would make logarithms and ratios of it infinite; no link takes no time at all.
 _PERF: Final = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from di_api.names import ANNOTATION_SERVER_CA, ENV_SERVER_CA_FILE
+from di_api.names import ANNOTATION_SERVER_CA, ENV_SERVER_CA_FILE, SERVER_ACCESS_DIR
 
 VOLUME: Final = "di-server-token"
-FOLDER: Final = "/var/run/secrets/di-server"
 TOKEN_FILE: Final = "token"
 CA_FILE: Final = "ca.crt"
 ENV_TOKEN_FILE: Final = "DI_SERVER_TOKEN_FILE"
@@ -39,9 +38,9 @@ class Access:
         """How containers learn where the files are."""
         found = {}
         if self.token_audience is not None:
-            found[ENV_TOKEN_FILE] = f"{FOLDER}/{TOKEN_FILE}"
+            found[ENV_TOKEN_FILE] = f"{SERVER_ACCESS_DIR}/{TOKEN_FILE}"
         if self.server_ca is not None:
-            found[ENV_SERVER_CA_FILE] = f"{FOLDER}/{CA_FILE}"
+            found[ENV_SERVER_CA_FILE] = f"{SERVER_ACCESS_DIR}/{CA_FILE}"
         return found
 
     def volumes(self) -> list[dict[str, Any]]:
@@ -61,5 +60,5 @@ class Access:
 
     def mounts(self) -> list[dict[str, Any]]:
         """Where containers find it."""
-        mount = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
+        mount = {"name": VOLUME, "mountPath": SERVER_ACCESS_DIR, "readOnly": True}
         return [mount] if self.volumes() else []

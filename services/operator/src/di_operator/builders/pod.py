@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from di_api import names
-from di_api.spec import Task
+from di_api.spec import Task, TaskType
 from di_operator.builders.access import Access
+from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pinning import Binding, placed
@@ -37,6 +38,8 @@ class PodFrame:
     kinds: Mapping[str, str] = field(default_factory=dict)
     """Of nodes, where they are of several."""
     priority_class: str | None = None
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    """Of learners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +73,16 @@ def pod_body(
     own: Object = template.get("metadata") or {}
     spec: Object = template.get("spec") or {}
     name = names.pod_name(metadata["name"], task.name, index)
-    env = {**_env(frame, task, index, rank), **_kind(frame, node)}
-    mounts = list(_mounts(frame, task))
+    checkpoints = frame.checkpoints if task.type is TaskType.LEARNER else Checkpoints()
+    env = {
+        **_env(frame, task, index, rank),
+        **_kind(frame, node),
+        **checkpoints.environment(),
+    }
+    mounts = [*_mounts(frame, task), *checkpoints.mounts()]
     body: dict[str, Any] = {
         **spec,
+        **checkpoints.grace(spec),
         "hostname": name,
         "subdomain": names.service_name(metadata["name"]),
         "restartPolicy": "Never",
@@ -83,7 +92,8 @@ def pod_body(
     }
     if init := spec.get("initContainers"):
         body["initContainers"] = [with_environment(c, env, mounts) for c in init]
-    if volumes := with_volumes(spec.get("volumes") or (), _volumes(frame, task)):
+    ours = [*_volumes(frame, task), *checkpoints.volumes()]
+    if volumes := with_volumes(spec.get("volumes") or (), ours):
         body["volumes"] = volumes
     body = with_priority_class(body, frame.priority_class)
     if node:

@@ -10,6 +10,7 @@ from di_api import names
 from di_api.coordinated import PORT_VARIABLES, address, port_of
 from di_api.spec import Replica, Role, Template
 from di_operator.builders.access import Access
+from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
 from di_operator.builders.pod import (
     attempt_note,
@@ -20,6 +21,7 @@ from di_operator.builders.pod import (
 
 Object = Mapping[str, Any]
 _ZERO = ("0", 0)
+_LEARNERS = (Role.LEARNER, Role.DDP_LEARNER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class ReplicaFrame:
     access: Access
     attempts: Mapping[str, int] = field(default_factory=dict)
     """How often each role was restarted as a whole."""
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    """Of learners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,18 +109,19 @@ def replica_pod(frame: ReplicaFrame, member: Member) -> dict[str, Any]:
     replica, template = member.replica, member.template
     own: Object = template.get("metadata") or {}
     spec: Object = template.get("spec") or {}
-    env = dict(_environment(frame, member))
-    mounts = frame.access.mounts()
+    checkpoints = frame.checkpoints if replica.role in _LEARNERS else Checkpoints()
+    env = {**dict(_environment(frame, member)), **checkpoints.environment()}
+    mounts = [*frame.access.mounts(), *checkpoints.mounts()]
     containers = [with_environment(c, env, mounts) for c in spec.get("containers") or ()]
     main = main_container(containers)
     if main is not None:
         main["ports"] = _with_ports(main.get("ports") or (), member.ports)
         if resources := with_amounts(main.get("resources") or {}, replica.resources):
             main["resources"] = resources
-    body: dict[str, Any] = {**spec, "containers": containers}
+    body: dict[str, Any] = {**spec, **checkpoints.grace(spec), "containers": containers}
     if init := spec.get("initContainers"):
         body["initContainers"] = [with_environment(c, env, mounts) for c in init]
-    ours = [*frame.volumes, *frame.access.volumes()]
+    ours = [*frame.volumes, *frame.access.volumes(), *checkpoints.volumes()]
     if volumes := with_volumes(spec.get("volumes") or (), ours):
         body["volumes"] = volumes
     if replica.role is Role.COORDINATOR:

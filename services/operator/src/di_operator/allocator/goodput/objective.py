@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
@@ -33,6 +33,14 @@ class Costs:
 
     restart: float
     horizon: float
+
+    def restoring(self, seconds: float) -> Costs:
+        """Those of a job that says how long it takes to go on from a checkpoint.
+
+        A lie must not make it immovable: at most half of the horizon is believed. Nor is it worth
+        anything to claim less than `restart`, which pods take in any case.
+        """
+        return replace(self, restart=max(self.restart, min(seconds, self.horizon / 2)))
 
     def charged(self, sizes: Sequence[int], speeds: Sequence[float], present: int) -> list[float]:
         """The speeds, less what a change to that size costs."""

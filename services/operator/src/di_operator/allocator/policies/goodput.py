@@ -41,7 +41,8 @@ class GoodputPolicy:
     """Sizes by measured progress; jobs that are not preemptible are admitted first, as by `fit`.
 
     Args:
-        restart_seconds: how long a job stands still when its learners change.
+        restart_seconds: how long a job stands still when its learners change, at least. One that
+            reports a longer time to restore counts with that, or with half of horizon_seconds.
         horizon_seconds: how long a new size must pay for that; longer means more changes.
         growth: a job may grow to that many times the replicas it has measured. A job that has
             measured nothing may have one node.
@@ -232,7 +233,7 @@ class GoodputPolicy:
                 speeds[kind],
                 one=one,
                 present=option.present,
-                costs=self._costs,
+                costs=self._costs.restoring(demand.job.restoring),
             )
             for kind, option in demand.options.items()
         }
@@ -251,7 +252,7 @@ class GoodputPolicy:
                 takes_turns=smallest > max(1, fair),
                 fairness=self._fairness,
                 present=option.present,
-                costs=self._costs,
+                costs=self._costs.restoring(demand.job.restoring),
             )
             for kind, option in demand.options.items()
         }

@@ -13,6 +13,7 @@ from typing import Final
 from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_api.spec import Coordinated, Replica
 from di_operator.builders.access import Access
+from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.replica import (
     Member,
     ReplicaFrame,
@@ -161,6 +162,7 @@ def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Ite
         # Their clients speak plain HTTP only.
         access=Access(token_audience=settings.token_audience),
         attempts=snapshot.status.restart_attempts,
+        checkpoints=Checkpoints.of(snapshot.spec.checkpoint, snapshot.job),
     )
     for slot in slots:
         member = _member(slot, replicas[slot.index], coordinated)

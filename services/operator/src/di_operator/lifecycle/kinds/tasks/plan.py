@@ -10,6 +10,7 @@ from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_api.names import NODES_FILE_THRESHOLD
 from di_api.validation import MAX_NODE_LISTS
 from di_operator.builders.access import Access
+from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.configmap import (
     ConfigMapRecipe,
     has_files,
@@ -141,6 +142,7 @@ def _creations(
         binding=settings.binding,
         kinds=snapshot.grant.kinds if snapshot.grant is not None else {},
         priority_class=settings.priority_class(snapshot.spec),
+        checkpoints=Checkpoints.of(snapshot.spec.checkpoint, snapshot.job),
     )
     for slot in slots:
         rank = ranks[slot.name]
