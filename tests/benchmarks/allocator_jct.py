@@ -7,8 +7,8 @@ Runs `goodput` as it is, `goodput` with the work left reported, and the referenc
 recorded workload; prints averages as shares of Pollux's. `--sensitivity` instead varies each
 argument of the policy alone and draws the average over the four workloads of load 1.0;
 `--conditions` compares `goodput` with itself where some jobs are silent, rigid, open-ended, all of
-these, or lie; `--tenants` has two tenants, of whom one has three quarters of the shares and the
-other submits twice as much.
+these, lie, or claim to take long to restore; `--tenants` has two tenants, of whom one has three
+quarters of the shares and the other submits twice as much.
 """
 
 from __future__ import annotations
