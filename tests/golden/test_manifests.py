@@ -119,6 +119,19 @@ def checkpoints_of_a_coordinator() -> ClusterModel:
     return cluster
 
 
+def node_checks() -> ClusterModel:
+    own: Object = {"image": "check:1", "command": ["check"], "action": "Notify"}
+    cluster = ClusterModel(
+        job(
+            task("learner", 2, template=GPU, nodeCheck={"command": ["a"]}),
+            task("replay", nodeCheck=own),
+        )
+    )
+    until = {"learner": {"n4": "2026-01-01T13:00:00Z", "n7": "2026-01-01T13:00:00Z"}}
+    cluster.job["status"] = {"avoidedNodes": until}
+    return cluster
+
+
 def many_pods() -> ClusterModel:
     return ClusterModel(job(task("learner"), task("collector", MANY - 1)))
 
@@ -147,7 +160,7 @@ def coordinated() -> ClusterModel:
 KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
-        *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints),
+        *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
     )
 }

@@ -52,6 +52,7 @@ MANY: Object = {
             "name": "buffer",
             "dependsOn": ["learner"],
             "processGroup": {"framework": "torch"},
+            "nodeCheck": {},
             "template": template(),
         },
     ],
@@ -79,6 +80,7 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
     "maxReplicas": (4,),
     "dependsOn": ([], None),
     "processGroup": ({"framework": "jax"}, {"framework": "torch", "lastCallSeconds": 1}, None),
+    "nodeCheck": ({"command": ["a"]}, {"action": "Notify"}, None),
     "template": (template("other"), {"metadata": {"labels": {"a": "b"}}, **template()}),
 }
 ROLES: Object = {

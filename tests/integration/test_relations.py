@@ -62,6 +62,7 @@ def tasks() -> st.SearchStrategy[Object]:
             "minReplicas": counts,
             "maxReplicas": counts,
             "processGroup": process_groups(),
+            "nodeCheck": st.sampled_from(({}, {"action": "AvoidNode"}, {"action": "Notify"})),
             "dependsOn": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
         },
     )
@@ -87,6 +88,7 @@ def specs() -> st.SearchStrategy[Object]:
             "tasks": st.lists(tasks(), min_size=1, max_size=3),
             "coordinated": st.just(coordinated),
             "checkpoint": checkpoints(),
+            "preemptible": st.booleans(),
         },
     )
 

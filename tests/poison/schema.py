@@ -28,6 +28,7 @@ READ: Final = frozenset(
         *("groups", "generation", "state", "members", "since", "lastJoin", "processGroup"),
         *("framework", "elastic", "lastCallSeconds", "deadlineSeconds", "minReplicas"),
         *("checkpoint", "volume", "persistentVolumeClaim", "checkpointStep", "restoreSeconds"),
+        *("nodeCheck", "avoidedNodes", "initContainerStatuses", "terminated", "message"),
         *("profilings", "startTime", "completionTimestamp", "replicaSeconds", "restarts"),
     ]
 )

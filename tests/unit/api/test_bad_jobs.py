@@ -17,6 +17,8 @@ ELASTIC_JAX = {"framework": "jax", "elastic": True}
 DISK = {"name": "disk", "hostPath": {"path": "/disk"}}
 MOUNTED = template()
 MOUNTED["spec"]["containers"][0]["volumeMounts"] = [{"name": "disk", "mountPath": "/data/"}]
+NAMED = template()
+NAMED["spec"]["initContainers"] = [{"name": "di-node-check", "image": "a"}]
 BAD_SPECS = {
     "a gang that is not yes or no": (
         of_spec({"tasks": [task()], "scheduling": {"gang": "yes"}}),
@@ -265,7 +267,7 @@ BAD_SPECS = {
     "a field nothing resembles": (
         job(task(xyzzy=2)),
         "spec.tasks[0].xyzzy: 2: unknown field; the fields here are dependsOn, maxReplicas, "
-        "minReplicas, name, processGroup, replicas, template, type",
+        "minReplicas, name, nodeCheck, processGroup, replicas, template, type",
     ),
     "dependsOn of an unknown task": (
         job(task(dependsOn=["collector"])),
@@ -377,6 +379,41 @@ BAD_SPECS = {
         ),
         'spec.tasks[0].template.spec.volumes[0].name: "di-checkpoint": is what the operator calls '
         "the volume of spec.checkpoint",
+    ),
+    "a check that would keep away from nodes that the allocator chose": (
+        job(task(nodeCheck={}), preemptible=True),
+        'spec.tasks[0].nodeCheck.action: "AvoidNode": must be Notify, for the allocator chooses '
+        "the nodes of a preemptible job",
+    ),
+    "a check with another action": (
+        job(task(nodeCheck={"action": "Cordon"})),
+        'spec.tasks[0].nodeCheck.action: "Cordon": must be one of AvoidNode, Notify',
+    ),
+    "a check whose command is no list": (
+        job(task(nodeCheck={"command": "check"})),
+        'spec.tasks[0].nodeCheck.command: "check": must be a list',
+    ),
+    "a check with an argument that is no text": (
+        job(task(nodeCheck={"command": ["check", 1]})),
+        "spec.tasks[0].nodeCheck.command[1]: 1: must be a string",
+    ),
+    "a check with nothing for an argument": (
+        job(task(nodeCheck={"command": [None]})),
+        "spec.tasks[0].nodeCheck.command[0]: null: must be a string",
+    ),
+    "a check with too many arguments": (
+        job(task(nodeCheck={"command": ["a"] * 65})),
+        "spec.tasks[0].nodeCheck.command: a list of 65: must hold at most 64 arguments",
+    ),
+    "a check with too long an argument": (
+        job(task(nodeCheck={"command": ["a" * 4097]})),
+        f'spec.tasks[0].nodeCheck.command[0]: "{"a" * 77}...": '
+        "must be at most 4096 characters long",
+    ),
+    "a container that is called as that of a check": (
+        job(task(nodeCheck={}, template=NAMED)),
+        'spec.tasks[0].template.spec.initContainers[0].name: "di-node-check": is the name of the '
+        "container of the nodeCheck",
     ),
     "a template without a pod spec": (
         job(task(template={})),

@@ -171,6 +171,9 @@ DI_PORT: Final = 22270
 DI_PORT_NAME: Final = "di-port"
 """Port name on the Service; on DI_CONTAINER it overrides the port the server reports."""
 DI_CONTAINER: Final = "di-container"
+NODE_CHECK: Final = "di-node-check"
+"""The init container of a task with a `nodeCheck`. Its termination message, `{"seconds": 1.5}`, is
+read by the operator."""
 GPU_PORT_PREFIX: Final = "gpu-port-"
 """Ports of a ddp learner's further GPUs: `gpu-port-<i>` is di-port + i."""
 MASTER_PORT_NAME: Final = "master-port"

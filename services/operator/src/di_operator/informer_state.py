@@ -35,6 +35,7 @@ from di_api.ownership import controlling_job
 from di_operator.builders.pinning import node_of, pin
 from di_operator.controller import JobKey
 from di_operator.lifecycle.blockers import CONTAINER_STATUSES, unscheduled, waiting_part
+from di_operator.lifecycle.node_checks import report_of
 from di_operator.lifecycle.pods import READ_CONDITIONS, refusal_of, told_rank
 
 INDEX_JOB = "job"
@@ -144,7 +145,11 @@ def _containers_of(statuses: Iterable[Mapping[str, Any]]) -> list[Mapping[str, A
     for one in statuses:
         if ended := (one.get("state") or {}).get("terminated"):
             state = {key: ended[key] for key in _ENDED if key in ended}
-            kept.append({"state": {"terminated": state}})
+            if (report := report_of(one)) is None:
+                kept.append({"state": {"terminated": state}})
+            else:
+                told = {"terminated": {**state, "message": report}}
+                kept.append({"name": one["name"], "state": told})
         elif waiting := waiting_part(one):
             kept.append(waiting)
     return kept

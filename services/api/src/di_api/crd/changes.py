@@ -19,6 +19,7 @@ from di_api.spec.kinds import (
     Quantities,
     Struct,
     Structs,
+    Texts,
     Volumes,
     Whole,
 )
@@ -159,7 +160,7 @@ def _nothing(field: Field) -> str:
             return "0"
         case Flag():
             return "false"
-        case Labels() | Volumes():
+        case Labels() | Texts() | Volumes():
             return "[]"
         case Struct() | Structs() | Quantities() | PodTemplate():
             raise NotImplementedError(f"{field.name}: no value of its type stands for none")

@@ -27,6 +27,7 @@ from di_api.spec.kinds import (
     Struct,
     Structs,
     Text,
+    Texts,
     Volumes,
     Whole,
 )
@@ -107,7 +108,7 @@ class SpecSchemas:
                 return self._struct(field, kind, about)
             case Structs():
                 return {"type": "array", **about, **self._list(field, kind)}
-            case Labels() | Volumes():
+            case Labels() | Texts() | Volumes():
                 return {"type": "array", **about, "maxItems": kind.most, **self._items(kind)}
             case Quantities():
                 amounts = {"maxProperties": kind.most, "additionalProperties": quantity_schema()}
@@ -135,7 +136,10 @@ class SpecSchemas:
             "items": {"type": "object", **self._object(kind.of)},
         }
 
-    def _items(self, kind: Labels | Volumes) -> Schema:
+    def _items(self, kind: Labels | Texts | Volumes) -> Schema:
+        if isinstance(kind, Texts):
+            item = {"type": "string", "maxLength": kind.longest}
+            return {"x-kubernetes-list-type": "atomic", "items": item}
         if isinstance(kind, Labels):
             item = {"type": "string", "maxLength": MAX_LABEL}
             return {"x-kubernetes-list-type": "set", "items": item}

@@ -23,6 +23,7 @@ from di_api.spec.kinds import (
     Struct,
     Structs,
     Text,
+    Texts,
     Volumes,
     Whole,
 )
@@ -89,7 +90,7 @@ def _type(kind: Kind) -> str:
             found = f"text, up to {kind.longest} characters"
         case Label():
             found = f"name of a {kind.of}" if kind.of else "DNS label"
-        case Labels() | Volumes() | Structs():
+        case Labels() | Texts() | Volumes() | Structs():
             found = _list(kind)
         case Quantities():
             found = f"quantities by resource, up to {kind.most}"
@@ -104,6 +105,8 @@ def _list(kind: List) -> str:
     match kind:
         case Labels():
             return f"list of {kind.of} names, up to {kind.most}"
+        case Texts():
+            return f"list of {kind.item}s, up to {kind.most}"
         case Volumes():
             return f"list of core/v1 Volume, up to {kind.most}"
         case _:

@@ -15,6 +15,7 @@ from di_api.spec.job import (
     SuccessOperator,
     SuccessPolicy,
 )
+from di_api.spec.node_check import NodeCheck, NodeCheckAction
 from di_api.spec.process_group import Framework, ProcessGroup
 from di_api.spec.task import Task, TaskType
 from di_api.spec.template import Template
@@ -28,6 +29,8 @@ __all__ = [
     "Coordinated",
     "Framework",
     "JobSpec",
+    "NodeCheck",
+    "NodeCheckAction",
     "Priority",
     "ProcessGroup",
     "Replica",

@@ -69,6 +69,15 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
+class Texts:
+    """A list of any texts of at most `longest` characters each."""
+
+    item: str
+    most: int
+    longest: int
+
+
+@dataclass(frozen=True, slots=True)
 class Quantities:
     """Amounts by the name of a resource."""
 
@@ -110,6 +119,6 @@ class Structs:
 
 
 Scalar: TypeAlias = Flag | Whole | OneOf | Text | Label
-List: TypeAlias = Labels | Volumes | Structs
+List: TypeAlias = Labels | Texts | Volumes | Structs
 """Of at most so many of what an item is called."""
 Kind: TypeAlias = Scalar | Quantities | PodTemplate | Struct | List

@@ -25,6 +25,7 @@ from di_api.spec.kinds import (
     Struct,
     Structs,
     Text,
+    Texts,
     Volumes,
     Whole,
 )
@@ -77,7 +78,7 @@ def objects_of(value: object, path: str) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _value(kind: Kind, value: object, path: str) -> object:
     match kind:
-        case Labels():
+        case Labels() | Texts():
             return tuple(text_of(item, where) for where, item in items_of(value, path))
         case Quantities():
             return _amounts(value, path)

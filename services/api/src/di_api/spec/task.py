@@ -9,6 +9,7 @@ from typing import Annotated
 from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.declared import Declared
 from di_api.spec.kinds import Label, Labels, OneOf, PodTemplate, Struct, Whole
+from di_api.spec.node_check import NodeCheck
 from di_api.spec.process_group import ProcessGroup
 from di_api.spec.template import Template
 
@@ -88,6 +89,13 @@ class Task:
         Declared(
             kind=Struct(ProcessGroup),
             about="How the programs of the pods find each other, if they are one process group.",
+        ),
+    ] = None
+    node_check: Annotated[
+        NodeCheck | None,
+        Declared(
+            kind=Struct(NodeCheck),
+            about="How fast the nodes of the task are, which each pod tells before it begins.",
         ),
     ] = None
     template: Annotated[

@@ -26,6 +26,7 @@ from di_api.validation.checkpoint import (
     wrong_places,
     wrong_source,
 )
+from di_api.validation.node_check import contended_nodes, taken_names
 from di_api.validation.process_group import wrong_process_group
 from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.replicas import replica_errors
@@ -109,6 +110,17 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
         ),
         is_all=False,
     ),
+    Relation(
+        errors=lambda whole: contended_nodes(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!self.preemptible || !has(self.tasks) || self.tasks.all(t, "
+                "!has(t.nodeCheck) || t.nodeCheck.action == 'Notify')",
+                "message": "the allocator chooses the nodes of a preemptible job, so action of a "
+                "nodeCheck must be Notify",
+            },
+        ),
+    ),
 )
 # Of all tasks a rule takes one value, so it does not ratchet within them: a bound that older jobs
 # may pass is asked of new jobs (`optionalOldSelf`) and of those that grow.
@@ -135,6 +147,7 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
         ),
     ),
     Relation(errors=lambda whole: wrong_success_policy(whole.spec, whole.tasks), is_all=False),
+    Relation(errors=lambda whole: taken_names(whole.tasks), is_all=False),
     Relation(
         errors=lambda whole: total_errors(whole.spec),
         rules=(

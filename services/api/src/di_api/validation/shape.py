@@ -29,6 +29,7 @@ from di_api.spec.kinds import (
     Struct,
     Structs,
     Text,
+    Texts,
     Volumes,
     Whole,
 )
@@ -39,6 +40,7 @@ _LABEL: Final = (
 )
 _LONGEST_NAME: Final = 253
 """Characters of a resource's name that a message repeats."""
+_NO_TEXT: Final = "must be a string"
 _UNKNOWN: Final = "unknown field"
 _REQUIRED: Final[dict[str, Any]] = {"null": "is required"}
 _NULL_ITEM: Final[dict[str, Any]] = {"null": "must be an object"}
@@ -139,6 +141,9 @@ def _checked(field: Field) -> fields.Field[Any]:
         case Labels():
             least = {}
             below = fields.Raw(validate=_dns_label, error_messages={"null": _LABEL})
+        case Texts():
+            least = {}
+            below = fields.Raw(validate=_text(kind.longest), error_messages={"null": _NO_TEXT})
         case Quantities():
             return fields.Raw(validate=_quantities, **about)
         case PodTemplate():
@@ -186,7 +191,7 @@ def _one_of(values: list[str]) -> Check:
 def _text(longest: int) -> Check:
     def check(value: object) -> None:
         if not isinstance(value, str):
-            raise ValidationError("must be a string")
+            raise ValidationError(_NO_TEXT)
         if len(value) > longest:
             raise ValidationError(f"must be at most {longest} characters long")
 

@@ -7,7 +7,7 @@ taints and room before it does. A pod with `nodeName` passes the scheduler by.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -34,6 +34,15 @@ def placed(spec: Object, node: str, binding: Binding) -> dict[str, Any]:
     return free | {"affinity": _pinned(spec.get("affinity") or {}, node)}
 
 
+def avoiding(spec: Object, nodes: Iterable[str]) -> dict[str, Any]:
+    """Return a pod's spec that may run on none of the nodes, whatever else it asks for."""
+    # The API server takes one value each.
+    fields = [{"key": _NAME, "operator": "NotIn", "values": [node]} for node in nodes]
+    if not fields:
+        return {**spec}
+    return {**spec, "affinity": _with_fields(spec.get("affinity") or {}, fields)}
+
+
 def pin(node: str) -> dict[str, Any]:
     """The least affinity that pins a pod to a node."""
     return _pinned({}, node)
@@ -45,16 +54,20 @@ def node_of(spec: Object) -> str:
 
 
 def _pinned(affinity: Object, node: str) -> dict[str, Any]:
+    return _with_fields(affinity, [{"key": _NAME, "operator": "In", "values": [node]}])
+
+
+def _with_fields(affinity: Object, fields: Sequence[Object]) -> dict[str, Any]:
+    """An affinity that asks for these fields too, in each of its alternatives."""
     of_nodes = affinity.get("nodeAffinity") or {}
-    name = {"key": _NAME, "operator": "In", "values": [node]}
     terms = [
-        # One that asks for nothing matches no node, and must not come to match this one.
-        {**term, "matchFields": [*(term.get("matchFields") or ()), name]}
+        # One that asks for nothing matches no node, and must not come to match any.
+        {**term, "matchFields": [*(term.get("matchFields") or ()), *fields]}
         if any(term.values())
         else term
         for term in (of_nodes.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
     ]
-    required = {"nodeSelectorTerms": terms or [{"matchFields": [name]}]}
+    required = {"nodeSelectorTerms": terms or [{"matchFields": fields}]}
     return {**affinity, "nodeAffinity": {**of_nodes, _REQUIRED: required}}
 
 

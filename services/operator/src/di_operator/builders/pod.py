@@ -11,8 +11,9 @@ from di_api.spec import Task, TaskType
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.metadata import job_labels, owner_reference
+from di_operator.builders.node_check import check_container
 from di_operator.builders.nodes import NodeLists
-from di_operator.builders.pinning import Binding, placed
+from di_operator.builders.pinning import Binding, avoiding, placed
 from di_operator.builders.process_group import group_environment
 
 Object = Mapping[str, Any]
@@ -40,6 +41,8 @@ class PodFrame:
     priority_class: str | None = None
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     """Of learners."""
+    avoided: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    """Nodes that the pods of a task must not go to, by task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +69,8 @@ def pod_body(
 
     The user's template stays as it is but for: restartPolicy, hostname and subdomain; our labels
     and annotations; variables, volumes, mounts and a priority class that it does not define itself;
-    ``di-port`` if no container has it. Where the allocator chose a ``node``, it is for that one.
+    ``di-port`` if no container has it; the container of a nodeCheck before all others, and the
+    nodes to avoid. Where the allocator chose a ``node``, it is for that one.
     """
     metadata: Object = frame.job["metadata"]
     template: Object = task.template
@@ -90,12 +94,14 @@ def pod_body(
             [with_environment(c, env, mounts) for c in spec.get("containers") or ()]
         ),
     }
-    if init := spec.get("initContainers"):
+    check = check_container(task)
+    if init := [*([check] if check else ()), *(spec.get("initContainers") or ())]:
         body["initContainers"] = [with_environment(c, env, mounts) for c in init]
     ours = [*_volumes(frame, task), *checkpoints.volumes()]
     if volumes := with_volumes(spec.get("volumes") or (), ours):
         body["volumes"] = volumes
     body = with_priority_class(body, frame.priority_class)
+    body = avoiding(body, frame.avoided.get(task.name, ()))
     if node:
         body = placed(body, node, frame.binding)
     return {

@@ -12,12 +12,13 @@ from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.losses import remembered
+from di_operator.lifecycle.node_checks import avoided_nodes, check_nodes
 from di_operator.lifecycle.phases import check_transition
 from di_operator.lifecycle.problems import problems_of
 from di_operator.lifecycle.ranks import allocation_by_rank
 from di_operator.lifecycle.reasons import OF_PHASES, Reason
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.status import OWNED_FIELDS, Status
+from di_operator.lifecycle.status import OWNED_FIELDS, Status, dump_avoided
 from di_operator.lifecycle.timestamps import format_time
 from di_operator.lifecycle.verdict import Verdict, earliest
 
@@ -30,7 +31,7 @@ of phase carries the counts anyhow.
 
 _FROM_SPEC = (
     *("replicas", "readyReplicas", "taskStatus", "replicaStatus"),
-    *("placement", "allocation", "placementTime", "replicaSeconds"),
+    *("placement", "allocation", "placementTime", "replicaSeconds", "avoidedNodes"),
 )
 
 
@@ -41,9 +42,12 @@ def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) ->
     """
     before = snapshot.status
     check_transition(before.phase, verdict.phase)
-    of_problems, warnings = problems_of(snapshot)
+    nodes = check_nodes(snapshot)
+    of_problems, warnings = problems_of(snapshot, nodes)
     asides = (_suspension(snapshot), *of_problems, *verdict.asides)
     status = {**_status(snapshot, verdict, asides, now), **kind.status(snapshot, verdict.phase)}
+    if avoided := avoided_nodes(snapshot, nodes, now):
+        status["avoidedNodes"] = dump_avoided(avoided)
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
     reason = _reason(snapshot, verdict)
     changed_phase = verdict.phase is not before.phase

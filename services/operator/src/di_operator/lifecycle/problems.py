@@ -6,13 +6,14 @@ It is announced by one Warning event when it appears, or appears for another rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from di_api.group_status import GroupState
 from di_api.wording import describe
-from di_operator.lifecycle.conditions import Aside
+from di_operator.lifecycle.conditions import Aside, find
 from di_operator.lifecycle.decision import JobEvent
+from di_operator.lifecycle.node_checks import Finding, wrong_nodes
 from di_operator.lifecycle.reasons import Problem, Reason
 from di_operator.lifecycle.snapshot import Snapshot
 
@@ -24,6 +25,7 @@ SOLVED: Final[Mapping[Problem, tuple[str, str]]] = {
     Problem.SPEC_INVALID: ("SpecValid", "nothing is wrong with the spec any more"),
     Problem.NOT_ALLOCATABLE: ("Allocatable", "the allocator can read the job"),
     Problem.INSUFFICIENT_REPLICAS: ("EnoughReplicas", "no process group is short of members"),
+    Problem.NODE_CHECK_FAILED: ("NodesChecked", "no node of the job is slow by its checks"),
     Problem.RECONCILE_FAILED: ("ReconcileSucceeded", "the operator can act on the job"),
 }
 """Reason and message of the condition once the problem is gone. Every problem has a line here."""
@@ -32,18 +34,23 @@ _GOES_ON = "the job goes on by what could be read: "
 _FROZEN = "nothing of the job is created or deleted until its spec can be read: "
 
 
-def problems_of(snapshot: Snapshot) -> tuple[tuple[Aside, ...], list[JobEvent]]:
+def problems_of(
+    snapshot: Snapshot, nodes: Sequence[Finding | None]
+) -> tuple[tuple[Aside, ...], list[JobEvent]]:
     """Return what the conditions of all problems are to say about a job that has not ended.
 
-    With it goes a Warning for each problem that the job's conditions do not tell of yet.
+    With it goes a Warning for each problem that the job's conditions do not tell of yet. `nodes` is
+    what the checks of its nodes have found.
     """
+    problems = (
+        *_spec_problems(snapshot),
+        *_allocation_problems(snapshot),
+        *_group_problems(snapshot),
+        *_node_problems(snapshot, nodes),
+    )
     found = {
         problem: Aside(type=problem, value=True, reason=reason, message=message)
-        for problem, reason, message in (
-            *_spec_problems(snapshot),
-            *_allocation_problems(snapshot),
-            *_group_problems(snapshot),
-        )
+        for problem, reason, message in problems
     }
     asides = tuple(
         found.get(problem) or Aside(type=problem, value=False, reason=reason, message=message)
@@ -98,3 +105,15 @@ def _group_problems(snapshot: Snapshot) -> Iterator[tuple[Problem, str, str]]:
             "members when its time was up; it waits for more"
         )
         yield Problem.INSUFFICIENT_REPLICAS, REASON_DEADLINE, message
+
+
+def _node_problems(
+    snapshot: Snapshot, nodes: Sequence[Finding | None]
+) -> Iterator[tuple[Problem, str, str]]:
+    problem = Problem.NODE_CHECK_FAILED
+    told = find(snapshot.status.conditions, problem)
+    if wrong := wrong_nodes(nodes):
+        yield problem, *wrong
+    elif told is not None and told["status"] == "True" and None in nodes:
+        # A pod is being replaced: what was said stays until all have told again.
+        yield problem, told["reason"], told["message"]

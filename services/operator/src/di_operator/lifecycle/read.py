@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -79,7 +79,9 @@ def read_snapshot(
                 buckets["outdated"].append(pod)
                 continue
             answer = answers.of(pod, slot.part) if pod.phase == "Failed" else None
-            buckets[_bucket(pod, slot, replicas[slot.task.name], answer)].append(pod)
+            avoided = status.avoided_nodes.get(slot.task.name, {})
+            bucket = _bucket(pod, slot, replicas[slot.task.name], answer, avoided)
+            buckets[bucket].append(pod)
     return Snapshot(
         job=job,
         namespace=metadata["namespace"],
@@ -154,7 +156,9 @@ def _is_outdated(pod: Pod, attempt: int) -> bool:
     return pod.attempt is not None and pod.attempt < attempt
 
 
-def _bucket(pod: Pod, slot: Slot, replicas: int, answer: Then | None) -> str:
+def _bucket(
+    pod: Pod, slot: Slot, replicas: int, answer: Then | None, avoided: Container[str]
+) -> str:
     # Being deleted comes first: what a pod does after its SIGTERM is neither success nor failure.
     if pod.terminating:
         return "terminating"
@@ -163,6 +167,8 @@ def _bucket(pod: Pod, slot: Slot, replicas: int, answer: Then | None) -> str:
     if pod.phase == "Failed":
         return "disrupted" if answer is Then.RESCHEDULE else "failed"
     if slot.node and (pod.node != slot.node or _has_other_peers(pod, slot, replicas)):
+        return "displaced"
+    if slot.task.node_check is not None and pod.node in avoided:
         return "displaced"
     return "live"
 

@@ -240,6 +240,12 @@ class Problem(_Declared):
         "an elastic [process group](process-groups.md#elastic-groups) had fewer members than "
         "`minReplicas` when its deadline passed: it has no world until more join",
     )
+    NODE_CHECK_FAILED = (
+        "NodeCheckFailed",
+        "Warning",
+        "some nodes of a task took more than twice the median in its `nodeCheck`, or a check did "
+        "not say how long it took",
+    )
     RECONCILE_FAILED = (
         "ReconcileFailed",
         "Warning",

@@ -40,10 +40,11 @@ class Snapshot:
     A pod of this job (by owner UID) whose name is a slot's is in ``held`` and in exactly one of
     outdated, live, displaced, succeeded, failed, disrupted, terminating; ``ready`` is a part of
     live. ``outdated`` were made before their task was restarted as a whole: nothing that they do
-    counts. ``displaced`` run where, or in a group, that the placement has given up. Others of its
-    pods are ``surplus``, or ``leaving`` once deleted. Pods and objects of an earlier job of the
-    same name are ``predecessors``. Objects of anybody else are not kept: whether a name is taken
-    is the API server's to say, at the time of the create.
+    counts. ``displaced`` run where, or in a group, that the placement has given up, or on a node
+    that their task is kept away from. Others of its pods are ``surplus``, or ``leaving`` once
+    deleted. Pods and objects of an earlier job of the same name are ``predecessors``. Objects of
+    anybody else are not kept: whether a name is taken is the API server's to say, at the time of
+    the create.
     """
 
     job: Object

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from di_api.group_status import GroupStatus, read_groups
 from di_api.phase import Phase
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.placement import Placement, read_placement
-from di_operator.lifecycle.timestamps import parse_time
+from di_operator.lifecycle.timestamps import format_time, parse_time
+
+AvoidedNodes: TypeAlias = Mapping[str, Mapping[str, datetime]]
+"""Until when a task is kept away from a node: by task, then by node."""
 
 MAX_ATTEMPT = 99_998
 """Restarts of a task that are read of a status: one more is the largest that is read of a pod."""
@@ -32,6 +35,7 @@ OWNED_FIELDS = (
     "replicaSeconds",
     "failures",
     "groups",
+    "avoidedNodes",
     "startTime",
     "completionTimestamp",
 )
@@ -64,6 +68,8 @@ class Status:
     """What the placements before it had."""
     groups: Mapping[str, GroupStatus]
     """The elastic process groups, by task."""
+    avoided_nodes: AvoidedNodes
+    """Also those whose time is over since this was written."""
     conditions: tuple[Mapping[str, Any], ...]
     started: datetime | None
     completed: datetime | None
@@ -87,6 +93,7 @@ class Status:
             placed_at=parse_time(fields.get("placementTime")),
             replica_seconds=float(_count(fields.get("replicaSeconds"))),
             groups=read_groups(fields),
+            avoided_nodes=_avoided_nodes(fields.get("avoidedNodes")),
             conditions=tuple(conditions.well_formed(fields.get("conditions"))),
             started=parse_time(fields.get("startTime")),
             completed=parse_time(fields.get("completionTimestamp")),
@@ -219,6 +226,23 @@ def _losses(failures: object) -> tuple[Mapping[str, Any], ...]:
     return tuple(
         loss for loss in failures if isinstance(loss, Mapping) and isinstance(loss.get("uid"), str)
     )
+
+
+def dump_avoided(avoided: AvoidedNodes) -> dict[str, Any]:
+    """The value of the field `avoidedNodes`."""
+    return {
+        task: {node: format_time(until) for node, until in nodes.items()}
+        for task, nodes in avoided.items()
+    }
+
+
+def _avoided_nodes(written: object) -> AvoidedNodes:
+    tasks = written.items() if isinstance(written, Mapping) else ()
+    return {
+        task: {node: until for node, text in nodes.items() if (until := parse_time(text))}
+        for task, nodes in tasks
+        if isinstance(nodes, Mapping)
+    }
 
 
 def _ran(task_status: object) -> bool:

@@ -143,6 +143,7 @@ def _creations(
         kinds=snapshot.grant.kinds if snapshot.grant is not None else {},
         priority_class=settings.priority_class(snapshot.spec),
         checkpoints=Checkpoints.of(snapshot.spec.checkpoint, snapshot.job),
+        avoided=snapshot.status.avoided_nodes,
     )
     for slot in slots:
         rank = ranks[slot.name]

@@ -1,0 +1,49 @@
+"""`spec.tasks[].nodeCheck`: what the pods of a task run before anything else of theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from di_api.spec.declared import Declared
+from di_api.spec.kinds import OneOf, Text, Texts
+
+
+class NodeCheckAction(StrEnum):
+    """What is done about a node that is much slower than the others."""
+
+    AVOID_NODE = "AvoidNode"
+    NOTIFY = "Notify"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCheck:
+    """How fast the nodes of a task are, before it begins."""
+
+    image: Annotated[
+        str | None,
+        Declared(
+            kind=Text(),
+            about="Image of the check.",
+            absent="that of the task's first container",
+        ),
+    ] = None
+    command: Annotated[
+        tuple[str, ...],
+        Declared(
+            kind=Texts("argument", most=64, longest=4096),
+            about="Program of the check and its arguments, which writes its seconds to "
+            '/dev/termination-log, as `{"seconds": 1.5}`.',
+            absent="a matrix product, timed by `python3`",
+        ),
+    ] = ()
+    action: Annotated[
+        NodeCheckAction,
+        Declared(
+            kind=OneOf(NodeCheckAction),
+            about="What is done about nodes that took more than twice the median. `AvoidNode` "
+            "moves their pods, and keeps the task away from them for an hour. A Warning tells of "
+            "it in either case.",
+        ),
+    ] = NodeCheckAction.AVOID_NODE

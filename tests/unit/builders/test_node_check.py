@@ -1,0 +1,114 @@
+"""The container that tells how fast a node is, and the nodes that pods are kept away from."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from di_api.spec import NodeCheck, Task, TaskType
+from di_operator.builders import matrix_product
+from di_operator.builders.node_check import check_container
+from di_operator.builders.pinning import avoiding
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
+
+CONTAINER = {
+    "name": "di-container",
+    "image": "train:1",
+    "imagePullPolicy": "Always",
+    "resources": {"limits": {"nvidia.com/gpu": 1}},
+    "securityContext": {"runAsUser": 5},
+    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    "command": ["train"],
+}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def check(node_check: NodeCheck | None, *containers: dict[str, Any]) -> dict[str, Any] | None:
+    template = {"spec": {"containers": list(containers)}}
+    return check_container(
+        Task(name="a", type=TaskType.NONE, template=template, node_check=node_check)
+    )
+
+
+def test_the_check_is_as_the_first_container_but_for_what_it_runs() -> None:
+    found = check(NodeCheck(), CONTAINER, {"name": "b", "image": "other"})
+    assert found is not None
+    program = found.pop("command")
+    assert program[:2] == ["python3", "-c"]
+    assert found == {
+        "name": "di-node-check",
+        **{key: CONTAINER[key] for key in ("image", "imagePullPolicy", "resources")},
+        "securityContext": {"runAsUser": 5},
+    }
+
+
+def test_an_image_and_a_command_of_the_users_own() -> None:
+    found = check(NodeCheck(image="check:1", command=("check", "--all")), CONTAINER)
+    assert found is not None
+    assert (found["image"], found["command"]) == ("check:1", ["check", "--all"])
+
+
+@pytest.mark.parametrize(("given", "containers"), [(None, [CONTAINER]), (NodeCheck(), [])])
+def test_without_a_check_there_is_no_container(
+    given: NodeCheck | None, containers: list[dict[str, Any]]
+) -> None:
+    assert check(given, *containers) is None
+
+
+def test_it_goes_before_all_others_and_knows_the_job() -> None:
+    template = {
+        "spec": {"containers": [CONTAINER], "initContainers": [{"name": "i", "image": "i:1"}]}
+    }
+    cluster = ClusterModel(job(task("learner", template=template, nodeCheck={})))
+    cluster.settle()
+    first, second = cluster.pods["x-learner-0"]["spec"]["initContainers"]
+    assert (first["name"], second["name"]) == ("di-node-check", "i")
+    assert {"name": "DI_RANK", "value": "0"} in first["env"]
+    assert "volumeMounts" not in first
+
+
+def test_the_program_is_whole_as_it_stands_in_a_pod(tmp_path: Path) -> None:
+    found = check(NodeCheck(), CONTAINER)
+    assert found is not None
+    report = tmp_path / "termination-log"
+    program = found["command"][2].replace("/dev/termination-log", str(report))
+    # As in an image without numpy.
+    blocked = "import sys; sys.modules['numpy'] = None\n"
+    subprocess.run([sys.executable, "-I", "-c", blocked + program], check=True, timeout=60)
+    assert json.loads(report.read_text())["seconds"] > 0
+
+
+def test_with_numpy_its_product_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
+    monkeypatch.setattr(matrix_product, "numpy_product", lambda: called.append("numpy"))
+    monkeypatch.setattr(matrix_product, "plain_product", lambda: called.append("plain"))
+    assert matrix_product.fastest() >= 0
+    assert called == ["numpy"] * (matrix_product.ROUNDS + 1)
+
+
+def test_nodes_are_avoided_in_every_alternative_of_the_users_own() -> None:
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    of_nodes = {"preferred": [], REQUIRED: {"nodeSelectorTerms": [zone, {}]}}
+    kept = {"podAffinity": {"x": 1}, "nodeAffinity": of_nodes}
+    found = avoiding({"affinity": kept}, ["n1", "n2"])["affinity"]
+    names = [{"key": "metadata.name", "operator": "NotIn", "values": [n]} for n in ("n1", "n2")]
+    assert found["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] == [
+        {**zone, "matchFields": names},
+        {},
+    ]
+    assert found["podAffinity"] == {"x": 1}
+    assert found["nodeAffinity"]["preferred"] == []
+
+
+def test_a_pod_that_avoids_nothing_is_as_it_was() -> None:
+    spec: dict[str, Any] = {"containers": []}
+    assert avoiding(spec, []) == spec
+    terms = avoiding(spec, ["n1"])["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert terms == [
+        {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]}
+    ]

@@ -1,0 +1,210 @@
+"""Nodes that are slower than the others: the rows G of the acceptance scenarios."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from di_operator.informer_state import transform_pod
+from di_operator.lifecycle.node_checks import MOST_AVOIDED, slow_nodes
+from di_operator.lifecycle.reasons import Problem
+from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, task
+
+PROBLEM = "NodeCheckFailed"
+
+
+def checked(replicas: int = 4, **check: Any) -> ClusterModel:
+    """A settled job of pods `x-train-N` on nodes `nN`, whose checks have not ended."""
+    cluster = ClusterModel(job(task("train", replicas, nodeCheck=check)))
+    cluster.settle()
+    for index in range(replicas):
+        cluster.pods[f"x-train-{index}"]["spec"]["nodeName"] = f"n{index}"
+    return cluster
+
+
+def tell(cluster: ClusterModel, said: Mapping[str, object]) -> None:
+    """The checks of pods end; a number is their report, anything else is what they wrote."""
+    for pod, words in said.items():
+        message = json.dumps({"seconds": words}) if isinstance(words, int | float) else words
+        state = {"terminated": {"exitCode": 0, "message": message}}
+        raw = cluster.pods[pod]
+        raw.setdefault("status", {})["initContainerStatuses"] = [
+            {"name": "di-node-check", "state": state}
+        ]
+
+
+def told(*seconds: float) -> dict[str, object]:
+    return {f"x-train-{index}": each for index, each in enumerate(seconds)}
+
+
+def problem(cluster: ClusterModel) -> tuple[str, str, str] | None:
+    """Status, reason and message of the condition, None without."""
+    found = [c for c in cluster.status["conditions"] if c["type"] == PROBLEM]
+    return (found[0]["status"], found[0]["reason"], found[0]["message"]) if found else None
+
+
+def warnings(cluster: ClusterModel) -> list[str]:
+    return [e.message for e in cluster.events if e.reason is Problem.NODE_CHECK_FAILED]
+
+
+def test_g1_a_node_is_slow_that_took_more_than_twice_the_median() -> None:
+    cluster = checked(action="Notify")
+    tell(cluster, told(1, 1, 1, 2.0))
+    cluster.settle()
+    assert problem(cluster) is None
+
+    tell(cluster, told(1, 1, 1, 2.01))
+    cluster.settle()
+    message = "task train: node n3 took 2.01 s, the median of 4 nodes is 1 s"
+    assert problem(cluster) == ("True", "SlowNodes", message)
+    assert warnings(cluster) == [message]
+    assert len(cluster.pods) == 4
+    assert "avoidedNodes" not in cluster.status
+
+
+def test_g2_before_all_have_told_nothing_is_said() -> None:
+    cluster = checked(action="Notify")
+    tell(cluster, {"x-train-0": 1, "x-train-1": 1, "x-train-3": 9})
+    cluster.settle()
+    assert problem(cluster) is None
+    tell(cluster, {"x-train-2": 1})
+    cluster.settle()
+    assert problem(cluster) is not None
+
+
+@pytest.mark.parametrize("seconds", [(1, 9), (1, 1, 9, 9), (1, 9, 1, 9, 1, 9)])
+def test_g5_of_two_nodes_or_where_half_are_slow_nothing_can_be_said(seconds: Any) -> None:
+    cluster = checked(len(seconds))
+    tell(cluster, told(*seconds))
+    cluster.settle()
+    assert problem(cluster) is None
+    assert "avoidedNodes" not in cluster.status
+
+
+@given(st.dictionaries(st.text(max_size=3), st.floats(1e-9, 1e9), max_size=12))
+def test_fewer_than_half_of_the_nodes_are_slow(times: dict[str, float]) -> None:
+    slow = slow_nodes(times)
+    assert 2 * len(slow) < max(len(times), 1)
+    assert all(slow[node] >= max(times[n] for n in times if n not in slow) for node in slow)
+
+
+def test_pods_of_one_node_count_once_by_the_fastest() -> None:
+    cluster = checked(5, action="Notify")
+    cluster.pods["x-train-4"]["spec"]["nodeName"] = "n3"
+    tell(cluster, told(1, 1, 1, 9, 1.5))
+    cluster.settle()
+    assert problem(cluster) is None
+
+
+def test_the_pods_of_a_slow_node_move_and_stay_away_for_an_hour() -> None:
+    cluster = checked()
+    cluster.run()
+    cluster.settle()
+    tell(cluster, told(1, 1, 1, 3))
+    cluster.settle()
+    assert cluster.status["avoidedNodes"]["train"].keys() == {"n3"}
+    assert cluster.phase == "Rescheduling"
+    assert (cluster.status["reschedules"], cluster.status["restarts"]) == (1, 0)
+    assert [n for n, p in cluster.pods.items() if "deletionTimestamp" in p["metadata"]] == [
+        "x-train-3"
+    ]
+
+    cluster.end("x-train-3")
+    cluster.settle()
+    assert avoided_by(cluster, "x-train-3") == ["n3"]
+    # What was said stays until the new pod has told as well.
+    assert problem(cluster) is not None
+    cluster.pods["x-train-3"]["spec"]["nodeName"] = "n7"
+    cluster.run("x-train-3")
+    tell(cluster, {"x-train-3": 1})
+    cluster.settle()
+    assert cluster.phase == "Running"
+    found = problem(cluster)
+    assert found is not None
+    assert found[0] == "False"
+    assert len(warnings(cluster)) == 1
+    assert cluster.status["reschedules"] == 1
+
+    cluster.pass_time(3600)
+    cluster.delete_pod("x-train-0", force=True)
+    cluster.settle()
+    cluster.settle()
+    assert "avoidedNodes" not in cluster.status
+
+
+def avoided_by(cluster: ClusterModel, pod: str) -> list[str]:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    affinity = cluster.pods[pod]["spec"]["affinity"]["nodeAffinity"][required]
+    (term,) = affinity["nodeSelectorTerms"]
+    assert {(f["key"], f["operator"]) for f in term["matchFields"]} == {("metadata.name", "NotIn")}
+    return [value for field in term["matchFields"] for value in field["values"]]
+
+
+@given(crash_after=st.integers(0, 8))
+def test_an_operator_that_dies_counts_and_moves_once(crash_after: int) -> None:
+    cluster = checked()
+    cluster.run()
+    cluster.settle()
+    tell(cluster, told(1, 1, 1, 3))
+    for _ in range(3):
+        try:
+            cluster.reconcile(crash_after=crash_after)
+        except Crash:
+            continue
+    cluster.settle()
+    cluster.end("x-train-3")
+    cluster.settle()
+    assert cluster.status["reschedules"] == 1
+    assert cluster.status["avoidedNodes"]["train"].keys() == {"n3"}
+    assert avoided_by(cluster, "x-train-3") == ["n3"]
+
+
+def test_a_task_is_kept_away_from_so_many_nodes_at_a_time() -> None:
+    many = 4 * MOST_AVOIDED
+    cluster = checked(many)
+    tell(cluster, told(*(9.0 if index < MOST_AVOIDED + 3 else 1.0 for index in range(many))))
+    cluster.settle()
+    assert len(cluster.status["avoidedNodes"]["train"]) == MOST_AVOIDED
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("", "1.5", "[]", '{"seconds": "1"}', '{"seconds": true}', '{"seconds": -1}'),
+        *('{"seconds": 0}', '{"seconds": NaN}', '{"seconds": 1e999}', "[" * 4096, '{"s": 1}'),
+    ],
+)
+def test_a_check_that_tells_nothing_is_told_of_and_moves_nobody(words: str) -> None:
+    cluster = checked()
+    tell(cluster, {**told(1, 1, 1, 9), "x-train-1": words})
+    cluster.settle()
+    message = "task train: the check of pod x-train-1 did not say how long it took"
+    assert problem(cluster) == ("True", "NoReport", message)
+    assert "avoidedNodes" not in cluster.status
+
+
+@pytest.mark.parametrize(
+    "written", [[], "x", {"train": []}, {"train": {"n0": 5}}, {"no": {"n0": ""}}]
+)
+def test_a_status_of_another_shape_keeps_nobody_away(written: object) -> None:
+    cluster = checked()
+    cluster.patch_status({"avoidedNodes": written})
+    cluster.settle()
+    assert not any("deletionTimestamp" in pod["metadata"] for pod in cluster.pods.values())
+
+
+def test_the_cache_keeps_what_a_check_said_and_of_other_containers_nothing() -> None:
+    cluster = checked()
+    tell(cluster, {"x-train-0": "x" * 4096})
+    pod = cluster.pods["x-train-0"]
+    state = {"terminated": {"exitCode": 0, "reason": "Completed", "message": "secret"}}
+    pod["status"]["initContainerStatuses"].append({"name": "other", "state": state})
+    kept = transform_pod(pod)["status"]["initContainerStatuses"]
+    assert [each.get("name") for each in kept] == ["di-node-check", None]
+    assert kept[0]["state"]["terminated"]["message"] == "x" * 256
+    assert "message" not in kept[1]["state"]["terminated"]
