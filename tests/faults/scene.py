@@ -152,6 +152,9 @@ class Scene:
     async def fail(self, pod: str) -> None:
         await self.testbed.kubelet.finish(self.namespace, pod, exit_code=1)
 
+    async def exhaust(self, pod: str) -> None:
+        await self.testbed.kubelet.finish(self.namespace, pod, exit_code=137, reason="OOMKilled")
+
     async def finish(self, pod: str) -> None:
         await self.testbed.kubelet.finish(self.namespace, pod)
 

@@ -23,6 +23,10 @@ class Stage(Protocol):
 
     async def fail(self, pod: str) -> None: ...
 
+    async def exhaust(self, pod: str) -> None:
+        """Its container is killed for want of memory."""
+        ...
+
     async def finish(self, pod: str) -> None: ...
 
     async def reached(self, what: str, test: Callable[[Object], bool]) -> None:
@@ -187,6 +191,26 @@ async def replace(stage: Stage) -> None:
     await stage.reached("Failed", is_in("Failed"))
 
 
+async def policy(stage: Stage) -> None:
+    work = task("work", stop_after="0.1")
+    work["backoffLimit"] = 1
+    (container,) = work["template"]["spec"]["containers"]
+    container["resources"] = {"limits": {"memory": "64Mi"}}
+    rules = [
+        {"tasks": ["group"], "action": "RestartTask"},
+        {"onReasons": ["OOMKilled"], "growMemory": {"factor": 2}},
+    ]
+    group = task("group", 2, stop_after="0.1")
+    await stage.submit(job(JOB, group, work, failurePolicy={"rules": rules}))
+    await stage.reached("Running", runs(3))
+    await stage.exhaust("a-work-0")
+    await stage.reached("Running with more memory", runs(3, restarts=1))
+    await stage.fail("a-group-0")
+    await stage.reached("Running with another group", runs(3, restarts=2))
+    await stage.fail("a-work-0")
+    await stage.reached("Failed", is_in("Failed"))
+
+
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
     "failure": failure,
@@ -199,6 +223,7 @@ WORKLOADS: Mapping[str, Story] = {
     "ask": ask,
     "replace": replace,
     "success-of-one": success_of_one,
+    "policy": policy,
 }
 
 RACING = frozenset({"delete", "recreate"})

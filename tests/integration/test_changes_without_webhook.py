@@ -37,6 +37,7 @@ MANY: Object = {
     "scheduling": {"gang": True},
     "successPolicy": {"tasks": ["learner"]},
     "checkpoint": {"volume": "data"},
+    "failurePolicy": {"rules": [{"tasks": ["learner"], "action": "RestartTask"}]},
     "activeDeadlineSeconds": 100,
     "ttlSecondsAfterFinished": 100,
     "tasks": [
@@ -50,6 +51,7 @@ MANY: Object = {
         {
             "type": "none",
             "name": "buffer",
+            "backoffLimit": 2,
             "dependsOn": ["learner"],
             "processGroup": {"framework": "torch"},
             "nodeCheck": {},
@@ -68,6 +70,7 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "volumes": ([{"name": "data", "hostPath": {"path": "/"}}], [], None),
     "successPolicy": ({"tasks": ["buffer"]}, {"tasks": ["learner"], "operator": "Any"}, None),
     "checkpoint": ({"persistentVolumeClaim": "a"}, {"volume": "data", "path": "/a"}, None),
+    "failurePolicy": ({"replicaBackoffLimit": 3}, {"rules": [{"avoidNode": True}]}, None),
     "suspend": (True,),
     "activeDeadlineSeconds": (200, None),
     "ttlSecondsAfterFinished": (200, None),
@@ -78,6 +81,7 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
     "replicas": (3,),
     "minReplicas": (1,),
     "maxReplicas": (4,),
+    "backoffLimit": ("Unlimited", 0, None),
     "dependsOn": ([], None),
     "processGroup": ({"framework": "jax"}, {"framework": "torch", "lastCallSeconds": 1}, None),
     "nodeCheck": ({"command": ["a"]}, {"action": "Notify"}, None),

@@ -19,6 +19,19 @@ MOUNTED = template()
 MOUNTED["spec"]["containers"][0]["volumeMounts"] = [{"name": "disk", "mountPath": "/data/"}]
 NAMED = template()
 NAMED["spec"]["initContainers"] = [{"name": "di-node-check", "image": "a"}]
+RULES = "spec.failurePolicy.rules"
+COORDINATED = {"coordinated": {"coordinator": {"template": template()}}}
+
+
+def failing(*rules: Job, memory: str | None = None) -> Job:
+    """A job of a learner, whose container has that memory limit, and collectors."""
+    result = job(task(), task("collector"), failurePolicy={"rules": [*rules]})
+    (container,) = result["spec"]["tasks"][0]["template"]["spec"]["containers"]
+    if memory is not None:
+        container["resources"] = {"limits": {"memory": memory}}
+    return result
+
+
 BAD_SPECS = {
     "a gang that is not yes or no": (
         of_spec({"tasks": [task()], "scheduling": {"gang": "yes"}}),
@@ -266,8 +279,8 @@ BAD_SPECS = {
     ),
     "a field nothing resembles": (
         job(task(xyzzy=2)),
-        "spec.tasks[0].xyzzy: 2: unknown field; the fields here are dependsOn, maxReplicas, "
-        "minReplicas, name, nodeCheck, processGroup, replicas, template, type",
+        "spec.tasks[0].xyzzy: 2: unknown field; the fields here are backoffLimit, dependsOn, "
+        "maxReplicas, minReplicas, name, nodeCheck, processGroup, replicas, template, type",
     ),
     "dependsOn of an unknown task": (
         job(task(dependsOn=["collector"])),
@@ -414,6 +427,107 @@ BAD_SPECS = {
         job(task(nodeCheck={}, template=NAMED)),
         'spec.tasks[0].template.spec.initContainers[0].name: "di-node-check": is the name of the '
         "container of the nodeCheck",
+    ),
+    "a failure policy of an unknown task": (
+        failing({"tasks": ["learner", "critic"]}),
+        f'{RULES}[0].tasks[1]: "critic": no task of this job has that name',
+    ),
+    "a failure policy of an unknown role": (
+        of_spec(COORDINATED | {"failurePolicy": {"rules": [{"tasks": ["evaluator"]}]}}),
+        f'{RULES}[0].tasks[0]: "evaluator": no task of this job has that name',
+    ),
+    "a rule that hides those after it": (
+        failing({"action": "FailJob"}, {"onReasons": ["Evicted"]}),
+        f"{RULES}[0]: an object: every failure fits this rule, so those after it are never reached",
+    ),
+    "a rule with another action": (
+        failing({"action": "Explode"}),
+        f'{RULES}[0].action: "Explode": must be one of Restart, Ignore, FailJob, RestartTask, '
+        "RestartJob",
+    ),
+    "a rule about exit code 0": (
+        failing({"onExitCodes": {"operator": "In", "values": [0, 3]}}),
+        f"{RULES}[0].onExitCodes.values: a list of 2: a container that failed has another exit "
+        "code",
+    ),
+    "a rule about no exit code": (
+        failing({"onExitCodes": {"operator": "NotIn", "values": []}}),
+        f"{RULES}[0].onExitCodes.values: []: must hold at least one exit code",
+    ),
+    "a rule about one exit code twice": (
+        failing({"onExitCodes": {"operator": "NotIn", "values": [3, 3]}}),
+        f"{RULES}[0].onExitCodes.values: a list of 2: must hold no exit code twice",
+    ),
+    "a rule about an exit code that there is not": (
+        failing({"onExitCodes": {"operator": "In", "values": [256]}}),
+        f"{RULES}[0].onExitCodes.values[0]: 256: must be 255 or less",
+    ),
+    "a rule about exit codes without an operator": (
+        failing({"onExitCodes": {"values": [1]}}),
+        f"{RULES}[0].onExitCodes.operator: is required",
+    ),
+    "growth in a job without memory limits": (
+        failing({"growMemory": {}}),
+        f"{RULES}[0].growMemory: {{}}: no container of any task has a memory limit, so there is "
+        "nothing to grow",
+    ),
+    "growth of a task without a memory limit": (
+        failing({"tasks": ["collector"], "growMemory": {}}, memory="4Gi"),
+        f"{RULES}[0].growMemory: {{}}: no container of task collector has a memory limit, so there "
+        "is nothing to grow",
+    ),
+    "growth to less than there is": (
+        failing({"tasks": ["learner"], "growMemory": {"limit": "2Gi"}}, memory="4Gi"),
+        f'{RULES}[0].growMemory.limit: "2Gi": is less than the memory limit that a container of '
+        "task learner has",
+    ),
+    "growth by a factor that shrinks": (
+        failing({"growMemory": {"factor": 1}}, memory="4Gi"),
+        f"{RULES}[0].growMemory.factor: 1: must be 2 or more",
+    ),
+    "growth by steps of nothing": (
+        failing({"growMemory": {"maxStep": "0"}}, memory="4Gi"),
+        f'{RULES}[0].growMemory.maxStep: "0": must be more than 0',
+    ),
+    "growth to what is no amount": (
+        failing({"growMemory": {"limit": "lots"}}, memory="4Gi"),
+        f'{RULES}[0].growMemory.limit: "lots": must be a quantity, such as 2, 500m or 1.5Gi',
+    ),
+    "growth to less than nothing": (
+        failing({"growMemory": {"limit": "-1Gi"}}, memory="4Gi"),
+        f'{RULES}[0].growMemory.limit: "-1Gi": must not be negative',
+    ),
+    "growth of a pod that ends the job": (
+        failing({"action": "FailJob", "growMemory": {}}, memory="4Gi"),
+        f"{RULES}[0].growMemory: {{}}: goes with actions that count a restart, not with FailJob",
+    ),
+    "an avoided node of a failure that is none": (
+        failing({"action": "Ignore", "avoidNode": True}),
+        f"{RULES}[0].avoidNode: true: goes with actions that count a restart, not with Ignore",
+    ),
+    "a negative number of restarts of a replica": (
+        job(task(), failurePolicy={"replicaBackoffLimit": -1}),
+        "spec.failurePolicy.replicaBackoffLimit: -1: must be 0 or more",
+    ),
+    "a reset after no time": (
+        job(task(), failurePolicy={"resetAfterSeconds": 0}),
+        "spec.failurePolicy.resetAfterSeconds: 0: must be 1 or more",
+    ),
+    "more rules than there may be": (
+        job(task(), failurePolicy={"rules": [{"tasks": ["learner"]}] * 33}),
+        f"{RULES}: a list of 33: must hold at most 32 rules",
+    ),
+    "a negative limit of a task": (
+        job(task(backoffLimit=-1)),
+        "spec.tasks[0].backoffLimit: -1: must be 0 or more",
+    ),
+    "a limit of a task in another word": (
+        job(task(backoffLimit="unlimited")),
+        'spec.tasks[0].backoffLimit: "unlimited": must be Unlimited, or a number',
+    ),
+    "a limit of a task that is no number": (
+        job(task(backoffLimit=True)),
+        "spec.tasks[0].backoffLimit: true: must be a whole number, 0 or more",
     ),
     "a template without a pod spec": (
         job(task(template={})),

@@ -194,17 +194,25 @@ OWNER = {"apiVersion": API_VERSION, "kind": KIND, "name": "a", "uid": "u", "cont
 
 
 def test_a_transformed_pod_keeps_what_decisions_read() -> None:
-    ended = {"exitCode": 3, "reason": "Error", "finishedAt": "2026-01-01T00:00:00Z"}
+    times = {"startedAt": "2025-12-31T23:00:00Z", "finishedAt": "2026-01-01T00:00:00Z"}
+    ended = {"exitCode": 3, "reason": "Error", **times}
+    said = "x" * 5000 + "last words"
+    initialized = {"type": "Initialized", "status": "True"}
     ready = {"type": "Ready", "status": "False", "reason": "PodFailed"}
     status = {
         "phase": "Failed",
         "podIP": "10.0.0.1",
         "conditions": [
             {**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"},
-            {"type": "Initialized", "status": "True"},
+            {**initialized, "lastTransitionTime": "2026-01-01T00:00:00Z"},
+            {"type": "ContainersReady", "status": "False"},
         ],
         "containerStatuses": [
-            {"name": "main", "ready": False, "image": "i", "state": {"terminated": ended}},
+            {
+                "name": "main",
+                "ready": False,
+                "state": {"terminated": {**ended, "message": said, "containerID": "c"}},
+            },
             {"name": "side", "ready": True, "state": {"running": {}}},
         ],
     }
@@ -223,8 +231,10 @@ def test_a_transformed_pod_keeps_what_decisions_read() -> None:
         "spec": {"nodeName": "n1", "containers": [{}]},
         "status": {
             "phase": "Failed",
-            "conditions": [ready],
-            "containerStatuses": [{"state": {"terminated": ended}}],
+            "conditions": [ready, initialized],
+            "containerStatuses": [
+                {"name": "main", "state": {"terminated": {**ended, "message": said[-512:]}}}
+            ],
         },
     }
 

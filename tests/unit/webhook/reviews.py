@@ -24,6 +24,7 @@ def job(**spec: Any) -> dict[str, Any]:
             "suspend": False,
             "tasks": [task],
             "successPolicy": {"tasks": ["learner"], "operator": "All", "gracePeriodSeconds": 30},
+            "failurePolicy": {"rules": []},
             **spec,
         },
     }

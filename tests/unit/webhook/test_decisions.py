@@ -89,6 +89,15 @@ def test_a_new_job_with_a_learner_ends_with_it() -> None:
     assert "successPolicy" not in _patched(new)
 
 
+def test_a_new_job_gets_rules_about_failures() -> None:
+    new = job(failurePolicy=None)
+    new["spec"]["tasks"][0]["type"] = "collector"
+    rules = [{"onConditions": ["DisruptionTarget"], "action": "Ignore"}]
+    given = {"failurePolicy": {"rules": rules}, "tasks/0/backoffLimit": "Unlimited"}
+    assert _patched(new) == given
+    assert _patched(new, old=job(failurePolicy=None), operation="UPDATE") == {}
+
+
 def test_a_job_that_has_no_success_policy_gets_none_later() -> None:
     old = job(successPolicy=None)
     assert _patched(job(successPolicy=None), old=old, operation="UPDATE") == {}

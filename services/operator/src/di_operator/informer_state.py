@@ -36,7 +36,12 @@ from di_operator.builders.pinning import node_of, pin
 from di_operator.controller import JobKey
 from di_operator.lifecycle.blockers import CONTAINER_STATUSES, unscheduled, waiting_part
 from di_operator.lifecycle.node_checks import report_of
-from di_operator.lifecycle.pods import READ_CONDITIONS, refusal_of, told_rank
+from di_operator.lifecycle.pods import (
+    MAX_LAST_WORDS,
+    is_read_condition,
+    refusal_of,
+    told_rank,
+)
 
 INDEX_JOB = "job"
 INDEX_PHASE = "phase"
@@ -133,7 +138,7 @@ def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     kept: list[Mapping[str, Any]] = [
         {key: one[key] for key in ("type", "status", "reason") if key in one}
         for one in status.get("conditions") or ()
-        if one.get("type") in READ_CONDITIONS
+        if is_read_condition(one, has_failed=status.get("phase") == "Failed")
     ]
     without_node = unscheduled(status)
     return kept if without_node is None else [*kept, without_node]
@@ -144,15 +149,34 @@ def _containers_of(statuses: Iterable[Mapping[str, Any]]) -> list[Mapping[str, A
     kept: list[Mapping[str, Any]] = []
     for one in statuses:
         if ended := (one.get("state") or {}).get("terminated"):
-            state = {key: ended[key] for key in _ENDED if key in ended}
-            if (report := report_of(one)) is None:
-                kept.append({"state": {"terminated": state}})
+            if (report := report_of(one)) is not None:
+                kept.append(_check_of(one, ended, report))
             else:
-                told = {"terminated": {**state, "message": report}}
-                kept.append({"name": one["name"], "state": told})
+                kept.append(_failure_of(one, ended) if ended.get("exitCode") else _end_of(ended))
         elif waiting := waiting_part(one):
             kept.append(waiting)
     return kept
+
+
+def _end_of(ended: Mapping[str, Any]) -> dict[str, Any]:
+    return {"state": {"terminated": {key: ended[key] for key in _ENDED if key in ended}}}
+
+
+def _check_of(status: Mapping[str, Any], ended: Mapping[str, Any], report: str) -> dict[str, Any]:
+    """Of a check of the pod's node its name and what it said."""
+    kept = _failure_of(status, {**ended, "message": report})
+    return {**kept, "name": status["name"]}
+
+
+def _failure_of(status: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a container that failed also its name, how long it ran and what it said last."""
+    kept = _end_of(ended)
+    state = kept["state"]["terminated"]
+    if "startedAt" in ended:
+        state["startedAt"] = ended["startedAt"]
+    if message := ended.get("message"):
+        state["message"] = message[-MAX_LAST_WORDS:]
+    return {**kept, **({"name": status["name"]} if "name" in status else {})}
 
 
 def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from di_api import names
 from di_api.conversion import with_unseen
 from di_api.defaults import defaults_patch, success_policy_patch
 from di_api.difference import first_difference
+from di_api.failure_defaults import failure_policy_patch
 from di_api.field_error import FieldError, mapping
 from di_api.validation import validate_job, validate_update
 from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
@@ -108,7 +109,9 @@ def _mutation(request: _Request) -> Mapping[str, Any]:
             if field in job and first_difference(request.object.get(field), job[field]) is not None
         ]
     patch += defaults_patch(job)
-    patch += success_policy_patch(job, None if request.operation == "CREATE" else old)
+    before = None if request.operation == "CREATE" else old
+    patch += success_policy_patch(job, before)
+    patch += failure_policy_patch(job, before)
     if not patch:
         return {"allowed": True}
     encoded = base64.b64encode(json.dumps(patch).encode()).decode()

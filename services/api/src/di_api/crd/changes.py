@@ -15,11 +15,13 @@ from di_api.spec.job import JobSpec
 from di_api.spec.kinds import (
     Flag,
     Labels,
+    Limit,
     PodTemplate,
     Quantities,
     Struct,
     Structs,
     Texts,
+    Values,
     Volumes,
     Whole,
 )
@@ -113,8 +115,9 @@ def _same_as_it_ended(field: Field) -> str | None:
     if isinstance(field.kind, Struct):
         same = " && ".join(_same(each, where) for each in inner)
     else:
-        counts = ", ".join(_value_in_item(each) for each in inner)
-        same = f"{where}.map(t, [{counts}]) == {_old(where)}.map(t, [{counts}])"
+        # One after the other: the items of a list in a rule are all of one type.
+        maps = [f".map(t, {_value_in_item(each)})" for each in inner]
+        same = " && ".join(f"{where}{each} == {_old(where)}{each}" for each in maps)
     return f"(!has({where}) || !has({_old(where)}) || {same})"
 
 
@@ -156,11 +159,11 @@ def _value_in_item(field: Field) -> str:
 def _nothing(field: Field) -> str:
     """A value of the field's type that stands for none."""
     match field.kind:
-        case Whole():
+        case Whole() | Limit():
             return "0"
         case Flag():
             return "false"
-        case Labels() | Texts() | Volumes():
+        case Labels() | Texts() | Values() | Volumes():
             return "[]"
         case Struct() | Structs() | Quantities() | PodTemplate():
             raise NotImplementedError(f"{field.name}: no value of its type stands for none")

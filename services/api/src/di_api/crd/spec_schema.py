@@ -15,11 +15,15 @@ from di_api.spec.bounds import MAX_INT32
 from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated, RolePods
 from di_api.spec.declared import Field, fields_of
+from di_api.spec.failure import ExitCodes, FailureRule
 from di_api.spec.job import JobSpec
 from di_api.spec.kinds import (
+    UNLIMITED,
+    Amount,
     Flag,
     Label,
     Labels,
+    Limit,
     OneOf,
     PodTemplate,
     Quantities,
@@ -28,6 +32,7 @@ from di_api.spec.kinds import (
     Structs,
     Text,
     Texts,
+    Values,
     Volumes,
     Whole,
 )
@@ -39,6 +44,8 @@ _RELATIONS: Final[dict[type, list[relations.Rule]]] = {
     JobSpec: [rule for row in relations.OF_SPEC for rule in row.rules],
     Checkpoint: [rule for row in relations.OF_CHECKPOINT for rule in row.rules],
     Task: [rule for row in relations.OF_TASK for rule in row.rules],
+    FailureRule: [*relations.OF_FAILURE_RULE],
+    ExitCodes: [*relations.OF_EXIT_CODES],
 }
 _RELATIONS_IN_LISTS: Final[dict[type, list[relations.Rule]]] = {
     Task: [rule for row in relations.OF_TASKS for rule in row.rules]
@@ -108,7 +115,7 @@ class SpecSchemas:
                 return self._struct(field, kind, about)
             case Structs():
                 return {"type": "array", **about, **self._list(field, kind)}
-            case Labels() | Texts() | Volumes():
+            case Labels() | Texts() | Values() | Volumes():
                 return {"type": "array", **about, "maxItems": kind.most, **self._items(kind)}
             case Quantities():
                 amounts = {"maxProperties": kind.most, "additionalProperties": quantity_schema()}
@@ -136,10 +143,15 @@ class SpecSchemas:
             "items": {"type": "object", **self._object(kind.of)},
         }
 
-    def _items(self, kind: Labels | Texts | Volumes) -> Schema:
+    def _items(self, kind: Labels | Texts | Values | Volumes) -> Schema:
         if isinstance(kind, Texts):
             item = {"type": "string", "maxLength": kind.longest}
             return {"x-kubernetes-list-type": "atomic", "items": item}
+        if isinstance(kind, Values):
+            kind_of_value, bounds = _scalar(kind.of)
+            least = {"minItems": kind.least} if kind.least else {}
+            item = {**kind_of_value, **bounds}
+            return {**least, "x-kubernetes-list-type": "set", "items": item}
         if isinstance(kind, Labels):
             item = {"type": "string", "maxLength": MAX_LABEL}
             return {"x-kubernetes-list-type": "set", "items": item}
@@ -166,6 +178,11 @@ def _scalar(kind: Scalar) -> tuple[Schema, Schema]:
             if kind.maximum < MAX_INT32:
                 bounds["maximum"] = kind.maximum
             return {"type": "integer", "format": "int64" if is_large else "int32"}, bounds
+        case Limit():
+            bounds = {"minimum": kind.minimum, "maximum": kind.maximum}
+            return {"x-kubernetes-int-or-string": True}, {**bounds, "pattern": f"^{UNLIMITED}$"}
+        case Amount():
+            return quantity_schema(), {}
         case OneOf():
             bounds = {"enum": [choice.value for choice in kind.choices]}
         case Text():

@@ -10,12 +10,16 @@ from di_api.crd.changes import may_change
 from di_api.spec.bounds import MAX_INT32
 from di_api.spec.coordinated import Coordinated, Replica
 from di_api.spec.declared import Field, fields_of
+from di_api.spec.failure import FailurePolicy, FailureRule
 from di_api.spec.job import JobSpec
 from di_api.spec.kinds import (
+    UNLIMITED,
+    Amount,
     Flag,
     Kind,
     Label,
     Labels,
+    Limit,
     List,
     OneOf,
     PodTemplate,
@@ -24,6 +28,7 @@ from di_api.spec.kinds import (
     Structs,
     Text,
     Texts,
+    Values,
     Volumes,
     Whole,
 )
@@ -32,6 +37,8 @@ from di_api.spec.task import Task
 _OBJECTS: Final[Mapping[str, type]] = {
     "spec": JobSpec,
     "spec.tasks[]": Task,
+    "spec.failurePolicy": FailurePolicy,
+    "spec.failurePolicy.rules[]": FailureRule,
     "spec.coordinated": Coordinated,
     "spec.coordinated.replicas[]": Replica,
 }
@@ -84,13 +91,17 @@ def _type(kind: Kind) -> str:
             found = f"{kind.minimum} or more"
             if kind.maximum < MAX_INT32:
                 found = f"{kind.minimum} to {kind.maximum}"
+        case Limit():
+            found = f"{kind.minimum} or more, or `{UNLIMITED}`"
+        case Amount():
+            found = "quantity"
         case OneOf():
             found = ", ".join(f"`{choice.value}`" for choice in kind.choices)
         case Text():
             found = f"text, up to {kind.longest} characters"
         case Label():
             found = f"name of a {kind.of}" if kind.of else "DNS label"
-        case Labels() | Texts() | Volumes() | Structs():
+        case Labels() | Texts() | Values() | Volumes() | Structs():
             found = _list(kind)
         case Quantities():
             found = f"quantities by resource, up to {kind.most}"
@@ -105,7 +116,7 @@ def _list(kind: List) -> str:
     match kind:
         case Labels():
             return f"list of {kind.of} names, up to {kind.most}"
-        case Texts():
+        case Texts() | Values():
             return f"list of {kind.item}s, up to {kind.most}"
         case Volumes():
             return f"list of core/v1 Volume, up to {kind.most}"

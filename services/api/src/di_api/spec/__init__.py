@@ -7,6 +7,14 @@ declared of it); `make generate` brings the CRD and docs/dijob.md up to date.
 from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS
 from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated, Replica, Role
+from di_api.spec.failure import (
+    ExitCodeOperator,
+    ExitCodes,
+    FailureAction,
+    FailurePolicy,
+    FailureRule,
+    MemoryGrowth,
+)
 from di_api.spec.job import (
     CleanPodPolicy,
     JobSpec,
@@ -27,8 +35,14 @@ __all__ = [
     "Checkpoint",
     "CleanPodPolicy",
     "Coordinated",
+    "ExitCodeOperator",
+    "ExitCodes",
+    "FailureAction",
+    "FailurePolicy",
+    "FailureRule",
     "Framework",
     "JobSpec",
+    "MemoryGrowth",
     "NodeCheck",
     "NodeCheckAction",
     "Priority",

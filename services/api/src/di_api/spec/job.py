@@ -11,6 +11,7 @@ from di_api.spec.bounds import MAX_INT64, MAX_TASKS
 from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated
 from di_api.spec.declared import Declared
+from di_api.spec.failure import FailurePolicy
 from di_api.spec.kinds import Flag, Labels, OneOf, Struct, Structs, Text, Volumes, Whole
 from di_api.spec.task import Task
 
@@ -173,6 +174,16 @@ class JobSpec:
             kind=Struct(Checkpoint),
             about="Where learners keep their checkpoints, and the time they have to write the "
             "last.",
+        ),
+    ] = None
+    failure_policy: Annotated[
+        FailurePolicy | None,
+        Declared(
+            kind=Struct(FailurePolicy),
+            about="What is done about pods that fail. New jobs with tasks get rules.",
+            more="[Which ones](lifecycle.md#failure).",
+            absent="pods are replaced",
+            may_change=True,
         ),
     ] = None
     suspend: Annotated[

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from di_api.spec.bounds import MAX_INT32
 
@@ -60,6 +60,23 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """A whole number, or the word for none; read as None then."""
+
+    minimum: int = 0
+    maximum: int = MAX_INT32
+
+
+UNLIMITED: Final = "Unlimited"
+"""The word that stands for no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A quantity that is not negative."""
+
+
+@dataclass(frozen=True, slots=True)
 class Labels:
     """A list of different names of `of`; see `Label`."""
 
@@ -94,6 +111,16 @@ class PodTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class Values:
+    """A list of different numbers or texts."""
+
+    of: Whole | Text
+    item: str
+    most: int
+    least: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Volumes:
     """A list of core/v1 Volumes."""
 
@@ -118,7 +145,7 @@ class Structs:
     least: int = 0
 
 
-Scalar: TypeAlias = Flag | Whole | OneOf | Text | Label
-List: TypeAlias = Labels | Texts | Volumes | Structs
+Scalar: TypeAlias = Flag | Whole | OneOf | Text | Label | Limit | Amount
+List: TypeAlias = Labels | Texts | Values | Volumes | Structs
 """Of at most so many of what an item is called."""
 Kind: TypeAlias = Scalar | Quantities | PodTemplate | Struct | List

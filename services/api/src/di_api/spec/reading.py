@@ -7,6 +7,7 @@ A null is a field that is not there, as it is to the API server.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -14,10 +15,13 @@ from di_api.field_error import ABSENT, FieldError, InvalidSpec, child
 from di_api.spec.bounds import MAX_INT64
 from di_api.spec.declared import fields_of
 from di_api.spec.kinds import (
+    UNLIMITED,
+    Amount,
     Flag,
     Kind,
     Label,
     Labels,
+    Limit,
     OneOf,
     PodTemplate,
     Quantities,
@@ -26,6 +30,7 @@ from di_api.spec.kinds import (
     Structs,
     Text,
     Texts,
+    Values,
     Volumes,
     Whole,
 )
@@ -78,8 +83,8 @@ def objects_of(value: object, path: str) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _value(kind: Kind, value: object, path: str) -> object:
     match kind:
-        case Labels() | Texts():
-            return tuple(text_of(item, where) for where, item in items_of(value, path))
+        case Labels() | Texts() | Values():
+            return _listed(kind, value, path)
         case Quantities():
             return _amounts(value, path)
         case PodTemplate():
@@ -90,6 +95,13 @@ def _value(kind: Kind, value: object, path: str) -> object:
             return _ours(kind, value, path)
         case _:
             return _scalar(kind, value, path)
+
+
+def _listed(kind: Labels | Texts | Values, value: object, path: str) -> object:
+    found = items_of(value, path)
+    if isinstance(kind, Values):
+        return tuple(_scalar(kind.of, item, where) for where, item in found)
+    return tuple(text_of(item, where) for where, item in found)
 
 
 def _ours(kind: Struct | Structs, value: object, path: str) -> object:
@@ -104,8 +116,8 @@ def _scalar(kind: Scalar, value: object, path: str) -> object:
             if not isinstance(value, bool):
                 raise _invalid(path, value, "must be true or false")
             return value
-        case Whole():
-            return _whole(kind, value, path)
+        case Whole() | Limit() | Amount():
+            return _number(kind, value, path)
         case OneOf():
             return _choice(kind, value, path)
         case Text():
@@ -114,6 +126,17 @@ def _scalar(kind: Scalar, value: object, path: str) -> object:
             if not text_of(value, path) and kind.of is None:
                 raise _invalid(path, value, "is required")
             return value
+
+
+def _number(kind: Whole | Limit | Amount, value: object, path: str) -> object:
+    match kind:
+        case Whole():
+            return _whole(kind, value, path)
+        case Limit():
+            whole = Whole(kind.minimum, kind.maximum)
+            return math.inf if value == UNLIMITED else _whole(whole, value, path)
+        case Amount():
+            return _amount(value, path)
 
 
 def _whole(kind: Whole, value: object, path: str) -> int:
@@ -137,9 +160,14 @@ def _choice(kind: OneOf, value: object, path: str) -> object:
 def _amounts(value: object, path: str) -> Mapping[str, Any]:
     amounts = object_of(value, path)
     for name, amount in amounts.items():
-        if isinstance(amount, bool) or not isinstance(amount, str | int | float):
-            raise _invalid(f"{path}.{name}", amount, "no quantity")
+        _amount(amount, f"{path}.{name}")
     return amounts
+
+
+def _amount(value: object, path: str) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _invalid(path, value, "no quantity")
+    return value
 
 
 def _invalid(path: str, value: object, message: str) -> InvalidSpec:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.declared import Declared
-from di_api.spec.kinds import Label, Labels, OneOf, PodTemplate, Struct, Whole
+from di_api.spec.kinds import Label, Labels, Limit, OneOf, PodTemplate, Struct, Whole
 from di_api.spec.node_check import NodeCheck
 from di_api.spec.process_group import ProcessGroup
 from di_api.spec.template import Template
@@ -75,6 +75,19 @@ class Task:
             may_change=True,
         ),
     ] = None
+    backoff_limit: Annotated[
+        float | None,
+        Declared(
+            kind=Limit(),
+            about="Restarts of this task's pods allowed before the job is Failed. Those count for "
+            "the job no more.",
+            more="New collectors and evaluators get `Unlimited`. A replica that failed again is "
+            "[waited with](lifecycle.md#failure).",
+            absent="they count for the job",
+            may_change=True,
+        ),
+    ] = None
+    """Infinite if it is unlimited."""
     depends_on: Annotated[
         tuple[str, ...],
         Declared(

@@ -26,6 +26,7 @@ from di_api.validation.checkpoint import (
     wrong_places,
     wrong_source,
 )
+from di_api.validation.failure import wrong_failure_policy
 from di_api.validation.node_check import contended_nodes, taken_names
 from di_api.validation.process_group import wrong_process_group
 from di_api.validation.repeated import names_of, repeated_names
@@ -148,6 +149,7 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
     ),
     Relation(errors=lambda whole: wrong_success_policy(whole.spec, whole.tasks), is_all=False),
     Relation(errors=lambda whole: taken_names(whole.tasks), is_all=False),
+    Relation(errors=lambda whole: wrong_failure_policy(whole.spec, whole.tasks), is_all=False),
     Relation(
         errors=lambda whole: total_errors(whole.spec),
         rules=(
@@ -198,6 +200,20 @@ OF_CHECKPOINT: Final[tuple[Relation[Whole], ...]] = (
     ),
     Relation(errors=lambda whole: wrong_places(whole.spec, whole.tasks), is_all=False),
 )
+OF_EXIT_CODES: Final[tuple[Rule, ...]] = (
+    {
+        "rule": "self.operator != 'In' || !(0 in self.values)",
+        "message": "a container that failed has another exit code than 0",
+    },
+)
+OF_FAILURE_RULE: Final[tuple[Rule, ...]] = (
+    {
+        "rule": "!has(self.action) || !(self.action in ['Ignore', 'FailJob']) || "
+        "!has(self.growMemory) && !(has(self.avoidNode) && self.avoidNode)",
+        "message": "growMemory and avoidNode go with actions that count a restart",
+    },
+)
+"""What `wrong_failure_policy` finds in one rule, as far as a rule of the CRD can say it."""
 OF_TASK: Final[tuple[Relation[One], ...]] = (
     Relation(
         errors=lambda _: iter(()),  # `shape` finds it: no default for the name

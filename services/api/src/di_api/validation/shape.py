@@ -18,9 +18,12 @@ from di_api.quantity import fault_of_amount
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.job import JobSpec
 from di_api.spec.kinds import (
+    UNLIMITED,
+    Amount,
     Flag,
     Label,
     Labels,
+    Limit,
     List,
     OneOf,
     PodTemplate,
@@ -30,6 +33,7 @@ from di_api.spec.kinds import (
     Structs,
     Text,
     Texts,
+    Values,
     Volumes,
     Whole,
 )
@@ -144,6 +148,9 @@ def _checked(field: Field) -> fields.Field[Any]:
         case Texts():
             least = {}
             below = fields.Raw(validate=_text(kind.longest), error_messages={"null": _NO_TEXT})
+        case Values(of=of):
+            least = {"validate": _different(kind)}
+            below = fields.Raw(validate=_check(of), error_messages={"null": "may not be null"})
         case Quantities():
             return fields.Raw(validate=_quantities, **about)
         case PodTemplate():
@@ -157,14 +164,24 @@ def _check(kind: Scalar) -> Check:
     match kind:
         case Flag():
             return _boolean
-        case Whole():
-            return _whole(kind.minimum, kind.maximum)
+        case Whole() | Limit() | Amount():
+            return _number(kind)
         case OneOf():
             return _one_of([choice.value for choice in kind.choices])
         case Text():
             return _text(kind.longest)
         case Label():
             return _dns_label
+
+
+def _number(kind: Whole | Limit | Amount) -> Check:
+    match kind:
+        case Whole():
+            return _whole(kind.minimum, kind.maximum)
+        case Limit():
+            return _limit(kind)
+        case Amount():
+            return _quantity
 
 
 def _whole(minimum: int, maximum: int) -> Check:
@@ -176,6 +193,31 @@ def _whole(minimum: int, maximum: int) -> Check:
             raise ValidationError(f"must be {minimum} or more")
         if value > maximum:
             raise ValidationError(f"must be {maximum} or less")
+
+    return check
+
+
+def _limit(kind: Limit) -> Check:
+    of_numbers = _whole(kind.minimum, kind.maximum)
+
+    def check(value: object) -> None:
+        if isinstance(value, str):
+            if value != UNLIMITED:
+                raise ValidationError(f"must be {UNLIMITED}, or a number")
+        else:
+            of_numbers(value)
+
+    return check
+
+
+def _different(kind: Values) -> Check:
+    def check(value: object) -> None:
+        if kind.least and not value:
+            raise ValidationError(f"must hold at least one {kind.item}")
+        found = value if isinstance(value, list) else []
+        seen = [each for index, each in enumerate(found) if each in found[:index]]
+        if seen:
+            raise ValidationError(f"must hold no {kind.item} twice")
 
     return check
 
@@ -227,6 +269,11 @@ def _quantities(value: object) -> None:
     for name, amount in value.items():
         if fault := fault_of_amount(amount):
             raise ValidationError(f"{name[:_LONGEST_NAME]} {fault}")
+
+
+def _quantity(value: object) -> None:
+    if fault := fault_of_amount(value):
+        raise ValidationError(fault)
 
 
 def _field_errors(

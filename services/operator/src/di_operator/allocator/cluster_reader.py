@@ -25,6 +25,7 @@ from di_api.ownership import controller_uid
 from di_api.spec import CleanPodPolicy, JobSpec
 from di_api.wording import reason_of
 from di_operator.allocator.changes import Changes, asks_for_nodes
+from di_operator.allocator.failures import with_growth, without_avoided
 from di_operator.allocator.gangs import keep_room, rest_of, was_let_go, without
 from di_operator.allocator.inventory import (
     MAKES_NO_SENSE,
@@ -48,6 +49,7 @@ from di_operator.allocator.reservations import (
 )
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.kinds.choose import kind_of
+from di_operator.lifecycle.ledger import Avoided
 from di_operator.lifecycle.pods import is_finished, refusal_of
 from di_operator.lifecycle.status import Status
 
@@ -66,6 +68,8 @@ class _Ours:
     present: Counter[tuple[str, str]]
     priority: int
     """The highest of its pods, as Kubernetes has it."""
+    avoided: frozenset[tuple[str, Avoided]]
+    """By task: nodes where a replica failed and is not to come back."""
 
 
 class ClusterReader:
@@ -212,7 +216,8 @@ class ClusterReader:
             key = job.known.info.key
             held[key] = granted.get(uid, job.placed)
             info = job.known.at(now, held=held[key], attained=job.status.attained(now))
-            jobs[key] = self._refusals.bar(uid, info, now)
+            info = self._refusals.bar(uid, info, now)
+            jobs[key] = without_avoided(info, job.avoided, now)
             if words := self._refusals.words(uid, now):
                 refused[key] = words
         if self._rests:
@@ -268,8 +273,9 @@ class ClusterReader:
         try:
             if (spec := _spec(job, self._read_spec)) is None:
                 return
-            own = read_own_pods(pods, job, spec, kind_of(job, spec))
             status = Status.read(job.get("status"))
+            spec = with_growth(spec, status.ledger)
+            own = read_own_pods(pods, job, spec, kind_of(job, spec))
             if uid in self._aside or not _is_ours(job, spec, status, own):
                 self._reckon_with(uid, job, spec, status, own)
                 self._keep_for_gang(uid, job, spec, status, own)
@@ -295,6 +301,7 @@ class ClusterReader:
             placed=placed,
             present=own.present,
             priority=own.priority or 0,
+            avoided=status.ledger.avoided(),
         )
         self._pool.passing.put(uid, (*own.staying, *own.ending))
         self._name(uid, own)
@@ -302,7 +309,8 @@ class ClusterReader:
     def _read_departed(self, uid: str, job: Object, pods: Iterable[Object]) -> None:
         try:
             if (spec := _spec(job, self._read_spec)) is not None:
-                own = read_own_pods(pods, job, spec, kind_of(job, spec))
+                ledger = Status.read(job.get("status")).ledger
+                own = read_own_pods(pods, job, with_growth(spec, ledger), kind_of(job, spec))
                 self._pool.passing.put(uid, (*own.staying, *own.ending))
                 self._name(uid, own)
         except Exception as error:

@@ -10,6 +10,7 @@ from di_api import names
 from di_api.spec import Task, TaskType
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
+from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.node_check import check_container
 from di_operator.builders.nodes import NodeLists
@@ -43,6 +44,8 @@ class PodFrame:
     """Of learners."""
     avoided: Mapping[str, Iterable[str]] = field(default_factory=dict)
     """Nodes that the pods of a task must not go to, by task."""
+    keeps_last_words: bool = False
+    """Whether the kubelet keeps the end of the log of a container that fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +57,22 @@ class PodRecipe:
     index: int
     rank: int
     node: str = ""
+    memory: Mapping[str, str] = field(default_factory=dict)
+    """By container: what it gets in place of what the template says."""
+    avoided: tuple[str, ...] = ()
+    """Nodes that it is not to run on."""
 
     def build(self) -> dict[str, Any]:
         """The pod's body."""
-        return pod_body(
+        body = pod_body(
             self.frame, task=self.task, index=self.index, rank=self.rank, node=self.node
+        )
+        return fitted(
+            body,
+            memory=self.memory,
+            # The allocator knows them too, and a pod it placed has no other node to go to.
+            avoided=() if self.node else self.avoided,
+            keeps_last_words=self.frame.keeps_last_words,
         )
 
 

@@ -11,6 +11,7 @@ from di_api.coordinated import PORT_VARIABLES, address, port_of
 from di_api.spec import Replica, Role, Template
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
+from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
 from di_operator.builders.pod import (
     attempt_note,
@@ -40,6 +41,8 @@ class ReplicaFrame:
     """How often each role was restarted as a whole."""
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     """Of learners."""
+    keeps_last_words: bool = False
+    """Whether the kubelet keeps the end of the log of a container that fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +84,19 @@ class ReplicaPodRecipe:
 
     frame: ReplicaFrame
     member: Member
+    memory: Mapping[str, str] = field(default_factory=dict)
+    """By container: what it gets in place of what the template and the coordinator say."""
+    avoided: tuple[str, ...] = ()
+    """Nodes that it is not to run on."""
 
     def build(self) -> dict[str, Any]:
         """The pod's body."""
-        return replica_pod(self.frame, self.member)
+        return fitted(
+            replica_pod(self.frame, self.member),
+            memory=self.memory,
+            avoided=self.avoided,
+            keeps_last_words=self.frame.keeps_last_words,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

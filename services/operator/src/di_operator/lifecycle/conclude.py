@@ -146,6 +146,7 @@ def _status(
         is_new = snapshot.placement != before.placement
         status["placementTime"] = format_time(now if is_new else before.placed_at or now)
         status["replicaSeconds"] = int(before.attained(now) if is_new else before.replica_seconds)
+    status |= (verdict.ledger or before.ledger).dump()
     if attempts := _attempts(before, verdict):
         status["restartAttempts"] = attempts
     if losses := remembered(snapshot, verdict.counted, now):

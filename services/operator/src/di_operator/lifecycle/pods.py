@@ -16,9 +16,11 @@ from di_api.names import (
 )
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
+from di_api.spec import FailureAction, FailurePolicy
 from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.blockers import CONTAINER_STATUSES, Blocker, find_blocker, unscheduled
-from di_operator.lifecycle.rules import POD_CONDITIONS, Case, Part, Seen, Then, rule_for
+from di_operator.lifecycle.failure_rules import Signs, matching_rule
+from di_operator.lifecycle.rules import Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
 # Set by the control plane's taint manager when the pod's node has been unreachable for too long.
@@ -29,8 +31,16 @@ _UNSCHEDULABLE = "Unschedulable"
 _MAX_REASON = 1024
 _NUMBER = re.compile("[0-9]{1,5}")
 
-READ_CONDITIONS: Final = tuple(sorted({_READY, _DISRUPTED, *POD_CONDITIONS}))
-"""Types of the conditions that are read of a pod."""
+MAX_LAST_WORDS: Final = 512
+"""Characters that are kept of what a container said before it failed, the last ones."""
+_SHOWN_LINES: Final = 3
+
+
+def is_read_condition(condition: Mapping[str, Any], *, has_failed: bool) -> bool:
+    """Whether a pod's condition is read: of one that failed, all that are True."""
+    return condition.get("type") == _READY or (
+        _is_true(condition) and (has_failed or condition.get("type") == _DISRUPTED)
+    )
 
 
 def told_rank(raw: Mapping[str, Any]) -> int | None:
@@ -90,7 +100,7 @@ class Pod:
     reason: str
     """`status.reason`."""
     conditions: frozenset[str]
-    """Types of its conditions that are True, of those that rules ask for."""
+    """Types of its conditions that are True."""
     raw: Mapping[str, Any]
 
     @classmethod
@@ -118,7 +128,7 @@ class Pod:
             deleted_at=parse_time(deletion),
             terminating=deletion is not None,
             reason=status.get("reason") or "",
-            conditions=conditions & POD_CONDITIONS,
+            conditions=conditions,
             raw=raw,
         )
 
@@ -149,6 +159,17 @@ class Pod:
         return rule_for(case).then
 
     @property
+    def signs(self) -> Signs:
+        """What it shows of its failure, if it has failed."""
+        ended = _first_failure(self) or {}
+        reasons = {ended.get("reason"), self.reason}
+        return Signs(
+            exit_code=ended.get("exitCode"),
+            reasons=frozenset(reason for reason in reasons if reason),
+            conditions=self.conditions,
+        )
+
+    @property
     def node_is_lost(self) -> bool:
         """Whether the pod is deleted because its node does not answer any more."""
         status = self.raw.get("status") or {}
@@ -167,22 +188,29 @@ PodReader: TypeAlias = Callable[[Mapping[str, Any]], Pod]
 
 
 class Answers:
-    """What is done about the failed pods of a job in one phase.
+    """What is done about the failed pods of a job in one phase, by its policy.
 
     Thousands may have failed in the same way: the rules are asked once for each way.
     """
 
-    def __init__(self, phase: Phase | None) -> None:
+    def __init__(self, phase: Phase | None, policy: FailurePolicy | None) -> None:
         self._phase = phase
-        self._known: dict[tuple[Part, str, frozenset[str]], Then] = {}
+        self._policy = policy
+        self._known: dict[tuple[Part, str, Signs], Then] = {}
 
-    def of(self, pod: Pod, part: Part) -> Then:
-        """What is done about a failed pod that is this part of the job."""
-        way = part, pod.reason, pod.conditions
+    def of(self, pod: Pod, part: Part, task: str) -> Then:
+        """What is done about a failed pod of a task that is this part of the job."""
+        way = part, task, pod.signs
         answer = self._known.get(way)
         if answer is None:
-            answer = self._known[way] = pod.answer(part, self._phase)
+            answer = self._known[way] = self._answer(pod, *way)
         return answer
+
+    def _answer(self, pod: Pod, part: Part, task: str, signs: Signs) -> Then:
+        rule = matching_rule(self._policy, task, signs)
+        if rule is None:
+            return pod.answer(part, self._phase)
+        return Then.RESCHEDULE if rule.action is FailureAction.IGNORE else Then.RESTART
 
 
 class PodCache:
@@ -243,6 +271,30 @@ def failure_text(pod: Pod) -> str:
     return ": ".join(parts) or "no reason given"
 
 
+def oom_killed(pod: Pod) -> list[str]:
+    """Containers of a pod that the kernel killed for want of memory, as the kubelet says."""
+    return [
+        container["name"]
+        for container, ended in _ended_containers(pod)
+        if ended.get("reason") == "OOMKilled" and container.get("name")
+    ]
+
+
+def seconds_run(pod: Pod) -> float | None:
+    """How long the container that failed first had run; None if nothing says so."""
+    ended = _first_failure(pod) or {}
+    began, end = parse_time(ended.get("startedAt")), parse_time(ended.get("finishedAt"))
+    return None if began is None or end is None else (end - began).total_seconds()
+
+
+def last_words(pod: Pod) -> str:
+    """The last lines of the container that failed first, in one; empty if nothing is known."""
+    said = ((_first_failure(pod) or {}).get("message") or "")[-MAX_LAST_WORDS:]
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    text = " / ".join(lines[-_SHOWN_LINES:])
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
 def loss_record(pod: Pod, now: datetime) -> dict[str, Any]:
     """Return the entry of ``status.failures`` that says the loss of this pod is counted."""
     ended = _first_failure(pod) or {}
@@ -261,13 +313,18 @@ def _first_failure(pod: Pod) -> Mapping[str, Any] | None:
 
 
 def _ended(pod: Pod) -> list[Mapping[str, Any]]:
+    return [ended for _, ended in _ended_containers(pod)]
+
+
+def _ended_containers(pod: Pod) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The statuses of the containers that have ended, each with how."""
     status = pod.raw.get("status") or {}
-    states = [
-        (container.get("state") or {}).get("terminated")
+    return [
+        (container, ended)
         for kind in CONTAINER_STATUSES
         for container in status.get(kind) or ()
+        if (ended := (container.get("state") or {}).get("terminated"))
     ]
-    return [state for state in states if state]
 
 
 def _conditions(status: Mapping[str, Any]) -> frozenset[str]:

@@ -71,14 +71,14 @@ def read_snapshot(
             *("succeeded", "failed", "disrupted", "terminating"),
         )
     }
-    answers = Answers(status.phase)
+    answers = Answers(status.phase, spec.failure_policy if spec else None)
     replicas = Counter(slot.task.name for slot in slots)
     for slot in slots:
         if pod := held.get(slot.name):
             if _is_outdated(pod, status.restart_attempts.get(slot.task.name, 0)):
                 buckets["outdated"].append(pod)
                 continue
-            answer = answers.of(pod, slot.part) if pod.phase == "Failed" else None
+            answer = answers.of(pod, slot.part, slot.task.name) if pod.phase == "Failed" else None
             avoided = status.avoided_nodes.get(slot.task.name, {})
             bucket = _bucket(pod, slot, replicas[slot.task.name], answer, avoided)
             buckets[bucket].append(pod)

@@ -133,6 +133,27 @@ class Reason(_Declared):
         "Failed: active for longer than `activeDeadlineSeconds`",
     )
 
+    POD_FAILURE_POLICY = (
+        "PodFailurePolicy",
+        "Warning",
+        "Failed: a pod failed as a rule with `FailJob` says; the message names both",
+    )
+    OOM_LIMIT = (
+        "OOMLimit",
+        "Warning",
+        "Failed: a container was OOM-killed with the most memory that `growMemory` allows it",
+    )
+    REPLICA_BACKOFF_LIMIT = (
+        "ReplicaBackoffLimit",
+        "Warning",
+        "Failed: one replica has failed more often than `failurePolicy.replicaBackoffLimit`",
+    )
+    TASK_BACKOFF_LIMIT = (
+        "TaskBackoffLimit",
+        "Warning",
+        "Failed: pods of a task have failed more often than its own `backoffLimit`",
+    )
+
     # Of any phase, for as long as a pod is kept from running.
     IMAGE_PULL_BACK_OFF = (
         "ImagePullBackOff",
@@ -169,6 +190,11 @@ class Reason(_Declared):
     SCHEDULING_GATED = "SchedulingGated", "Normal", "a pod has scheduling gates that are not open"
 
     # Of events alone.
+    MEMORY_GROWN = (
+        "MemoryGrown",
+        "Normal",
+        "a container was OOM-killed, and the next pod of its replica gets more memory",
+    )
     SUCCESS_CRITERIA_MET = (
         "SuccessCriteriaMet",
         "Normal",

@@ -32,6 +32,11 @@ class Slot:
     labels: Mapping[str, str]
     """Of its pod, beside the job's: decisions and other services rest on them."""
 
+    @property
+    def key(self) -> str:
+        """What the replica is remembered by within its task, whatever pod it has."""
+        return str(self.index) if self.part is Part.TASK else self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:

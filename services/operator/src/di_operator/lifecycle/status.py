@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from di_api.group_status import GroupStatus, read_groups
 from di_api.phase import Phase
 from di_operator.lifecycle import conditions
+from di_operator.lifecycle.ledger import Ledger, count
 from di_operator.lifecycle.placement import Placement, read_placement
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
@@ -27,6 +28,7 @@ OWNED_FIELDS = (
     "restarts",
     "reschedules",
     "restartAttempts",
+    *("jobRestarts", "taskRestarts", "replicaFailures"),
     "taskStatus",
     "replicaStatus",
     "placement",
@@ -56,6 +58,7 @@ class Status:
     reschedules: int
     restart_attempts: Mapping[str, int]
     """How often each task was restarted as a whole; those that never were are not in it."""
+    ledger: Ledger
     losses: tuple[Mapping[str, Any], ...]
     """The pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
     desired: Mapping[str, int] | None
@@ -84,14 +87,15 @@ class Status:
         return cls(
             phase=None if denied else phase,
             denied=phase if denied else None,
-            restarts=_count(fields.get("restarts")),
-            reschedules=_count(fields.get("reschedules")),
+            restarts=count(fields.get("restarts")),
+            reschedules=count(fields.get("reschedules")),
             restart_attempts=_counts(fields.get("restartAttempts"), most=MAX_ATTEMPT),
+            ledger=Ledger.read(fields),
             losses=_losses(fields.get("failures")),
             desired=_desired(fields.get("taskStatus")),
             placement=read_placement(fields.get("placement")),
             placed_at=parse_time(fields.get("placementTime")),
-            replica_seconds=float(_count(fields.get("replicaSeconds"))),
+            replica_seconds=float(count(fields.get("replicaSeconds"))),
             groups=read_groups(fields),
             avoided_nodes=_avoided_nodes(fields.get("avoidedNodes")),
             conditions=tuple(conditions.well_formed(fields.get("conditions"))),
@@ -140,6 +144,12 @@ class Status:
         )
 
     @property
+    def job_restarts(self) -> int:
+        """The restarts that count for the job's own limit."""
+        own = self.ledger.job_restarts
+        return self.restarts if own is None else own
+
+    @property
     def counted(self) -> frozenset[str]:
         """UIDs of the pods whose end is counted already."""
         return frozenset(loss["uid"] for loss in self.losses)
@@ -149,7 +159,7 @@ class Status:
         """Pods of each task that had succeeded when this was written."""
         found = self.raw.get("taskStatus")
         return {
-            task: _count(counts.get("Succeeded"))
+            task: count(counts.get("Succeeded"))
             for task, counts in (found if isinstance(found, Mapping) else {}).items()
             if isinstance(counts, Mapping)
         }
@@ -248,17 +258,13 @@ def _avoided_nodes(written: object) -> AvoidedNodes:
 def _ran(task_status: object) -> bool:
     """Whether a pod is counted in any phase but the one that replicas without a pod have too."""
     tasks = task_status.values() if isinstance(task_status, Mapping) else ()
-    counts = [count for task in tasks if isinstance(task, Mapping) for count in task.items()]
-    return any(phase != Phase.PENDING.value and _count(count) for phase, count in counts)
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    counts = [one for task in tasks if isinstance(task, Mapping) for one in task.items()]
+    return any(phase != Phase.PENDING.value and count(number) for phase, number in counts)
 
 
 def _counts(value: object, *, most: int) -> Mapping[str, int]:
     found = value if isinstance(value, Mapping) else {}
-    return {str(name): min(count, most) for name, raw in found.items() if (count := _count(raw))}
+    return {str(name): min(number, most) for name, raw in found.items() if (number := count(raw))}
 
 
 def _desired(task_status: object) -> Mapping[str, int] | None:
@@ -268,7 +274,4 @@ def _desired(task_status: object) -> Mapping[str, int] | None:
         return None
     if not all(isinstance(counts, Mapping) for counts in task_status.values()):
         return None
-    return {
-        task: sum(_count(count) for count in counts.values())
-        for task, counts in task_status.items()
-    }
+    return {task: sum(map(count, counts.values())) for task, counts in task_status.items()}

@@ -10,6 +10,7 @@ from di_api.phase import Phase
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import JobEvent
+from di_operator.lifecycle.ledger import Ledger
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
 
@@ -33,6 +34,7 @@ class Verdict:
     those of phases that turn True with it and stay so. ``restarted`` are tasks (of a coordinated
     job: roles) that are restarted as a whole: all pods they have are outdated once it is written.
     ``groups`` None leaves the process groups as they are.
+    ``ledger`` is what is remembered of failures from now on, None if nothing is counted.
     """
 
     phase: Phase
@@ -49,6 +51,7 @@ class Verdict:
     asides: tuple[Aside, ...] = ()
     restarted: frozenset[str] = frozenset()
     groups: Groups | None = None
+    ledger: Ledger | None = None
 
 
 def earliest(*delays: float | None) -> float | None:

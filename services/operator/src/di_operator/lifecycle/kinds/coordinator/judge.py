@@ -10,7 +10,10 @@ from datetime import datetime
 
 from di_api.coordinated import coordinator_name
 from di_api.phase import Phase
+from di_api.spec import Role
 from di_operator.lifecycle.decision import JobEvent
+from di_operator.lifecycle.failure.counting import PodSpec, count_failures
+from di_operator.lifecycle.failure_rules import matching_rule
 from di_operator.lifecycle.losses import countable
 from di_operator.lifecycle.phases import may_follow
 from di_operator.lifecycle.pods import Pod, failure_text, first_failed
@@ -21,10 +24,10 @@ from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 
 
-def judge_coordinator(snapshot: Snapshot, now: datetime) -> Verdict | None:
+def judge_coordinator(snapshot: Snapshot, now: datetime, pod_spec: PodSpec) -> Verdict | None:
     """Move a job on by its coordinator, and count what happened to the others."""
     pod = snapshot.held.get(snapshot.slots[0].name)
-    if pod is not None and pod in snapshot.failed:
+    if pod is not None and pod in snapshot.failed and not _has_rule(snapshot, pod):
         return _failed(pod)
     if verdict := _lost_coordinator(snapshot, pod, now):
         return verdict
@@ -34,7 +37,7 @@ def judge_coordinator(snapshot: Snapshot, now: datetime) -> Verdict | None:
             return Verdict(phase=Phase.RUNNING, message="the coordinator is ready")
         if may_follow(snapshot.status.phase, Phase.SUCCEEDED) and pod in snapshot.succeeded:
             return Verdict(phase=Phase.SUCCEEDED, message="the coordinator succeeded")
-    return _losses_of_others(snapshot, pod)
+    return _losses(snapshot, pod, now, pod_spec)
 
 
 def end_of_frozen(snapshot: Snapshot) -> Verdict | None:
@@ -72,29 +75,50 @@ def _lost_coordinator(snapshot: Snapshot, pod: Pod | None, now: datetime) -> Ver
     )
 
 
-def _losses_of_others(snapshot: Snapshot, coordinator: Pod | None) -> Verdict | None:
-    """Count replicas that failed or were lost; the phase of the job stays what it is."""
+def _has_rule(snapshot: Snapshot, coordinator: Pod) -> bool:
+    """Whether the job's policy speaks of a failed coordinator; else its end is the job's."""
+    policy = snapshot.spec.failure_policy if snapshot.spec is not None else None
+    return matching_rule(policy, Role.COORDINATOR.value, coordinator.signs) is not None
+
+
+def _losses(
+    snapshot: Snapshot, coordinator: Pod | None, now: datetime, pod_spec: PodSpec
+) -> Verdict | None:
+    """Count what failed or was lost; for a replica the phase of the job stays what it is."""
     phase = snapshot.status.phase
     counts_deleted = _is_counted(snapshot, Seen.POD_DELETED, Part.REPLICA)
     deleted = snapshot.terminating if counts_deleted else ()
-    others = (*snapshot.failed, *snapshot.disrupted, *deleted)
-    ended = countable(snapshot, (pod for pod in others if pod is not coordinator))
+    others = (pod for pod in (*snapshot.disrupted, *deleted) if pod is not coordinator)
+    ended = countable(snapshot, (*snapshot.failed, *others))
     have_failed = {pod.uid for pod in snapshot.failed}
     failed = [pod for pod in ended if pod.uid in have_failed]
     lost = [pod for pod in ended if pod.uid not in have_failed]
     if phase is None or not (failed or lost):
         return None
+    found = count_failures(snapshot, failed, pod_spec=pod_spec, now=now, is_rest=False)
+    if found.end is not None:
+        return Verdict(
+            phase=Phase.FAILED,
+            reason=found.end.reason,
+            message=found.end.message,
+            counted=tuple(ended),
+        )
     texts = [f"{count_of(len(lost), 'replica')} lost, {lost[0].name} first"] if lost else []
     if failed:
         first = first_failed(failed)
         what = count_of(len(failed), "replica")
         texts.insert(0, f"{what} failed, {first.name} first: {failure_text(first)}")
+    told = JobEvent(reason=Reason.REPLICAS_REPLACED, message="; ".join(texts))
+    begins_anew = coordinator in failed or Role.COORDINATOR.value in found.restarted
     return Verdict(
-        phase=phase,
+        phase=Phase.RESTARTING if begins_anew else phase,
+        message=told.message if begins_anew else None,
         restarts=1 if failed else 0,
         reschedules=1 if lost else 0,
         counted=(*failed, *lost),
-        events=(JobEvent(reason=Reason.REPLICAS_REPLACED, message="; ".join(texts)),),
+        events=(told, *found.events),
+        restarted=found.restarted,
+        ledger=found.ledger,
     )
 
 

@@ -38,7 +38,10 @@ class WithCoordinator(Kind):
 
     @override
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
-        return judge_coordinator(snapshot, now) or plan_replicas(snapshot, now, settings)
+        job, spec = snapshot.name, snapshot.spec
+        assert spec is not None, "there is nothing to judge by"
+        verdict = judge_coordinator(snapshot, now, lambda pod: self.pod_spec(job, spec, pod))
+        return verdict or plan_replicas(snapshot, now, settings)
 
     @override
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:

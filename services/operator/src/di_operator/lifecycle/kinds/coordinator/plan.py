@@ -67,7 +67,7 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
         next_due = earliest(next_due, AGGREGATOR_RETRY)
     return Plan(
         removals=tuple(removals),
-        creations=tuple(_creations(snapshot, slots, settings)) if pause <= 0 else (),
+        creations=tuple(_creations(snapshot, slots, settings, now)) if pause <= 0 else (),
         created=len(slots),
         removed=len(own) + len(overdue),
         waiting=_waiting(snapshot, slots),
@@ -138,7 +138,9 @@ def _waiting(snapshot: Snapshot, slots: list[Slot]) -> str | None:
     return f"waiting until the name {first.name} is free"
 
 
-def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Iterator[Create]:
+def _creations(
+    snapshot: Snapshot, slots: list[Slot], settings: Settings, now: datetime
+) -> Iterator[Create]:
     if snapshot.spec is None:
         return
     coordinated = coordinated_of(snapshot.spec)
@@ -163,10 +165,15 @@ def _creations(snapshot: Snapshot, slots: list[Slot], settings: Settings) -> Ite
         access=Access(token_audience=settings.token_audience),
         attempts=snapshot.status.restart_attempts,
         checkpoints=Checkpoints.of(snapshot.spec.checkpoint, snapshot.job),
+        keeps_last_words=snapshot.spec.failure_policy is not None,
     )
     for slot in slots:
         member = _member(slot, replicas[slot.index], coordinated)
-        yield Create(resource=PODS, recipe=ReplicaPodRecipe(frame=frame, member=member))
+        record = snapshot.status.ledger.record(slot.task.name, slot.key)
+        recipe = ReplicaPodRecipe(
+            frame=frame, member=member, memory=record.memory, avoided=record.avoided(now)
+        )
+        yield Create(resource=PODS, recipe=recipe)
 
 
 def _member(slot: Slot, replica: Replica, coordinated: Coordinated) -> Member:

@@ -46,7 +46,10 @@ class WithTasks(Kind):
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
         if verdict := judge_allocation(snapshot):
             return verdict
-        failure, change = judge_failures(snapshot), judge_change(snapshot, now)
+        job, spec = snapshot.name, snapshot.spec
+        assert spec is not None, "there is nothing to judge by"
+        failure = judge_failures(snapshot, now, lambda pod: self.pod_spec(job, spec, pod))
+        change = judge_change(snapshot, now)
         if failure is not None and change is not None and failure.phase is Phase.RESTARTING:
             # Seen together: both are counted, the failure is what the job is said to suffer from.
             return replace(

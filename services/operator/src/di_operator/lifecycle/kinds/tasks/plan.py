@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
@@ -23,13 +24,14 @@ from di_operator.lifecycle.actions import Create, Delete, Replace
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
+from di_operator.lifecycle.failure.pause import pause_left
 from di_operator.lifecycle.groups import group_files
 from di_operator.lifecycle.kinds.tasks.dependencies import waiting_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
 from di_operator.lifecycle.settling import settling
 from di_operator.lifecycle.snapshot import Slot, Snapshot
-from di_operator.lifecycle.verdict import count_of
+from di_operator.lifecycle.verdict import count_of, earliest
 
 
 def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
@@ -54,19 +56,21 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
     ]
     pause = _pause(snapshot, now)
-    slots, waiting = _fillable(snapshot, replaced) if pause <= 0 else ([], None)
-    creations, obstacle = _creations(snapshot, slots, settings) if pause <= 0 else ([], None)
+    fill = _fillable(snapshot, replaced, now) if pause <= 0 else _Fill()
+    creations, obstacle = (
+        _creations(snapshot, fill.slots, settings, now) if pause <= 0 else ([], None)
+    )
     return Plan(
         removals=tuple(removals),
         creations=tuple(creations),
-        created=0 if obstacle else len(slots),
+        created=0 if obstacle else len(fill.slots),
         removed=len(own) + len(overdue),
-        waiting=waiting,
+        waiting=fill.waiting,
         obstacle=obstacle,
         restores_lists=any(action.resource == CONFIGMAPS for action in creations)
         and _lists_are_spoilt(snapshot),
         pause=pause,
-        requeue_after=patience,
+        requeue_after=earliest(patience, fill.next_due),
     )
 
 
@@ -76,24 +80,38 @@ def _pause(snapshot: Snapshot, now: datetime) -> float:
     return max(until_retry(snapshot, now), settling(snapshot, now))
 
 
-def _fillable(snapshot: Snapshot, replaced: Set[str]) -> tuple[list[Slot], str | None]:
-    """Return the slots that may get a pod now, and why others may not.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fill:
+    """The slots that may get a pod now, why others may not, and when the next one may."""
+
+    slots: list[Slot] = field(default_factory=list)
+    waiting: str | None = None
+    next_due: float | None = None
+
+
+def _fillable(snapshot: Snapshot, replaced: Set[str], now: datetime) -> _Fill:
+    """Return the slots that may get a pod now.
 
     ``replaced`` are the tasks that wait for their outdated pods to end.
     """
     leftovers = [*snapshot.old_services, *snapshot.old_configmaps]
     if leftovers or any(map(is_terminating, snapshot.services[:1])):
-        return [], "waiting for the Service of an earlier job of the same name to be gone"
+        why = "waiting for the Service of an earlier job of the same name to be gone"
+        return _Fill(waiting=why)
     held_by_namesakes = {pod.name for pod in snapshot.predecessors}
     waits = waiting_tasks(snapshot)
     slots: list[Slot] = []
     reasons: list[str] = []
+    pauses: list[float] = []
     # Of a task that is replaced the outdated pods are the reason, below.
     for slot in (each for each in snapshot.missing if each.task.name not in replaced):
         if slot.name in held_by_namesakes:
             reasons.append(f"waiting for pod {slot.name} of an earlier job to be gone")
         elif slot.task.name in waits:
             reasons.append(f"task {slot.task.name} waits for task {waits[slot.task.name]}")
+        elif (pause := pause_left(snapshot, slot, now)) > 0:
+            reasons.append(f"pod {slot.name} failed again and again, and is made anew later")
+            pauses.append(pause)
         else:
             slots.append(slot)
     ending = [
@@ -101,14 +119,17 @@ def _fillable(snapshot: Snapshot, replaced: Set[str]) -> tuple[list[Slot], str |
         *(*snapshot.disrupted, *snapshot.displaced),
     ]
     reasons.extend(f"waiting for pod {pod.name} to end" for pod in ending)
-    if not reasons:
-        return slots, None
     others = len(set(reasons)) - 1
-    return slots, f"{reasons[0]} (and {count_of(others, 'more reason')})" if others else reasons[0]
+    more = f" (and {count_of(others, 'more reason')})" if others > 0 else ""
+    return _Fill(
+        slots=slots,
+        waiting=f"{reasons[0]}{more}" if reasons else None,
+        next_due=min(pauses, default=None),
+    )
 
 
 def _creations(
-    snapshot: Snapshot, slots: list[Slot], settings: Settings
+    snapshot: Snapshot, slots: list[Slot], settings: Settings, now: datetime
 ) -> tuple[list[Create | Replace], str | None]:
     """Return what is to be created, and why no pods are among it although they are missing."""
     if snapshot.spec is None or snapshot.old_services or snapshot.old_configmaps:
@@ -144,10 +165,19 @@ def _creations(
         priority_class=settings.priority_class(snapshot.spec),
         checkpoints=Checkpoints.of(snapshot.spec.checkpoint, snapshot.job),
         avoided=snapshot.status.avoided_nodes,
+        keeps_last_words=snapshot.spec.failure_policy is not None,
     )
     for slot in slots:
-        rank = ranks[slot.name]
-        recipe = PodRecipe(frame=frame, task=slot.task, index=slot.index, rank=rank, node=slot.node)
+        record = snapshot.status.ledger.record(slot.task.name, slot.key)
+        recipe = PodRecipe(
+            frame=frame,
+            task=slot.task,
+            index=slot.index,
+            rank=ranks[slot.name],
+            node=slot.node,
+            memory=record.memory,
+            avoided=record.avoided(now),
+        )
         actions.append(Create(resource=PODS, recipe=recipe))
     return actions, None
 

@@ -1,4 +1,4 @@
-"""Failed pods: counted once, then replaced, until backoffLimit is spent.
+"""Failed pods: counted once, then replaced, until a limit is exceeded or a rule ends the job.
 
 Counting and replacing are two reconciles. The first one only writes the status, with the UIDs
 of the failed pods; the second one, which reads these UIDs, deletes the pods. A crash between the
@@ -7,33 +7,81 @@ two loses nothing and counts nothing twice.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from math import isinf
+
 from di_api.phase import Phase
+from di_operator.lifecycle.failure.counting import Count, PodSpec, count_failures, story_of
+from di_operator.lifecycle.failure.pause import pause_of
 from di_operator.lifecycle.losses import countable, is_counting
-from di_operator.lifecycle.pods import failure_text, first_failed
+from di_operator.lifecycle.pods import Pod, first_failed
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 
 
-def judge_failures(snapshot: Snapshot) -> Verdict | None:
+def judge_failures(snapshot: Snapshot, now: datetime, pod_spec: PodSpec) -> Verdict | None:
     """Count pods that failed since the last status: one restart for all of them together."""
     failed = countable(snapshot, snapshot.failed)
     if not failed or snapshot.spec is None:
         return None
-    if is_counting(snapshot):
-        what = f"{count_of(len(snapshot.failed), 'failed pod')} left to replace"
-        return Verdict(phase=Phase.RESTARTING, message=what, counted=tuple(failed))
-    first = first_failed(failed)
-    cause = f"pod {first.name} failed first: {failure_text(first)}"
-    what = f"{count_of(len(failed), 'pod')} failed"
-    spent, limit = snapshot.status.restarts, snapshot.spec.backoff_limit
-    if spent >= limit:
-        used = f"{count_of(spent, 'restart')} of {limit} used" if limit else "no restart allowed"
+    is_rest = is_counting(snapshot)
+    found = count_failures(
+        snapshot,
+        failed,
+        pod_spec=pod_spec,
+        now=now,
+        is_rest=is_rest,
+    )
+    if found.end is not None:
         return Verdict(
-            phase=Phase.FAILED, message=f"{what}, {used}; {cause}", counted=tuple(failed)
+            phase=Phase.FAILED,
+            reason=found.end.reason,
+            message=found.end.message,
+            counted=tuple(failed),
         )
     return Verdict(
         phase=Phase.RESTARTING,
-        message=f"{what}, restart {spent + 1} of {limit}; {cause}",
-        restarts=1,
+        message="; ".join(_told(snapshot, failed, found, is_rest=is_rest)),
+        restarts=0 if is_rest else 1,
         counted=tuple(failed),
+        events=found.events,
+        insist=bool(found.events),
+        restarted=found.restarted,
+        ledger=found.ledger,
     )
+
+
+def _told(
+    snapshot: Snapshot, failed: Sequence[Pod], found: Count, *, is_rest: bool
+) -> Iterator[str]:
+    if is_rest:
+        yield f"{count_of(len(snapshot.failed), 'failed pod')} left to replace"
+    else:
+        yield f"{count_of(len(failed), 'pod')} failed, {_number(snapshot, failed, found)}"
+        yield story_of(first_failed(failed))
+    if found.restarted:
+        noun = "task" if len(found.restarted) == 1 else "tasks"
+        yield f"all pods of {noun} {', '.join(sorted(found.restarted))} are replaced"
+    names = {pod.name for pod in failed}
+    for slot in snapshot.slots:
+        if slot.name in names and slot.task.backoff_limit is not None:
+            pause = pause_of(found.ledger.record(slot.task.name, slot.key))
+            if pause > 0:
+                yield f"{slot.name} is made again after {pause:.0f} s"
+                return
+
+
+def _number(snapshot: Snapshot, failed: Sequence[Pod], found: Count) -> str:
+    """Which restart it is, by the limit that it counts for."""
+    assert snapshot.spec is not None, "nothing is counted without it"
+    names = {pod.name for pod in failed}
+    tasks = {slot.task.name: slot.task for slot in snapshot.slots if slot.name in names}
+    limits = {name: task.backoff_limit for name, task in tasks.items()}
+    if None in limits.values():
+        number = snapshot.status.job_restarts + 1
+        return f"restart {number} of {snapshot.spec.backoff_limit}"
+    name, limit = next((name, limit) for name, limit in limits.items() if limit is not None)
+    number = found.ledger.task_restarts[name]
+    bound = "" if isinf(limit) else f" of {limit:.0f}"
+    return f"restart {number}{bound} of task {name}"

@@ -1,0 +1,96 @@
+"""What new jobs with tasks get about pods that fail, visible in the object.
+
+| for | what |
+|---|---|
+| pods that the cluster ends | not counted |
+| a learner of several pods | replaced as a whole: a process group takes no member back |
+| a container with a memory limit that was OOM-killed | twice the memory |
+| collectors and evaluators | no limit of their restarts |
+
+No defaults of `with_defaults`: jobs of earlier versions, which have none, go on without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from di_api.coordinated import is_coordinated
+from di_api.defaults import with_defaults
+from di_api.field_error import items, mapping
+from di_api.spec.failure import FailureAction
+from di_api.spec.kinds import UNLIMITED
+from di_api.spec.task import TaskType
+from di_api.validation.failure import memory_limits
+
+_REPLACEABLE: Final = (TaskType.COLLECTOR, TaskType.EVALUATOR)
+_OUT_OF_MEMORY: Final = "OOMKilled"
+_DISRUPTED: Final = "DisruptionTarget"
+_GROWTH: Final = {"factor": 2}
+
+Object = Mapping[str, Any]
+
+
+def failure_policy_patch(job: Object, old: Object | None) -> list[dict[str, Any]]:
+    """The RFC 6902 operations that give a job the failure policy, and its tasks the limits, that
+    it lacks: a new one those of above, one that is replaced (`old`) those that it had."""
+    spec = mapping(job.get("spec"))
+    if is_coordinated(job) or not isinstance(spec.get("tasks"), list):
+        return []
+    tasks = [mapping(task) for task in items(with_defaults(spec).get("tasks"))]
+    before = None if old is None else mapping(old.get("spec"))
+    values: dict[str, Any] = {}
+    if spec.get("failurePolicy") is None:
+        values["/spec/failurePolicy"] = (
+            {"rules": list(_rules(tasks))} if before is None else before.get("failurePolicy")
+        )
+    limits = map(_limit, tasks) if before is None else _limits_of(before)
+    for index, (task, limit) in enumerate(zip(tasks, limits, strict=False)):
+        if task and task.get("backoffLimit") is None:
+            values[f"/spec/tasks/{index}/backoffLimit"] = limit
+    return [
+        {"op": "add", "path": path, "value": value}
+        for path, value in values.items()
+        if value is not None
+    ]
+
+
+def _limit(task: Object) -> str | None:
+    return UNLIMITED if task.get("type") in _REPLACEABLE else None
+
+
+def _limits_of(spec: Object) -> Iterator[object]:
+    # Tasks are neither added, removed nor moved.
+    return (mapping(task).get("backoffLimit") for task in items(spec.get("tasks")))
+
+
+def _rules(tasks: list[Object]) -> Iterator[dict[str, Any]]:
+    yield {"onConditions": [_DISRUPTED], "action": FailureAction.IGNORE.value}
+    groups = [_name(task) for task in tasks if _is_group(task)]
+    limited = [
+        name for task in tasks if memory_limits(task.get("template")) and (name := _name(task))
+    ]
+    oom = {"onReasons": [_OUT_OF_MEMORY]}
+    for action, names in (
+        (FailureAction.RESTART_TASK, [name for name in limited if name in groups]),
+        (FailureAction.RESTART, [name for name in limited if name not in groups]),
+    ):
+        if names:
+            yield {"tasks": names, **oom, "action": action.value, "growMemory": dict(_GROWTH)}
+    if groups:
+        yield {"tasks": groups, "action": FailureAction.RESTART_TASK.value}
+
+
+def _is_group(task: Object) -> bool:
+    """Whether a task is a learner that may come to have several pods."""
+    sizes = (task.get("replicas"), task.get("maxReplicas"))
+    return (
+        bool(_name(task))
+        and task.get("type") == TaskType.LEARNER
+        and any(isinstance(size, int) and size > 1 for size in sizes)
+    )
+
+
+def _name(task: Object) -> str:
+    name = task.get("name")
+    return name if isinstance(name, str) else ""

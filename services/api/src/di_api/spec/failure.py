@@ -1,0 +1,173 @@
+"""`spec.failurePolicy`: what is done about pods that fail, beyond replacing them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final
+
+from di_api.spec.bounds import MAX_TASKS
+from di_api.spec.declared import Declared
+from di_api.spec.kinds import (
+    Amount,
+    Flag,
+    Labels,
+    OneOf,
+    Struct,
+    Structs,
+    Text,
+    Values,
+    Whole,
+)
+
+MAX_RULES: Final = 32
+"""Most rules of a failure policy."""
+
+
+class FailureAction(StrEnum):
+    """What is done about a pod that failed."""
+
+    RESTART = "Restart"
+    IGNORE = "Ignore"
+    FAIL_JOB = "FailJob"
+    RESTART_TASK = "RestartTask"
+    RESTART_JOB = "RestartJob"
+
+
+class ExitCodeOperator(StrEnum):
+    """Whether an exit code has to be among the values, or may not be."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitCodes:
+    """Which exit codes a rule speaks of."""
+
+    operator: Annotated[
+        ExitCodeOperator,
+        Declared(kind=OneOf(ExitCodeOperator), about="Whether the code is one of the values."),
+    ]
+    values: Annotated[
+        tuple[int, ...],
+        Declared(
+            kind=Values(Whole(0, 255), "exit code", 64, least=1),
+            about="Codes other than 0 with `In`.",
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryGrowth:
+    """How much memory the next pod of a replica gets whose container was OOM-killed."""
+
+    factor: Annotated[
+        int,
+        Declared(
+            kind=Whole(2, 16),
+            about="So many times the memory that was too little.",
+            is_filled_in=False,
+            absent="`2`",
+        ),
+    ] = 2
+    max_step: Annotated[
+        str | int | None,
+        Declared(kind=Amount(), about="But at most so much more at a time."),
+    ] = None
+    limit: Annotated[
+        str | int | None,
+        Declared(
+            kind=Amount(),
+            about="And no more than this in all; the job has failed when that is too little.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRule:
+    """What is done about pods that fail in one way."""
+
+    tasks: Annotated[
+        tuple[str, ...],
+        Declared(
+            kind=Labels("task", MAX_TASKS),
+            about="Names of tasks (of a coordinated job, of roles). None: all.",
+        ),
+    ] = ()
+    on_exit_codes: Annotated[
+        ExitCodes | None,
+        Declared(
+            kind=Struct(ExitCodes), about="By the exit code of the container that failed first."
+        ),
+    ] = None
+    on_reasons: Annotated[
+        tuple[str, ...],
+        Declared(
+            kind=Values(Text(128), "reason", 16),
+            about="By the reason of that container, or of the pod: OOMKilled, Evicted, ...",
+        ),
+    ] = ()
+    on_conditions: Annotated[
+        tuple[str, ...],
+        Declared(
+            kind=Values(Text(316), "condition", 16),
+            about="By conditions of the pod that are True: DisruptionTarget, ...",
+        ),
+    ] = ()
+    action: Annotated[
+        FailureAction,
+        Declared(
+            kind=OneOf(FailureAction),
+            about="Restart replaces the pod, Ignore too without counting it; RestartTask and "
+            "RestartJob replace all pods of the task or the job.",
+            is_filled_in=False,
+            absent="`Restart`",
+        ),
+    ] = FailureAction.RESTART
+    grow_memory: Annotated[
+        MemoryGrowth | None,
+        Declared(
+            kind=Struct(MemoryGrowth),
+            about="More memory for a container that was OOM-killed, in that replica.",
+        ),
+    ] = None
+    avoid_node: Annotated[
+        bool,
+        Declared(
+            kind=Flag(),
+            about="True keeps that replica away from the node for an hour.",
+            is_filled_in=False,
+            absent="`false`",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailurePolicy:
+    """What is done about pods that fail, and how often."""
+
+    rules: Annotated[
+        tuple[FailureRule, ...],
+        Declared(
+            kind=Structs(FailureRule, "rule", MAX_RULES),
+            about="The first that fits decides; where none does, the pod is replaced.",
+            may_change=True,
+        ),
+    ] = ()
+    replica_backoff_limit: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(0),
+            about="Restarts allowed of any one replica before the job is Failed.",
+            may_change=True,
+        ),
+    ] = None
+    reset_after_seconds: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(1),
+            about="A replica whose pod ran for so long before it failed starts from zero.",
+            may_change=True,
+        ),
+    ] = None

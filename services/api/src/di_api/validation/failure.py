@@ -1,0 +1,94 @@
+"""What a failure policy names, and rules of it that contradict themselves or are never reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from di_api.field_error import FieldError, items, mapping
+from di_api.quantity import fault_of_amount, read_quantity
+from di_api.spec.coordinated import Role
+from di_api.spec.failure import ExitCodeOperator, FailureAction
+from di_api.validation.tasks import Tasks, task_names, wrong_names
+
+_PATH: Final = "spec.failurePolicy.rules"
+_CONDITIONS: Final = ("onExitCodes", "onReasons", "onConditions")
+_ENDLESS: Final = (FailureAction.IGNORE, FailureAction.FAIL_JOB)
+_ROLES: Final = frozenset(role.value for role in Role)
+
+
+def wrong_failure_policy(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
+    """What is wrong with the rules of a failure policy, of a raw spec of any shape."""
+    rules = items(mapping(spec.get("failurePolicy")).get("rules"))
+    is_coordinated = spec.get("coordinated") is not None
+    known = {*_ROLES} if is_coordinated else task_names(tasks)
+    memory = {} if is_coordinated else dict(_memory_limits(tasks))
+    for index, rule in enumerate(map(mapping, rules)):
+        path = f"{_PATH}[{index}]"
+        if is_coordinated or tasks:
+            yield from wrong_names(f"{path}.tasks", rule.get("tasks"), known)
+        if index < len(rules) - 1 and not any(map(rule.get, ("tasks", *_CONDITIONS))):
+            message = "every failure fits this rule, so those after it are never reached"
+            yield FieldError(path, rule, message)
+        yield from _contradictions(path, rule)
+        if not is_coordinated:
+            yield from _growth_without_limit(path, rule, memory)
+
+
+def _contradictions(path: str, rule: Mapping[str, Any]) -> Iterator[FieldError]:
+    codes = mapping(rule.get("onExitCodes"))
+    if codes.get("operator") == ExitCodeOperator.IN and 0 in items(codes.get("values")):
+        message = "a container that failed has another exit code"
+        yield FieldError(f"{path}.onExitCodes.values", codes["values"], message)
+    action = rule.get("action")
+    if action in _ENDLESS:
+        for field in ("growMemory", "avoidNode"):
+            if rule.get(field) not in (None, False):
+                message = f"goes with actions that count a restart, not with {action}"
+                yield FieldError(f"{path}.{field}", rule[field], message)
+    step = mapping(rule.get("growMemory")).get("maxStep")
+    if step is not None and not fault_of_amount(step) and read_quantity(step) == 0:
+        yield FieldError(f"{path}.growMemory.maxStep", step, "must be more than 0")
+
+
+def _growth_without_limit(
+    path: str, rule: Mapping[str, Any], memory: Mapping[str, Decimal | None]
+) -> Iterator[FieldError]:
+    growth = rule.get("growMemory")
+    if not isinstance(growth, Mapping) or not memory:
+        return
+    named = [name for name in items(rule.get("tasks")) if isinstance(name, str) and name in memory]
+    without = [name for name in named if memory[name] is None]
+    if without or not any(memory.values()):
+        who = f"no container of task {without[0]}" if without else "no container of any task"
+        message = f"{who} has a memory limit, so there is nothing to grow"
+        yield FieldError(f"{path}.growMemory", growth, message)
+    limit = growth.get("limit")
+    if limit is None or fault_of_amount(limit):
+        return
+    for name in named or memory:
+        largest = memory[name]
+        if largest is not None and read_quantity(limit) < largest:
+            message = f"is less than the memory limit that a container of task {name} has"
+            yield FieldError(f"{path}.growMemory.limit", limit, message)
+            return
+
+
+def _memory_limits(tasks: Tasks) -> Iterator[tuple[str, Decimal | None]]:
+    """The largest memory limit of a container, by task; None: it has none."""
+    for _, task in tasks:
+        if isinstance(name := task.get("name"), str):
+            found = [read_quantity(each) for each in memory_limits(task.get("template"))]
+            yield name, max(found, default=None)
+
+
+def memory_limits(template: object) -> list[Any]:
+    """The memory limits of the containers of a raw template, of those that can be read."""
+    spec = mapping(mapping(template).get("spec"))
+    containers = (*items(spec.get("initContainers")), *items(spec.get("containers")))
+    limits = [
+        mapping(mapping(mapping(each).get("resources")).get("limits")).get("memory")
+        for each in containers
+    ]
+    return [each for each in limits if each is not None and not fault_of_amount(each)]

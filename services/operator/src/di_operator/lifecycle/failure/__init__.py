@@ -1,0 +1,1 @@
+"""What is counted of failures, and what else a failure policy does about them."""

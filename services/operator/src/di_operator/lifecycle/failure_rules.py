@@ -1,0 +1,45 @@
+"""Which rule of a failure policy speaks of a pod that failed: the first that fits.
+
+A pod that none speaks of is judged by the table that all jobs have, `rules.RULES`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from di_api.spec import ExitCodeOperator, ExitCodes, FailurePolicy, FailureRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """What a failed pod shows of its failure."""
+
+    exit_code: int | None
+    """Of the container that failed first; None: no container says so."""
+    reasons: frozenset[str]
+    """Of that container, and of the pod itself."""
+    conditions: frozenset[str]
+    """Types of the pod's conditions that are True."""
+
+
+def matching_rule(policy: FailurePolicy | None, task: str, signs: Signs) -> FailureRule | None:
+    """Return the rule that decides about a failed pod of a task; None: none does."""
+    rules = policy.rules if policy is not None else ()
+    return next((rule for rule in rules if _fits(rule, task, signs)), None)
+
+
+def _fits(rule: FailureRule, task: str, signs: Signs) -> bool:
+    """Whether all that the rule asks for is there."""
+    return (
+        (not rule.tasks or task in rule.tasks)
+        and (rule.on_exit_codes is None or _has_code(rule.on_exit_codes, signs.exit_code))
+        and (not rule.on_reasons or not signs.reasons.isdisjoint(rule.on_reasons))
+        and (not rule.on_conditions or not signs.conditions.isdisjoint(rule.on_conditions))
+    )
+
+
+def _has_code(codes: ExitCodes, code: int | None) -> bool:
+    # As in batch/v1: what did not exit has no code that could not be among the values.
+    if code is None:
+        return False
+    return (code in codes.values) is (codes.operator is ExitCodeOperator.IN)

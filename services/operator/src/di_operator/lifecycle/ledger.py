@@ -1,0 +1,152 @@
+"""What the status remembers of failures: by replica, and by task with a limit of its own.
+
+Kept by replica and not by pod, so that it outlives the pods. A status can be edited by hand: what
+cannot be read counts as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from di_api.quantity import fault_of_amount, read_quantity
+from di_operator.lifecycle.timestamps import format_time, parse_time
+
+MAX_AVOIDED: Final = 4
+"""Nodes that one replica avoids at most; the oldest are forgotten."""
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Avoided:
+    """A node that a replica is not to run on."""
+
+    node: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRecord:
+    """What is remembered of one replica."""
+
+    restarts: int = 0
+    last_failure: datetime | None = None
+    memory: Mapping[str, str] = field(default_factory=dict)
+    """By container: what its requests and limits have grown to."""
+    avoid: tuple[Avoided, ...] = ()
+
+    @classmethod
+    def read(cls, raw: object) -> ReplicaRecord:
+        """Read an entry of the status, of any shape."""
+        fields = _object(raw)
+        memory = {
+            name: amount
+            for name, amount in _object(fields.get("memory")).items()
+            if isinstance(amount, str) and not fault_of_amount(amount)
+        }
+        entries = fields.get("avoid")
+        avoid = [
+            Avoided(node=node, until=until)
+            for each in (entries if isinstance(entries, list) else ())
+            if isinstance(node := _object(each).get("node"), str) and node
+            if (until := parse_time(_object(each).get("until"))) is not None
+        ]
+        return cls(
+            restarts=count(fields.get("restarts")),
+            last_failure=parse_time(fields.get("lastFailure")),
+            memory=memory,
+            avoid=tuple(avoid[-MAX_AVOIDED:]),
+        )
+
+    def avoided(self, now: datetime) -> tuple[str, ...]:
+        """The nodes that the replica is not to run on now."""
+        return tuple(sorted({each.node for each in self.avoid if now < each.until}))
+
+    def dump(self) -> dict[str, Any]:
+        """The entry of the status."""
+        entry: dict[str, Any] = {"restarts": self.restarts}
+        if self.last_failure is not None:
+            entry["lastFailure"] = format_time(self.last_failure)
+        if self.memory:
+            entry["memory"] = dict(self.memory)
+        if self.avoid:
+            entry["avoid"] = [
+                {"node": each.node, "until": format_time(each.until)} for each in self.avoid
+            ]
+        return entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """What is remembered of the failures of a job."""
+
+    job_restarts: int | None = None
+    """Those that count for the job's own limit; None: all the restarts that it had."""
+    task_restarts: Mapping[str, int] = field(default_factory=dict)
+    """Of tasks with a limit of their own."""
+    replicas: Mapping[str, Object] = field(default_factory=dict)
+    """By task and replica, as it is written: of thousands, few are looked at."""
+
+    @classmethod
+    def read(cls, status: Object) -> Ledger:
+        """Read it from a status."""
+        replicas = _object(status.get("replicaFailures"))
+        return cls(
+            job_restarts=count(status["jobRestarts"]) if "jobRestarts" in status else None,
+            task_restarts={
+                str(task): number
+                for task, raw in _object(status.get("taskRestarts")).items()
+                if (number := count(raw))
+            },
+            replicas={str(task): raw for task, raw in replicas.items() if _object(raw)},
+        )
+
+    def record(self, task: str, replica: str) -> ReplicaRecord:
+        """What is remembered of one replica."""
+        raw = self.replicas.get(task, {}).get(replica)
+        return ReplicaRecord.read(raw) if raw else ReplicaRecord()
+
+    def with_records(self, records: Mapping[tuple[str, str], ReplicaRecord]) -> Ledger:
+        """The same with other records, by task and replica."""
+        replicas = {task: dict(raw) for task, raw in self.replicas.items()}
+        for (task, replica), record in records.items():
+            replicas.setdefault(task, {})[replica] = record.dump()
+        return replace(self, replicas=replicas)
+
+    def grown(self, task: str) -> dict[str, str]:
+        """The most memory that each container of a task has grown to in any of its replicas."""
+        most: dict[str, str] = {}
+        for replica in self.replicas.get(task, {}):
+            for name, amount in self.record(task, replica).memory.items():
+                if name not in most or read_quantity(most[name]) < read_quantity(amount):
+                    most[name] = amount
+        return most
+
+    def avoided(self) -> frozenset[tuple[str, Avoided]]:
+        """Tasks, each with a node that one of its replicas avoids."""
+        return frozenset(
+            (task, avoided)
+            for task, replicas in self.replicas.items()
+            for replica in replicas
+            for avoided in self.record(task, replica).avoid
+        )
+
+    def dump(self) -> dict[str, Any]:
+        """The fields of the status, those that say something."""
+        return {
+            **({} if self.job_restarts is None else {"jobRestarts": self.job_restarts}),
+            **({"taskRestarts": dict(self.task_restarts)} if self.task_restarts else {}),
+            **({"replicaFailures": dict(self.replicas)} if self.replicas else {}),
+        }
+
+
+def count(value: object) -> int:
+    """A count as it is written; 0 for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _object(raw: object) -> Object:
+    return raw if isinstance(raw, Mapping) else {}
