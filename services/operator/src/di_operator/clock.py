@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Protocol
 
-# Seconds by which an answer may show less than the true time: it is told in whole seconds, and
-# was under way for a while. More than that, and the API server's clock was set back.
-_COARSE = 2.0
+from di_api.kube.server_time import ServerTime
 
 
 class Clock(Protocol):
@@ -52,35 +49,19 @@ class SystemClock:
 
 
 class ServerClock:
-    """The API server's wall clock, as its answers tell it, on top of a local monotonic one.
-
-    Deadlines compare times in a job's status with the present. If each replica took its own wall
-    clock, one that is an hour ahead would end jobs an hour early as soon as it leads; so would a
-    clock that is corrected while the operator runs. Before the first answer it is the local one.
-    """
+    """The API server's wall clock on top of a local monotonic one, see `ServerTime`."""
 
     def __init__(self, local: Clock) -> None:
         self._local = local
-        self._last = ""
-        self._offset: float | None = None
+        self._time = ServerTime(wall=local.now, monotonic=local.monotonic)
 
     def observe(self, date: str) -> None:
         """Take in the Date of an answer (RFC 9110); what is none is ignored."""
-        if date == self._last:
-            return
-        self._last = date
-        try:
-            shown = parsedate_to_datetime(date).timestamp() - self._local.monotonic()
-        except (TypeError, ValueError):
-            return
-        if self._offset is None or not 0 <= self._offset - shown < _COARSE:
-            self._offset = shown
+        self._time.observe(date)
 
     def now(self) -> datetime:
         """Return the API server's wall time, the local one before its first answer."""
-        if self._offset is None:
-            return self._local.now()
-        return datetime.fromtimestamp(self._offset + self._local.monotonic(), UTC)
+        return self._time.now()
 
     def monotonic(self) -> float:
         """Return the local monotonic time."""

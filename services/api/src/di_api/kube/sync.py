@@ -30,6 +30,7 @@ class SyncKubeClient:
         connections: size of the pool; further threads wait for a connection.
         timeout: seconds for one request.
         clock: monotonic seconds.
+        on_date: is told the Date of every answer that has one: the API server's clock.
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class SyncKubeClient:
         connections: int = 16,
         timeout: float = wire.DEFAULT_TIMEOUT,
         clock: Callable[[], float] = time.monotonic,
+        on_date: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._config = config
         self._timeout = timeout
         self._clock = clock
+        self._on_date = on_date
         secure = config.server.startswith("https:")
         self._pool = urllib3.connectionpool.connection_from_url(
             config.server,
@@ -184,6 +187,8 @@ class SyncKubeClient:
             raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
         except (HTTPError, OSError) as error:
             raise target.broken("ConnectionError", str(error)) from error
+        if (date := response.headers.get("Date")) is not None:
+            self._on_date(date)
         if response.status >= 300:
             raise wire.decode_error(response.status, raw, response.headers, target)
         return wire.decode_object(raw, target)
