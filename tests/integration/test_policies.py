@@ -359,6 +359,7 @@ def test_the_server_changes_only_the_members_of_a_coordinated_job(
     [
         ({"profilings": {"b": 2}}, True),
         ({"profilings": None}, True),
+        ({"profilings": {"b": 2}, "progress": {"step": 2}}, True),
         ({"phase": "Succeeded"}, False),
         ({"restarts": 0}, False),
         ({"restarts": None}, False),
@@ -366,7 +367,7 @@ def test_the_server_changes_only_the_members_of_a_coordinated_job(
     ],
     ids=json.dumps,
 )
-def test_the_server_changes_only_profilings_of_a_status(
+def test_the_server_changes_only_profilings_and_progress_of_a_status(
     accounts: Accounts, change: Object, taken: bool
 ) -> None:
     path = DIJOBS.path(accounts.namespace, "working", "status")

@@ -29,7 +29,8 @@ READ: Final = frozenset(
         *("framework", "elastic", "lastCallSeconds", "deadlineSeconds", "minReplicas"),
         *("checkpoint", "volume", "persistentVolumeClaim", "checkpointStep", "restoreSeconds"),
         *("nodeCheck", "avoidedNodes", "initContainerStatuses", "terminated", "message"),
-        *("profilings", "startTime", "completionTimestamp", "replicaSeconds", "restarts"),
+        *("profilings", "progress", "startTime", "completionTimestamp"),
+        *("replicaSeconds", "restarts"),
     ]
 )
 TEXTS: Final = (
@@ -98,6 +99,7 @@ def _admitted(schema: Schema, special: Strategies) -> st.SearchStrategy[Any]:
         "array": _lists,
         "string": lambda found, _: _texts(found),
         "integer": lambda found, _: _numbers(found),
+        "number": lambda *_: st.floats(allow_nan=False, allow_infinity=False) | st.integers(0, 99),
         "boolean": lambda *_: st.booleans(),
     }
     return kinds[schema["type"]](schema, special)

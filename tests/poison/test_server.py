@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.poison import FEW
 from tests.poison.objects import POD_TEMPLATE, Object, belonging, jobs, nodes, pods
 from tests.poison.schema import admitted
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ONE_MORE = Demand(
     collectors=RoleDemand(1, {"cpu": "1"}), learners=RoleDemand(1, {"nvidia.com/gpu": 2})
 )
@@ -45,7 +47,7 @@ def test_every_job_is_answered_for_or_refused(
             written = decide(seen, ScalingRequest(1, key), None)
             assert isinstance(written, ScalingPatch)
             assert json.dumps(list(written.operations))
-        merged = status_patch(seen, [Report({"steps": 1}, lambda _: None)])
+        merged = status_patch(seen, [Report({"steps": 1}, lambda _: None)], NOW)
         assert json.dumps(merged.patch)
 
 

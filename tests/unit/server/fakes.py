@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -51,6 +52,10 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
         self.after_sleep()
+
+    def wall(self) -> datetime:
+        """The API server's time, which goes along."""
+        return datetime.fromtimestamp(1_767_225_600 + self.now - 1000.0, UTC)
 
 
 class FakeKube:
@@ -342,6 +347,7 @@ def make_harness(
         ),
         metrics=metrics,
         clock=clock,
+        now=clock.wall,
         sleep=clock.sleep,
         rng=Random(1),
     )

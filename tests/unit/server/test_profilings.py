@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ from di_server.model.references import JobRef
 from di_server.problems import NotAllowed, OutOfBounds
 from tests.unit.server.fakes import Harness, job
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATH = "/v2alpha1/rl.cartpole/profilings"
 
 
@@ -27,6 +29,7 @@ def test_reports_are_merged(harness: Harness) -> None:
     assert harness.job()["status"] == {
         "phase": "Running",
         "profilings": {"loss": 1, "env": {"steps": 5, "returns": [1, 2]}},
+        "progress": {"reportedAt": "2026-01-01T00:00:01Z"},
     }
 
 
@@ -70,7 +73,7 @@ def test_a_finished_job_is_left_untouched(harness: Harness) -> None:
 def fold(held: object, *reports: dict[str, Any], phase: str = "Running") -> Merged:
     raw = job(phase=phase)
     raw["status"]["profilings"] = held
-    return status_patch(raw, [Report(each, lambda _: None) for each in reports])
+    return status_patch(raw, [Report(each, lambda _: None) for each in reports], NOW)
 
 
 VALUES = st.recursive(
@@ -123,7 +126,7 @@ def test_a_later_job_of_the_name_gets_only_its_own_reports() -> None:
         Report({"a": 1}, Grant(ref, "uid-1").check),
         Report({"b": 1}, Grant(ref, "uid-2").check),
     ]
-    found = status_patch(raw, reports)
+    found = status_patch(raw, reports, NOW)
     assert [type(problem) for problem in found.problems] == [NotAllowed, type(None)]
     assert found.patch is not None
     assert found.patch["status"]["profilings"] == {"b": 1}

@@ -18,6 +18,7 @@ from flask import Flask
 from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig
 from di_api.kube.config import load_config as load_kube_config
+from di_api.kube.server_time import ServerTime
 from di_api.kube.sync import SyncKubeClient
 from di_api.names import SERVER_NAME
 from di_api.service.logs import configure_logs
@@ -81,6 +82,7 @@ def build_app(
     probes: Probes,
     metrics: Metrics,
     clock: Clock,
+    now: Callable[[], datetime],
     sleep: Callable[[float], None],
     rng: Random,
 ) -> Flask:
@@ -126,6 +128,7 @@ def build_app(
                 group_waiting=max(1, settings.threads // 4),
                 service_domain=settings.service_domain,
                 clock=clock,
+                now=now,
                 sleep=sleep,
             ),
             authorizer=authorizer,
@@ -168,7 +171,10 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
     certificate = _certificate(settings, metrics)
     # One for each thread and one for the probe of readiness: nobody waits for a connection while
     # others wait for an answer.
-    kube = SyncKubeClient(config=kube_config, connections=settings.threads + 1)
+    server_time = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
+    kube = SyncKubeClient(
+        config=kube_config, connections=settings.threads + 1, on_date=server_time.observe
+    )
     probes = Probes(
         jobs=JobStore(kube=kube, namespace=settings.watch_namespace, cache=caches.jobs),
         registry=metrics.registry,
@@ -183,6 +189,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         probes=probes,
         metrics=metrics,
         clock=time.monotonic,
+        now=server_time.now,
         sleep=time.sleep,
         rng=Random(),
     )

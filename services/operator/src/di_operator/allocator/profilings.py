@@ -1,19 +1,19 @@
-"""What a job reports about itself in `status.profilings`, checked.
+"""What a job reports about itself in `status.profilings`, as the allocator reads it.
 
-The object is free-form: keys that are not known here are the job's own affair. Those that are
-known must make sense; a report that does not is put aside as a whole, and the job counts as one
-that has not reported.
+A report that makes no sense, by `di_api.profilings`, is put aside as a whole, and the job counts as
+one that has not reported.
 """
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from math import ceil
 from typing import Any, Final
 
+from di_api.profilings import read_profilings
 from di_operator.allocator.goodput.fit import Observation, fit
 from di_operator.allocator.goodput.params import (
     BatchLimits,
@@ -28,10 +28,6 @@ from di_operator.allocator.goodput.params import (
 STALE_SECONDS: Final = 600.0
 # Bounds the time of a fit; the last ones count.
 OBSERVATIONS: Final = 64
-# Bounds what is kept of a report.
-_KINDS: Final = 16
-# The longest value of a label.
-_KIND: Final = 63
 
 
 class InvalidProfilings(Exception):
@@ -149,7 +145,9 @@ class Profilings:
         """Samples still to be worked through; None if it is not said, or was said too long ago."""
         if self.env_steps is None or self.max_env_steps is None or self.is_stale(now):
             return None
-        return (self.max_env_steps - self.env_steps) * (self.samples_per_env_step or 1.0)
+        # Collectors may go a little further than they were to.
+        left = max(0.0, self.max_env_steps - self.env_steps)
+        return left * (self.samples_per_env_step or 1.0)
 
     def is_stale(self, now: datetime) -> bool:
         """Whether the report is too old to say how far the job is.
@@ -161,200 +159,30 @@ class Profilings:
         return not -STALE_SECONDS <= (now - self.reported_at).total_seconds() <= STALE_SECONDS
 
 
-def load_profilings(
-    raw: Mapping[str, Any], *, previous: Profilings | None = None
-) -> Profilings | None:
+def load_profilings(raw: Mapping[str, Any]) -> Profilings | None:
     """Read and check `status.profilings`; None if it holds nothing that is known here.
-
-    With the `previous` report of the same run, steps must not have gone backwards.
 
     Raises:
         InvalidProfilings: with every key that is wrong.
     """
-    wrong: list[str] = []
-    fields = _read_numbers(_NUMBERS, raw, "", wrong)
-    fields["reported_at"] = _read_time(raw.get("reportedAt"), "reportedAt", wrong)
-    perf = _read_object(_PERF, raw.get("perfParams"), "perfParams", wrong)
-    grad = _read_object(_GRAD, raw.get("gradParams"), "gradParams", wrong)
-    seen = _read_observations(raw.get("observations"), "observations", wrong)
-    kind = _read_kind(raw.get("kind"), "kind", wrong)
-    by_kind = _read_by_kind(raw.get("byKind"), "byKind", wrong)
-    if not wrong and (fields.get("env_steps") or 0) > (fields.get("max_env_steps") or math.inf):
-        wrong.append("envSteps: must not be above maxEnvSteps")
+    found, wrong = read_profilings(raw)
     if wrong:
         raise InvalidProfilings("; ".join(wrong))
-    found = Profilings(
-        **fields,
-        perf_params=PerfParams(**perf) if perf is not None else None,
-        grad_params=GradParams(**grad) if grad is not None else None,
-        observations=seen,
-        kind=kind,
-        by_kind=by_kind,
-    )
-    if previous is not None and (found.env_steps or 0) < (previous.env_steps or 0):
-        raise InvalidProfilings(
-            f"envSteps: {found.env_steps:g}: must not be below the {previous.env_steps:g} of before"
-        )
-    return None if found == _NOTHING else found
+    fields = {key: value for key, value in found.items() if key in _FIELDS}
+    for key, params in (("perf_params", PerfParams), ("grad_params", GradParams)):
+        if key in fields:
+            fields[key] = params(**fields[key])
+    if "observations" in fields:
+        fields["observations"] = tuple(Observation(**each) for each in fields["observations"])
+    if "by_kind" in fields:
+        fields["by_kind"] = {kind: _profile(**each) for kind, each in fields["by_kind"].items()}
+    said = Profilings(**fields)
+    return None if said == _NOTHING else said
 
 
-@dataclass(frozen=True, slots=True)
-class _Number:
-    """A finite number within bounds; what JSON calls true or "1" is none."""
-
-    key: str
-    field: str
-    least: float = 0.0
-    most: float = math.inf
-    is_whole: bool = False
-
-    def fault_of(self, value: object) -> str | None:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return "must be a number"
-        # Of what is no number this is not true; an integer may be too large for a float.
-        if not -_LARGEST <= value <= _LARGEST:
-            return "must be finite"
-        if self.is_whole and value != int(value):
-            return "must be a whole number"
-        if not self.least <= value <= self.most:
-            upper = "" if self.most == math.inf else f" and at most {self.most:g}"
-            return f"must be at least {self.least:g}{upper}"
-        return None
+def _profile(*, perf_params: Mapping[str, Any] | None = None, **limits: int) -> KindProfile:
+    return KindProfile(**limits, perf_params=PerfParams(**perf_params) if perf_params else None)
 
 
-def _count(key: str, field: str) -> _Number:
-    return _Number(key, field, 1.0, 1e12, is_whole=True)
-
-
-_LARGEST: Final = 1.7e308
 _NOTHING: Final = Profilings()
-_NUMBERS: Final = (
-    _Number("envSteps", "env_steps"),
-    _Number("maxEnvSteps", "max_env_steps"),
-    _Number("envStepsPerSec", "env_steps_per_sec"),
-    _Number("trainStepsPerSec", "train_steps_per_sec"),
-    _count("collectors", "collectors"),
-    _count("learners", "learners"),
-    _Number("learnerWaitFrac", "learner_wait_frac", most=1.0),
-    _Number("collectorWaitFrac", "collector_wait_frac", most=1.0),
-    _count("batchSize", "batch_size"),
-    _count("initBatchSize", "init_batch_size"),
-    _count("maxBatchSize", "max_batch_size"),
-    _count("localBatchMin", "local_batch_min"),
-    _count("localBatchMax", "local_batch_max"),
-    _Number("samplesPerEnvStep", "samples_per_env_step", 1e-9),
-    _Number("restoreSeconds", "restore_seconds"),
-)
-# A term of 0 would make logarithms and ratios of it infinite; no link takes no time at all.
-_PERF: Final = (
-    _Number("alphaC", "alpha_c", 1e-12, 1e6),
-    _Number("betaC", "beta_c", 1e-12, 1e6),
-    _Number("alphaN", "alpha_n", 1e-12, 1e6),
-    _Number("betaN", "beta_n", 1e-12, 1e6),
-    _Number("alphaR", "alpha_r", 1e-12, 1e6),
-    _Number("betaR", "beta_r", 1e-12, 1e6),
-    _Number("gamma", "gamma", 1.0, 10.0),
-)
-_GRAD: Final = (_Number("sqr", "sqr", most=1e300), _Number("var", "var", most=1e300))
-_BY_KIND: Final = (
-    _count("localBatchMin", "local_batch_min"),
-    _count("localBatchMax", "local_batch_max"),
-)
-_OBSERVATION: Final = (
-    _count("nodes", "nodes"),
-    _count("replicas", "replicas"),
-    _count("samples", "samples"),
-    _Number("computing", "computing", 1e-9, 1e6),
-    _Number("iteration", "iteration", 1e-9, 1e6),
-)
-
-
-def _read_numbers(
-    numbers: Sequence[_Number], raw: Mapping[str, Any], path: str, wrong: list[str]
-) -> dict[str, Any]:
-    """Those that are there, by field; what is wrong goes to `wrong`."""
-    found: dict[str, Any] = {}
-    for number in numbers:
-        value = raw.get(number.key)
-        if value is None:
-            continue
-        if (fault := number.fault_of(value)) is not None:
-            wrong.append(f"{path}{number.key}: {fault}")
-        else:
-            found[number.field] = int(value) if number.is_whole else float(value)
-    return found
-
-
-def _read_object(
-    numbers: Sequence[_Number], raw: object, path: str, wrong: list[str]
-) -> dict[str, Any] | None:
-    """An object of numbers that are all there; None if there is none, or if it is wrong."""
-    if raw is None:
-        return None
-    if not isinstance(raw, Mapping):
-        wrong.append(f"{path}: must be an object")
-        return None
-    found = _read_numbers(numbers, raw, f"{path}.", wrong)
-    if len(found) == len(numbers):
-        return found
-    wrong += [f"{path}.{each.key}: is missing" for each in numbers if raw.get(each.key) is None]
-    return None
-
-
-def _read_observations(raw: object, path: str, wrong: list[str]) -> tuple[Observation, ...]:
-    if raw is None:
-        return ()
-    if not isinstance(raw, list):
-        wrong.append(f"{path}: must be a list")
-        return ()
-    found = []
-    for index, one in enumerate(raw):
-        here = f"{path}[{index}]"
-        if one is None:
-            wrong.append(f"{here}: must be an object")
-        elif (fields := _read_object(_OBSERVATION, one, here, wrong)) is not None:
-            kind = _read_kind(one.get("kind"), f"{here}.kind", wrong)
-            found.append(Observation(**fields, kind=kind))
-    return tuple(found)
-
-
-def _read_kind(raw: object, path: str, wrong: list[str]) -> str:
-    if raw is None:
-        return ""
-    if not isinstance(raw, str) or len(raw) > _KIND:
-        wrong.append(f"{path}: must be a string of at most {_KIND} characters")
-        return ""
-    return raw
-
-
-def _read_by_kind(raw: object, path: str, wrong: list[str]) -> dict[str, KindProfile]:
-    if raw is None:
-        return {}
-    if not isinstance(raw, Mapping) or len(raw) > _KINDS:
-        wrong.append(f"{path}: must be an object of at most {_KINDS} kinds of nodes")
-        return {}
-    found = {}
-    for kind, one in raw.items():
-        here = f"{path}.{_read_kind(kind, path, wrong)}"
-        if not isinstance(one, Mapping):
-            wrong.append(f"{here}: must be an object")
-            continue
-        fields = _read_numbers(_BY_KIND, one, f"{here}.", wrong)
-        perf = _read_object(_PERF, one.get("perfParams"), f"{here}.perfParams", wrong)
-        params = PerfParams(**perf) if perf is not None else None
-        found[kind] = KindProfile(**fields, perf_params=params)
-    return found
-
-
-def _read_time(raw: object, path: str, wrong: list[str]) -> datetime | None:
-    if raw is None:
-        return None
-    try:
-        # A date alone is none, nor are the shortest forms of ISO 8601.
-        found = datetime.fromisoformat(raw) if isinstance(raw, str) and "T" in raw else None
-    except ValueError:
-        found = None
-    if found is None:
-        wrong.append(f"{path}: must be a time, such as 2026-01-02T03:04:05Z")
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+_FIELDS: Final = frozenset(each.name for each in dataclasses.fields(Profilings))

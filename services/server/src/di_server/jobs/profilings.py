@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import orjson
 
+from di_server.jobs.progress import LONGEST_REASON, advanced, faults, refused
 from di_server.model.job import check_active
 from di_server.problems import OutOfBounds, Problem
 
@@ -29,34 +31,45 @@ class Merged:
     """What several reports make of a job."""
 
     patch: dict[str, Any] | None
-    """RFC 7396, which sets the version decided on; None if all of them are refused."""
+    """RFC 7396, which sets the version decided on; None if there is nothing to write."""
     problems: Sequence[Problem | None]
     """What each report is refused for."""
 
 
-def status_patch(job: Mapping[str, Any], reports: Sequence[Report]) -> Merged:
+class Senseless(OutOfBounds):
+    """A key that is known holds what makes no sense; the job's status tells of it."""
+
+
+def status_patch(job: Mapping[str, Any], reports: Sequence[Report], now: datetime) -> Merged:
     """Merge reports into the job's status one after the other, as if each were written alone.
 
-    One is refused if it is about another job, if the job has ended, or if all profilings
-    together would pass MAX_BYTES with it.
+    One is refused if it is about another job, if the job has ended, if all profilings together
+    would pass MAX_BYTES with it, or if it makes no sense.
     """
-    held = (job.get("status") or {}).get("profilings")
+    status = job.get("status") or {}
+    held, progress = status.get("profilings"), status.get("progress")
     merged, problems = held, list[Problem | None]()
     for report in reports:
+        problem: Problem | None = None
         try:
             merged = _take(job, merged, report)
-        except Problem as problem:
-            problems.append(problem)
-        else:
-            problems.append(None)
-    if all(problems):
-        return Merged(None, problems)
+            progress = advanced(progress, merged, now)
+        except Senseless as error:
+            problem = error
+            progress = refused(progress, error.message)
+        except Problem as error:
+            problem = error
+        problems.append(problem)
     # Not the reports themselves: what one removes another may set anew, which no patch can say.
-    patch = {
-        "metadata": {"resourceVersion": job["metadata"]["resourceVersion"]},
-        "status": {"profilings": difference(held, merged or {})},
-    }
-    return Merged(patch, problems)
+    changed: dict[str, Any] = {}
+    if not all(problems):
+        changed["profilings"] = difference(held, merged or {})
+    if told := difference(status.get("progress"), progress or {}):
+        changed["progress"] = told
+    if not changed:
+        return Merged(None, problems)
+    metadata = {"resourceVersion": job["metadata"]["resourceVersion"]}
+    return Merged({"metadata": metadata, "status": changed}, problems)
 
 
 def _take(job: Mapping[str, Any], held: object, report: Report) -> dict[str, Any]:
@@ -66,6 +79,8 @@ def _take(job: Mapping[str, Any], held: object, report: Report) -> dict[str, Any
     size = len(orjson.dumps(merged))
     if size > MAX_BYTES:
         raise OutOfBounds(f"the profilings of a job hold at most {MAX_BYTES} bytes, not {size}")
+    if wrong := faults(held, merged):
+        raise Senseless("; ".join(wrong)[:LONGEST_REASON])
     return merged
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from di_server.access.grants import Grant
@@ -42,6 +43,7 @@ class JobService:
         group_waiting: int,
         service_domain: str,
         clock: Clock,
+        now: Callable[[], datetime],
         sleep: Callable[[float], None],
     ) -> None:
         """Put the parts together.
@@ -51,6 +53,7 @@ class JobService:
             reports_waiting: so many reports at most wait for others to be written with.
             group_waiting: so many requests at most wait for news of a process group.
             service_domain: the cluster's, for the DNS names of pods.
+            now: the API server's wall clock, by which the operator judges progress.
         """
         self._jobs = jobs
         self._pods = pods
@@ -59,6 +62,7 @@ class JobService:
         self._service_domain = service_domain
         self._clock = clock
         self._waiting = Waiting(places=group_waiting, clock=clock, sleep=sleep)
+        self._now = now
         self._reports = Coalescer(
             self._write_reports,
             places=threading.Semaphore(reports_waiting),
@@ -137,7 +141,7 @@ class JobService:
 
         def decide(job: Object) -> Object | None:
             nonlocal problems
-            merged = profilings.status_patch(job, reports)
+            merged = profilings.status_patch(job, reports, self._now())
             problems = merged.problems
             return merged.patch
 

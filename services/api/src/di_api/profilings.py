@@ -1,0 +1,212 @@
+"""What a job reports about itself, `status.profilings`: the known keys and what they hold.
+
+The object is free-form: keys that are not known here are the job's own affair. Those that are known
+must make sense: di-server refuses a report in which one does not, and the operator puts one aside
+that got past it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from di_api.names import REPORTED_STEP
+
+MAX_KINDS: Final = 16
+"""Bounds what is kept of a report."""
+MAX_FAULTS: Final = 64
+"""Observations are not read any further once so many things are wrong: it bounds the work."""
+_LONGEST_KIND: Final = 63
+"""The longest value of a label."""
+_LONGEST_PHASE: Final = 63
+
+
+def read_profilings(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What is known of a report, and what is wrong with it, each with its path.
+
+    The values have the keys in snake case; numbers are floats, counts integers, `reported_at` is a
+    time with a zone. Objects (`perf_params`, `grad_params`, the items of `observations`, the values
+    of `by_kind`) are dicts of the same form. What is not there, or is wrong, is left out.
+    """
+    wrong: list[str] = []
+    found: dict[str, Any] = _read_numbers(_NUMBERS, raw, "", wrong)
+    others = {
+        "reported_at": _read_time(raw.get("reportedAt"), "reportedAt", wrong),
+        "perf_params": _read_object(_PERF, raw.get("perfParams"), "perfParams", wrong),
+        "grad_params": _read_object(_GRAD, raw.get("gradParams"), "gradParams", wrong),
+        "observations": _read_observations(raw.get("observations"), "observations", wrong),
+        "kind": _read_text(raw.get("kind"), "kind", _LONGEST_KIND, wrong),
+        "by_kind": _read_by_kind(raw.get("byKind"), "byKind", wrong),
+        "phase": _read_text(raw.get("phase"), "phase", _LONGEST_PHASE, wrong),
+    }
+    found.update({key: value for key, value in others.items() if value is not None})
+    return found, wrong
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A finite number within bounds; what JSON calls true or "1" is none."""
+
+    key: str
+    name: str
+    least: float = 0.0
+    most: float = math.inf
+    is_whole: bool = False
+
+    def fault_of(self, value: object) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return "must be a number"
+        # Of what is no number this is not true; an integer may be too large for a float.
+        if not -_LARGEST <= value <= _LARGEST:
+            return "must be finite"
+        if self.is_whole and value != int(value):
+            return "must be a whole number"
+        if not self.least <= value <= self.most:
+            upper = "" if self.most == math.inf else f" and at most {self.most:g}"
+            return f"must be at least {self.least:g}{upper}"
+        return None
+
+
+def _count(key: str, name: str, least: int = 1) -> _Number:
+    return _Number(key, name, least, 1e12, is_whole=True)
+
+
+_LARGEST: Final = 1.7e308
+_NUMBERS: Final = (
+    _Number("step", "step"),
+    _Number("totalSteps", "total_steps"),
+    _Number("envSteps", "env_steps"),
+    _Number("maxEnvSteps", "max_env_steps"),
+    _Number("envStepsPerSec", "env_steps_per_sec"),
+    _Number("trainStepsPerSec", "train_steps_per_sec"),
+    # A job whose collectors have not come yet has none.
+    _count("collectors", "collectors", least=0),
+    _count("learners", "learners"),
+    _Number("learnerWaitFrac", "learner_wait_frac", most=1.0),
+    _Number("collectorWaitFrac", "collector_wait_frac", most=1.0),
+    _count("batchSize", "batch_size"),
+    _count("initBatchSize", "init_batch_size"),
+    _count("maxBatchSize", "max_batch_size"),
+    _count("localBatchMin", "local_batch_min"),
+    _count("localBatchMax", "local_batch_max"),
+    _Number("samplesPerEnvStep", "samples_per_env_step", 1e-9),
+    _Number("restoreSeconds", "restore_seconds"),
+    _Number(REPORTED_STEP, "checkpoint_step", is_whole=True),
+)
+# A term of 0 would make logarithms and ratios of it infinite; no link takes no time at all.
+_PERF: Final = (
+    _Number("alphaC", "alpha_c", 1e-12, 1e6),
+    _Number("betaC", "beta_c", 1e-12, 1e6),
+    _Number("alphaN", "alpha_n", 1e-12, 1e6),
+    _Number("betaN", "beta_n", 1e-12, 1e6),
+    _Number("alphaR", "alpha_r", 1e-12, 1e6),
+    _Number("betaR", "beta_r", 1e-12, 1e6),
+    _Number("gamma", "gamma", 1.0, 10.0),
+)
+_GRAD: Final = (_Number("sqr", "sqr", most=1e300), _Number("var", "var", most=1e300))
+_BY_KIND: Final = (
+    _count("localBatchMin", "local_batch_min"),
+    _count("localBatchMax", "local_batch_max"),
+)
+_OBSERVATION: Final = (
+    _count("nodes", "nodes"),
+    _count("replicas", "replicas"),
+    _count("samples", "samples"),
+    _Number("computing", "computing", 1e-9, 1e6),
+    _Number("iteration", "iteration", 1e-9, 1e6),
+)
+
+
+def _read_numbers(
+    numbers: Sequence[_Number], raw: Mapping[str, Any], path: str, wrong: list[str]
+) -> dict[str, Any]:
+    """Those that are there, by name; what is wrong goes to `wrong`."""
+    found: dict[str, Any] = {}
+    for number in numbers:
+        value = raw.get(number.key)
+        if value is None:
+            continue
+        if (fault := number.fault_of(value)) is not None:
+            wrong.append(f"{path}{number.key}: {fault}")
+        else:
+            found[number.name] = int(value) if number.is_whole else float(value)
+    return found
+
+
+def _read_object(
+    numbers: Sequence[_Number], raw: object, path: str, wrong: list[str]
+) -> dict[str, Any] | None:
+    """An object of numbers that are all there; None if there is none, or if it is wrong."""
+    if raw is None:
+        return None
+    if not isinstance(raw, Mapping):
+        wrong.append(f"{path}: must be an object")
+        return None
+    found = _read_numbers(numbers, raw, f"{path}.", wrong)
+    if len(found) == len(numbers):
+        return found
+    wrong += [f"{path}.{each.key}: is missing" for each in numbers if raw.get(each.key) is None]
+    return None
+
+
+def _read_observations(raw: object, path: str, wrong: list[str]) -> list[dict[str, Any]] | None:
+    if raw is None:
+        return None
+    if not isinstance(raw, list):
+        wrong.append(f"{path}: must be a list")
+        return None
+    found = []
+    for index, one in enumerate(raw):
+        if len(wrong) >= MAX_FAULTS:
+            break
+        here = f"{path}[{index}]"
+        if one is None:
+            wrong.append(f"{here}: must be an object")
+        elif (values := _read_object(_OBSERVATION, one, here, wrong)) is not None:
+            kind = _read_text(one.get("kind"), f"{here}.kind", _LONGEST_KIND, wrong)
+            found.append({**values, **({"kind": kind} if kind else {})})
+    return found
+
+
+def _read_text(raw: object, path: str, longest: int, wrong: list[str]) -> str | None:
+    if raw is None:
+        return None
+    if not isinstance(raw, str) or len(raw) > longest:
+        wrong.append(f"{path}: must be a string of at most {longest} characters")
+        return None
+    return raw
+
+
+def _read_by_kind(raw: object, path: str, wrong: list[str]) -> dict[str, dict[str, Any]] | None:
+    if raw is None:
+        return None
+    if not isinstance(raw, Mapping) or len(raw) > MAX_KINDS:
+        wrong.append(f"{path}: must be an object of at most {MAX_KINDS} kinds of nodes")
+        return None
+    found = {}
+    for kind, one in raw.items():
+        here = f"{path}.{_read_text(kind, path, _LONGEST_KIND, wrong) or ''}"
+        if not isinstance(one, Mapping):
+            wrong.append(f"{here}: must be an object")
+            continue
+        values = _read_numbers(_BY_KIND, one, f"{here}.", wrong)
+        perf = _read_object(_PERF, one.get("perfParams"), f"{here}.perfParams", wrong)
+        found[kind] = {**values, **({"perf_params": perf} if perf else {})}
+    return found
+
+
+def _read_time(raw: object, path: str, wrong: list[str]) -> datetime | None:
+    if raw is None:
+        return None
+    try:
+        # A date alone is none, nor are the shortest forms of ISO 8601.
+        found = datetime.fromisoformat(raw) if isinstance(raw, str) and "T" in raw else None
+    except ValueError:
+        found = None
+    if found is None:
+        wrong.append(f"{path}: must be a time, such as 2026-01-02T03:04:05Z")
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
