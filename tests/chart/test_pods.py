@@ -112,6 +112,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     assert config.authority_secret == "di-webhook-tls-ca"
     assert config.webhook_secret == "di-webhook-tls"
     assert config.server_secret == config.server_ca_secret == "di-server-tls"
+    assert config.server_deployment == "di-server"
     assert config.webhook_service == "di-webhook"
     assert config.webhook_configuration == "di-di-orchestrator"
     assert config.token_audience == "di-server"
@@ -143,6 +144,7 @@ def test_pods_are_told_whom_to_trust_whoever_makes_the_certificate(
     given = environment(chart, "operator", *values)
     config = load_config([], given, random_identity=str)
     assert (config.server_secret, config.server_ca_secret) == (makes, reads)
+    assert (config.server_deployment is not None) == ("di-server" in rendered.pods())
     if "di-server" in rendered.pods():
         volumes = rendered.pods()["di-server"]["spec"]["volumes"]
         mounted = [each["secret"]["secretName"] for each in volumes if "secret" in each]

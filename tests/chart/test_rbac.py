@@ -38,6 +38,7 @@ OWN = {
     "leases.coordination.k8s.io di-operator": "get update",
     "aggregatorconfigs.diengine.opendilab.org": "create",
     "aggregatorconfigs.diengine.opendilab.org aggregator-config": "get patch",
+    "deployments.apps di-server": "get",
 }
 CERTIFICATE_SECRETS = {
     "secrets": "create",

@@ -109,6 +109,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "webhook_secret": None,
         "server_secret": None,
         "server_ca_secret": None,
+        "server_deployment": None,
         "webhook_service": "di-webhook",
         "webhook_configuration": None,
         "token_audience": None,

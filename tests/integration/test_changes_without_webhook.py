@@ -39,6 +39,8 @@ MANY: Object = {
     "checkpoint": {"volume": "data"},
     "failurePolicy": {"rules": [{"tasks": ["learner"], "action": "RestartTask"}]},
     "activeDeadlineSeconds": 100,
+    "pendingTimeoutSeconds": 100,
+    "progressPolicy": {"timeoutSeconds": 100},
     "ttlSecondsAfterFinished": 100,
     "tasks": [
         {
@@ -53,6 +55,7 @@ MANY: Object = {
             "name": "buffer",
             "backoffLimit": 2,
             "dependsOn": ["learner"],
+            "activeDeadlineSeconds": 100,
             "processGroup": {"framework": "torch"},
             "nodeCheck": {},
             "template": template(),
@@ -73,6 +76,8 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "failurePolicy": ({"replicaBackoffLimit": 3}, {"rules": [{"avoidNode": True}]}, None),
     "suspend": (True,),
     "activeDeadlineSeconds": (200, None),
+    "pendingTimeoutSeconds": (200, None),
+    "progressPolicy": ({"timeoutSeconds": 200}, {"timeoutSeconds": 100, "action": "FailJob"}, None),
     "ttlSecondsAfterFinished": (200, None),
 }
 TASK_CHANGES: dict[str, tuple[object, ...]] = {
@@ -85,6 +90,7 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
     "dependsOn": ([], None),
     "processGroup": ({"framework": "jax"}, {"framework": "torch", "lastCallSeconds": 1}, None),
     "nodeCheck": ({"command": ["a"]}, {"action": "Notify"}, None),
+    "activeDeadlineSeconds": (200, None),
     "template": (template("other"), {"metadata": {"labels": {"a": "b"}}, **template()}),
 }
 ROLES: Object = {

@@ -293,6 +293,16 @@ STATUS: dict[str, Any] = {
         }
     ],
     "profilings": {"reward": {"mean": 475.5}, "steps": [1, 2]},
+    "progress": {
+        "step": 6200,
+        "totalSteps": 10000,
+        "percent": "62%",
+        "phase": "evaluation",
+        "reportedAt": "2020-01-01T00:00:00Z",
+        "progressedAt": "2020-01-01T00:00:00Z",
+        "phaseAt": "2020-01-01T00:00:00Z",
+        "rejected": "envSteps: must be a number",
+    },
     "startTime": "2030-01-01T00:00:00Z",
     "completionTimestamp": "2030-01-01T00:00:00Z",
 }
@@ -313,11 +323,13 @@ def test_the_whole_status_is_kept_and_shown(kubectl: Kubectl, namespace: str) ->
         line.split() for line in kubectl("get", *job, "-o", "wide").stdout.splitlines()
     )
     assert headings == [
-        *("NAME", "PHASE", "READYREPLICAS", "REPLICAS", "RESTARTS", "RESCHEDULES", "AGE"),
-        "REASON",
+        *("NAME", "PHASE", "READYREPLICAS", "REPLICAS", "RESTARTS", "RESCHEDULES"),
+        *("PROGRESS", "LASTREPORT", "AGE", "REASON"),
     ]
-    assert row[:6] == ["cartpole", "Running", "2", "3", "1", "4"]
-    assert row[7] == "JobRunning"
+    assert row[:7] == ["cartpole", "Running", "2", "3", "1", "4", "62%"]
+    # Years, in whatever way kubectl writes them; and of a time to come it would write none.
+    assert "y" in row[7]
+    assert row[9] == "JobRunning"
     assert kubectl("wait", *job, "--for=condition=Running", "--timeout=10s").returncode == 0
 
 

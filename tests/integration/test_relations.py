@@ -17,6 +17,7 @@ from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
 from di_api.names import API_VERSION, KIND
 from di_api.spec.process_group import Framework
+from di_api.spec.progress import ProgressAction
 from di_api.spec.task import TaskType
 from di_api.validation import validate_job
 from di_api.validation.relations import (
@@ -80,6 +81,18 @@ def checkpoints() -> st.SearchStrategy[Object]:
     )
 
 
+def progress_policies() -> st.SearchStrategy[Object]:
+    times = st.sampled_from((1, 2, 3))
+    return st.fixed_dictionaries(
+        {"timeoutSeconds": times},
+        optional={
+            "firstTimeoutSeconds": times,
+            "action": st.sampled_from([action.value for action in ProgressAction]),
+            "tasks": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
+        },
+    )
+
+
 def specs() -> st.SearchStrategy[Object]:
     coordinated = {"coordinator": {"template": TEMPLATE}, "replicas": []}
     return st.fixed_dictionaries(
@@ -89,6 +102,7 @@ def specs() -> st.SearchStrategy[Object]:
             "coordinated": st.just(coordinated),
             "checkpoint": checkpoints(),
             "preemptible": st.booleans(),
+            "progressPolicy": progress_policies(),
         },
     )
 

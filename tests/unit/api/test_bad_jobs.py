@@ -279,8 +279,9 @@ BAD_SPECS = {
     ),
     "a field nothing resembles": (
         job(task(xyzzy=2)),
-        "spec.tasks[0].xyzzy: 2: unknown field; the fields here are backoffLimit, dependsOn, "
-        "maxReplicas, minReplicas, name, nodeCheck, processGroup, replicas, template, type",
+        "spec.tasks[0].xyzzy: 2: unknown field; the fields here are activeDeadlineSeconds, "
+        "backoffLimit, dependsOn, maxReplicas, minReplicas, name, nodeCheck, processGroup, "
+        "replicas, template, type",
     ),
     "dependsOn of an unknown task": (
         job(task(dependsOn=["collector"])),
@@ -528,6 +529,56 @@ BAD_SPECS = {
     "a limit of a task that is no number": (
         job(task(backoffLimit=True)),
         "spec.tasks[0].backoffLimit: true: must be a whole number, 0 or more",
+    ),
+    "a job that may never come up": (
+        job(pendingTimeoutSeconds=0),
+        "spec.pendingTimeoutSeconds: 0: must be 1 or more",
+    ),
+    "a task without any time": (
+        job(task(activeDeadlineSeconds=-1)),
+        "spec.tasks[0].activeDeadlineSeconds: -1: must be 1 or more",
+    ),
+    "a progress policy without a time": (
+        job(progressPolicy={"action": "Notify"}),
+        "spec.progressPolicy.timeoutSeconds: is required",
+    ),
+    "a progress policy that hangs at once": (
+        job(progressPolicy={"timeoutSeconds": 0}),
+        "spec.progressPolicy.timeoutSeconds: 0: must be 1 or more",
+    ),
+    "a first time-out that is the shorter one": (
+        job(progressPolicy={"timeoutSeconds": 600, "firstTimeoutSeconds": 599}),
+        "spec.progressPolicy.firstTimeoutSeconds: 599: must be at least timeoutSeconds, 600",
+    ),
+    "an unknown action": (
+        job(progressPolicy={"timeoutSeconds": 600, "action": "Restart"}),
+        'spec.progressPolicy.action: "Restart": must be one of Notify, RestartTask, RestartJob, '
+        "FailJob",
+    ),
+    "a restart of an unknown task": (
+        job(progressPolicy={"timeoutSeconds": 9, "action": "RestartTask", "tasks": ["critic"]}),
+        'spec.progressPolicy.tasks[0]: "critic": no task of this job has that name',
+    ),
+    "a restart of no task": (
+        job(progressPolicy={"timeoutSeconds": 9, "action": "RestartTask", "tasks": []}),
+        "spec.progressPolicy.tasks: []: must name a task, or be left out",
+    ),
+    "tasks to restart, and nothing that restarts them": (
+        job(progressPolicy={"timeoutSeconds": 9, "action": "RestartJob", "tasks": ["learner"]}),
+        "spec.progressPolicy.tasks: a list of 1: goes with action RestartTask",
+    ),
+    "a restart of a task in a job with a coordinator": (
+        of_spec(
+            {
+                "coordinated": {
+                    "coordinator": {"template": template()},
+                    "collector": {"template": template()},
+                },
+                "progressPolicy": {"timeoutSeconds": 9, "action": "RestartTask"},
+            }
+        ),
+        'spec.progressPolicy.action: "RestartTask": a job with a coordinator has no tasks; '
+        "RestartJob restarts all its pods",
     ),
     "a template without a pod spec": (
         job(task(template={})),

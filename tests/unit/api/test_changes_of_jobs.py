@@ -34,6 +34,9 @@ ALLOWED = {
     "cleanPodPolicy": (["spec", "cleanPodPolicy"], "All"),
     "activeDeadlineSeconds": (["spec", "activeDeadlineSeconds"], 60),
     "ttlSecondsAfterFinished": (["spec", "ttlSecondsAfterFinished"], 0),
+    "pendingTimeoutSeconds": (["spec", "pendingTimeoutSeconds"], 60),
+    "activeDeadlineSeconds of a task": (["spec", "tasks", 0, "activeDeadlineSeconds"], 60),
+    "a progress policy": (["spec", "progressPolicy"], {"timeoutSeconds": 60, "action": "Notify"}),
     "a default written out": (["spec", "preemptible"], False),
     "a label": (["metadata", "labels"], {"team": "rl"}),
 }
@@ -98,7 +101,7 @@ def test_may_not_change_while_the_job_lives(
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-@pytest.mark.parametrize(("path", "value"), list(ALLOWED.values())[:9], ids=list(ALLOWED)[:9])
+@pytest.mark.parametrize(("path", "value"), list(ALLOWED.values())[:12], ids=list(ALLOWED)[:12])
 def test_nothing_of_the_spec_may_change_once_finished(
     phase: str, path: list[str | int], value: Any
 ) -> None:

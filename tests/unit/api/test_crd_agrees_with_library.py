@@ -37,7 +37,10 @@ def test_the_names() -> None:
 
 def test_the_columns_in_order() -> None:
     columns = [c["name"] for c in VERSION["additionalPrinterColumns"] if not c.get("priority")]
-    assert columns == ["Phase", "ReadyReplicas", "Replicas", "Restarts", "Reschedules", "Age"]
+    assert columns == [
+        *("Phase", "ReadyReplicas", "Replicas", "Restarts", "Reschedules"),
+        *("Progress", "LastReport", "Age"),
+    ]
 
 
 def test_the_older_versions_have_one_schema_and_wait_for_a_conversion() -> None:

@@ -19,6 +19,7 @@ from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.lifecycle.status import merge_patch
 from di_operator.lifecycle.timestamps import format_time
+from di_server.jobs.profilings import Report, status_patch
 
 Object = dict[str, Any]
 
@@ -81,6 +82,7 @@ class ClusterModel:
         self.examine = SpecCache(size=8).examine
         self.grant: Grant | None = None
         self.aggregator: Object | None = None
+        self.reports_since: datetime | None = START
 
     # --- what tests look at ---
 
@@ -124,6 +126,7 @@ class ClusterModel:
             read=self.examine,
             grant=self.grant,
             aggregator=self.aggregator,
+            reports_since=self.reports_since,
         )
 
     def decide(self) -> Decision:
@@ -301,6 +304,13 @@ class ClusterModel:
         conditions = [{**condition, "message": words}]
         self._set(name, {"phase": "Pending", "conditions": conditions})
 
+    def report(self, **profilings: Any) -> None:
+        """di-server takes a report of the job."""
+        patch = status_patch(self.job, [Report(profilings, lambda _: None)], self.now).patch
+        if patch is not None:
+            self.job["status"] = _merged(self.job["status"], patch["status"])
+            self._touch(self.job)
+
     def edit(self, **spec: Any) -> None:
         """A user changes the spec."""
         self.job["spec"].update(spec)
@@ -322,6 +332,15 @@ class ClusterModel:
     def pass_time(self, seconds: float) -> None:
         """Let the clock go on."""
         self.now += timedelta(seconds=seconds)
+
+    def wait(self, seconds: float) -> None:
+        """Let the clock go on, and do all that is due then; not a second passes beside it."""
+        self.pass_time(seconds)
+        for _ in range(30):
+            decision = self.reconcile()
+            if not decision.actions and decision.status is None:
+                return
+        raise AssertionError(f"no fixed point: {decision}")
 
 
 def running(*tasks: Object, **spec: Any) -> ClusterModel:

@@ -134,6 +134,7 @@ class Bench:
                 coordinated_server_url="http://s:8080",
             ),
             server_ca=None,
+            reports_since=lambda: None,
             clock=clock,
             rng=Random(1),
         )

@@ -59,6 +59,8 @@ class Config:
     """The same of di-server."""
     server_ca_secret: str | None
     """Secret whose ca.crt pods know di-server by; None: they are given none."""
+    server_deployment: str | None
+    """Deployment of di-server, beside the operator; None: somebody else runs it."""
     webhook_service: str
     webhook_configuration: str | None
     token_audience: str | None
@@ -172,6 +174,12 @@ _SETTINGS: Final = (
         "server_ca_secret",
         name_field(load_default=None),
         "Secret whose ca.crt the pods know di-server by, if their URL is HTTPS; empty: none",
+    ),
+    Setting(
+        "server_deployment",
+        name_field(load_default=None),
+        "Deployment of di-server, beside the operator: while none of it is ready no job hangs; "
+        "empty: somebody else runs it",
     ),
     Setting(
         "webhook_service",

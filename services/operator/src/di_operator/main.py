@@ -60,6 +60,7 @@ from di_operator.reconciler import Reconciler
 from di_operator.runtime import Runtime
 from di_operator.scheduler import Scheduler
 from di_operator.server_ca import ServerAuthorities
+from di_operator.server_presence import ServerPresence
 from di_operator.status import StatusWriter
 from di_operator.supervision import Duty, Supervisor
 
@@ -128,6 +129,13 @@ async def operate(
             metrics=metrics,
         )
         server_ca = _server_ca(config, client, informers, clock)
+        presence = ServerPresence(
+            client,
+            namespace=config.namespace,
+            deployment=config.server_deployment,
+            watched=config.watch_namespace,
+            clock=clock,
+        )
         writers = Writers(monotonic=clock.monotonic)
         reconciler = Reconciler(
             client=client,
@@ -160,6 +168,7 @@ async def operate(
                 high_priority_class=config.high_priority_class,
             ),
             server_ca=server_ca,
+            reports_since=presence,
             clock=clock,
             rng=rng,
         )
@@ -181,6 +190,7 @@ async def operate(
             leadership=leadership,
             duties={
                 **_duties(config, client, clock),
+                "server presence": presence.run,
                 **({"server ca": server_ca.run} if server_ca is not None else {}),
                 **(scheduler.duties if scheduler is not None else {}),
             },

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from random import Random
 from typing import Any, Protocol
@@ -100,6 +101,7 @@ class Reconciler:
         aggregator_config: tuple[str, str],
         settings: Settings,
         server_ca: Callable[[], str] | None,
+        reports_since: Callable[[], datetime | None],
         clock: Clock,
         rng: Random,
     ) -> None:
@@ -111,6 +113,7 @@ class Reconciler:
             aggregator_config: namespace and name of the AggregatorConfig.
             settings: all but `server_ca`.
             server_ca: the authorities that pods are told now; None: they are told none.
+            reports_since: the moment since when reports of jobs can come; None: they cannot.
         """
         self._client = client
         self._informers = informers
@@ -123,6 +126,7 @@ class Reconciler:
         self._aggregator_config = aggregator_config
         self._settings = settings
         self._server_ca = server_ca
+        self._reports_since = reports_since
         self._clock = clock
         self._rng = rng
 
@@ -226,6 +230,7 @@ class Reconciler:
                 read_pod=self._read_pod,
                 grant=self._grant(job) if self._grant is not None else None,
                 aggregator=aggregator,
+                reports_since=self._reports_since(),
             )
             if len(snapshot.slots) > READ_AT_ONCE:
                 await _stand_back()

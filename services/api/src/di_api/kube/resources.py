@@ -75,6 +75,7 @@ SECRETS = _core("secrets", "Secret")
 SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount")
 NODES = _core("nodes", "Node", namespaced=False)
 NAMESPACES = _core(_NAMESPACES_PLURAL, "Namespace", namespaced=False)
+DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 DIJOBS = Resource(group=names.GROUP, version=names.VERSION, plural=names.PLURAL, kind=names.KIND)
 AGGREGATOR_CONFIGS = Resource(

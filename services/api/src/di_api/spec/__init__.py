@@ -25,6 +25,7 @@ from di_api.spec.job import (
 )
 from di_api.spec.node_check import NodeCheck, NodeCheckAction
 from di_api.spec.process_group import Framework, ProcessGroup
+from di_api.spec.progress import ProgressAction, ProgressPolicy
 from di_api.spec.task import Task, TaskType
 from di_api.spec.template import Template
 
@@ -47,6 +48,8 @@ __all__ = [
     "NodeCheckAction",
     "Priority",
     "ProcessGroup",
+    "ProgressAction",
+    "ProgressPolicy",
     "Replica",
     "Role",
     "Scheduling",

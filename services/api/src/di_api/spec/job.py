@@ -13,6 +13,7 @@ from di_api.spec.coordinated import Coordinated
 from di_api.spec.declared import Declared
 from di_api.spec.failure import FailurePolicy
 from di_api.spec.kinds import Flag, Labels, OneOf, Struct, Structs, Text, Volumes, Whole
+from di_api.spec.progress import ProgressPolicy
 from di_api.spec.task import Task
 
 
@@ -186,6 +187,15 @@ class JobSpec:
             may_change=True,
         ),
     ] = None
+    progress_policy: Annotated[
+        ProgressPolicy | None,
+        Declared(
+            kind=Struct(ProgressPolicy),
+            about="When a job hangs, by the steps that it reports, and what is done then.",
+            may_change=True,
+            absent="nobody looks whether the job gets any further",
+        ),
+    ] = None
     suspend: Annotated[
         bool,
         Declared(
@@ -200,6 +210,17 @@ class JobSpec:
         Declared(
             kind=Whole(1, MAX_INT64),
             about="Seconds the job may be active, counted from its start, before it is Failed.",
+            may_change=True,
+        ),
+    ] = None
+    pending_timeout_seconds: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(1),
+            about="Seconds that a task may have fewer pods ready than its `minReplicas` (absent: "
+            "`replicas`) before the job is Failed. Of a coordinated job it is the coordinator.",
+            more="Pods that have succeeded count as ready. "
+            "[What does not count](lifecycle.md#time).",
             may_change=True,
         ),
     ] = None

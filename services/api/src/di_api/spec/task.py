@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from di_api.spec.bounds import MAX_TASKS
+from di_api.spec.bounds import MAX_INT64, MAX_TASKS
 from di_api.spec.declared import Declared
 from di_api.spec.kinds import Label, Labels, Limit, OneOf, PodTemplate, Struct, Whole
 from di_api.spec.node_check import NodeCheck
@@ -97,6 +97,15 @@ class Task:
             more="Circles are refused.",
         ),
     ] = ()
+    active_deadline_seconds: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(1, MAX_INT64),
+            about="Seconds from the job's start after which the job is Failed, unless every pod of "
+            "this task has succeeded.",
+            may_change=True,
+        ),
+    ] = None
     process_group: Annotated[
         ProcessGroup | None,
         Declared(

@@ -29,6 +29,7 @@ from di_api.validation.checkpoint import (
 from di_api.validation.failure import wrong_failure_policy
 from di_api.validation.node_check import contended_nodes, taken_names
 from di_api.validation.process_group import wrong_process_group
+from di_api.validation.progress import wrong_restarts, wrong_time_outs
 from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.replicas import replica_errors
 from di_api.validation.size import total_errors
@@ -100,6 +101,8 @@ _TOO_MANY: Final = (
     "counted; lower some, or make it several jobs"
 )
 
+_NO_PROGRESS: Final = "!has(self.progressPolicy)"
+
 OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
     Relation(
         errors=_kind_of_job,
@@ -121,6 +124,36 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "nodeCheck must be Notify",
             },
         ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_time_outs(whole.spec),
+        rules=(
+            {
+                "rule": f"{_NO_PROGRESS} || !has(self.progressPolicy.firstTimeoutSeconds) || "
+                "self.progressPolicy.firstTimeoutSeconds >= self.progressPolicy.timeoutSeconds",
+                "message": "firstTimeoutSeconds must be at least timeoutSeconds",
+                "fieldPath": ".progressPolicy",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_restarts(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": f"{_NO_PROGRESS} || !has(self.coordinated) || "
+                "self.progressPolicy.action != 'RestartTask'",
+                "message": "a job with a coordinator has no tasks; RestartJob restarts all its "
+                "pods",
+                "fieldPath": ".progressPolicy.action",
+            },
+            {
+                "rule": f"{_NO_PROGRESS} || !has(self.progressPolicy.tasks) || "
+                "self.progressPolicy.action == 'RestartTask'",
+                "message": "tasks goes with action RestartTask",
+                "fieldPath": ".progressPolicy",
+            },
+        ),
+        is_all=False,
     ),
 )
 # Of all tasks a rule takes one value, so it does not ratchet within them: a bound that older jobs

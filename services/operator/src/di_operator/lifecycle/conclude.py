@@ -13,6 +13,7 @@ from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.losses import remembered
 from di_operator.lifecycle.node_checks import avoided_nodes, check_nodes
+from di_operator.lifecycle.pending import below_minimum
 from di_operator.lifecycle.phases import check_transition
 from di_operator.lifecycle.problems import problems_of
 from di_operator.lifecycle.ranks import allocation_by_rank
@@ -43,8 +44,13 @@ def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) ->
     before = snapshot.status
     check_transition(before.phase, verdict.phase)
     nodes = check_nodes(snapshot)
-    of_problems, warnings = problems_of(snapshot, nodes)
-    asides = (_suspension(snapshot), *of_problems, *verdict.asides)
+    of_problems, warnings = problems_of(snapshot, nodes, now)
+    minimum = below_minimum(snapshot)
+    asides = (
+        *(_suspension(snapshot), *of_problems),
+        *((minimum,) if minimum is not None else ()),
+        *verdict.asides,
+    )
     status = {**_status(snapshot, verdict, asides, now), **kind.status(snapshot, verdict.phase)}
     if avoided := avoided_nodes(snapshot, nodes, now):
         status["avoidedNodes"] = dump_avoided(avoided)

@@ -19,6 +19,8 @@ from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.timestamps import format_time
 
 SUSPENDED = "Suspended"
+BELOW_MINIMUM = "BelowMinimum"
+"""Some task has fewer pods ready than it needs; in jobs with a time that depends on it."""
 SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
 """As in batch/v1 Job: the success policy is met, and the other pods have their time to end."""
 REASON_RESUMED = "JobResumed"

@@ -1,8 +1,11 @@
-"""activeDeadlineSeconds: a job that is active for longer has failed (as in batch/v1 Job)."""
+"""activeDeadlineSeconds: a job, or a task of it, that is active for longer has failed.
+
+As in batch/v1 Job the clock starts with the job, and anew after a suspension.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from di_api.phase import Phase
@@ -14,23 +17,47 @@ from di_operator.lifecycle.verdict import Verdict, count_of
 
 def judge_deadline(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """Fail the job when its time is up; the time of a suspended job does not run."""
-    left, limit = time_left(snapshot, now), _limit(snapshot)
-    if left is None or left > 0 or limit is None:
+    passed = _passed(snapshot, now)
+    over = [(limit, whose) for limit, whose in _limits(snapshot) if limit <= passed]
+    if not over:
         return None
+    limit, whose = min(over)
     return Verdict(
         phase=Phase.FAILED,
         reason=Reason.DEADLINE_EXCEEDED,
-        message=f"active for longer than {count_of(limit, 'second')}",
+        message=f"{whose}active for longer than {count_of(limit, 'second')}",
     )
 
 
 def time_left(snapshot: Snapshot, now: datetime) -> float | None:
-    """Return the seconds until the deadline, None if no clock runs."""
-    limit, started = _limit(snapshot), snapshot.status.started
-    if limit is None:
-        return None
-    passed = (now - started).total_seconds() if started is not None else 0.0
-    return limit - passed
+    """Return the seconds until the first deadline, None if no clock runs."""
+    passed = _passed(snapshot, now)
+    return min((limit - passed for limit, _ in _limits(snapshot)), default=None)
+
+
+def _passed(snapshot: Snapshot, now: datetime) -> float:
+    started = snapshot.status.started
+    return (now - started).total_seconds() if started is not None else 0.0
+
+
+def _limits(snapshot: Snapshot) -> Iterator[tuple[int, str]]:
+    """Every limit that runs, with the beginning of a sentence that says whose it is."""
+    if (limit := _limit(snapshot)) is not None:
+        yield limit, ""
+    if snapshot.spec is None or snapshot.spec.suspend:
+        return
+    limited = {
+        task.name: task.active_deadline_seconds
+        for task in snapshot.tasks
+        if task.active_deadline_seconds is not None
+    }
+    if not limited:
+        return
+    done = {pod.name for pod in snapshot.succeeded}
+    active = {slot.task.name for slot in snapshot.slots if slot.name not in done}
+    for name, own in limited.items():
+        if name in active:
+            yield own, f"task {name} was "
 
 
 def _limit(snapshot: Snapshot) -> int | None:

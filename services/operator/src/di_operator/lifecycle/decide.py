@@ -21,7 +21,9 @@ from di_operator.lifecycle.frozen import judge_frozen
 from di_operator.lifecycle.groups import tell_groups
 from di_operator.lifecycle.kinds.choose import kind_of
 from di_operator.lifecycle.kinds.kind import Kind
+from di_operator.lifecycle.pending import judge_pending, pending_time_left
 from di_operator.lifecycle.plan import Plan
+from di_operator.lifecycle.progress import judge_progress, progress_time_left
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
 from di_operator.lifecycle.server_ca import tell_pods
@@ -58,7 +60,13 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     more = NEXT_STEP if decision.status is not None and _has_more_to_do(verdict) else None
     return replace(
         decision,
-        requeue_after=earliest(decision.requeue_after, time_left(snapshot, now), more),
+        requeue_after=earliest(
+            decision.requeue_after,
+            time_left(snapshot, now),
+            pending_time_left(snapshot, now),
+            progress_time_left(snapshot, now),
+            more,
+        ),
         lacks_template=isinstance(step, Plan) and step.lacks_template,
     )
 
@@ -68,12 +76,16 @@ def _judge(kind: Kind, snapshot: Snapshot, now: datetime, settings: Settings) ->
         return judge_frozen(kind, snapshot, now) if snapshot.is_frozen else _refused(snapshot)
     # Before anything is started, counted or waited for: the user's last words. But what is over is
     # neither late nor suspended any more.
-    return (
+    step = (
         kind.judge_end(snapshot, now)
         or judge_deadline(snapshot, now)
         or judge_suspension(snapshot)
         or kind.judge(snapshot, now, settings)
     )
+    if isinstance(step, Verdict):
+        return step
+    # Whatever pods have done is counted first.
+    return judge_pending(snapshot, now) or judge_progress(snapshot, now) or step
 
 
 def _refused(snapshot: Snapshot) -> Verdict:

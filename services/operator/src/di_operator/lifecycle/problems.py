@@ -7,6 +7,7 @@ It is announced by one Warning event when it appears, or appears for another rea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from di_api.group_status import GroupState
@@ -14,6 +15,7 @@ from di_api.wording import describe
 from di_operator.lifecycle.conditions import Aside, find
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.node_checks import Finding, wrong_nodes
+from di_operator.lifecycle.progress import is_undecided, progress_problems
 from di_operator.lifecycle.reasons import Problem, Reason
 from di_operator.lifecycle.snapshot import Snapshot
 
@@ -26,16 +28,20 @@ SOLVED: Final[Mapping[Problem, tuple[str, str]]] = {
     Problem.NOT_ALLOCATABLE: ("Allocatable", "the allocator can read the job"),
     Problem.INSUFFICIENT_REPLICAS: ("EnoughReplicas", "no process group is short of members"),
     Problem.NODE_CHECK_FAILED: ("NodesChecked", "no node of the job is slow by its checks"),
+    Problem.HUNG: ("Progressing", "its step grows again, or its pods have begun anew"),
+    Problem.NO_SIGNAL: ("Reporting", "a step was reported, or its pods have begun anew"),
+    Problem.REPORT_REJECTED: ("ReportTaken", "the last report makes sense"),
     Problem.RECONCILE_FAILED: ("ReconcileSucceeded", "the operator can act on the job"),
 }
 """Reason and message of the condition once the problem is gone. Every problem has a line here."""
 
+_OF_PROGRESS: Final = (Problem.HUNG, Problem.NO_SIGNAL)
 _GOES_ON = "the job goes on by what could be read: "
 _FROZEN = "nothing of the job is created or deleted until its spec can be read: "
 
 
 def problems_of(
-    snapshot: Snapshot, nodes: Sequence[Finding | None]
+    snapshot: Snapshot, nodes: Sequence[Finding | None], now: datetime
 ) -> tuple[tuple[Aside, ...], list[JobEvent]]:
     """Return what the conditions of all problems are to say about a job that has not ended.
 
@@ -47,14 +53,17 @@ def problems_of(
         *_allocation_problems(snapshot),
         *_group_problems(snapshot),
         *_node_problems(snapshot, nodes),
+        *progress_problems(snapshot, now),
     )
     found = {
         problem: Aside(type=problem, value=True, reason=reason, message=message)
         for problem, reason, message in problems
     }
+    kept = _OF_PROGRESS if is_undecided(snapshot) else ()
     asides = tuple(
         found.get(problem) or Aside(type=problem, value=False, reason=reason, message=message)
         for problem, (reason, message) in SOLVED.items()
+        if problem not in kept
     )
     warnings = [
         JobEvent(reason=problem, message=aside.message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -34,6 +35,7 @@ def read_snapshot(
     read_pod: PodReader = Pod.read,
     grant: Grant | None = None,
     aggregator: Template | None = None,
+    reports_since: datetime | None = None,
 ) -> Snapshot:
     """Sort the objects of the job's namespace that a job of its name controls.
 
@@ -41,7 +43,8 @@ def read_snapshot(
     the caller may pass too many, never too few. ``read`` is the place for
     :meth:`~di_operator.lifecycle.specs.SpecCache.examine`, ``read_pod`` that for a
     :class:`~di_operator.lifecycle.pods.PodCache`, ``aggregator`` the template of the
-    AggregatorConfig where one was read. Never raises for what a user can write.
+    AggregatorConfig where one was read, ``reports_since`` the moment since when reports can come.
+    Never raises for what a user can write.
     """
     metadata = job["metadata"]
     status = Status.read(job.get("status"))
@@ -93,6 +96,7 @@ def read_snapshot(
         errors=errors,
         has_started=has_started,
         grant=grant,
+        reports_since=reports_since,
         placement=placement,
         tasks=tasks,
         slots=slots,

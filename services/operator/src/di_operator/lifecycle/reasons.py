@@ -130,7 +130,19 @@ class Reason(_Declared):
     DEADLINE_EXCEEDED = (
         "DeadlineExceeded",
         "Warning",
-        "Failed: active for longer than `activeDeadlineSeconds`",
+        "Failed: the job, or one of its tasks, was active for longer than `activeDeadlineSeconds`",
+    )
+    PENDING_TIMEOUT = (
+        "PendingTimeout",
+        "Warning",
+        "Failed: a task had fewer pods ready than its minimum for `pendingTimeoutSeconds`; the "
+        "message has what keeps them from running",
+    )
+    NO_PROGRESS = (
+        "NoProgress",
+        "Warning",
+        "Failed: the job hangs, and its `progressPolicy` says so or `backoffLimit` restarts are "
+        "used",
     )
 
     POD_FAILURE_POLICY = (
@@ -271,6 +283,22 @@ class Problem(_Declared):
         "Warning",
         "some nodes of a task took more than twice the median in its `nodeCheck`, or a check did "
         "not say how long it took",
+    )
+    HUNG = (
+        "Hung",
+        "Warning",
+        "the step that the job reports does not grow for the time of its `progressPolicy`",
+    )
+    NO_SIGNAL = (
+        "NoSignal",
+        "Warning",
+        "the job has a `progressPolicy`, and never reported a step; nothing is done about it",
+    )
+    REPORT_REJECTED = (
+        "ReportRejected",
+        "Warning",
+        "the last report to di-server made no sense, and nothing of it was kept; the message says "
+        "which key and why",
     )
     RECONCILE_FAILED = (
         "ReconcileFailed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from di_api.field_error import FieldError
@@ -66,6 +67,8 @@ class Snapshot:
     """Whether the job ever had pods that ran, or has pods now."""
     grant: Grant | None
     """What the allocator says about the job, None without an allocator."""
+    reports_since: datetime | None
+    """Since when reports of the job can come; None: di-server or the API server is away."""
     placement: Placement | None
     """Where the replicas are to run; None for a job that the cluster's scheduler places."""
     tasks: tuple[Task, ...]

@@ -12,6 +12,7 @@ from di_api.phase import Phase
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.ledger import Ledger, count
 from di_operator.lifecycle.placement import Placement, read_placement
+from di_operator.lifecycle.reported import Reported
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
 AvoidedNodes: TypeAlias = Mapping[str, Mapping[str, datetime]]
@@ -41,7 +42,8 @@ OWNED_FIELDS = (
     "startTime",
     "completionTimestamp",
 )
-"""Fields the operator writes. ``profilings`` belongs to the server and is never touched."""
+"""Fields the operator writes. ``profilings`` and ``progress`` belong to the server and are never
+touched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ class Status:
     conditions: tuple[Mapping[str, Any], ...]
     started: datetime | None
     completed: datetime | None
+    reported: Reported
     raw: Mapping[str, Any]
 
     @classmethod
@@ -101,6 +104,7 @@ class Status:
             conditions=tuple(conditions.well_formed(fields.get("conditions"))),
             started=parse_time(fields.get("startTime")),
             completed=parse_time(fields.get("completionTimestamp")),
+            reported=Reported.read(fields.get("progress")),
             raw=fields,
         )
 

@@ -24,9 +24,9 @@ from di_operator.lifecycle.actions import Create, Delete, Replace
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
+from di_operator.lifecycle.dependencies import waiting_tasks
 from di_operator.lifecycle.failure.pause import pause_left
 from di_operator.lifecycle.groups import group_files
-from di_operator.lifecycle.kinds.tasks.dependencies import waiting_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
 from di_operator.lifecycle.settling import settling

@@ -1,0 +1,63 @@
+"""`spec.progressPolicy`: what is done about a job that gets no further."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from di_api.spec.bounds import MAX_TASKS
+from di_api.spec.declared import Declared
+from di_api.spec.kinds import Labels, OneOf, Whole
+
+
+class ProgressAction(StrEnum):
+    """What is done to a job that hangs, beside the condition and the Warning that tell of it."""
+
+    NOTIFY = "Notify"
+    RESTART_TASK = "RestartTask"
+    RESTART_JOB = "RestartJob"
+    FAIL_JOB = "FailJob"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressPolicy:
+    """When a job hangs, by the steps that it reports, and what follows."""
+
+    timeout_seconds: Annotated[
+        int,
+        Declared(
+            kind=Whole(1),
+            about="Seconds in which the reported step has to grow while the job is Running.",
+            more="[How that is judged](lifecycle.md#progress).",
+            may_change=True,
+        ),
+    ]
+    first_timeout_seconds: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(1),
+            about="The same before the first step, and in a phase that the program reports "
+            "(evaluation, saving). At least `timeoutSeconds`.",
+            may_change=True,
+            absent="`timeoutSeconds`",
+        ),
+    ] = None
+    action: Annotated[
+        ProgressAction,
+        Declared(
+            kind=OneOf(ProgressAction),
+            about="What is done to a job that hangs, beside the condition `Hung` and a Warning. A "
+            "restart counts in `restarts`; with none left the job is Failed.",
+            may_change=True,
+        ),
+    ] = ProgressAction.NOTIFY
+    tasks: Annotated[
+        tuple[str, ...],
+        Declared(
+            kind=Labels("task", MAX_TASKS),
+            about="Names of the tasks that `RestartTask` restarts.",
+            may_change=True,
+            absent="the learner; all tasks of a job without one",
+        ),
+    ] = ()

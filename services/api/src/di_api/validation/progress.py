@@ -1,0 +1,44 @@
+"""What a progress policy says that its fields alone do not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from di_api.coordinated import is_coordinated
+from di_api.field_error import FieldError, mapping
+from di_api.spec.progress import ProgressAction
+from di_api.validation.tasks import Tasks, task_names, wrong_names
+
+_PATH = "spec.progressPolicy"
+
+
+def wrong_time_outs(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """A first time-out that is the shorter one."""
+    policy = mapping(spec.get("progressPolicy"))
+    first, usual = policy.get("firstTimeoutSeconds"), policy.get("timeoutSeconds")
+    if isinstance(first, int) and isinstance(usual, int) and 0 < first < usual:
+        yield FieldError(
+            f"{_PATH}.firstTimeoutSeconds", first, f"must be at least timeoutSeconds, {usual}"
+        )
+
+
+def wrong_restarts(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
+    """Tasks to restart that there are not, or that no action restarts."""
+    policy = mapping(spec.get("progressPolicy"))
+    action, names = policy.get("action"), policy.get("tasks")
+    restarts_task = action == ProgressAction.RESTART_TASK
+    if restarts_task and is_coordinated({"spec": spec}):
+        yield FieldError(
+            f"{_PATH}.action",
+            action,
+            "a job with a coordinator has no tasks; RestartJob restarts all its pods",
+        )
+    if names is None:
+        return
+    if not restarts_task:
+        yield FieldError(f"{_PATH}.tasks", names, "goes with action RestartTask")
+    elif names == []:
+        yield FieldError(f"{_PATH}.tasks", names, "must name a task, or be left out")
+    elif tasks:
+        yield from wrong_names(f"{_PATH}.tasks", names, task_names(tasks))

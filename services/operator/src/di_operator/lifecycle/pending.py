@@ -1,0 +1,110 @@
+"""pendingTimeoutSeconds: a job whose pods do not come up for so long has failed.
+
+The condition BelowMinimum has the time, so whoever decides next goes on from there. A job that
+waits for a user, for nodes, or for another of its tasks is not below its minimum.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from di_api.phase import Phase
+from di_operator.lifecycle.blocked import describe_blocked
+from di_operator.lifecycle.conditions import BELOW_MINIMUM, Aside, find
+from di_operator.lifecycle.dependencies import waiting_tasks
+from di_operator.lifecycle.placement import is_placed
+from di_operator.lifecycle.reasons import OF_PHASES, Reason
+from di_operator.lifecycle.rules import Part
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.timestamps import parse_time
+from di_operator.lifecycle.verdict import Verdict, count_of
+
+REASON_TOO_FEW: Final = "TooFewReady"
+REASON_ENOUGH: Final = "EnoughReady"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """The first task that has fewer pods than it needs."""
+
+    task: str
+    ready: int
+    """Those that have succeeded among them."""
+    minimum: int
+
+
+def judge_pending(snapshot: Snapshot, now: datetime) -> Verdict | None:
+    """Fail a job that has been below its minimum for too long."""
+    left = pending_time_left(snapshot, now)
+    if left is None or left > 0 or (short := _shortfall(snapshot)) is None:
+        return None
+    what = f"task {short.task} has {short.ready} of at least {count_of(short.minimum, 'pod')} ready"
+    since = count_of(_limit(snapshot) or 0, "second")
+    message = f"{what} for {since}"
+    if why := _why(snapshot):
+        message = f"{message}; {why}"
+    return Verdict(phase=Phase.FAILED, reason=Reason.PENDING_TIMEOUT, message=message)
+
+
+def pending_time_left(snapshot: Snapshot, now: datetime) -> float | None:
+    """Seconds until the time-out, None if no clock runs."""
+    limit = _limit(snapshot)
+    since = find(snapshot.status.conditions, BELOW_MINIMUM)
+    if limit is None or since is None or since["status"] != "True":
+        return None
+    began = parse_time(since.get("lastTransitionTime")) or now
+    # A clock that was set back does not make the time longer.
+    return limit - max(0.0, (now - began).total_seconds())
+
+
+def below_minimum(snapshot: Snapshot) -> Aside | None:
+    """What the condition BelowMinimum is to say, None in a job without a time that needs it."""
+    spec = snapshot.spec
+    if spec is None or (_limit(snapshot) is None and spec.progress_policy is None):
+        return None
+    short = _shortfall(snapshot)
+    if short is None:
+        message = "no task has fewer pods ready than its minimum"
+        return Aside(type=BELOW_MINIMUM, value=False, reason=REASON_ENOUGH, message=message)
+    message = f"task {short.task} has fewer pods ready than its minimum, {short.minimum}"
+    return Aside(type=BELOW_MINIMUM, value=True, reason=REASON_TOO_FEW, message=message)
+
+
+def _limit(snapshot: Snapshot) -> int | None:
+    return snapshot.spec.pending_timeout_seconds if snapshot.spec is not None else None
+
+
+def _shortfall(snapshot: Snapshot) -> Shortfall | None:
+    if snapshot.spec is None or snapshot.spec.suspend or _waits_for_nodes(snapshot):
+        return None
+    waits = waiting_tasks(snapshot)
+    up = {pod.name for pod in (*snapshot.ready, *snapshot.succeeded)}
+    # Of a coordinated job its coordinator alone: the others come and go as it asks for them.
+    counted = [slot for slot in snapshot.slots if slot.part is not Part.REPLICA]
+    wanted = Counter(slot.task.name for slot in counted)
+    ready = Counter(slot.task.name for slot in counted if slot.name in up)
+    for task in snapshot.tasks:
+        minimum = min(wanted[task.name], task.min_replicas or task.replicas)
+        if ready[task.name] < minimum and task.name not in waits:
+            return Shortfall(task=task.name, ready=ready[task.name], minimum=minimum)
+    return None
+
+
+def _waits_for_nodes(snapshot: Snapshot) -> bool:
+    if snapshot.placement is not None:
+        return not is_placed(snapshot.placement)
+    grant = snapshot.grant
+    return grant is not None and bool(grant.message) and not snapshot.held
+
+
+def _why(snapshot: Snapshot) -> str:
+    """What keeps pods from running, or from being made, in the words of who does."""
+    if (blocked := describe_blocked(snapshot)) is not None:
+        return blocked.message
+    phase, said = snapshot.status.phase, snapshot.status.condition
+    if phase is None or said is None or said["reason"] == OF_PHASES[phase]:
+        return ""
+    return str(said["message"])

@@ -1,0 +1,117 @@
+"""Since when reports can come, by what the API server says of itself and of di-server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+from di_api.kube.errors import ApiError, NotFound, Unavailable
+from di_api.kube.resources import DEPLOYMENTS, DIJOBS
+from di_operator.server_presence import PATIENCE, PERIOD, ServerPresence
+from tests.unit.operator.virtual_time import VirtualClock, run
+
+READY: dict[str, Any] = {"status": {"readyReplicas": 1}}
+AWAY = Unavailable(kind="Deployment", reason="Timeout")
+NOT_THERE: list[dict[str, Any] | ApiError] = [
+    AWAY,
+    NotFound(kind="Deployment"),
+    {"status": {}},
+    {},
+]
+
+
+class Cluster:
+    """The answer to every question, and what was asked."""
+
+    def __init__(self, deployment: str | None = "di-server") -> None:
+        self.answer: dict[str, Any] | ApiError = READY
+        self.asked: list[Any] = []
+        self.clock = VirtualClock()
+        self.presence = ServerPresence(
+            self,  # type: ignore[arg-type]  # the part of the client it uses
+            namespace="di-system",
+            deployment=deployment,
+            watched="rl",
+            clock=self.clock,
+        )
+
+    async def get(self, *asked: Any) -> dict[str, Any]:
+        return self._answer(asked)
+
+    async def list(self, *asked: Any, **_: Any) -> tuple[list[Any], str]:
+        self._answer(asked)
+        return [], "1"
+
+    def _answer(self, asked: Any) -> dict[str, Any]:
+        self.asked.append(asked)
+        if isinstance(self.answer, ApiError):
+            raise self.answer
+        return self.answer
+
+    def since(self) -> float | None:
+        """Seconds after the beginning."""
+        found = self.presence()
+        return None if found is None else (found - self.clock.wall) / timedelta(seconds=1)
+
+
+def watched(story: Callable[[Cluster], Awaitable[None]], *, deployment: str | None = "s") -> None:
+    async def play() -> None:
+        cluster = Cluster(deployment)
+        assert cluster.since() is None
+        duty = asyncio.create_task(cluster.presence.run())
+        # Between two questions, so that both have their order.
+        await cluster.clock.sleep(1)
+        await story(cluster)
+        duty.cancel()
+
+    run(play())
+
+
+def test_who_has_just_begun_knows_of_nothing_before() -> None:
+    async def story(cluster: Cluster) -> None:
+        assert cluster.since() == 0
+        await cluster.clock.sleep(10 * PERIOD)
+        assert cluster.since() == 0
+        assert cluster.asked[-1] == (DEPLOYMENTS, "s", "di-system")
+
+    watched(story)
+
+
+def test_an_outage_is_noticed_and_its_end_is_a_new_beginning() -> None:
+    async def story(cluster: Cluster) -> None:
+        for down in NOT_THERE:
+            cluster.answer = down
+            await cluster.clock.sleep(PATIENCE + PERIOD)
+            assert cluster.since() is None
+            await cluster.clock.sleep(400)
+            cluster.answer = READY
+            await cluster.clock.sleep(PERIOD)
+            back = cluster.since()
+            assert back is not None
+            assert 0 <= cluster.clock.monotonic() - back <= PERIOD
+
+    watched(story)
+
+
+def test_a_hiccup_is_none() -> None:
+    async def story(cluster: Cluster) -> None:
+        cluster.answer = AWAY
+        await cluster.clock.sleep(PATIENCE - PERIOD)
+        cluster.answer = READY
+        await cluster.clock.sleep(2 * PERIOD)
+        assert cluster.since() == 0
+
+    watched(story)
+
+
+def test_of_a_server_of_somebody_else_only_the_api_server_is_asked() -> None:
+    async def story(cluster: Cluster) -> None:
+        assert cluster.asked == [(DIJOBS, "rl")]
+        assert cluster.since() == 0
+        cluster.answer = AWAY
+        await cluster.clock.sleep(PATIENCE + PERIOD)
+        assert cluster.since() is None
+
+    watched(story, deployment=None)
