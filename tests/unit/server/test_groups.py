@@ -156,6 +156,8 @@ def test_keys_of_others_are_passed_over(watched: Harness) -> None:
 )
 def test_what_has_no_group_says_so(watched: Harness, path: str, words: str) -> None:
     watched.add(coordinated(name="led"))
+    document = json.loads(watched.client.get("/openapi.json").data)
+    assert "422" in document["paths"]["/v2alpha1/{id}/group/{task}"]["get"]["responses"]
     status, said = ask(watched, path=path)
     assert status == 422
     assert said.startswith(words)

@@ -99,7 +99,8 @@ def _operation(
     operation: Operation, suffix: str, further: Mapping[int, str] = {}
 ) -> dict[str, Any]:
     writes = operation.body is not None
-    errors = sorted({**_ERRORS, **(_WRITE_ERRORS if writes else {}), **further}.items())
+    of_kind = {**_ERRORS, **(_WRITE_ERRORS if writes else {}), **further}
+    errors = sorted({**of_kind, **operation.errors}.items())
     parameters = [_query(key) for key in operation.query]
     result: dict[str, Any] = {
         "operationId": f"{operation.name}{suffix}",

@@ -87,6 +87,7 @@ SHOW_GROUP: Final = Operation(
     message="successfully get group",
     body=None,
     query=(GENERATION, WAIT),
+    errors={422: "No such task, no elastic group, or a wait past its bound."},
     data={
         "type": "object",
         "required": ["generation", "state", "worldSize", "masterAddress", "members"],

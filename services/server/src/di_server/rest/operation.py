@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 MAX_BODY: Final = 64 * 1024
@@ -32,5 +32,7 @@ class Operation:
     """What the last part of its path names, below the resource; empty: it ends there."""
     query: tuple[str, ...] = ()
     """Keys of its query."""
+    errors: Mapping[int, str] = field(default_factory=dict)
+    """Statuses of its own, and when, beside those that all operations of its kind have."""
     idempotent: bool = False
     """Whether it takes an Idempotency-Key."""
