@@ -38,6 +38,11 @@ def test_a_learner_of_several_pods_is_replaced_as_a_whole() -> None:
         }
 
 
+def test_an_elastic_learner_takes_its_members_back_one_by_one() -> None:
+    elastic = {"minReplicas": 1, "maxReplicas": 4, "processGroup": {"elastic": True}}
+    assert given(job({**task(), **elastic})) == {"/spec/failurePolicy": {"rules": [IGNORED]}}
+
+
 def test_containers_with_a_memory_limit_get_more_of_it() -> None:
     new = job(
         limited("learner", replicas=2), limited("none", name="buffer"), task("none", name="a")

@@ -70,6 +70,31 @@ def test_a_job_that_falls_below_its_minimum_later_has_the_whole_time_again() -> 
     assert cluster.phase == "Failed"
 
 
+def failing_every(seconds: int, *, for_seconds: int) -> ClusterModel:
+    """A job whose only collector, which may be restarted for ever, runs for so long each time."""
+    cluster = running(task("learner"), task("collector", backoffLimit="Unlimited"))
+    began = cluster.now
+    while cluster.phase != "Failed" and (cluster.now - began).total_seconds() < for_seconds:
+        cluster.run("x-collector-0")
+        cluster.wait(seconds)
+        cluster.fail("x-collector-0")
+        cluster.wait(0)
+        cluster.wait(310)
+    return cluster
+
+
+def test_a_task_without_a_limit_that_fails_for_an_hour_fails_the_job() -> None:
+    cluster = failing_every(20, for_seconds=8000)
+    assert cluster.phase == "Failed"
+    failed = cluster.condition("Failed")
+    assert failed["reason"] == "PendingTimeout"
+    assert "task collector has 0 of at least 1 pod ready for 3600 seconds" in failed["message"]
+
+
+def test_a_task_without_a_limit_may_fail_now_and_then_for_ever() -> None:
+    assert failing_every(2000, for_seconds=30_000).phase != "Failed"
+
+
 def test_the_time_goes_on_through_restarts() -> None:
     cluster = pending(task("learner"), backoffLimit=100)
     for _ in range(6):

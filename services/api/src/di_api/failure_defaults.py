@@ -3,7 +3,7 @@
 | for | what |
 |---|---|
 | pods that the cluster ends | not counted |
-| a learner of several pods | replaced as a whole: a process group takes no member back |
+| a learner of several pods, if not elastic | replaced as a whole: it takes no member back |
 | a container with a memory limit that was OOM-killed | twice the memory |
 | collectors and evaluators | no limit of their restarts |
 
@@ -82,7 +82,9 @@ def _rules(tasks: list[Object]) -> Iterator[dict[str, Any]]:
 
 
 def _is_group(task: Object) -> bool:
-    """Whether a task is a learner that may come to have several pods."""
+    """Whether a task is a learner that may come to have several pods, and takes no member back."""
+    if mapping(task.get("processGroup")).get("elastic") is True:
+        return False
     sizes = (task.get("replicas"), task.get("maxReplicas"))
     return (
         bool(_name(task))

@@ -45,7 +45,7 @@ def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) ->
     check_transition(before.phase, verdict.phase)
     nodes = check_nodes(snapshot)
     of_problems, warnings = problems_of(snapshot, nodes, now)
-    minimum = below_minimum(snapshot)
+    minimum = below_minimum(snapshot, now)
     asides = (
         *(_suspension(snapshot), *of_problems),
         *((minimum,) if minimum is not None else ()),

@@ -2,26 +2,36 @@
 
 The condition BelowMinimum has the time, so whoever decides next goes on from there. A job that
 waits for a user, for nodes, or for another of its tasks is not below its minimum.
+
+Without the field there is a floor for tasks whose restarts have no limit: a program that always
+fails would be made anew for ever. Only what fails again and again counts for it, and a replica that
+did is up once it has run for as long as it had to wait.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from datetime import datetime
+from math import isinf
 from typing import Final
 
 from di_api.phase import Phase
+from di_api.spec import Task
 from di_operator.lifecycle.blocked import describe_blocked
 from di_operator.lifecycle.conditions import BELOW_MINIMUM, Aside, find
 from di_operator.lifecycle.dependencies import waiting_tasks
+from di_operator.lifecycle.failure.pause import pause_of
 from di_operator.lifecycle.placement import is_placed
 from di_operator.lifecycle.reasons import OF_PHASES, Reason
 from di_operator.lifecycle.rules import Part
-from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.timestamps import parse_time
 from di_operator.lifecycle.verdict import Verdict, count_of
 
+FLOOR_SECONDS: Final = 3600
+"""For which a task whose restarts have no limit may be below its minimum because it fails."""
 REASON_TOO_FEW: Final = "TooFewReady"
 REASON_ENOUGH: Final = "EnoughReady"
 
@@ -36,10 +46,15 @@ class Shortfall:
     minimum: int
 
 
+def is_short(snapshot: Snapshot) -> bool:
+    """Whether a task has fewer pods than it needs."""
+    return _short_of(snapshot, snapshot.tasks) is not None
+
+
 def judge_pending(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """Fail a job that has been below its minimum for too long."""
     left = pending_time_left(snapshot, now)
-    if left is None or left > 0 or (short := _shortfall(snapshot)) is None:
+    if left is None or left > 0 or (short := _shortfall(snapshot, now)) is None:
         return None
     what = f"task {short.task} has {short.ready} of at least {count_of(short.minimum, 'pod')} ready"
     since = count_of(_limit(snapshot) or 0, "second")
@@ -60,12 +75,12 @@ def pending_time_left(snapshot: Snapshot, now: datetime) -> float | None:
     return limit - max(0.0, (now - began).total_seconds())
 
 
-def below_minimum(snapshot: Snapshot) -> Aside | None:
+def below_minimum(snapshot: Snapshot, now: datetime) -> Aside | None:
     """What the condition BelowMinimum is to say, None in a job without a time that needs it."""
     spec = snapshot.spec
     if spec is None or (_limit(snapshot) is None and spec.progress_policy is None):
         return None
-    short = _shortfall(snapshot)
+    short = _shortfall(snapshot, now)
     if short is None:
         message = "no task has fewer pods ready than its minimum"
         return Aside(type=BELOW_MINIMUM, value=False, reason=REASON_ENOUGH, message=message)
@@ -74,23 +89,52 @@ def below_minimum(snapshot: Snapshot) -> Aside | None:
 
 
 def _limit(snapshot: Snapshot) -> int | None:
-    return snapshot.spec.pending_timeout_seconds if snapshot.spec is not None else None
+    spec = snapshot.spec
+    if spec is None:
+        return None
+    if spec.pending_timeout_seconds is not None:
+        return spec.pending_timeout_seconds
+    return FLOOR_SECONDS if any(map(_is_unlimited, spec.tasks)) else None
 
 
-def _shortfall(snapshot: Snapshot) -> Shortfall | None:
+def _is_unlimited(task: Task) -> bool:
+    return task.backoff_limit is not None and isinf(task.backoff_limit)
+
+
+def _shortfall(snapshot: Snapshot, now: datetime) -> Shortfall | None:
+    spec = snapshot.spec
+    if spec is None or spec.pending_timeout_seconds is not None or spec.progress_policy is not None:
+        return _short_of(snapshot, snapshot.tasks)
+    unsteady = [slot for slot in snapshot.slots if _is_unsteady(snapshot, slot, now)]
+    failing = {slot.task.name for slot in unsteady}
+    tasks = [task for task in spec.tasks if _is_unlimited(task) and task.name in failing]
+    return _short_of(snapshot, tasks, down={slot.name for slot in unsteady}) if tasks else None
+
+
+def _short_of(
+    snapshot: Snapshot, tasks: Iterable[Task], *, down: Set[str] = frozenset()
+) -> Shortfall | None:
+    """The first of the tasks that has too few pods up; those that are `down` are not."""
     if snapshot.spec is None or snapshot.spec.suspend or _waits_for_nodes(snapshot):
         return None
     waits = waiting_tasks(snapshot)
-    up = {pod.name for pod in (*snapshot.ready, *snapshot.succeeded)}
+    up = {pod.name for pod in (*snapshot.ready, *snapshot.succeeded)} - down
     # Of a coordinated job its coordinator alone: the others come and go as it asks for them.
     counted = [slot for slot in snapshot.slots if slot.part is not Part.REPLICA]
     wanted = Counter(slot.task.name for slot in counted)
     ready = Counter(slot.task.name for slot in counted if slot.name in up)
-    for task in snapshot.tasks:
+    for task in tasks:
         minimum = min(wanted[task.name], task.min_replicas or task.replicas)
         if ready[task.name] < minimum and task.name not in waits:
             return Shortfall(task=task.name, ready=ready[task.name], minimum=minimum)
     return None
+
+
+def _is_unsteady(snapshot: Snapshot, slot: Slot, now: datetime) -> bool:
+    record = snapshot.status.ledger.record(slot.task.name, slot.key)
+    if record.last_failure is None:
+        return False
+    return (now - record.last_failure).total_seconds() < 2 * pause_of(record)
 
 
 def _waits_for_nodes(snapshot: Snapshot) -> bool:

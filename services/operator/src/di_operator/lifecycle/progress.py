@@ -14,7 +14,7 @@ from datetime import datetime
 from di_api.phase import Phase
 from di_api.spec import ProgressAction, ProgressPolicy, TaskType
 from di_operator.lifecycle.conditions import BELOW_MINIMUM, SUCCESS_CRITERIA_MET, find, is_true
-from di_operator.lifecycle.pending import below_minimum
+from di_operator.lifecycle.pending import is_short
 from di_operator.lifecycle.reasons import Problem, Reason
 from di_operator.lifecycle.rules import Part
 from di_operator.lifecycle.snapshot import Snapshot
@@ -138,8 +138,7 @@ def _is_judged(snapshot: Snapshot) -> bool:
     if status.phase is not Phase.RUNNING or is_true(status.conditions, SUCCESS_CRITERIA_MET):
         return False
     # What has just changed, and what has just been well again: the condition tells since when.
-    minimum = below_minimum(snapshot)
-    if is_true(status.conditions, BELOW_MINIMUM) or (minimum is not None and minimum.value):
+    if is_true(status.conditions, BELOW_MINIMUM) or is_short(snapshot):
         return False
     # Whoever has done all there is to do reports no more.
     watched = _watched(snapshot, policy)
