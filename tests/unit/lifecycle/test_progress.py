@@ -323,6 +323,26 @@ def test_f1_a_restart_that_is_not_allowed_any_more_fails_the_job() -> None:
     assert cluster.condition("Failed")["message"].endswith("1 restart of 1 used")
 
 
+def test_f1_failures_of_a_task_with_its_own_limit_do_not_count_for_it() -> None:
+    tasks = (task("learner"), task("collector", backoffLimit="Unlimited"))
+    policy = {**POLICY, "action": "RestartTask"}
+    cluster = running(*tasks, progressPolicy=policy, backoffLimit=1)
+    for _ in range(3):
+        cluster.fail("x-collector-0")
+        cluster.wait(0)
+        cluster.wait(310)
+        cluster.run("x-collector-0")
+        cluster.settle()
+    cluster.report(envSteps=10)
+    cluster.wait(3600)
+    assert cluster.phase == "Restarting"
+    assert (cluster.status["restarts"], cluster.status["jobRestarts"]) == (4, 1)
+    restarted(cluster)
+    cluster.wait(3600)
+    assert cluster.phase == "Failed"
+    assert cluster.condition("Failed")["message"].endswith("1 restart of 1 used")
+
+
 def test_f1_a_coordinated_job_begins_anew_with_all_its_pods() -> None:
     cluster = test_coordinated.running(
         replica(FIRST), progressPolicy={**POLICY, "action": "RestartJob"}

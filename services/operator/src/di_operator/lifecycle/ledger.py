@@ -116,6 +116,11 @@ class Ledger:
             replicas.setdefault(task, {})[replica] = record.dump()
         return replace(self, replicas=replicas)
 
+    def with_restart_of_job(self) -> Ledger:
+        """The same with one more restart that counts for the job's own limit."""
+        own = self.job_restarts
+        return self if own is None else replace(self, job_restarts=own + 1)
+
     def grown(self, task: str) -> dict[str, str]:
         """The most memory that each container of a task has grown to in any of its replicas."""
         most: dict[str, str] = {}

@@ -55,7 +55,7 @@ def judge_progress(snapshot: Snapshot, now: datetime) -> Verdict | None:
     what = _hung(snapshot, window)
     if policy.action is ProgressAction.FAIL_JOB or snapshot.spec is None:
         return Verdict(phase=Phase.FAILED, reason=Reason.NO_PROGRESS, message=what)
-    spent, limit = snapshot.status.restarts, snapshot.spec.backoff_limit
+    spent, limit = snapshot.status.job_restarts, snapshot.spec.backoff_limit
     if spent >= limit:
         used = f"{count_of(spent, 'restart')} of {limit} used" if limit else "no restart allowed"
         return Verdict(phase=Phase.FAILED, reason=Reason.NO_PROGRESS, message=f"{what}; {used}")
@@ -67,6 +67,7 @@ def judge_progress(snapshot: Snapshot, now: datetime) -> Verdict | None:
         message=f"{what}; {which}",
         restarts=1,
         restarted=frozenset(tasks),
+        ledger=snapshot.status.ledger.with_restart_of_job(),
     )
 
 

@@ -257,13 +257,12 @@ def _count_look(
         told = spent if job_limit else "no restart allowed"
         message = f"{count_of(len(others), 'pod')} failed, {told}; {story_of(_first(others).pod)}"
         changes.ends.append(End(reason=None, message=message))
-    own = ledger.job_restarts
-    if others and own is not None:
-        own += 1
-    elif failed and not others and keeps:
+    if others:
+        ledger = ledger.with_restart_of_job()
+    elif failed and keeps and ledger.job_restarts is None:
         # From here on they are fewer than all.
-        own = used
-    return replace(ledger, task_restarts=restarts, job_restarts=own)
+        ledger = replace(ledger, job_restarts=used)
+    return replace(ledger, task_restarts=restarts)
 
 
 def _used_by_task(
