@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from di_operator.lifecycle.actions import Create
+from di_operator.lifecycle.failure import counting
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.timestamps import format_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, Object, running, task
@@ -217,6 +218,25 @@ def test_c3_a_node_is_avoided_for_an_hour() -> None:
     fail(cluster, COLLECTOR)
     come_back(cluster)
     assert "affinity" not in cluster.pods[COLLECTOR]["spec"]
+
+
+def test_a_job_avoids_so_many_nodes_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "MAX_AVOIDED_OF_JOB", 2)
+    cluster = collectors({"avoidNode": True}, replicaBackoffLimit=9)
+    for index in range(3):
+        cluster.pods[f"x-collector-{index}"]["spec"]["nodeName"] = f"bad-{index}"
+        fail(cluster, f"x-collector-{index}")
+        come_back(cluster)
+    avoided = [bool(record(cluster, "collector", index).get("avoid")) for index in range(3)]
+    assert avoided == [True, True, False]
+    assert record(cluster, "collector", 2)["restarts"] == 1
+    # What is over is forgotten, and makes room.
+    cluster.pass_time(3600)
+    cluster.pods["x-collector-2"]["spec"]["nodeName"] = "bad-2"
+    fail(cluster, "x-collector-2")
+    come_back(cluster)
+    avoided = [bool(record(cluster, "collector", index).get("avoid")) for index in range(3)]
+    assert avoided == [False, False, True]
 
 
 def test_c4_preemptions_are_no_failures() -> None:

@@ -6,7 +6,7 @@ cannot be read counts as absent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -16,6 +16,9 @@ from di_operator.lifecycle.timestamps import format_time, parse_time
 
 MAX_AVOIDED: Final = 4
 """Nodes that one replica avoids at most; the oldest are forgotten."""
+MAX_AVOIDED_OF_JOB: Final = 512
+"""Those of all its replicas together, each counted for itself: some 50 KB of its status. Above it a
+replica is replaced without avoiding its node."""
 
 Object = Mapping[str, Any]
 
@@ -130,14 +133,16 @@ class Ledger:
                     most[name] = amount
         return most
 
+    def avoiding(self) -> Iterator[tuple[tuple[str, str], tuple[Avoided, ...]]]:
+        """Replicas (task and index) that avoid nodes, also those whose time is over."""
+        for task, replicas in self.replicas.items():
+            for replica, raw in replicas.items():
+                if _object(raw).get("avoid"):
+                    yield (task, replica), self.record(task, replica).avoid
+
     def avoided(self) -> frozenset[tuple[str, Avoided]]:
         """Tasks, each with a node that one of its replicas avoids."""
-        return frozenset(
-            (task, avoided)
-            for task, replicas in self.replicas.items()
-            for replica in replicas
-            for avoided in self.record(task, replica).avoid
-        )
+        return frozenset((task, each) for (task, _), avoid in self.avoiding() for each in avoid)
 
     def dump(self) -> dict[str, Any]:
         """The fields of the status, those that say something."""

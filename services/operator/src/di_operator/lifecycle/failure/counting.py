@@ -16,7 +16,13 @@ from di_api.spec import FailureAction, FailureRule, Task
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.failure.growth import Growth, growths
 from di_operator.lifecycle.failure_rules import matching_rule
-from di_operator.lifecycle.ledger import MAX_AVOIDED, Avoided, Ledger, ReplicaRecord
+from di_operator.lifecycle.ledger import (
+    MAX_AVOIDED,
+    MAX_AVOIDED_OF_JOB,
+    Avoided,
+    Ledger,
+    ReplicaRecord,
+)
 from di_operator.lifecycle.pods import Pod, failure_text, first_failed, last_words, seconds_run
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.rules import Part
@@ -182,14 +188,14 @@ def _ended_by_rule(snapshot: Snapshot, failed: Sequence[Failed]) -> End | None:
     return End(reason=Reason.POD_FAILURE_POLICY, message=message)
 
 
-def _present(snapshot: Snapshot, each: Failed, changes: _Changes) -> ReplicaRecord:
-    return changes.records.get(each.key) or snapshot.status.ledger.record(*each.key)
+def _present(snapshot: Snapshot, key: tuple[str, str], changes: _Changes) -> ReplicaRecord:
+    return changes.records.get(key) or snapshot.status.ledger.record(*key)
 
 
 def _grow(snapshot: Snapshot, each: Failed, pod_spec: PodSpec, changes: _Changes) -> None:
     if each.rule is None or each.rule.grow_memory is None:
         return
-    record = _present(snapshot, each, changes)
+    record = _present(snapshot, each.key, changes)
     memory = dict(record.memory)
     for growth in growths(each.pod, pod_spec(each.pod.name), memory, each.rule.grow_memory):
         if growth.new is None:
@@ -214,7 +220,7 @@ def _out_of_memory(pod: Pod, growth: Growth) -> End:
 def _count_replica(snapshot: Snapshot, each: Failed, now: datetime, changes: _Changes) -> None:
     policy = snapshot.spec.failure_policy if snapshot.spec is not None else None
     limit = policy.replica_backoff_limit if policy is not None else None
-    record = _present(snapshot, each, changes)
+    record = _present(snapshot, each.key, changes)
     used = 0 if ran_long(snapshot, each.pod) else record.restarts
     if limit is not None and used >= limit:
         message = (
@@ -226,13 +232,26 @@ def _count_replica(snapshot: Snapshot, each: Failed, now: datetime, changes: _Ch
 
 
 def _avoid(snapshot: Snapshot, failed: Sequence[Failed], now: datetime, changes: _Changes) -> None:
-    for each in failed:
-        if each.rule is None or not each.rule.avoid_node or not each.pod.node:
-            continue
-        record = _present(snapshot, each, changes)
+    avoiding = [
+        each for each in failed if each.rule is not None and each.rule.avoid_node and each.pod.node
+    ]
+    room = MAX_AVOIDED_OF_JOB - _still_avoided(snapshot, now, changes) if avoiding else 0
+    for each in avoiding[: max(0, room)]:
+        record = _present(snapshot, each.key, changes)
         kept = [old for old in record.avoid if now < old.until and old.node != each.pod.node]
         avoid = (*kept, Avoided(node=each.pod.node, until=now + AVOIDANCE))[-MAX_AVOIDED:]
         changes.records[each.key] = replace(record, avoid=avoid)
+
+
+def _still_avoided(snapshot: Snapshot, now: datetime, changes: _Changes) -> int:
+    """How often a replica avoids a node; forgets what is over."""
+    total = 0
+    for key, avoid in snapshot.status.ledger.avoiding():
+        kept = tuple(each for each in avoid if now < each.until)
+        if kept != avoid:
+            changes.records[key] = replace(_present(snapshot, key, changes), avoid=kept)
+        total += len(kept)
+    return total
 
 
 def _count_look(
