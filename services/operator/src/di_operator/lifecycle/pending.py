@@ -105,10 +105,15 @@ def _shortfall(snapshot: Snapshot, now: datetime) -> Shortfall | None:
     spec = snapshot.spec
     if spec is None or spec.pending_timeout_seconds is not None or spec.progress_policy is not None:
         return _short_of(snapshot, snapshot.tasks)
-    unsteady = [slot for slot in snapshot.slots if _is_unsteady(snapshot, slot, now)]
+    recorded = snapshot.status.ledger.replicas
+    tasks = {task.name for task in spec.tasks if _is_unlimited(task) and task.name in recorded}
+    if not tasks:
+        return None
+    ours = (slot for slot in snapshot.slots if slot.task.name in tasks)
+    unsteady = [slot for slot in ours if _is_unsteady(snapshot, slot, now)]
     failing = {slot.task.name for slot in unsteady}
-    tasks = [task for task in spec.tasks if _is_unlimited(task) and task.name in failing]
-    return _short_of(snapshot, tasks, down={slot.name for slot in unsteady}) if tasks else None
+    down = {slot.name for slot in unsteady}
+    return _short_of(snapshot, [task for task in spec.tasks if task.name in failing], down=down)
 
 
 def _short_of(
