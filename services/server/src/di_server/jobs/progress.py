@@ -55,8 +55,11 @@ def refused(before: object, reason: str) -> dict[str, Any]:
 
 def faults(held: object, merged: Mapping[str, Any]) -> list[str]:
     """What a report has made wrong of what was held, each with its path."""
-    before = set(read_profilings(held)[1]) if isinstance(held, Mapping) else set[str]()
-    return [fault for fault in read_profilings(merged)[1] if fault not in before]
+    found = read_profilings(merged)[1]
+    if not found or not isinstance(held, Mapping):
+        return found
+    before = set(read_profilings(held)[1])
+    return [fault for fault in found if fault not in before]
 
 
 def _time(now: datetime) -> str:
