@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from di_api.field_error import mapping
 from di_api.quantity import fault_of_amount, read_quantity
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
+AVOIDED_FOR: Final = timedelta(hours=1)
+"""How long a replica, or after a check a whole task, keeps away from a node."""
 MAX_AVOIDED: Final = 4
 """Nodes that one replica avoids at most; the oldest are forgotten."""
 MAX_AVOIDED_OF_JOB: Final = 512
@@ -44,18 +47,18 @@ class ReplicaRecord:
     @classmethod
     def read(cls, raw: object) -> ReplicaRecord:
         """Read an entry of the status, of any shape."""
-        fields = _object(raw)
+        fields = mapping(raw)
         memory = {
             name: amount
-            for name, amount in _object(fields.get("memory")).items()
+            for name, amount in mapping(fields.get("memory")).items()
             if isinstance(amount, str) and not fault_of_amount(amount)
         }
         entries = fields.get("avoid")
         avoid = [
             Avoided(node=node, until=until)
             for each in (entries if isinstance(entries, list) else ())
-            if isinstance(node := _object(each).get("node"), str) and node
-            if (until := parse_time(_object(each).get("until"))) is not None
+            if isinstance(node := mapping(each).get("node"), str) and node
+            if (until := parse_time(mapping(each).get("until"))) is not None
         ]
         return cls(
             restarts=count(fields.get("restarts")),
@@ -96,15 +99,15 @@ class Ledger:
     @classmethod
     def read(cls, status: Object) -> Ledger:
         """Read it from a status."""
-        replicas = _object(status.get("replicaFailures"))
+        replicas = mapping(status.get("replicaFailures"))
         return cls(
             job_restarts=count(status["jobRestarts"]) if "jobRestarts" in status else None,
             task_restarts={
                 str(task): number
-                for task, raw in _object(status.get("taskRestarts")).items()
+                for task, raw in mapping(status.get("taskRestarts")).items()
                 if (number := count(raw))
             },
-            replicas={str(task): raw for task, raw in replicas.items() if _object(raw)},
+            replicas={str(task): raw for task, raw in replicas.items() if mapping(raw)},
         )
 
     def record(self, task: str, replica: str) -> ReplicaRecord:
@@ -137,7 +140,7 @@ class Ledger:
         """Replicas (task and index) that avoid nodes, also those whose time is over."""
         for task, replicas in self.replicas.items():
             for replica, raw in replicas.items():
-                if _object(raw).get("avoid"):
+                if mapping(raw).get("avoid"):
                     yield (task, replica), self.record(task, replica).avoid
 
     def avoided(self) -> frozenset[tuple[str, Avoided]]:
@@ -156,7 +159,3 @@ class Ledger:
 def count(value: object) -> int:
     """A count as it is written; 0 for what is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def _object(raw: object) -> Object:
-    return raw if isinstance(raw, Mapping) else {}

@@ -10,19 +10,19 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from statistics import median_low
 from typing import Any, Final
 
 from di_api.names import NODE_CHECK
 from di_api.spec import NodeCheckAction, Task
+from di_operator.lifecycle.ledger import AVOIDED_FOR
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.status import AvoidedNodes
 
 Object = Mapping[str, Any]
 
-AVOIDED_FOR: Final = timedelta(hours=1)
 MOST_AVOIDED: Final = 8
 """Nodes that a task is kept away from at a time: more than that are no exceptions, and a task must
 not run out of nodes for it."""

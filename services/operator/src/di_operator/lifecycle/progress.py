@@ -19,7 +19,7 @@ from di_operator.lifecycle.reasons import Problem, Reason
 from di_operator.lifecycle.rules import Part
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.timestamps import format_time, parse_time
-from di_operator.lifecycle.verdict import Verdict, count_of
+from di_operator.lifecycle.verdict import Verdict, count_of, restarts_used
 
 AWAY_LOOK = 10.0
 """Seconds until a job is looked at again that cannot be judged because reports cannot come."""
@@ -57,8 +57,8 @@ def judge_progress(snapshot: Snapshot, now: datetime) -> Verdict | None:
         return Verdict(phase=Phase.FAILED, reason=Reason.NO_PROGRESS, message=what)
     spent, limit = snapshot.status.job_restarts, snapshot.spec.backoff_limit
     if spent >= limit:
-        used = f"{count_of(spent, 'restart')} of {limit} used" if limit else "no restart allowed"
-        return Verdict(phase=Phase.FAILED, reason=Reason.NO_PROGRESS, message=f"{what}; {used}")
+        message = f"{what}; {restarts_used(spent, limit)}"
+        return Verdict(phase=Phase.FAILED, reason=Reason.NO_PROGRESS, message=message)
     is_task = policy.action is ProgressAction.RESTART_TASK
     tasks = _watched(snapshot, policy) if is_task else {task.name for task in snapshot.tasks}
     which = f"to begin anew: {', '.join(sorted(tasks))}; restart {spent + 1} of {limit}"

@@ -59,6 +59,11 @@ def earliest(*delays: float | None) -> float | None:
     return min((delay for delay in delays if delay is not None), default=None)
 
 
+def restarts_used(used: int, limit: int) -> str:
+    """Say that a limit of restarts is spent."""
+    return f"{count_of(used, 'restart')} of {limit} used" if limit else "no restart allowed"
+
+
 def count_of(number: int, noun: str) -> str:
     """Write ``1 pod``, ``2 pods``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

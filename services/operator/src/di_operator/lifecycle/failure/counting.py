@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 from di_api.spec import FailureAction, FailureRule, Task
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.failure.growth import Growth, growths
 from di_operator.lifecycle.failure_rules import matching_rule
 from di_operator.lifecycle.ledger import (
+    AVOIDED_FOR,
     MAX_AVOIDED,
     MAX_AVOIDED_OF_JOB,
     Avoided,
@@ -27,10 +28,7 @@ from di_operator.lifecycle.pods import Pod, failure_text, first_failed, last_wor
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.rules import Part
 from di_operator.lifecycle.snapshot import Slot, Snapshot
-from di_operator.lifecycle.verdict import count_of
-
-AVOIDANCE: Final = timedelta(hours=1)
-"""How long a replica keeps away from a node."""
+from di_operator.lifecycle.verdict import count_of, restarts_used
 
 PodSpec = Callable[[str], Mapping[str, Any]]
 """What the job's spec says about a pod by its name."""
@@ -239,7 +237,7 @@ def _avoid(snapshot: Snapshot, failed: Sequence[Failed], now: datetime, changes:
     for each in avoiding[: max(0, room)]:
         record = _present(snapshot, each.key, changes)
         kept = [old for old in record.avoid if now < old.until and old.node != each.pod.node]
-        avoid = (*kept, Avoided(node=each.pod.node, until=now + AVOIDANCE))[-MAX_AVOIDED:]
+        avoid = (*kept, Avoided(node=each.pod.node, until=now + AVOIDED_FOR))[-MAX_AVOIDED:]
         changes.records[each.key] = replace(record, avoid=avoid)
 
 
@@ -272,9 +270,8 @@ def _count_look(
     others = [each for each in failed if each.counts_for_job]
     used = snapshot.status.job_restarts
     if others and used >= job_limit:
-        spent = f"{count_of(used, 'restart')} of {job_limit} used"
-        told = spent if job_limit else "no restart allowed"
-        message = f"{count_of(len(others), 'pod')} failed, {told}; {story_of(_first(others).pod)}"
+        told = f"{count_of(len(others), 'pod')} failed, {restarts_used(used, job_limit)}"
+        message = f"{told}; {story_of(_first(others).pod)}"
         changes.ends.append(End(reason=None, message=message))
     if others:
         ledger = ledger.with_restart_of_job()
