@@ -119,16 +119,20 @@ def restarts(kubectl: Kubectl, name: str, namespace: str) -> int:
     return int(status["restarts"])
 
 
-def test_jobs_share_the_gpus_as_they_come_and_go(
-    kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
-) -> None:
-    everything = NODES * GPUS
+def two_that_report(kubectl: Kubectl, namespace: str) -> None:
+    """The jobs `a` and `b`, both of which gain from every GPU, and have said so."""
     for name in "ab":
         kubectl.apply(learners(name, namespace))
     # Of a job that has not said how fast it is nobody knows whether it can use a second node.
     settled(kubectl, "ab", namespace, lambda sizes: max(sizes.values()) <= GPUS)
-
     report(kubectl, "ab", namespace)
+
+
+def test_jobs_share_the_gpus_as_they_come_and_go(
+    kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
+) -> None:
+    everything = NODES * GPUS
+    two_that_report(kubectl, namespace)
     # Equal jobs, equal shares, even if the first report was acted upon before the second came.
     shared = settled(kubectl, "ab", namespace, lambda sizes: {*sizes.values()} == {everything // 2})
     assert not shared["a"] & shared["b"]
@@ -190,10 +194,7 @@ def test_pods_of_more_priority_get_room_and_a_drain_loses_no_job(
     simulated = f"--selector={NODE_LABEL[0]}={NODE_LABEL[1]}"
     # Another test has taken one away.
     everything = GPUS * len(kubectl.items("nodes", simulated, namespace=namespace))
-    for name in "ab":
-        kubectl.apply(learners(name, namespace))
-    settled(kubectl, "ab", namespace, lambda sizes: max(sizes.values()) <= GPUS)
-    report(kubectl, "ab", namespace)
+    two_that_report(kubectl, namespace)
     settled(kubectl, "ab", namespace, lambda sizes: sum(sizes.values()) == everything)
 
     pod = learners("none", namespace)["spec"]["tasks"][0]["template"]["spec"]
@@ -278,10 +279,10 @@ def test_a_job_runs_with_a_volume_that_waits_for_its_first_consumer(
         },
     }
     learner = task(
-        "learner", image=python_image, program="open('/work/done', 'w').write('by the learner')"
+        "learner", image=python_image, program="open('/data/done', 'w').write('by the learner')"
     )
     (container,) = learner["template"]["spec"]["containers"]
-    container["volumeMounts"] = [{"name": "work", "mountPath": "/work"}]
+    container["volumeMounts"] = [{"name": "work", "mountPath": "/data"}]
     work = {"name": "work", "persistentVolumeClaim": {"claimName": "work"}}
     body = job("a", namespace=namespace, tasks=[learner], preemptible=True, volumes=[work])
     with (
