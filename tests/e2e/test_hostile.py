@@ -174,7 +174,10 @@ def testbed(kubectl: Kubectl, namespace: str, release: Release, python_image: st
         *("--clusterrole=edit", f"--serviceaccount={namespace}:person"),
     )
     kubectl.apply(_pod("visitor", namespace, python_image, {"requests": {"cpu": "10m"}}))
-    kubectl.apply(_pod("attacker", namespace, python_image, {"limits": {"cpu": "500m"}}))
+    # Limited, and no more of a right to the processor than the visitor. A request as high as the
+    # limit, the default, would let the cluster take half a processor from the services for it.
+    few = {"requests": {"cpu": "10m"}, "limits": {"cpu": "500m"}}
+    kubectl.apply(_pod("attacker", namespace, python_image, few))
     wait_for_pods(kubectl, "quiet", "quiet-learner-0", namespace=namespace)
     for pod in ("visitor", "attacker"):
         kubectl(

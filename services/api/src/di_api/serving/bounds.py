@@ -33,9 +33,9 @@ class Bounds:
     connections_at_once: int = 200
     """New ones from one address that has opened none of late: as many as an API server has changes
     under way by its defaults."""
-    connections_per_second: float = 50.0
+    connections_per_second: float = 10.0
     """New ones from one address that opens one after another, and as many more as it had answers on
-    connections that it had used before. A good tenth of a processor goes into their handshakes."""
+    connections that it had used before. Their handshakes take a fortieth of a processor."""
     body_bytes: Callable[[str], int]
     """Of one request, by its path. Of a longer one the application gets one byte more."""
     bodies_bytes: int
