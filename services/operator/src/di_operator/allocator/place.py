@@ -112,11 +112,10 @@ class Placer:
     def _find(self, request: PlacementRequest) -> dict[int, int] | None:
         """Nodes with room for the request: one if possible, else as few as possible."""
         slots = self.capacity.slots(request.task)
-        tight = min(
-            ((free, row) for row, free in enumerate(slots) if free >= request.count), default=None
-        )
-        if tight is not None:
-            return {tight[1]: request.count}
+        enough = [free for free in slots if free >= request.count]
+        if enough:
+            # Where it fits most tightly; of such nodes the first.
+            return {slots.index(min(enough)): request.count}
         alone = [(free, row) for row, free in enumerate(slots) if free and not self.spread[row]]
         if sum(free for free, _ in alone) < request.count or self._fits_whole(request):
             return None

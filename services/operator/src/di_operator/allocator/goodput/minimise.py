@@ -50,15 +50,20 @@ def minimise(
     for a finite objective; the point returned is never worse than the start.
     """
     point = [min(max(x, lo), hi) for x, lo, hi in zip(start, lower, upper, strict=True)]
+    # With their bounds; what has but one value is not looked at again.
+    variable = [
+        (row, lo, hi) for row, (lo, hi) in enumerate(zip(lower, upper, strict=True)) if lo < hi
+    ]
     here, damping = objective(point), _FIRST_DAMPING
     spent = 1
     while spent < evaluations and damping <= _LARGEST_DAMPING:
+        slope = here.slope
         free = [
             row
-            for row, (x, g, lo, hi) in enumerate(zip(point, here.slope, lower, upper, strict=True))
-            if lo < hi and not (x <= lo and g > 0) and not (x >= hi and g < 0)
+            for row, lo, hi in variable
+            if not (slope[row] > 0 and point[row] <= lo or slope[row] < 0 and point[row] >= hi)
         ]
-        if not any(abs(here.slope[row]) > tolerance for row in free):
+        if all(-tolerance <= slope[row] <= tolerance for row in free):
             break
         trial = list(point)
         for row, step in zip(free, _step(here, free, damping), strict=True):
@@ -91,7 +96,8 @@ def _step(here: Quadratic, free: Sequence[int], damping: float) -> Vector:
         for below in range(at + 1, len(free)):
             rest = row_at[below - at :]
             share = rest[0] / pivot
-            rows[below] = [x - share * y for x, y in zip(rows[below], rest, strict=True)]
+            if share:
+                rows[below] = [x - share * y for x, y in zip(rows[below], rest, strict=True)]
     found: Vector = []
     for row_at in reversed(rows):
         pivot, *others, side = row_at
