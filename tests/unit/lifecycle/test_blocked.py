@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from di_operator.informer_state import transform_pod
-from di_operator.lifecycle.blockers import BLOCKED_REASONS, MAX_TEXT, Blocker, find_blocker
+from di_operator.lifecycle.blockers import (
+    BLOCKED_REASONS,
+    MAX_TEXT,
+    PREPARING_SECONDS,
+    Blocker,
+    find_blocker,
+)
+from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.timestamps import format_time
 from tests.unit.lifecycle import test_coordinated
-from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
+from tests.unit.lifecycle.cluster_model import START, ClusterModel, job, running, task
 
 Object = dict[str, Any]
 
@@ -143,6 +152,28 @@ def test_what_others_say_at_length_is_cut() -> None:
     assert len(found.message) == MAX_TEXT
 
 
+def preparing(since: datetime, status: str = "False", phase: str = "Pending") -> Object:
+    """A pod on its node, and whether its volumes and network are ready."""
+    shown = on_node(waiting("ContainerCreating"))
+    ready = {"type": "PodReadyToStartContainers", "status": status}
+    ready["lastTransitionTime"] = format_time(since)
+    return {**shown, "phase": phase, "conditions": [ready, *shown["conditions"]]}
+
+
+@pytest.mark.parametrize(
+    ("status", "phase", "found"),
+    [("False", "Pending", True), ("True", "Pending", False), ("False", "Failed", False)],
+    ids=["not ready", "the image is pulled", "has ended"],
+)
+def test_the_watch_keeps_since_when_a_pod_is_made_ready(
+    status: str, phase: str, *, found: bool
+) -> None:
+    body = {"metadata": {"name": "x", "uid": "u"}, "status": preparing(START, status, phase)}
+    kept = transform_pod(body)
+    assert (Pod.read(kept).unprepared_since == START) is found
+    assert found or not any("lastTransitionTime" in one for one in kept["status"]["conditions"])
+
+
 def starting() -> ClusterModel:
     cluster = ClusterModel(job(task("learner"), task("collector", 3)))
     cluster.settle()
@@ -176,6 +207,56 @@ def test_the_phase_names_the_first_pod_and_how_many_until_they_run() -> None:
     cluster.run()
     cluster.settle()
     assert cluster.condition("Running")["reason"] == "JobRunning"
+
+
+def test_volumes_that_are_not_ready_are_told_of_when_it_lasts() -> None:
+    cluster = starting()
+    written, told = len(cluster.writes), len(cluster.events)
+    cluster.say("x-learner-0", **preparing(cluster.now, "True"))
+    for name in ("x-collector-1", "x-collector-2"):
+        cluster.say(name, **preparing(cluster.now))
+    since = format_time(cluster.now)
+    left = cluster.decide().requeue_after
+    assert left is not None
+    assert left <= PREPARING_SECONDS
+    cluster.pass_time(PREPARING_SECONDS - 1)
+    decision = cluster.reconcile()
+    assert (len(cluster.writes), len(cluster.events)) == (written, told)
+    assert decision.requeue_after == 1
+
+    cluster.pass_time(1)
+    cluster.settle()
+    condition = cluster.condition("Starting")
+    assert condition["reason"] == "ContainerCreating"
+    assert condition["message"] == (
+        "2 of 4 pods cannot run, x-collector-1 first: its volumes or its network "
+        f"(ContainerCreating) have not been ready on its node since {since}; "
+        "kubectl describe pod x-collector-1 says why"
+    )
+    written, told = len(cluster.writes), len(cluster.events)
+    assert cluster.events[-1].reason is Reason.CONTAINER_CREATING
+    cluster.pass_time(600)
+    assert cluster.reconcile().requeue_after is None
+    assert (len(cluster.writes), len(cluster.events)) == (written, told)
+
+    # What the kubelet itself says goes first.
+    cluster.say("x-collector-1", **PULL)
+    cluster.settle()
+    assert cluster.condition("Starting")["reason"] == "ImagePullBackOff"
+    cluster.run()
+    cluster.settle()
+    assert cluster.condition("Running")["reason"] == "JobRunning"
+
+
+def test_a_job_that_waits_too_long_for_its_volumes_says_so() -> None:
+    cluster = ClusterModel(job(task("learner"), pendingTimeoutSeconds=300))
+    cluster.settle()
+    cluster.say("x-learner-0", **preparing(cluster.now))
+    cluster.pass_time(300)
+    cluster.settle()
+    failed = cluster.condition("Failed")
+    assert failed["reason"] == "PendingTimeout"
+    assert "x-learner-0 first: its volumes or its network" in failed["message"]
 
 
 def test_what_does_not_change_is_said_once() -> None:

@@ -34,7 +34,12 @@ from di_api.names import (
 from di_api.ownership import controlling_job
 from di_operator.builders.pinning import node_of, pin
 from di_operator.controller import JobKey
-from di_operator.lifecycle.blockers import CONTAINER_STATUSES, unscheduled, waiting_part
+from di_operator.lifecycle.blockers import (
+    CONTAINER_STATUSES,
+    unprepared,
+    unscheduled,
+    waiting_part,
+)
 from di_operator.lifecycle.node_checks import report_of
 from di_operator.lifecycle.pods import (
     MAX_LAST_WORDS,
@@ -140,8 +145,8 @@ def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         for one in status.get("conditions") or ()
         if is_read_condition(one, has_failed=status.get("phase") == "Failed")
     ]
-    without_node = unscheduled(status)
-    return kept if without_node is None else [*kept, without_node]
+    waits_for = (unscheduled(status), unprepared(status))
+    return [*kept, *(one for one in waits_for if one is not None)]
 
 
 def _containers_of(statuses: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -1,24 +1,32 @@
 """A job whose pods do not run says which, how many, and why: its phase has that reason meanwhile.
 
-It decides nothing about the job; a reason of its own that a verdict gives goes first.
+It decides nothing about the job; a reason of its own that a verdict gives goes first. What a node
+does not make ready is told of after a while: every pod begins with it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
-from di_operator.lifecycle.blockers import BLOCKED_REASONS, Blocker
+from di_operator.lifecycle.blockers import (
+    BLOCKED_REASONS,
+    PREPARING_SECONDS,
+    Blocker,
+    unprepared_blocker,
+)
+from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import OF_PHASES
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 
 
-def tell_blocked(snapshot: Snapshot, verdict: Verdict) -> Verdict:
+def tell_blocked(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
     """Give a verdict that leaves the phase as it is the reason of the first pod that is kept from
     running; or take that reason back once none is."""
     if snapshot.spec is None or not _may_be_told(snapshot, verdict):
         return verdict
-    if (blocked := describe_blocked(snapshot)) is not None:
+    if (blocked := describe_blocked(snapshot, now)) is not None:
         return replace(verdict, reason=blocked.reason, message=blocked.message)
     if verdict.message is None and snapshot.status.reason in BLOCKED_REASONS:
         total = count_of(len(snapshot.slots), "pod")
@@ -26,14 +34,36 @@ def tell_blocked(snapshot: Snapshot, verdict: Verdict) -> Verdict:
     return verdict
 
 
-def describe_blocked(snapshot: Snapshot) -> Blocker | None:
+def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
     """What keeps the first pod from running, and how many are kept; None: nothing that is known."""
-    blocked = [pod for pod in snapshot.live if pod.blocker is not None]
-    if not blocked or (blocker := blocked[0].blocker) is None:
+    found = ((pod, _blocker(pod, now)) for pod in snapshot.live)
+    blocked = [(pod, blocker) for pod, blocker in found if blocker is not None]
+    if not blocked:
         return None
+    pod, blocker = blocked[0]
     which = f"{len(blocked)} of {count_of(len(snapshot.slots), 'pod')}"
-    message = f"{which} cannot run, {blocked[0].name} first: {blocker.message}"
+    message = f"{which} cannot run, {pod.name} first: {blocker.message}"
     return Blocker(reason=blocker.reason, message=message)
+
+
+def blocked_time_left(snapshot: Snapshot, now: datetime) -> float | None:
+    """Seconds until something is to be told of a pod that shows nothing new; None: there is none."""
+    lefts = (_preparing_left(pod, now) for pod in snapshot.live)
+    return min((left for left in lefts if left is not None and left > 0), default=None)
+
+
+def _blocker(pod: Pod, now: datetime) -> Blocker | None:
+    since, left = pod.unprepared_since, _preparing_left(pod, now)
+    if pod.blocker is not None or since is None or left is None or left > 0:
+        return pod.blocker
+    return unprepared_blocker(pod.name, since)
+
+
+def _preparing_left(pod: Pod, now: datetime) -> float | None:
+    """Seconds for which a node may go on to make a pod's volumes and network ready."""
+    if pod.unprepared_since is None:
+        return None
+    return PREPARING_SECONDS - (now - pod.unprepared_since).total_seconds()
 
 
 def _may_be_told(snapshot: Snapshot, verdict: Verdict) -> bool:

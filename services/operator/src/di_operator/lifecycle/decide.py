@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from di_api.phase import Phase
-from di_operator.lifecycle.blocked import tell_blocked
+from di_operator.lifecycle.blocked import blocked_time_left, tell_blocked
 from di_operator.lifecycle.cleanup import clean_up
 from di_operator.lifecycle.conclude import conclude
 from di_operator.lifecycle.converge import converge
@@ -47,7 +47,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     kind = kind_of(snapshot.job, snapshot.spec)
     step = _judge(kind, snapshot, now, settings)
     verdict = converge(snapshot, step) if isinstance(step, Plan) else step
-    verdict = tell_groups(snapshot, tell_blocked(snapshot, verdict), now)
+    verdict = tell_groups(snapshot, tell_blocked(snapshot, verdict, now), now)
     decision = conclude(kind, snapshot, verdict, now)
     if snapshot.status.denied is not None:
         decision = replace(decision, events=(_denial(snapshot.status.denied), *decision.events))
@@ -65,6 +65,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
             time_left(snapshot, now),
             pending_time_left(snapshot, now),
             progress_time_left(snapshot, now),
+            blocked_time_left(snapshot, now),
             more,
         ),
         lacks_template=isinstance(step, Plan) and step.lacks_template,

@@ -59,7 +59,7 @@ def judge_pending(snapshot: Snapshot, now: datetime) -> Verdict | None:
     what = f"task {short.task} has {short.ready} of at least {count_of(short.minimum, 'pod')} ready"
     since = count_of(_limit(snapshot) or 0, "second")
     message = f"{what} for {since}"
-    if why := _why(snapshot):
+    if why := _why(snapshot, now):
         message = f"{message}; {why}"
     return Verdict(phase=Phase.FAILED, reason=Reason.PENDING_TIMEOUT, message=message)
 
@@ -149,9 +149,9 @@ def _waits_for_nodes(snapshot: Snapshot) -> bool:
     return grant is not None and bool(grant.message) and not snapshot.held
 
 
-def _why(snapshot: Snapshot) -> str:
+def _why(snapshot: Snapshot, now: datetime) -> str:
     """What keeps pods from running, or from being made, in the words of who does."""
-    if (blocked := describe_blocked(snapshot)) is not None:
+    if (blocked := describe_blocked(snapshot, now)) is not None:
         return blocked.message
     phase, said = snapshot.status.phase, snapshot.status.condition
     if phase is None or said is None or said["reason"] == OF_PHASES[phase]:

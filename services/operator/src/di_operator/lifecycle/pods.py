@@ -18,7 +18,13 @@ from di_api.ownership import controlling_job
 from di_api.phase import Phase
 from di_api.spec import FailureAction, FailurePolicy
 from di_operator.builders.pinning import node_of
-from di_operator.lifecycle.blockers import CONTAINER_STATUSES, Blocker, find_blocker, unscheduled
+from di_operator.lifecycle.blockers import (
+    CONTAINER_STATUSES,
+    Blocker,
+    find_blocker,
+    unprepared,
+    unscheduled,
+)
 from di_operator.lifecycle.failure_rules import Signs, matching_rule
 from di_operator.lifecycle.rules import Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.timestamps import format_time, parse_time
@@ -94,6 +100,8 @@ class Pod:
     ready: bool
     blocker: Blocker | None
     """What keeps it from running; None: nothing that is known of."""
+    unprepared_since: datetime | None
+    """Since when its node makes its volumes and network ready; None: they are, or nobody says."""
     deleted_at: datetime | None
     """When the pod's grace period ends, None while nobody deleted it."""
     terminating: bool
@@ -125,6 +133,7 @@ class Pod:
             node=node_of(raw.get("spec") or {}),
             ready=_READY in conditions,
             blocker=find_blocker(status),
+            unprepared_since=parse_time((unprepared(status) or {}).get("lastTransitionTime")),
             deleted_at=parse_time(deletion),
             terminating=deletion is not None,
             reason=status.get("reason") or "",

@@ -199,6 +199,12 @@ class Reason(_Declared):
         "Warning",
         "a pod has no node because of its PersistentVolumeClaim, which is missing or not bound",
     )
+    CONTAINER_CREATING = (
+        "ContainerCreating",
+        "Warning",
+        "the volumes or the network of a pod have not been ready on its node for a minute: a "
+        "ConfigMap, Secret or disk that is missing; the pod's own events say which",
+    )
     SCHEDULING_GATED = "SchedulingGated", "Normal", "a pod has scheduling gates that are not open"
 
     # Of events alone.
