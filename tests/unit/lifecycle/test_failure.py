@@ -328,6 +328,43 @@ def test_h4_what_is_ignored_moves_no_counter() -> None:
     assert not {"replicaFailures", "taskRestarts", "jobRestarts"} & {*cluster.status}
 
 
+def test_h4_a_program_that_always_crashes_and_is_ignored_is_waited_with() -> None:
+    cluster = running(
+        task("learner"),
+        task("collector", 100),
+        failurePolicy={"rules": [{"tasks": ["collector"], "action": "Ignore"}]},
+    )
+    waited = []
+    for _ in range(9):
+        cluster.pass_time(2)
+        uid = cluster.pods[COLLECTOR]["metadata"]["uid"]
+        fail(cluster, COLLECTOR)
+        came = cluster.now
+        cluster.settle()
+        while cluster.pods.get(COLLECTOR, {}).get("metadata", {}).get("uid") in (None, uid):
+            if COLLECTOR in cluster.pods:
+                cluster.end(COLLECTOR)
+            else:
+                left = cluster.decide().requeue_after
+                assert left
+                cluster.pass_time(left)
+            cluster.settle()
+        waited.append((cluster.now - came).total_seconds())
+        cluster.run()
+        cluster.settle()
+        assert cluster.phase == "Running"
+    assert waited == [0, 10, 14, 30, 62, 126, 254, 300, 300]
+    assert cluster.status["restarts"] == 0
+    assert not {"taskRestarts", "jobRestarts"} & {*cluster.status}
+    assert record(cluster, "collector", 7)["restarts"] == 0
+
+    # One that did not fail for ten minutes begins anew.
+    cluster.pass_time(600)
+    fail(cluster, COLLECTOR)
+    come_back(cluster)
+    assert cluster.phase == "Running"
+
+
 def test_h5_a_rule_may_end_the_job_at_the_first_failure() -> None:
     three = {"operator": "In", "values": [3]}
     cluster = collectors({"tasks": ["learner"]}, {"onExitCodes": three, "action": "FailJob"})

@@ -40,6 +40,10 @@ class ReplicaRecord:
 
     restarts: int = 0
     last_failure: datetime | None = None
+    ignored_since: datetime | None = None
+    """When the first of its failures was seen that a rule ignores, of those that follow closely."""
+    last_ignored: datetime | None = None
+    """When the last of them was."""
     memory: Mapping[str, str] = field(default_factory=dict)
     """By container: what its requests and limits have grown to."""
     avoid: tuple[Avoided, ...] = ()
@@ -63,6 +67,8 @@ class ReplicaRecord:
         return cls(
             restarts=count(fields.get("restarts")),
             last_failure=parse_time(fields.get("lastFailure")),
+            ignored_since=parse_time(fields.get("ignoredSince")),
+            last_ignored=parse_time(fields.get("lastIgnored")),
             memory=memory,
             avoid=tuple(avoid[-MAX_AVOIDED:]),
         )
@@ -76,6 +82,9 @@ class ReplicaRecord:
         entry: dict[str, Any] = {"restarts": self.restarts}
         if self.last_failure is not None:
             entry["lastFailure"] = format_time(self.last_failure)
+        if self.ignored_since is not None and self.last_ignored is not None:
+            entry["ignoredSince"] = format_time(self.ignored_since)
+            entry["lastIgnored"] = format_time(self.last_ignored)
         if self.memory:
             entry["memory"] = dict(self.memory)
         if self.avoid:

@@ -13,6 +13,7 @@ from di_api.names import LABEL_TASK_NAME, pod_name, task_of_pod
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
 from di_operator.lifecycle.decision import Settings
+from di_operator.lifecycle.failure.pause import note_ignored
 from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.kinds.tasks.allocation import judge_allocation
 from di_operator.lifecycle.kinds.tasks.completion import end_of_frozen, judge_completion
@@ -52,14 +53,15 @@ class WithTasks(Kind):
         change = judge_change(snapshot, now)
         if failure is not None and change is not None and failure.phase is Phase.RESTARTING:
             # Seen together: both are counted, the failure is what the job is said to suffer from.
-            return replace(
+            failure = replace(
                 failure,
                 reschedules=change.reschedules,
                 counted=(*failure.counted, *change.counted),
                 from_absence=change.from_absence,
             )
-        verdict = failure or change or judge_completion(snapshot)
-        return verdict or plan_tasks(snapshot, now, settings)
+        if (verdict := failure or change) is not None:
+            return note_ignored(snapshot, verdict, now)
+        return judge_completion(snapshot) or plan_tasks(snapshot, now, settings)
 
     @override
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
