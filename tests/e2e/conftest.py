@@ -9,6 +9,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ NAMESPACE = "di-system"
 HERE = Path(__file__).parent
 # The first looks at the services as they were installed, the last ends the release.
 ORDER = {"test_install.py": 1, "test_uninstall.py": 3}
+VALUES = ("--set", "operator.allocator.periodSeconds=5")
+"""What differs from what users install: the allocator looks again every few seconds."""
 FIXTURES_SECONDS = 1800
 """The first test waits for a cluster, all images and the chart: minutes, on a slow machine."""
 
@@ -93,7 +96,7 @@ def release(
     kubectl("create", "namespace", NAMESPACE)
     kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     try:
-        unreleased.install(images)
+        unreleased.install(images, arguments=VALUES)
         yield unreleased
     finally:
         if request.session.testsfailed or sys.exc_info()[0] is not None:
@@ -103,6 +106,13 @@ def release(
 @pytest.fixture
 def namespace(release: Release, kubectl: Kubectl) -> Iterator[str]:
     """A fresh namespace for jobs, deleted with all that is in it."""
+    with fresh_namespace(kubectl) as name:
+        yield name
+
+
+@contextmanager
+def fresh_namespace(kubectl: Kubectl) -> Iterator[str]:
+    """A namespace of its own, for a test or for a file of them."""
     name = f"e2e-{secrets.token_hex(4)}"
     kubectl("create", "namespace", name)
     yield name

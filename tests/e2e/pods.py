@@ -28,6 +28,19 @@ sys.exit(int(order.read_text()))
 """
 """Runs until it is told by `tell_to_exit` with which code to end."""
 
+ASK = """
+import json, os, ssl, urllib.error, urllib.request
+trust = ssl.create_default_context(cafile=os.environ["DI_SERVER_CA_FILE"])
+job = os.environ["DI_SERVER_URL"] + "/v2alpha1/job/" + os.environ["DI_JOB_ID"]
+request = urllib.request.Request(job + {path!r}, method="POST", data={body!r})
+try:
+    with urllib.request.urlopen(request, timeout=15, context=trust) as answer:
+        print(answer.status)
+except urllib.error.HTTPError as error:
+    print(error.code if error.headers["Retry-After"] else -error.code)
+"""
+"""Tells the status of di-server's answer; negative if an error does not say when to ask again."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:

@@ -14,7 +14,6 @@ import pytest
 
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
-from di_cluster.images import Image
 from di_cluster.release import Release
 from di_cluster.simulated import NODE_LABEL, NODE_TAINT
 from tests.e2e.jobs import job, task
@@ -24,6 +23,7 @@ from tests.waiting import wait_until
 
 NODES, GPUS = 16, 4
 GPU = "nvidia.com/gpu"
+SIMULATED = f"--selector={NODE_LABEL[0]}={NODE_LABEL[1]}"
 SECONDS = 180
 """Pods of a node that is gone are cleared away by Kubernetes itself, within a minute or so."""
 
@@ -43,15 +43,11 @@ REPORT = {
 
 
 @pytest.fixture(scope="module")
-def gpu_nodes(
-    cluster: Cluster | CurrentCluster, release: Release, images: dict[str, Image]
-) -> Iterator[list[str]]:
-    """Simulated nodes, and an operator that reconsiders every few seconds."""
+def gpu_nodes(cluster: Cluster | CurrentCluster, release: Release) -> list[str]:
+    """Simulated nodes."""
     if isinstance(cluster, CurrentCluster):
         pytest.skip("nodes can be simulated in a cluster of our own only")
-    release.install(images, arguments=["--set", "operator.allocator.periodSeconds=5"])
-    yield cluster.add_nodes(NODES, gpus=GPUS)
-    release.install(images)
+    return cluster.add_nodes(NODES, gpus=GPUS)
 
 
 def learners(name: str, namespace: str) -> Any:
@@ -160,7 +156,7 @@ def test_jobs_share_the_gpus_as_they_come_and_go(
     assert [restarts(kubectl, name, namespace) for name in "ac"] == [0, 0]
 
 
-def test_a_job_that_can_never_fit_says_so(
+def test_a_job_that_has_no_room_now_or_ever_says_so(
     kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
 ) -> None:
     greedy = learners("greedy", namespace)
@@ -168,14 +164,29 @@ def test_a_job_that_can_never_fit_says_so(
     limits[GPU] = str(GPUS + 1)
     kubectl.apply(greedy)
 
-    def told() -> str:
-        found = condition(kubectl.get("dijob", "greedy", namespace=namespace), "Pending")
-        assert found["reason"] == "Unschedulable", found
-        return str(found["message"])
+    # One whose only node is taken, by a job that needs all of it.
+    node = kubectl.items("nodes", SIMULATED, namespace=namespace)[0]["metadata"]["name"]
+    for name, least in (("first", GPUS), ("next", 1)):
+        body = learners(name, namespace)
+        (learner,) = body["spec"]["tasks"]
+        learner["minReplicas"] = learner["replicas"] = learner["maxReplicas"] = least
+        learner["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] = node
+        kubectl.apply(body)
+        if name == "first":
+            wait_for_phase(kubectl, name, "Running", namespace=namespace)
 
-    message = wait_until(told, SECONDS, every=0.5)
-    assert f"lacks 1 {GPU}" in message
-    assert not pods_of(kubectl, "greedy", namespace=namespace)
+    for name, reason, part in (
+        ("greedy", "Unschedulable", f"lacks 1 {GPU}"),
+        ("next", "WaitingForNodes", ""),
+    ):
+
+        def told(name: str = name, reason: str = reason) -> str:
+            found = condition(kubectl.get("dijob", name, namespace=namespace), "Pending")
+            assert (found["status"], found["reason"]) == ("True", reason), found
+            return str(found["message"])
+
+        assert part in wait_until(told, SECONDS, every=0.5)
+        assert not pods_of(kubectl, name, namespace=namespace)
 
 
 @contextmanager
@@ -191,9 +202,8 @@ def cluster_object(kubectl: Kubectl, body: Object) -> Iterator[None]:
 def test_pods_of_more_priority_get_room_and_a_drain_loses_no_job(
     kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
 ) -> None:
-    simulated = f"--selector={NODE_LABEL[0]}={NODE_LABEL[1]}"
     # Another test has taken one away.
-    everything = GPUS * len(kubectl.items("nodes", simulated, namespace=namespace))
+    everything = GPUS * len(kubectl.items("nodes", SIMULATED, namespace=namespace))
     two_that_report(kubectl, namespace)
     settled(kubectl, "ab", namespace, lambda sizes: sum(sizes.values()) == everything)
 

@@ -1,23 +1,29 @@
 """Pods that cannot run, on a real node: the job says why, as soon as its pods do, and until then.
 
-The rows of "When something is wrong" in README.md.
+The job of each trouble is there from the beginning, so that all of them are waited for together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from di_api.names import DI_CONTAINER
+from di_cluster.release import Release
+from tests.e2e.conftest import fresh_namespace
+from tests.e2e.examples import job_of
 from tests.e2e.jobs import coordinated, job, sleep, task, template
 from tests.e2e.kubectl import Kubectl, Object
-from tests.e2e.pods import wait_for_event, wait_for_pods
+from tests.e2e.pods import condition, pods_of, wait_for_event, wait_for_phase, wait_for_pods
 from tests.waiting import wait_until
 
 # Nobody listens there: the pull is refused at once.
 ABSENT = "127.0.0.1:1/none:1"
+LATE = "late"
+"""A ConfigMap that is made when all have complained about it."""
+GPU = "nvidia.com/gpu"
 Edit = Callable[[Object], object]
 
 
@@ -25,8 +31,12 @@ def _container(**fields: Any) -> Edit:
     return lambda spec: spec["containers"][0].update(fields)
 
 
+def _spec(**fields: Any) -> Edit:
+    return lambda spec: spec.update(fields)
+
+
 def _from_config_map(spec: Object) -> None:
-    reference = {"configMapKeyRef": {"name": "late", "key": "level"}}
+    reference = {"configMapKeyRef": {"name": LATE, "key": "level"}}
     spec["containers"][0]["env"] = [{"name": "LEVEL", "valueFrom": reference}]
 
 
@@ -36,66 +46,158 @@ def _init_container(spec: Object) -> None:
     spec["initContainers"] = [absent]
 
 
-def _claim(spec: Object) -> None:
-    spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "none"}}]
-
-
 def _crashing_sidecar(spec: Object) -> None:
     main = spec["containers"][0]
     spec["initContainers"] = [{**main, **CRASHES, "name": "logs", "restartPolicy": "Always"}]
 
 
 CRASHES = {"command": ["python3", "-c", "raise SystemExit(7)"]}
+NO_PROFILE = {"type": "Localhost", "localhostProfile": "none-such.json"}
 TROUBLES: dict[str, tuple[Edit, str, str]] = {
     "pull": (_container(image=ABSENT), "ImagePullBackOff", ABSENT),
     "never": (_container(image=ABSENT, imagePullPolicy="Never"), "ErrImageNeverPull", "pull"),
+    "name": (_container(image="No/Name"), "InvalidImageName", "No/Name"),
     "init": (_init_container, "ErrImageNeverPull", "container fetch"),
-    "config": (_from_config_map, "CreateContainerConfigError", 'configmap "late" not found'),
+    "config": (_from_config_map, "CreateContainerConfigError", f'configmap "{LATE}" not found'),
+    "other": (
+        _container(securityContext={"seccompProfile": NO_PROFILE}),
+        "ContainerWaiting",
+        "CreateContainerError",
+    ),
     "crash": (_crashing_sidecar, "CrashLoopBackOff", "container logs ended with exit code 7"),
     "node": (
-        lambda spec: spec.update(nodeSelector={"no": "such-node"}),
+        _spec(nodeSelector={"no": "such-node"}),
         "Unschedulable",
         "didn't match Pod's node affinity/selector",
     ),
-    "claim": (_claim, "VolumeNotBound", 'persistentvolumeclaim "none" not found'),
+    "gate": (_spec(schedulingGates=[{"name": "example.org/open"}]), "SchedulingGated", "gate"),
+    "claim": (
+        _spec(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "none"}}]),
+        "VolumeNotBound",
+        'persistentvolumeclaim "none" not found',
+    ),
+    # The last that is looked at: it has to last for a minute.
+    "mount": (
+        _spec(volumes=[{"name": "data", "configMap": {"name": "none"}}]),
+        "ContainerCreating",
+        "its volumes or its network",
+    ),
 }
 """What is done to the template of the job of that name, the reason, and a part of the message."""
+OLDER = "older"
+WAITS = {
+    "quota": ("QuotaExceeded", f"requests.{GPU}"),
+    "suspended": ("JobSuspended", "suspend"),
+    "order": ("JobPending", "task collector waits for task learner"),
+}
+"""The reason why the job of that name is Pending, and a part of the message."""
+ENDS = {
+    "pending": (
+        "PendingTimeout",
+        "task learner has 0 of at least 1 pod ready for 10 seconds; 1 of 1 pod cannot run, "
+        "pending-learner-0 first: ",
+    ),
+    "deadline": ("DeadlineExceeded", "task evaluator"),
+}
+"""The reason why the example of that name is Failed, and a part of the message."""
 
 
-@pytest.fixture
-def jobs(kubectl: Kubectl, namespace: str, python_image: str) -> tuple[str, ...]:
-    """A job of each trouble, all at once, and a coordinator that crashes again and again."""
+@pytest.fixture(scope="module")
+def jobs(kubectl: Kubectl, release: Release, python_image: str) -> Iterator[str]:
+    """A job of each trouble, all at once; returns their namespace."""
+    with fresh_namespace(kubectl) as namespace:
+        metadata = {"name": "none", "namespace": namespace}
+        hard = {"hard": {f"requests.{GPU}": "0"}}
+        kubectl.apply(
+            {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": hard}
+        )
+        wait_until(
+            lambda: kubectl.get("resourcequota", "none", namespace=namespace)["status"]["hard"],
+            what="the quota to be known",
+            every=0.3,
+        )
+        for body in (*_blocked(namespace, python_image), *_waiting(namespace, python_image)):
+            kubectl.apply(body)
+        for name in ENDS:
+            kubectl.apply(job_of(name, image=python_image, namespace=namespace))
+        yield namespace
+
+
+def _blocked(namespace: str, image: str) -> Iterator[Object]:
     for name, (edit, _, _) in TROUBLES.items():
-        learner = task("learner", image=python_image, program=sleep(3600), replicas=2)
+        learner = task("learner", image=image, program=sleep(3600), replicas=2)
         edit(learner["template"]["spec"])
-        kubectl.apply(job(name, namespace=namespace, tasks=[learner]))
-    crashing = template(image=python_image, program="raise SystemExit(7)")
+        yield job(name, namespace=namespace, tasks=[learner])
+    crashing = template(image=image, program="raise SystemExit(7)")
     crashing["spec"]["restartPolicy"] = "Always"
-    kubectl.apply(coordinated("older", namespace=namespace, templates={"coordinator": crashing}))
-    return tuple(TROUBLES)
+    yield coordinated(OLDER, namespace=namespace, templates={"coordinator": crashing})
 
 
-def test_a_job_whose_pods_cannot_run_says_why_until_they_can(
-    kubectl: Kubectl, namespace: str, jobs: tuple[str, ...]
+def _waiting(namespace: str, image: str) -> Iterator[Object]:
+    greedy = task("learner", image=image, program=sleep(3600))
+    greedy["template"]["spec"]["containers"][0]["resources"]["limits"] = {GPU: "1"}
+    yield job("quota", namespace=namespace, tasks=[greedy])
+    learner = task("learner", image=image, program=sleep(3600))
+    yield job("suspended", namespace=namespace, tasks=[learner], suspend=True)
+    unready = task("learner", image=image, program=sleep(3600))
+    unready["template"]["spec"]["containers"][0]["readinessProbe"] = {"exec": CRASHES}
+    collector = task("collector", image=image, program=sleep(3600), dependsOn=["learner"])
+    yield job("order", namespace=namespace, tasks=[unready, collector])
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_an_example_that_runs_out_of_time_says_of_what(
+    kubectl: Kubectl, jobs: str, name: str
 ) -> None:
-    for name in jobs:
-        _, reason, part = TROUBLES[name]
-        message = _wait_for(kubectl, name, reason, namespace)
-        assert "of 2 pods cannot run, " in message
-        assert part in message
-        (event, *_) = wait_for_event(kubectl, name, f"{reason}: ", namespace=namespace)
-        assert part in event
-    message = _wait_for(kubectl, "older", "CrashLoopBackOff", namespace)
+    reason, part = ENDS[name]
+    failed = condition(wait_for_phase(kubectl, name, "Failed", namespace=jobs), "Failed")
+    assert failed["reason"] == reason
+    assert part in failed["message"]
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_job_that_waits_says_for_what(kubectl: Kubectl, jobs: str, name: str) -> None:
+    reason, part = WAITS[name]
+    assert part in _wait_for(kubectl, name, reason, jobs)
+    assert kubectl.phase(name, namespace=jobs) == "Pending"
+    assert f"{name}-collector-0" not in pods_of(kubectl, name, namespace=jobs)
+
+
+@pytest.mark.parametrize("name", [name for name in TROUBLES if name != "mount"])
+def test_a_job_whose_pods_cannot_run_says_why(kubectl: Kubectl, jobs: str, name: str) -> None:
+    _says(kubectl, name, jobs)
+
+
+def test_a_coordinator_that_crashes_again_and_again_is_told_of(kubectl: Kubectl, jobs: str) -> None:
+    message = _wait_for(kubectl, OLDER, "CrashLoopBackOff", jobs)
     assert f"container {DI_CONTAINER} ended with exit code 7" in message
-    columns = _columns(kubectl, namespace)
-    steady = [name for name in jobs if name != "crash"]
+
+
+def test_what_nodes_do_not_make_ready_is_told_of_and_what_is_solved_no_more(
+    kubectl: Kubectl, jobs: str
+) -> None:
+    # That of a container that starts again and again changes with it.
+    steady = [name for name in TROUBLES if name not in ("crash", "mount")]
+    columns = _columns(kubectl, jobs)
     assert [columns[name] for name in steady] == [TROUBLES[name][1] for name in steady]
 
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"level": "1"}}
-    kubectl.apply({**settings, "metadata": {"name": "late", "namespace": namespace}})
+    kubectl.apply({**settings, "metadata": {"name": LATE, "namespace": jobs}})
     names = ("config-learner-0", "config-learner-1")
-    wait_for_pods(kubectl, "config", *names, namespace=namespace)
-    assert _wait_for(kubectl, "config", "JobRunning", namespace) == "2 pods ready"
+    wait_for_pods(kubectl, "config", *names, namespace=jobs)
+    assert _wait_for(kubectl, "config", "JobRunning", jobs) == "2 pods ready"
+
+    _says(kubectl, "mount", jobs)
+
+
+def _says(kubectl: Kubectl, name: str, namespace: str) -> None:
+    """Wait until the job of a trouble says what its pods say, and an event as well."""
+    _, reason, part = TROUBLES[name]
+    message = _wait_for(kubectl, name, reason, namespace)
+    assert "of 2 pods cannot run, " in message
+    assert part in message
+    (event, *_) = wait_for_event(kubectl, name, f"{reason}: ", namespace=namespace)
+    assert part in event
 
 
 def _wait_for(kubectl: Kubectl, name: str, reason: str, namespace: str) -> str:
@@ -103,9 +205,9 @@ def _wait_for(kubectl: Kubectl, name: str, reason: str, namespace: str) -> str:
 
     def said() -> str:
         status = kubectl.get("dijob", name, namespace=namespace)["status"]
-        found = [one for one in status["conditions"] if one["status"] == "True"]
-        assert [one["reason"] for one in found] == [reason], found
-        message: str = found[0]["message"]
+        found = condition({"status": status}, status["phase"])
+        assert found["reason"] == reason, status["conditions"]
+        message: str = found["message"]
         return message
 
     return wait_until(said, 120, what=f"{name} is {reason}", every=0.3)

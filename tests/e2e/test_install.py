@@ -76,13 +76,19 @@ def test_a_bad_job_is_refused_with_the_path_of_its_mistake(
 def test_defaults_are_written_at_admission(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:
-    plain = task("learner", image=python_image, program=sleep(1))
+    plain = task("learner", image=python_image, program=sleep(1), maxReplicas=2)
     del plain["replicas"]
-    kubectl.apply(job("plain", namespace=namespace, tasks=[plain], suspend=True))
+    collector = task("collector", image=python_image, program=sleep(1))
+    kubectl.apply(job("plain", namespace=namespace, tasks=[plain, collector], suspend=True))
     spec = kubectl.get("dijob", "plain", namespace=namespace)["spec"]
     assert spec["backoffLimit"] == 3
     assert spec["cleanPodPolicy"] == "Running"
     assert (spec["tasks"][0]["name"], spec["tasks"][0]["replicas"]) == ("learner", 1)
+    # How it ends and what is done about failures, too.
+    policy = {"tasks": ["learner"], "operator": "All", "gracePeriodSeconds": 30}
+    assert spec["successPolicy"] == policy
+    assert {"tasks": ["learner"], "action": "RestartTask"} in spec["failurePolicy"]["rules"]
+    assert spec["tasks"][1]["backoffLimit"] == "Unlimited"
 
 
 def test_the_older_versions_are_served_and_aggregators_can_be_made(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from di_api.names import ANNOTATION_RESTART_ATTEMPT, LABEL_JOB
 from tests.e2e.examples import job_of
+from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
-from tests.e2e.pods import wait_for_event
+from tests.e2e.pods import ASK, condition, run_in_pod, wait_for_event
 from tests.waiting import wait_until
+
+SENSELESS = ASK.format(path="/profilings", body=b'{"step": "far"}')
 
 
 def test_a_job_that_hangs_is_restarted_as_often_as_it_may(
@@ -14,6 +17,22 @@ def test_a_job_that_hangs_is_restarted_as_often_as_it_may(
 ) -> None:
     """The time-outs of the example bound nothing here: whenever the report comes, it hangs then."""
     kubectl.apply(job_of("progress", image=python_image, namespace=namespace))
+    learner = task("learner", image=python_image, program=sleep(3600))
+    policy = {"timeoutSeconds": 3, "action": "RestartTask"}
+    kubectl.apply(job("silent", namespace=namespace, tasks=[learner], progressPolicy=policy))
+
+    # One that says nothing, or nothing that makes sense, is told of and left alone.
+    wait_for_event(kubectl, "silent", "NoSignal: ", namespace=namespace)
+    assert run_in_pod(kubectl, "silent-learner-0", SENSELESS, namespace=namespace) == -422
+
+    def rejected() -> bool:
+        found = kubectl.get("dijob", "silent", namespace=namespace)
+        assert condition(found, "ReportRejected")["status"] == "True"
+        assert condition(found, "NoSignal")["status"] == "True"
+        assert (found["status"]["phase"], found["status"].get("restarts", 0)) == ("Running", 0)
+        return "step" in condition(found, "ReportRejected")["message"]
+
+    wait_until(rejected, what="the report to be told of", every=0.3)
 
     def failed() -> str:
         status = kubectl.get("dijob", "progress", namespace=namespace)["status"]

@@ -12,6 +12,7 @@ from di_cluster.images import Image
 from di_cluster.release import Release
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
+from tests.e2e.pods import condition
 from tests.waiting import wait_until
 
 CRD = "customresourcedefinition/dijobs.diengine.opendilab.org"
@@ -19,8 +20,8 @@ CRD = "customresourcedefinition/dijobs.diengine.opendilab.org"
 
 @pytest.fixture
 def running_job(kubectl: Kubectl, namespace: str, python_image: str) -> str:
-    """A job that trains on and on."""
-    name = "steady"
+    """A job that trains on and on; with ten collectors more the names of its pods are too long."""
+    name = "steady" * 8 + "abc"
     kubectl.apply(
         job(
             name,
@@ -66,10 +67,23 @@ def test_the_crd_and_running_jobs_outlive_the_release_which_adopts_them_again(
         )
     )
 
+    # Nor does the schema know how long a pod's name would be.
+    kubectl(
+        *("--namespace", namespace, "patch", "dijob", running_job, "--type=json"),
+        '--patch=[{"op": "add", "path": "/spec/tasks/1/maxReplicas", "value": 11}]',
+    )
+
     release.install(images)
     wait_until(
         lambda: kubectl.phase("meanwhile", namespace=namespace) == "Succeeded", 150, every=0.5
     )
+
+    def told() -> bool:
+        found = condition(kubectl.get("dijob", running_job, namespace=namespace), "SpecInvalid")
+        assert (found["status"], found["reason"]) == ("True", "RulesBroken")
+        return "characters are too many" in found["message"]
+
+    wait_until(told, 60, what="the job to say that its spec is invalid", every=0.3)
     assert kubectl.phase(running_job, namespace=namespace) == "Running"
     assert pods() == before
     status = kubectl.get("dijob", running_job, namespace=namespace)["status"]

@@ -94,6 +94,7 @@ def test_up_restarts_what_was_killed_and_keeps_the_objects(cluster: Cluster) -> 
     api.create("/api/v1/namespaces", {"metadata": {"name": "kept"}})
     for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
         daemon(cluster, name).kill()
+        assert name in [each.name for each in cluster.status() if each.pid is None]
     cluster.up()
     assert api.get("/api/v1/namespaces/kept")["metadata"]["name"] == "kept"
     assert all(each.pid is not None for each in cluster.status())

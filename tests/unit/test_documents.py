@@ -9,10 +9,13 @@ from types import ModuleType
 import pytest
 
 from di_operator.builders.access import Access
+from di_operator.lifecycle.blockers import BLOCKED_REASONS
 from di_operator.lifecycle.reasons import OF_PHASES, Problem, Reason
 from di_operator.metrics import Metrics as OperatorMetrics
 from di_server.metrics import Metrics as ServerMetrics
 from tests.documents import events, metrics
+from tests.e2e.test_blocked import TROUBLES
+from tests.e2e.troubles import ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -43,6 +46,70 @@ def test_a_reason_that_is_declared_is_given_somewhere() -> None:
         for each in (*Reason, *Problem)
         if each not in of_phases and not re.search(rf"\b{type(each).__name__}\.{each.name}\b", code)
     ] == []
+
+
+def troubles() -> dict[str, str]:
+    """The rows of "When something is wrong": what is seen, and all that is said of it."""
+    _, _, part = (ROOT / "README.md").read_text().partition("\n## When something is wrong\n")
+    rows = re.findall(r"^(\| (.+?) \| .+ \|)$", part.partition("\n## ")[0], re.MULTILINE)
+    return {seen: row for row, seen in rows[1:]}
+
+
+def test_what_is_to_be_seen_when_something_is_wrong_is_tested() -> None:
+    assert set(ROWS) == set(troubles())
+    for row, tests in ROWS.items():
+        assert any(test.startswith(("e2e/", "integration/")) for test in tests), row
+        files = {}
+        for test in tests:
+            file, _, name = test.partition("::")
+            files[file] = (ROOT / "tests" / file).read_text()
+            assert re.search(rf"^def {name}\(", files[file], re.MULTILINE), test
+        # Conditions and reasons, by their names.
+        told = re.findall(r"`([A-Z][A-Za-z]+)`", troubles()[row])
+        declared = {*map(str, Reason), *map(str, Problem)}
+        assert [
+            each
+            for each in told
+            if each in declared and not any(each in text for text in files.values())
+        ] == [], row
+
+
+def test_whatever_keeps_a_pod_from_running_is_tried_on_a_real_node() -> None:
+    assert {reason for _, reason, _ in TROUBLES.values()} == set(map(str, BLOCKED_REASONS))
+    page = (DOCS / "lifecycle.md").read_text()
+    assert [each for each in BLOCKED_REASONS if f"`{each}`" not in page] == []
+
+
+def examples() -> list[tuple[str, str, list[str]]]:
+    """Parts of examples in the pages: the page, the example, and its lines there."""
+    pattern = r"<!-- of (examples/\S+) -->\n```yaml\n(.*?)^```$"
+    return [
+        (page.name, name, text.splitlines())
+        for page in DOCS.glob("*.md")
+        for name, text in re.findall(pattern, page.read_text(), re.MULTILINE | re.DOTALL)
+    ]
+
+
+def test_what_the_pages_show_of_an_example_is_in_it() -> None:
+    """Its lines in their order; others may be left out."""
+    for page, name, lines in examples():
+        left = iter((ROOT / name).read_text().splitlines())
+        assert [line for line in lines if line not in left] == [], (page, name)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("successPolicy", "failurePolicy", "checkpoint", "progressPolicy", "processGroup"),
+        *("pendingTimeoutSeconds", "activeDeadlineSeconds"),
+    ],
+)
+def test_a_policy_is_shown_by_an_example_that_runs(field: str) -> None:
+    shown = [name for page, name, lines in examples() if f"{field}:" in "\n".join(lines)]
+    assert shown
+    # Those of test_training.py and others are found by their folders.
+    run = "".join(file.read_text() for file in (ROOT / "tests" / "e2e").glob("test_*.py"))
+    assert [name for name in shown if f'"{name.split("/")[1]}"' in run], shown
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])

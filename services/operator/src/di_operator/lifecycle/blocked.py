@@ -47,7 +47,7 @@ def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
 
 
 def blocked_time_left(snapshot: Snapshot, now: datetime) -> float | None:
-    """Seconds until something is to be told of a pod that shows nothing new; None: there is none."""
+    """Seconds until a pod that shows nothing new is to be told of; None: there is none."""
     lefts = (_preparing_left(pod, now) for pod in snapshot.live)
     return min((left for left in lefts if left is not None and left > 0), default=None)
 

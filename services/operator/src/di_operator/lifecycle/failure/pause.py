@@ -20,7 +20,7 @@ FIRST: Final = 10.0
 """Seconds before the second restart; the first is at once. Then twice as long each time."""
 LONGEST: Final = 300.0
 FORGOTTEN: Final = 2 * LONGEST
-"""Seconds between two ignored failures after which the later one is a first one, as the kubelet's."""
+"""Seconds between two ignored failures after which the later one is a first one again."""
 
 
 def pause_of(record: ReplicaRecord) -> float:
