@@ -21,6 +21,7 @@ from di_cluster.images import Image
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
+from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,6 +102,21 @@ def release(
     finally:
         if request.session.testsfailed or sys.exc_info()[0] is not None:
             _collect_logs(kubectl)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unmounted(release: Release, kubectl: Kubectl, python_image: str) -> Iterator[str]:
+    """The namespace of a job whose volume is nowhere.
+
+    It is told of when that has lasted for a minute, so it is made before the tests that take time.
+    """
+    learner = task("learner", image=python_image, program=sleep(3600), replicas=2)
+    spec = learner["template"]["spec"]
+    spec["volumes"] = [{"name": "data", "configMap": {"name": "none"}}]
+    spec["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    with fresh_namespace(kubectl) as name:
+        kubectl.apply(job("unmounted", namespace=name, tasks=[learner]))
+        yield name
 
 
 @pytest.fixture

@@ -76,14 +76,10 @@ TROUBLES: dict[str, tuple[Edit, str, str]] = {
         "VolumeNotBound",
         'persistentvolumeclaim "none" not found',
     ),
-    # The last that is looked at: it has to last for a minute.
-    "mount": (
-        _spec(volumes=[{"name": "data", "configMap": {"name": "none"}}]),
-        "ContainerCreating",
-        "its volumes or its network",
-    ),
 }
 """What is done to the template of the job of that name, the reason, and a part of the message."""
+LASTS = ("ContainerCreating", "unmounted-learner-0 first: its volumes or its network ")
+"""The reason where a volume is not there, and a part of the message, when it has lasted."""
 OLDER = "older"
 WAITS = {
     "quota": ("QuotaExceeded", f"requests.{GPU}"),
@@ -163,9 +159,10 @@ def test_a_job_that_waits_says_for_what(kubectl: Kubectl, jobs: str, name: str) 
     assert f"{name}-collector-0" not in pods_of(kubectl, name, namespace=jobs)
 
 
-@pytest.mark.parametrize("name", [name for name in TROUBLES if name != "mount"])
+@pytest.mark.parametrize("name", TROUBLES)
 def test_a_job_whose_pods_cannot_run_says_why(kubectl: Kubectl, jobs: str, name: str) -> None:
-    _says(kubectl, name, jobs)
+    _, reason, part = TROUBLES[name]
+    _says(kubectl, name, reason, part, namespace=jobs)
 
 
 def test_a_coordinator_that_crashes_again_and_again_is_told_of(kubectl: Kubectl, jobs: str) -> None:
@@ -173,11 +170,9 @@ def test_a_coordinator_that_crashes_again_and_again_is_told_of(kubectl: Kubectl,
     assert f"container {DI_CONTAINER} ended with exit code 7" in message
 
 
-def test_what_nodes_do_not_make_ready_is_told_of_and_what_is_solved_no_more(
-    kubectl: Kubectl, jobs: str
-) -> None:
+def test_what_is_solved_is_told_no_more(kubectl: Kubectl, jobs: str) -> None:
     # That of a container that starts again and again changes with it.
-    steady = [name for name in TROUBLES if name not in ("crash", "mount")]
+    steady = [name for name in TROUBLES if name != "crash"]
     columns = _columns(kubectl, jobs)
     assert [columns[name] for name in steady] == [TROUBLES[name][1] for name in steady]
 
@@ -187,12 +182,15 @@ def test_what_nodes_do_not_make_ready_is_told_of_and_what_is_solved_no_more(
     wait_for_pods(kubectl, "config", *names, namespace=jobs)
     assert _wait_for(kubectl, "config", "JobRunning", jobs) == "2 pods ready"
 
-    _says(kubectl, "mount", jobs)
+
+def test_what_a_node_does_not_make_ready_is_told_of_when_it_lasts(
+    kubectl: Kubectl, unmounted: str
+) -> None:
+    _says(kubectl, "unmounted", *LASTS, namespace=unmounted)
 
 
-def _says(kubectl: Kubectl, name: str, namespace: str) -> None:
-    """Wait until the job of a trouble says what its pods say, and an event as well."""
-    _, reason, part = TROUBLES[name]
+def _says(kubectl: Kubectl, name: str, reason: str, part: str, *, namespace: str) -> None:
+    """Wait until a job says what its pods say, and an event as well."""
     message = _wait_for(kubectl, name, reason, namespace)
     assert "of 2 pods cannot run, " in message
     assert part in message

@@ -22,7 +22,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "the job is `Starting` or `Running`, and some pods are not": (
         f"{_BLOCKED}::test_a_job_whose_pods_cannot_run_says_why",
         f"{_BLOCKED}::test_a_coordinator_that_crashes_again_and_again_is_told_of",
-        f"{_BLOCKED}::test_what_nodes_do_not_make_ready_is_told_of_and_what_is_solved_no_more",
+        f"{_BLOCKED}::test_what_a_node_does_not_make_ready_is_told_of_when_it_lasts",
     ),
     "the job is `Failed`": (
         "e2e/test_restarts.py::test_a_job_fails_when_its_restarts_are_spent",

@@ -1,4 +1,4 @@
-"""`make soak` in short: five minutes, at a tenth of its pace."""
+"""`make soak` in short: each disturbance once, at a tenth of its pace."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def test_nothing_fails_and_nothing_doubles_while_all_is_rolled_and_killed(tmp_pa
         admissions_a_second=20.0,
         requests=1_000_000,
         requests_a_second=60.0,
+        rounds=1,
     )
     report = carry_out(plan, tmp_path)
     assert report["wrong"] == []

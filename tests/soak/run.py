@@ -37,6 +37,8 @@ class Plan:
     admissions_a_second: float
     requests: int
     requests_a_second: float
+    rounds: int | None = None
+    """So often everything is rolled, rotated and killed, and then it is over; None: for ever."""
     seed: int = 0
 
 
@@ -72,10 +74,10 @@ async def soak(
             await client.create(DIJOBS, _scaled(name), jobs)
         admissions = Admissions(stage=here, config=config, session=to_api_server)
         scalings = Scalings(stage=here, session=to_servers, rng=Random(plan.seed))
-        until = time.monotonic() + plan.seconds
+        until, done = time.monotonic() + plan.seconds, asyncio.Event()
 
         def goes_on() -> bool:
-            return time.monotonic() < until
+            return time.monotonic() < until and not done.is_set()
 
         loads = asyncio.gather(
             paced(
@@ -96,11 +98,12 @@ async def soak(
             ),
         )
         try:
-            for turn in _turns(here):
+            for turn in _turns(here, plan.rounds):
                 if loads.done() or not goes_on():
                     break
                 await turn()
                 say(_progress(here, admissions, scalings))
+            done.set()
             await loads
         finally:
             loads.cancel()
@@ -118,15 +121,15 @@ async def soak(
         return _report(here, admissions, scalings, verdicts)
 
 
-def _turns(here: Stage) -> Iterator[Callable[[], Awaitable[None]]]:
-    """Roll and kill each service and rotate the authority, for ever."""
+def _turns(here: Stage, rounds: int | None) -> Iterator[Callable[[], Awaitable[None]]]:
+    """Roll and kill each service and rotate the authority, so often or for ever."""
     services = (WEBHOOK, SERVER, OPERATOR)
     turns: tuple[Callable[[], Awaitable[None]], ...] = (
         *(partial(here.roll, service) for service in services),
         here.rotate,
         *(partial(here.kill, service) for service in services),
     )
-    return itertools.cycle(turns)
+    return itertools.cycle(turns) if rounds is None else iter(turns * rounds)
 
 
 def _progress(here: Stage, admissions: Admissions, scalings: Scalings) -> str:
