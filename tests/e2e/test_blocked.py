@@ -112,10 +112,12 @@ def jobs(kubectl: Kubectl, release: Release, python_image: str) -> Iterator[str]
             what="the quota to be known",
             every=0.3,
         )
-        for body in (*_blocked(namespace, python_image), *_waiting(namespace, python_image)):
-            kubectl.apply(body)
-        for name in ENDS:
-            kubectl.apply(job_of(name, image=python_image, namespace=namespace))
+        jobs = [
+            *_blocked(namespace, python_image),
+            *_waiting(namespace, python_image),
+            *(job_of(name, image=python_image, namespace=namespace) for name in ENDS),
+        ]
+        kubectl.apply({"apiVersion": "v1", "kind": "List", "items": jobs})
         yield namespace
 
 
