@@ -156,7 +156,7 @@ def test_jobs_share_the_gpus_as_they_come_and_go(
     assert [restarts(kubectl, name, namespace) for name in "ac"] == [0, 0]
 
 
-def test_a_job_that_has_no_room_now_or_ever_says_so(
+def test_a_job_that_can_never_fit_says_so(
     kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
 ) -> None:
     greedy = learners("greedy", namespace)
@@ -164,29 +164,9 @@ def test_a_job_that_has_no_room_now_or_ever_says_so(
     limits[GPU] = str(GPUS + 1)
     kubectl.apply(greedy)
 
-    # One whose only node is taken, by a job that needs all of it.
-    node = kubectl.items("nodes", SIMULATED, namespace=namespace)[0]["metadata"]["name"]
-    for name, least in (("first", GPUS), ("next", 1)):
-        body = learners(name, namespace)
-        (learner,) = body["spec"]["tasks"]
-        learner["minReplicas"] = learner["replicas"] = learner["maxReplicas"] = least
-        learner["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] = node
-        kubectl.apply(body)
-        if name == "first":
-            wait_for_phase(kubectl, name, "Running", namespace=namespace)
-
-    for name, reason, part in (
-        ("greedy", "Unschedulable", f"lacks 1 {GPU}"),
-        ("next", "WaitingForNodes", ""),
-    ):
-
-        def told(name: str = name, reason: str = reason) -> str:
-            found = condition(kubectl.get("dijob", name, namespace=namespace), "Pending")
-            assert (found["status"], found["reason"]) == ("True", reason), found
-            return str(found["message"])
-
-        assert part in wait_until(told, SECONDS, every=0.5)
-        assert not pods_of(kubectl, name, namespace=namespace)
+    message = _wait_for(kubectl, "greedy", "Unschedulable", namespace)
+    assert f"lacks 1 {GPU}" in message
+    assert not pods_of(kubectl, "greedy", namespace=namespace)
 
 
 @contextmanager
@@ -305,3 +285,31 @@ def test_a_job_runs_with_a_volume_that_waits_for_its_first_consumer(
         assert (tmp_path / "done").read_text() == "by the learner"
         claimed = kubectl.get("persistentvolumeclaim", "work", namespace=namespace)
         assert claimed["status"]["phase"] == "Bound"
+
+
+def test_a_job_whose_only_node_is_taken_says_that_it_waits(
+    kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
+) -> None:
+    """The last one here: what others see of the nodes while its jobs go is nothing they expect."""
+    node = kubectl.items("nodes", SIMULATED, namespace=namespace)[0]["metadata"]["name"]
+    for name, replicas in (("first", GPUS), ("next", 1)):
+        body = learners(name, namespace)
+        (learner,) = body["spec"]["tasks"]
+        learner |= {"replicas": replicas, "minReplicas": replicas, "maxReplicas": replicas}
+        learner["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] = node
+        kubectl.apply(body)
+        if name == "first":
+            wait_for_phase(kubectl, name, "Running", namespace=namespace)
+    _wait_for(kubectl, "next", "WaitingForNodes", namespace)
+    assert not pods_of(kubectl, "next", namespace=namespace)
+
+
+def _wait_for(kubectl: Kubectl, name: str, reason: str, namespace: str) -> str:
+    """Wait until a job is Pending for a reason; the message that goes with it."""
+
+    def told() -> str:
+        found = condition(kubectl.get("dijob", name, namespace=namespace), "Pending")
+        assert (found["status"], found["reason"]) == ("True", reason), found
+        return str(found["message"])
+
+    return wait_until(told, SECONDS, what=f"{name} to be {reason}", every=0.5)

@@ -78,7 +78,7 @@ TROUBLES: dict[str, tuple[Edit, str, str]] = {
     ),
 }
 """What is done to the template of the job of that name, the reason, and a part of the message."""
-LASTS = ("ContainerCreating", "unmounted-learner-0 first: its volumes or its network ")
+LASTS = ("ContainerCreating", "its volumes or its network ")
 """The reason where a volume is not there, and a part of the message, when it has lasted."""
 OLDER = "older"
 WAITS = {

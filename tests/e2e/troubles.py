@@ -17,7 +17,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "the job stays `Pending`": (
         f"{_BLOCKED}::test_a_job_that_waits_says_for_what",
         f"{_BLOCKED}::test_a_job_whose_pods_cannot_run_says_why",
-        "e2e/test_allocation.py::test_a_job_that_has_no_room_now_or_ever_says_so",
+        "e2e/test_allocation.py::test_a_job_whose_only_node_is_taken_says_that_it_waits",
     ),
     "the job is `Starting` or `Running`, and some pods are not": (
         f"{_BLOCKED}::test_a_job_whose_pods_cannot_run_says_why",
