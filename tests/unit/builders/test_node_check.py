@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from di_api.spec import NodeCheck, Task, TaskType
-from di_operator.builders import matrix_product
+from di_operator import default_node_check
 from di_operator.builders.node_check import check_container
 from di_operator.builders.pinning import avoiding
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
@@ -40,6 +41,11 @@ def test_the_check_is_as_the_first_container_but_for_what_it_runs() -> None:
     assert found is not None
     program = found.pop("command")
     assert program[:2] == ["python3", "-c"]
+    node = {"fieldRef": {"fieldPath": "spec.nodeName"}}
+    assert found.pop("env") == [
+        {"name": "DI_NODE_NAME", "valueFrom": node},
+        {"name": "DI_NODE_CHECK_WAIT", "value": "300"},
+    ]
     assert found == {
         "name": "di-node-check",
         **{key: CONTAINER[key] for key in ("image", "imagePullPolicy", "resources")},
@@ -60,6 +66,58 @@ def test_without_a_check_there_is_no_container(
     assert check(given, *containers) is None
 
 
+def waits(cluster: ClusterModel) -> dict[str, str]:
+    """How long the check of each pod may wait for others."""
+    return {
+        name: variable["value"]
+        for name, pod in cluster.pods.items()
+        for variable in pod["spec"]["initContainers"][0]["env"]
+        if variable["name"] == "DI_NODE_CHECK_WAIT"
+    }
+
+
+def test_a_pod_waits_for_the_others_unless_they_are_through_their_checks() -> None:
+    cluster = ClusterModel(job(task("learner", 3, nodeCheck={"waitSeconds": 60})))
+    cluster.settle()
+    assert set(waits(cluster).values()) == {"60"}
+    # One that is replaced while others still wait is waited for.
+    cluster.delete_pod("x-learner-2", force=True)
+    cluster.settle()
+    assert waits(cluster)["x-learner-2"] == "60"
+
+    ended = {"name": "di-node-check", "state": {"terminated": {"exitCode": 0, "message": ""}}}
+    for name in ("x-learner-0", "x-learner-1"):
+        cluster.pods[name]["spec"]["nodeName"] = "n1"
+        cluster.pods[name]["status"]["initContainerStatuses"] = [ended]
+    cluster.delete_pod("x-learner-2", force=True)
+    cluster.settle()
+    cluster.scale("learner", 4)
+    cluster.settle()
+    assert waits(cluster) == {
+        **dict.fromkeys(("x-learner-0", "x-learner-1"), "60"),
+        **dict.fromkeys(("x-learner-2", "x-learner-3"), "0"),
+    }
+
+
+def test_pods_of_a_task_that_begins_anew_wait_for_each_other_again() -> None:
+    rules = [{"action": "RestartTask"}]
+    learner = task("learner", 2, nodeCheck={})
+    cluster = ClusterModel(job(learner, backoffLimit=3, failurePolicy={"rules": rules}))
+    cluster.settle()
+    cluster.run()
+    ended = {"name": "di-node-check", "state": {"terminated": {"exitCode": 0, "message": ""}}}
+    for pod in cluster.pods.values():
+        pod["spec"]["nodeName"] = "n1"
+        pod["status"]["initContainerStatuses"] = [ended]
+    cluster.settle()
+    cluster.fail("x-learner-0")
+    cluster.settle()
+    cluster.end("x-learner-1")
+    cluster.settle()
+    assert cluster.status["restartAttempts"] == {"learner": 1}
+    assert waits(cluster) == {"x-learner-0": "300", "x-learner-1": "300"}
+
+
 def test_it_goes_before_all_others_and_knows_the_job() -> None:
     template = {
         "spec": {"containers": [CONTAINER], "initContainers": [{"name": "i", "image": "i:1"}]}
@@ -78,17 +136,28 @@ def test_the_program_is_whole_as_it_stands_in_a_pod(tmp_path: Path) -> None:
     report = tmp_path / "termination-log"
     program = found["command"][2].replace("/dev/termination-log", str(report))
     # As in an image without numpy.
-    blocked = "import sys; sys.modules['numpy'] = None\n"
-    subprocess.run([sys.executable, "-I", "-c", blocked + program], check=True, timeout=60)
-    assert json.loads(report.read_text())["seconds"] > 0
+    blocked = "import sys; sys.modules['numpy'] = None; exec(sys.argv[1])"
+    environment = {"DI_TASK_NAME": "a", "DI_TASK_RANK": "0", "DI_A_NODES": "x-a-0.di-x"}
+    told = {each["name"]: each.get("value", "n1") for each in found["env"]}
+    command = [sys.executable, "-I", "-c", blocked, program]
+    subprocess.run(command, check=True, timeout=60, env={**environment, **told})
+    said = json.loads(report.read_text())
+    assert said.keys() == {"seconds"}
+    assert said["seconds"] > 0
+
+
+def test_the_program_needs_no_newer_python_than_it_says() -> None:
+    text = Path(default_node_check.__file__).read_text()
+    assert "Python 3.8" in text
+    ast.parse(text, feature_version=(3, 8))
 
 
 def test_with_numpy_its_product_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
-    monkeypatch.setattr(matrix_product, "numpy_product", lambda: called.append("numpy"))
-    monkeypatch.setattr(matrix_product, "plain_product", lambda: called.append("plain"))
-    assert matrix_product.fastest() >= 0
-    assert called == ["numpy"] * (matrix_product.ROUNDS + 1)
+    monkeypatch.setattr(default_node_check, "numpy_product", lambda: called.append("numpy"))
+    monkeypatch.setattr(default_node_check, "plain_product", lambda: called.append("plain"))
+    assert default_node_check.fastest_product() >= 0
+    assert called == ["numpy"] * (default_node_check.PRODUCTS + 1)
 
 
 def test_nodes_are_avoided_in_every_alternative_of_the_users_own() -> None:

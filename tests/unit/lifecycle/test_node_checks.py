@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_operator.informer_state import transform_pod
+from di_operator.lifecycle.check_reports import LONGEST_REPORT
 from di_operator.lifecycle.node_checks import MOST_AVOIDED, slow_nodes
 from di_operator.lifecycle.reasons import Problem
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, task
@@ -75,6 +76,131 @@ def test_g2_before_all_have_told_nothing_is_said() -> None:
     tell(cluster, {"x-train-2": 1})
     cluster.settle()
     assert problem(cluster) is not None
+
+
+def exchanged(*reports: Mapping[int, float | str]) -> dict[str, object]:
+    """What pods said of exchanges, by partner: seconds, or why they failed."""
+    said = {}
+    for index, found in enumerate(reports):
+        exchanges = [
+            {"with": partner, ("failed" if isinstance(what, str) else "seconds"): what}
+            for partner, what in found.items()
+        ]
+        said[f"x-train-{index}"] = json.dumps({"seconds": 1, "exchanges": exchanges})
+    return said
+
+
+def test_g3_who_is_slow_or_fails_with_both_its_partners_is_avoided() -> None:
+    cluster = checked()
+    tell(cluster, exchanged({3: 0.5, 2: 0.1}, {2: 0.1, 3: 0.5}, {1: 0.1, 0: 0.1}, {0: 0.5, 1: 0.5}))
+    cluster.settle()
+    message = "task train: node n3 took 0.5 s to exchange data, the median of 4 nodes is 0.1 s"
+    assert problem(cluster) == ("True", "SlowNodes", message)
+    assert cluster.status["avoidedNodes"]["train"].keys() == {"n3"}
+
+    cluster = checked()
+    no = "TimeoutError"
+    tell(cluster, exchanged({3: no, 2: 0.1}, {2: 0.1, 3: no}, {1: 0.1, 0: 0.1}, {0: no, 1: 0.9}))
+    cluster.settle()
+    assert cluster.status["avoidedNodes"]["train"].keys() == {"n3"}
+
+    cluster = checked(3, action="Notify")
+    tell(cluster, exchanged({2: no, 1: 0.1}, {2: no, 0: 0.1}, {0: no, 1: no}))
+    cluster.settle()
+    message = "task train: node n2 could not exchange data with 2 others, the median of 3 nodes "
+    assert problem(cluster) == ("True", "SlowNodes", f"{message}is 0.1 s")
+    assert "avoidedNodes" not in cluster.status
+
+
+def test_g4_who_failed_once_and_passed_with_another_partner_is_cleared() -> None:
+    cluster = checked()
+    no = "TimeoutError"
+    tell(cluster, exchanged({3: no, 2: 0.1}, {2: 0.1, 3: 0.1}, {1: 0.1, 0: 0.1}, {0: no, 1: 0.2}))
+    cluster.settle()
+    assert problem(cluster) is None
+    assert "avoidedNodes" not in cluster.status
+
+
+def test_who_failed_twice_with_the_same_partner_is_not_judged_by_it() -> None:
+    cluster = checked()
+    again = [{"with": 0, "failed": "x"}, {"with": 0, "seconds": 9}]
+    said = json.dumps({"seconds": 1, "exchanges": again})
+    tell(cluster, {**exchanged({1: 0.1}, {0: 0.1}, {0: 0.1}), "x-train-3": said})
+    cluster.settle()
+    assert problem(cluster) is None
+
+
+def test_g5_where_half_of_the_nodes_cannot_exchange_data_nothing_is_said() -> None:
+    cluster = checked()
+    no = "TimeoutError"
+    tell(cluster, exchanged({3: no, 2: no}, {2: 0.1, 3: no}, {1: 0.1, 0: no}, {0: no, 1: no}))
+    cluster.settle()
+    assert problem(cluster) is None
+    assert "avoidedNodes" not in cluster.status
+
+
+def test_g5_where_no_pod_reaches_another_that_is_told_and_nobody_is_moved() -> None:
+    cluster = checked()
+    no = "TimeoutError"
+    tell(cluster, exchanged({3: no, 2: no}, {2: no, 3: no}, {1: no, 0: no}, {0: no, 1: no}))
+    cluster.settle()
+    message = "task train: no pod could exchange data with another "
+    told = f"{message}(x-train-0: TimeoutError with pod 3)"
+    assert problem(cluster) == ("True", "NoExchange", told)
+    assert warnings(cluster) == [told]
+    assert "avoidedNodes" not in cluster.status
+
+    cluster = checked(2)
+    why = "the first pod was not there for 300 s (gaierror)"
+    late = json.dumps({"seconds": 1, "exchanges": [], "failed": why})
+    tell(cluster, {**exchanged({}), "x-train-1": late})
+    cluster.settle()
+    assert problem(cluster) == ("True", "NoExchange", f"{message}(x-train-1: {why})")
+
+
+def test_a_pod_that_came_late_is_not_judged_by_exchanges() -> None:
+    cluster = checked()
+    late = json.dumps({"seconds": 1, "exchanges": [], "failed": "the connection was closed"})
+    others = exchanged({1: 0.1, 2: 0.1}, {0: 0.1, 2: 0.1}, {0: 0.1, 1: 0.1})
+    tell(cluster, {**others, "x-train-3": late})
+    cluster.settle()
+    assert problem(cluster) is None
+
+
+def test_a_node_may_be_slow_in_both_and_the_worst_is_told_first() -> None:
+    cluster = checked(7, action="Notify")
+    fast = {0: 0.1, 1: 0.1}
+    said = exchanged(fast, fast, fast, fast, fast, {0: 0.3, 1: 0.3}, {0: 0.1, 1: 9.0})
+    slow = json.loads(str(said["x-train-5"])) | {"seconds": 4}
+    tell(cluster, {**said, "x-train-5": json.dumps(slow), "x-train-6": 9})
+    cluster.settle()
+    found = problem(cluster)
+    assert found is not None
+    assert found[2] == (
+        "task train: node n6 took 9 s, node n5 took 4 s, the median of 7 nodes is 1 s; "
+        "node n5 took 0.3 s to exchange data, the median of 6 nodes is 0.1 s"
+    )
+
+
+@pytest.mark.parametrize(
+    "exchanges",
+    [
+        *("x", {}, [1], [[]], [{"with": "1"}], [{"with": True, "seconds": 9}], [{"seconds": 9}]),
+        *([{"with": -1, "seconds": 0.1}], [{"with": 1e400}], None),
+    ],
+)
+def test_exchanges_of_another_shape_say_nothing(exchanges: object) -> None:
+    cluster = checked()
+    odd = json.dumps({"seconds": 1, "exchanges": exchanges, "failed": ["x"]})
+    tell(cluster, {**told(1, 1, 1), "x-train-3": odd})
+    cluster.settle()
+    assert problem(cluster) is None
+
+
+def test_the_longest_report_of_the_default_check_is_read_whole() -> None:
+    each = {"with": 4095, "failed": "ConnectionRefusedError", "seconds": 12.345678}
+    whole = json.dumps({"seconds": 1.0, "exchanges": [each] * 5, "failed": "x" * 120})
+    assert len(whole) <= LONGEST_REPORT
 
 
 @pytest.mark.parametrize("seconds", [(1, 9), (1, 1, 9, 9), (1, 9, 1, 9, 1, 9)])
@@ -206,5 +332,5 @@ def test_the_cache_keeps_what_a_check_said_and_of_other_containers_nothing() -> 
     pod["status"]["initContainerStatuses"].append({"name": "other", "state": state})
     kept = transform_pod(pod)["status"]["initContainerStatuses"]
     assert [each.get("name") for each in kept] == ["di-node-check", None]
-    assert kept[0]["state"]["terminated"]["message"] == "x" * 256
+    assert kept[0]["state"]["terminated"]["message"] == "x" * LONGEST_REPORT
     assert "message" not in kept[1]["state"]["terminated"]

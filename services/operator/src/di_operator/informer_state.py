@@ -40,7 +40,7 @@ from di_operator.lifecycle.blockers import (
     unscheduled,
     waiting_part,
 )
-from di_operator.lifecycle.node_checks import report_of
+from di_operator.lifecycle.check_reports import report_of
 from di_operator.lifecycle.pods import (
     MAX_LAST_WORDS,
     is_read_condition,
@@ -169,7 +169,8 @@ def _end_of(ended: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_of(status: Mapping[str, Any], ended: Mapping[str, Any], report: str) -> dict[str, Any]:
     """Of a check of the pod's node its name and what it said."""
-    kept = _failure_of(status, {**ended, "message": report})
+    kept = _failure_of(status, ended)
+    kept["state"]["terminated"]["message"] = report
     return {**kept, "name": status["name"]}
 
 

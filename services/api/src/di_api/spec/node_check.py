@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from di_api.spec.declared import Declared
-from di_api.spec.kinds import OneOf, Text, Texts
+from di_api.spec.kinds import OneOf, Text, Texts, Whole
 
 
 class NodeCheckAction(StrEnum):
@@ -35,9 +35,17 @@ class NodeCheck:
             kind=Texts("argument", most=64, longest=4096),
             about="Program of the check and its arguments, which writes its seconds to "
             '/dev/termination-log, as `{"seconds": 1.5}`.',
-            absent="a matrix product, timed by `python3`",
+            absent="a matrix product and an exchange of data, timed by `python3`",
         ),
     ] = ()
+    wait_seconds: Annotated[
+        int,
+        Declared(
+            kind=Whole(0, 3600),
+            about="Seconds that the pods of the task wait for each other, to exchange data. "
+            "0: they do not.",
+        ),
+    ] = 300
     action: Annotated[
         NodeCheckAction,
         Declared(

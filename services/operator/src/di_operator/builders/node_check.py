@@ -13,24 +13,36 @@ from di_api.spec import Task
 Object = Mapping[str, Any]
 
 
-def check_container(task: Task) -> dict[str, Any] | None:
+def check_container(task: Task, *, is_late: bool = False) -> dict[str, Any] | None:
     """Return the container, which goes before all others; None: the task has no check.
 
     It has the resources and the rights of the first container: a pod asks for no more with it, and
-    keeps its class of service.
+    keeps its class of service. One that is late finds no other pod to exchange data with: theirs
+    are through their checks.
     """
     containers = (task.template.get("spec") or {}).get("containers") or ()
-    if task.node_check is None or not containers:
+    check = task.node_check
+    if check is None or not containers:
         return None
     first: Object = containers[0]
     same = ("image", "imagePullPolicy", "resources", "securityContext")
     container = {"name": names.NODE_CHECK, **{key: first[key] for key in same if key in first}}
-    if task.node_check.image:
-        container["image"] = task.node_check.image
-    command = list(task.node_check.command)
-    return {**container, "command": command or ["python3", "-c", _matrix_product()]}
+    if check.image:
+        container["image"] = check.image
+    wait = 0 if is_late else check.wait_seconds
+    return {
+        **container,
+        "command": list(check.command) or ["python3", "-c", _default_check()],
+        "env": [
+            {"name": names.ENV_NODE_NAME, "valueFrom": _NODE_NAME},
+            {"name": names.ENV_NODE_CHECK_WAIT, "value": str(wait)},
+        ],
+    }
+
+
+_NODE_NAME: Object = {"fieldRef": {"fieldPath": "spec.nodeName"}}
 
 
 @cache
-def _matrix_product() -> str:
-    return (resources.files("di_operator.builders") / "matrix_product.py").read_text("utf-8")
+def _default_check() -> str:
+    return (resources.files("di_operator") / "default_node_check.py").read_text("utf-8")

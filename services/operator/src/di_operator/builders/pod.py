@@ -44,6 +44,8 @@ class PodFrame:
     """Of learners."""
     avoided: Mapping[str, Iterable[str]] = field(default_factory=dict)
     """Nodes that the pods of a task must not go to, by task."""
+    checked: frozenset[str] = frozenset()
+    """Tasks that have pods which are through their check of the node."""
     keeps_last_words: bool = False
     """Whether the kubelet keeps the end of the log of a container that fails."""
 
@@ -108,7 +110,7 @@ def pod_body(
             [with_environment(c, env, mounts) for c in spec.get("containers") or ()]
         ),
     }
-    check = check_container(task)
+    check = check_container(task, is_late=task.name in frame.checked)
     if init := [*([check] if check else ()), *(spec.get("initContainers") or ())]:
         body["initContainers"] = [with_environment(c, env, mounts) for c in init]
     ours = [*_volumes(frame, task), *checkpoints.volumes()]

@@ -27,6 +27,7 @@ from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.dependencies import waiting_tasks
 from di_operator.lifecycle.failure.pause import pause_left
 from di_operator.lifecycle.groups import group_files
+from di_operator.lifecycle.node_checks import checked_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
 from di_operator.lifecycle.settling import settling
@@ -165,6 +166,7 @@ def _creations(
         priority_class=settings.priority_class(snapshot.spec),
         checkpoints=Checkpoints.of(snapshot.spec.checkpoint, snapshot.job),
         avoided=snapshot.status.avoided_nodes,
+        checked=checked_tasks(snapshot),
         keeps_last_words=snapshot.spec.failure_policy is not None,
     )
     for slot in slots:

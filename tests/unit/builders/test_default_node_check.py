@@ -1,0 +1,312 @@
+"""The check that tasks get without one of their own: pods are processes, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from di_operator import default_node_check
+from di_operator.default_node_check import Meeting, Member, pairs_of
+from tests.ports import free_port
+
+DEADLINE = 120
+RUN = """
+import asyncio, json, sys
+from di_operator import default_node_check as check
+given = json.loads(sys.argv[1])
+for name, value in given["settings"].items():
+    setattr(check, name, value)
+check.fastest_product = lambda: 1.5
+quick = check.give
+async def give(writer):
+    await asyncio.sleep(given["delay"])
+    await quick(writer)
+check.give = give
+asyncio.run(check.main())
+"""
+
+
+def address(index: int) -> str:
+    """Of a pod; pods of one machine share nothing but the port."""
+    return f"127.22.7.{index + 1}"
+
+
+class Pods:
+    """Pods of a task, of which any may be started."""
+
+    def __init__(self, folder: Path, stack: ExitStack, replicas: int) -> None:
+        self.folder = folder
+        self.stack = stack
+        self.replicas = replicas
+        self.port = free_port(address(0))
+        self.started: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start(
+        self,
+        index: int,
+        *,
+        node: str | None = None,
+        wait: float = DEADLINE,
+        delay: float = 0.0,
+        names: str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Begin the check of a pod; `delay` is what it needs more for each block."""
+        settings |= {"ADDRESS": address(index), "PORT": self.port, "BLOCK": 1 << 20, "STEPS": 2}
+        settings["REPORT"] = str(self.folder / str(index))
+        environment = {
+            "DI_TASK_NAME": "train-all",
+            "DI_TASK_RANK": str(index),
+            "DI_TRAIN_ALL_NODES": names or ",".join(map(address, range(self.replicas))),
+            "DI_NODE_NAME": f"n{index}" if node is None else node,
+            "DI_NODE_CHECK_WAIT": str(wait),
+        }
+        given = json.dumps({"settings": settings, "delay": delay})
+        process = subprocess.Popen([sys.executable, "-c", RUN, given], env=environment)
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        self.started[index] = process
+
+    def report(self, index: int) -> dict[str, Any]:
+        """What a pod says at its end."""
+        assert self.started[index].wait(DEADLINE) == 0
+        said: dict[str, Any] = json.loads((self.folder / str(index)).read_text())
+        return said
+
+    def exchanges(self, index: int) -> list[dict[str, Any]]:
+        """Those of a pod that nothing else has happened to."""
+        said = self.report(index)
+        assert said.keys() == {"seconds", "exchanges"}
+        assert said["seconds"] == 1.5
+        found: list[dict[str, Any]] = said["exchanges"]
+        return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[tuple[Path, ExitStack]]:
+    with ExitStack() as stack:
+        yield tmp_path, stack
+
+
+def test_every_pod_exchanges_with_two_others_and_the_slow_one_is_slow_with_both(
+    folder: tuple[Path, ExitStack],
+) -> None:
+    pods = Pods(*folder, replicas=5)
+    for index in (3, 1, 0, 4, 2):
+        pods.start(index, delay=0.3 if index == 3 else 0.0)
+    exchanges = {index: pods.exchanges(index) for index in range(5)}
+    for index, found in exchanges.items():
+        partners = [each["with"] for each in found]
+        assert len(set(partners)) >= 2, exchanges
+        assert index not in partners
+        for each in found:
+            (other,) = [o for o in exchanges[each["with"]] if o["with"] == index]
+            assert ("seconds" in each, "seconds" in other) == (True, True)
+    assert all(each["seconds"] >= 0.3 for each in exchanges[3])
+
+
+def test_two_pods_exchange_once(folder: tuple[Path, ExitStack]) -> None:
+    pods = Pods(*folder, replicas=2)
+    pods.start(0)
+    pods.start(1)
+    assert [each["with"] for each in pods.exchanges(0)] == [1]
+    assert [each["with"] for each in pods.exchanges(1)] == [0]
+
+
+def test_one_pod_of_each_node_takes_part(folder: tuple[Path, ExitStack]) -> None:
+    pods = Pods(*folder, replicas=4)
+    for index in range(4):
+        pods.start(index, node="a" if index < 3 else "b")
+    found = {index: [each["with"] for each in pods.exchanges(index)] for index in range(4)}
+    assert found == {0: [3], 1: [], 2: [], 3: [0]}
+
+
+def test_of_one_node_two_pods_see_whether_they_reach_each_other(
+    folder: tuple[Path, ExitStack],
+) -> None:
+    pods = Pods(*folder, replicas=3)
+    for index in range(3):
+        pods.start(index, node="a")
+    found = {index: [each["with"] for each in pods.exchanges(index)] for index in range(3)}
+    assert found == {0: [1], 1: [0], 2: []}
+
+
+def test_who_never_comes_is_waited_for_so_long_and_no_longer(
+    folder: tuple[Path, ExitStack],
+) -> None:
+    pods = Pods(*folder, replicas=2)
+    pods.start(0, wait=0.5)
+    assert pods.exchanges(0) == []
+
+
+def test_without_the_first_pod_nothing_is_exchanged(folder: tuple[Path, ExitStack]) -> None:
+    pods = Pods(*folder, replicas=2)
+    pods.start(1, wait=0.5)
+    said = pods.report(1)
+    why = "the first pod was not there for 0.5 s (ConnectionRefusedError)"
+    assert said == {"seconds": 1.5, "exchanges": [], "failed": why}
+
+
+@pytest.mark.parametrize(("replicas", "wait"), [(1, 300), (2, 0)])
+def test_a_pod_that_is_alone_waits_for_nobody(
+    folder: tuple[Path, ExitStack], replicas: int, wait: float
+) -> None:
+    pods = Pods(*folder, replicas=replicas)
+    pods.start(0, wait=wait)
+    assert pods.report(0) == {"seconds": 1.5}
+
+
+def test_pods_that_have_ended_are_not_waited_for(folder: tuple[Path, ExitStack]) -> None:
+    pods = Pods(*folder, replicas=3)
+    names = f"{address(0)},localhost,{address(2)}"
+    pods.start(0, names=names)
+    pods.start(2, names=names)
+    assert [each["with"] for each in pods.exchanges(0)] == [2]
+
+
+def test_the_names_may_come_by_file(folder: tuple[Path, ExitStack]) -> None:
+    path = folder[0] / "nodes"
+    path.write_text("a,b")
+    variables = {"DI_TASK_NAME": "a-b", "DI_A_B_NODES_FILE": str(path)}
+    assert default_node_check.names_of_pods(variables) == ["a", "b"]
+
+
+def test_a_pod_that_cannot_know_the_others_says_so_and_begins(
+    folder: tuple[Path, ExitStack],
+) -> None:
+    pods = Pods(*folder, replicas=2)
+    with socket.create_server((address(1), pods.port)):
+        pods.start(1)
+        said = pods.report(1)
+    assert said["exchanges"] == []
+    assert "address already in use" in said["failed"]
+
+
+def stranger(pods: Pods, index: int, *lines: object) -> socket.socket:
+    """A connection to a pod that says these lines, as soon as that listens."""
+    while True:
+        try:
+            found = socket.create_connection((address(index), pods.port), 5)
+        except ConnectionRefusedError:
+            assert pods.started[index].poll() is None
+            continue
+        break
+    for line in lines:
+        found.sendall(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
+    return found
+
+
+def test_a_pod_that_goes_in_the_middle_costs_nobody_else_anything(
+    folder: tuple[Path, ExitStack],
+) -> None:
+    pods = Pods(*folder, replicas=4)
+    left = (0, 2, 3)
+    for index in left:
+        pods.start(index)
+    with stranger(pods, 0, {"rank": 1, "node": "n1"}) as gone:
+        # It is told to wait for another one, and goes.
+        order = json.loads(gone.makefile().readline())
+        assert (order["with"], order["calls"]) == (2, False)
+    found = {index: pods.exchanges(index) for index in left}
+    assert found[2][0] == {"with": 1, "failed": "ConnectionRefusedError"}
+    assert all([each for each in found[index] if "seconds" in each] for index in left)
+
+
+def test_strangers_change_nothing(folder: tuple[Path, ExitStack]) -> None:
+    pods = Pods(*folder, replicas=2)
+    pods.start(0)
+    lines: tuple[object, ...] = (b"GET / HTTP/1.1\r\n\r\n", [], {}, {"rank": -1, "node": "a"})
+    more = ({"rank": 2, "node": "a"}, {"rank": "x"}, {"token": ["a"]}, b"\xff\n", b"1" * (1 << 20))
+    with ExitStack() as stack:
+        for line in (*lines, *more):
+            stack.enter_context(stranger(pods, 0, line))
+        for _ in range(2 * default_node_check.MOST_CALLS):
+            stack.enter_context(stranger(pods, 0, {"rank": 7}))
+        pods.start(1)
+        assert [each["with"] for each in pods.exchanges(0)] == [1]
+        assert [each["with"] for each in pods.exchanges(1)] == [0]
+
+
+class Silent:
+    """A connection on which nothing is said and nobody listens."""
+
+    def write(self, _: bytes) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def members(count: int) -> list[Member]:
+    silent: Any = Silent()
+    return [Member(rank, f"n{rank}", silent, silent) for rank in range(count)]
+
+
+class Rehearsal(Meeting):
+    """A meeting whose exchanges take as long as the slower of two nodes."""
+
+    def __init__(self, nodes: list[float]) -> None:
+        super().__init__(len(nodes))
+        self.nodes = nodes
+        self.pairs: list[tuple[int, int]] = []
+        self.busy: set[int] = set()
+
+    @override
+    async def bring_together(self, one: Member, other: Member) -> None:
+        assert not self.busy & {one.rank, other.rank}
+        self.busy |= {one.rank, other.rank}
+        self.pairs.append((one.rank, other.rank))
+        one.met.add(other.rank)
+        other.met.add(one.rank)
+        seconds = max(self.nodes[one.rank], self.nodes[other.rank])
+        one.best, other.best = min(one.best, seconds), min(other.best, seconds)
+        await asyncio.sleep(0)
+        self.busy -= {one.rank, other.rank}
+
+
+def held(nodes: list[float]) -> Rehearsal:
+    async def hold() -> Rehearsal:
+        meeting = Rehearsal(nodes)
+        for member in members(len(nodes)):
+            meeting.join(member)
+        await meeting.hold(DEADLINE)
+        return meeting
+
+    return asyncio.run(hold())
+
+
+def test_g3_the_second_round_is_of_the_fastest_with_the_slowest() -> None:
+    meeting = held([1.0, 1.1, 5.0, 1.3])
+    assert meeting.pairs[:2] == [(0, 3), (1, 2)]
+    # 0 and 3 were fastest, 2 made 1 as slow as itself.
+    assert {frozenset(pair) for pair in meeting.pairs[2:]} == {frozenset((0, 2)), frozenset((3, 1))}
+
+
+@given(st.lists(st.sampled_from([1.0, 2.0, 9.0, math.inf]), min_size=1, max_size=12))
+def test_everybody_meets_two_others_and_no_one_twice(nodes: list[float]) -> None:
+    meeting = held(nodes)
+    assert len({frozenset(pair) for pair in meeting.pairs}) == len(meeting.pairs)
+    if len(nodes) >= 3:
+        assert all(len(member.met) >= 2 for member in meeting.members.values())
+    if 4 * sum(seconds > 1.0 for seconds in nodes) <= len(nodes) > 1:
+        # So few that nobody has had two partners who are slow.
+        assert [meeting.members[rank].best for rank in range(len(nodes))] == nodes
+
+
+def test_of_two_who_have_met_no_pair_is_left() -> None:
+    one, other = members(2)
+    one.met, other.met = {1}, {0}
+    assert pairs_of([one, other]) == ([], [])
