@@ -312,6 +312,30 @@ def test_a_new_leader_leaves_every_job_where_it_is(kube_config: KubeConfig, name
     on_testbed(kube_config, namespace, body)
 
 
+def test_memory_grows_no_further_than_a_node_has_it(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    """The nodes of the tests have 100 TiB each."""
+
+    async def body(testbed: Testbed) -> None:
+        async with nodes(testbed, n1=1), testbed.operator(policy="fit"):
+            work = devices(testbed, "work", 1)
+            oom = {"run-for": "0.1", "exit-code": "137", "reason": "OOMKilled"}
+            notes = {f"fake/{key}": value for key, value in oom.items()}
+            work["template"]["metadata"]["annotations"] |= notes
+            (container,) = work["template"]["spec"]["containers"]
+            container["resources"]["limits"]["memory"] = "30Ti"
+            rules = [{"onReasons": ["OOMKilled"], "growMemory": {"factor": 2}}]
+            await testbed.submit(job("a", work, failurePolicy={"rules": rules}))
+            status = await testbed.phase("a", "Failed")
+            failed = condition(status, "Failed")
+            assert failed["reason"] == "OOMLimit"
+            words = "was OOM-killed with 60Ti of memory, and the largest node has 100Ti"
+            assert words in failed["message"]
+
+    on_testbed(kube_config, namespace, body)
+
+
 def test_a_policy_that_does_not_exist_stops_the_operator_at_its_start(
     kube_config: KubeConfig, namespace: str
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from di_api import names
@@ -83,6 +84,7 @@ class ClusterModel:
         self.grant: Grant | None = None
         self.aggregator: Object | None = None
         self.reports_since: datetime | None = START
+        self.largest_node_memory: Decimal | None = None
 
     # --- what tests look at ---
 
@@ -127,6 +129,7 @@ class ClusterModel:
             grant=self.grant,
             aggregator=self.aggregator,
             reports_since=self.reports_since,
+            largest_node_memory=self.largest_node_memory,
         )
 
     def decide(self) -> Decision:

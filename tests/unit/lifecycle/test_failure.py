@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -130,6 +131,37 @@ def test_a3_with_all_the_memory_it_may_have_the_job_has_failed() -> None:
         "container di-container was OOM-killed with 12Gi of memory, the most that growMemory allows"
     )
     assert not [write for write in cluster.writes if write.startswith("create Pod")]
+
+
+def test_memory_grows_without_a_limit_as_far_as_a_node_has_it() -> None:
+    cluster = learners({**OOM, "growMemory": {"factor": 2}})
+    cluster.largest_node_memory = Decimal(10 * 2**30)
+    oom(cluster, RANK_1)
+    come_back(cluster)
+    assert resources(cluster, RANK_1)["requests"]["memory"] == "8Gi"
+    oom(cluster, RANK_1)
+    cluster.writes.clear()
+    cluster.settle()
+    failed = cluster.condition("Failed")
+    assert (cluster.phase, failed["reason"]) == ("Failed", "OOMLimit")
+    assert failed["message"].startswith(
+        "container di-container was OOM-killed with 8Gi of memory, and the largest node has 10Gi, "
+        "less than what comes next; pod"
+    )
+    assert not [write for write in cluster.writes if write.startswith("create Pod")]
+
+
+@pytest.mark.parametrize(("limit", "largest"), [("64Gi", 4 * 2**30), (None, None)])
+def test_a_limit_of_the_users_own_goes_before_what_nodes_have_and_so_does_not_knowing(
+    limit: str | None, largest: int | None
+) -> None:
+    growth = {"factor": 2} | ({"limit": limit} if limit else {})
+    cluster = learners({**OOM, "growMemory": growth})
+    cluster.largest_node_memory = Decimal(largest) if largest else None
+    oom(cluster, RANK_1)
+    come_back(cluster)
+    assert resources(cluster, RANK_1)["requests"]["memory"] == "8Gi"
+    assert cluster.phase == "Running"
 
 
 def test_a4_the_exit_code_alone_is_no_oom() -> None:

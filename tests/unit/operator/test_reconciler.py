@@ -135,6 +135,7 @@ class Bench:
             ),
             server_ca=None,
             reports_since=lambda: None,
+            largest_node_memory=lambda: None,
             clock=clock,
             rng=Random(1),
         )

@@ -120,6 +120,19 @@ def test_what_changes_while_the_policy_thinks_is_looked_at_next() -> None:
     asyncio.run(body())
 
 
+def test_the_largest_node_is_known_once_all_nodes_are() -> None:
+    async def body() -> None:
+        large = {**node("a", 4), "status": {"allocatable": {"memory": "4Gi"}}}
+        nodes = Cache(large)
+        nodes.synced.clear()
+        running = scheduler(Counting(), Cache(), Cache(), nodes)
+        assert running.largest_node_memory() is None
+        nodes.synced.set()
+        assert running.largest_node_memory() == 4 * 2**30
+
+    asyncio.run(body())
+
+
 def test_where_nobody_asks_for_nodes_nothing_is_read() -> None:
     async def body() -> None:
         policy, pods = Counting(), Cache(pod("x", "learner", "a"))

@@ -169,6 +169,7 @@ async def operate(
             ),
             server_ca=server_ca,
             reports_since=presence,
+            largest_node_memory=scheduler.largest_node_memory if scheduler else lambda: None,
             clock=clock,
             rng=rng,
         )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from random import Random
 from typing import Any, Protocol
@@ -102,6 +103,7 @@ class Reconciler:
         settings: Settings,
         server_ca: Callable[[], str] | None,
         reports_since: Callable[[], datetime | None],
+        largest_node_memory: Callable[[], Decimal | None],
         clock: Clock,
         rng: Random,
     ) -> None:
@@ -114,6 +116,7 @@ class Reconciler:
             settings: all but `server_ca`.
             server_ca: the authorities that pods are told now; None: they are told none.
             reports_since: the moment since when reports of jobs can come; None: they cannot.
+            largest_node_memory: bytes that the largest node has for pods; None: not known.
         """
         self._client = client
         self._informers = informers
@@ -127,6 +130,7 @@ class Reconciler:
         self._settings = settings
         self._server_ca = server_ca
         self._reports_since = reports_since
+        self._largest_node_memory = largest_node_memory
         self._clock = clock
         self._rng = rng
 
@@ -231,6 +235,7 @@ class Reconciler:
                 grant=self._grant(job) if self._grant is not None else None,
                 aggregator=aggregator,
                 reports_since=self._reports_since(),
+                largest_node_memory=self._largest_node_memory(),
             )
             if len(snapshot.slots) > READ_AT_ONCE:
                 await _stand_back()

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Protocol
 
 import structlog
@@ -31,6 +32,7 @@ from di_operator.allocator.policy import Policy
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
+from di_operator.largest_node import LargestNode
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.specs import SpecReader
@@ -111,6 +113,8 @@ class Scheduler:
         self._words: Words = NOTHING_SAID
         # By UID: what the last look could not read.
         self._unreadable: Mapping[str, Unreadable] = {}
+        self._largest = LargestNode()
+        nodes.subscribe(self._largest.listen)
         for cache, listen in (
             (caches[DIJOBS], self._news.on_job),
             (nodes, self._news.on_node),
@@ -134,6 +138,10 @@ class Scheduler:
         if spec.scheduling.gang and not spec.preemptible:
             return Grant(reason=Reason.WAITING_FOR_NODES, message="waiting for the allocator")
         return Grant()
+
+    def largest_node_memory(self) -> Decimal | None:
+        """Bytes that the largest node has for pods; None: not all nodes are known."""
+        return self._largest.memory() if self._nodes.synced.is_set() else None
 
     @property
     def duties(self) -> Mapping[str, Duty]:

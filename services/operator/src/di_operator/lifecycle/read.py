@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -36,6 +37,7 @@ def read_snapshot(
     grant: Grant | None = None,
     aggregator: Template | None = None,
     reports_since: datetime | None = None,
+    largest_node_memory: Decimal | None = None,
 ) -> Snapshot:
     """Sort the objects of the job's namespace that a job of its name controls.
 
@@ -43,7 +45,8 @@ def read_snapshot(
     the caller may pass too many, never too few. ``read`` is the place for
     :meth:`~di_operator.lifecycle.specs.SpecCache.examine`, ``read_pod`` that for a
     :class:`~di_operator.lifecycle.pods.PodCache`, ``aggregator`` the template of the
-    AggregatorConfig where one was read, ``reports_since`` the moment since when reports can come.
+    AggregatorConfig where one was read, ``reports_since`` the moment since when reports can come,
+    ``largest_node_memory`` the bytes that the largest node has, where that is known.
     Never raises for what a user can write.
     """
     metadata = job["metadata"]
@@ -97,6 +100,7 @@ def read_snapshot(
         has_started=has_started,
         grant=grant,
         reports_since=reports_since,
+        largest_node_memory=largest_node_memory,
         placement=placement,
         tasks=tasks,
         slots=slots,

@@ -153,7 +153,8 @@ class Reason(_Declared):
     OOM_LIMIT = (
         "OOMLimit",
         "Warning",
-        "Failed: a container was OOM-killed with the most memory that `growMemory` allows it",
+        "Failed: a container was OOM-killed with the most memory that `growMemory`, or the largest "
+        "node, allows it",
     )
     REPLICA_BACKOFF_LIMIT = (
         "ReplicaBackoffLimit",
@@ -287,8 +288,8 @@ class Problem(_Declared):
     NODE_CHECK_FAILED = (
         "NodeCheckFailed",
         "Warning",
-        "some nodes of a task took more than twice the median in its `nodeCheck`, or a check did "
-        "not say how long it took",
+        "some nodes of a task took more than twice the median in its `nodeCheck`, a check did not "
+        "say how long it took, or no pod could exchange data with another",
     )
     HUNG = (
         "Hung",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from di_api.field_error import FieldError
@@ -69,6 +70,8 @@ class Snapshot:
     """What the allocator says about the job, None without an allocator."""
     reports_since: datetime | None
     """Since when reports of the job can come; None: di-server or the API server is away."""
+    largest_node_memory: Decimal | None
+    """Bytes that the largest node has for pods; None: not known."""
     placement: Placement | None
     """Where the replicas are to run; None for a job that the cluster's scheduler places."""
     tasks: tuple[Task, ...]

@@ -195,7 +195,8 @@ def _grow(snapshot: Snapshot, each: Failed, pod_spec: PodSpec, changes: _Changes
         return
     record = _present(snapshot, each.key, changes)
     memory = dict(record.memory)
-    for growth in growths(each.pod, pod_spec(each.pod.name), memory, each.rule.grow_memory):
+    policy, largest = each.rule.grow_memory, snapshot.largest_node_memory
+    for growth in growths(each.pod, pod_spec(each.pod.name), memory, policy, largest):
         if growth.new is None:
             changes.ends.append(_out_of_memory(each.pod, growth))
         else:
@@ -208,9 +209,12 @@ def _grow(snapshot: Snapshot, each: Failed, pod_spec: PodSpec, changes: _Changes
 
 
 def _out_of_memory(pod: Pod, growth: Growth) -> End:
+    why = "the most that growMemory allows"
+    if growth.largest_node is not None:
+        why = f"and the largest node has {growth.largest_node}, less than what comes next"
     message = (
-        f"container {growth.container} was OOM-killed with {growth.old} of memory, the most that "
-        f"growMemory allows; {story_of(pod)}"
+        f"container {growth.container} was OOM-killed with {growth.old} of memory, {why}; "
+        f"{story_of(pod)}"
     )
     return End(reason=Reason.OOM_LIMIT, message=message)
 

@@ -17,20 +17,27 @@ from di_operator.lifecycle.pods import Pod, oom_killed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """What a container had, and gets next; None: it has the most it may get."""
+    """What a container had, and gets next; None: it cannot get more."""
 
     container: str
     old: str
     new: str | None
+    largest_node: str | None = None
+    """What keeps it from more, if that is not the policy: the memory of the largest node."""
 
 
 def growths(
-    pod: Pod, pod_spec: Mapping[str, Any], grown: Mapping[str, str], policy: MemoryGrowth
+    pod: Pod,
+    pod_spec: Mapping[str, Any],
+    grown: Mapping[str, str],
+    policy: MemoryGrowth,
+    largest_node: Decimal | None,
 ) -> Iterator[Growth]:
     """What the containers of a pod that were OOM-killed get next.
 
     `pod_spec` is what the job's spec says about the pod, `grown` what its containers have by now.
-    One without a limit was killed for others' sake: nothing can be said about it.
+    One without a limit was killed for others' sake: nothing can be said about it. Where the policy
+    has no limit, nothing grows past the memory of the `largest_node`; None: that is not known.
     """
     for name in oom_killed(pod):
         had = grown.get(name) or _limit(pod_spec, name)
@@ -38,6 +45,10 @@ def growths(
             continue
         old = read_quantity(had)
         new = next_size(old, policy)
+        if policy.limit is None and largest_node is not None and new > largest_node:
+            largest = format_quantity(largest_node)
+            yield Growth(container=name, old=format_quantity(old), new=None, largest_node=largest)
+            continue
         yield Growth(
             container=name,
             old=format_quantity(old),
