@@ -1,13 +1,14 @@
-"""An elastic group whose programs know no framework: they ask di-server who belongs to it."""
+"""Pods of a task that find each other: before they begin, and whenever one comes or goes."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from di_api.names import DI_PORT, LABEL_JOB, NODE_CHECK
 from tests.e2e.examples import job_of
 from tests.e2e.kubectl import Kubectl
-from tests.e2e.pods import run_in_pod, wait_for_pods
+from tests.e2e.pods import run_in_pod, wait_for_phase, wait_for_pods
 from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
@@ -37,6 +38,33 @@ def wait_for_world(kubectl: Kubectl, namespace: str, *indexes: int, after: int =
         return int(generation)
 
     return wait_until(met, 60, what=f"a world of {', '.join(names)}", every=0.5)
+
+
+def reports_of_checks(kubectl: Kubectl, job: str, namespace: str) -> list[dict[str, Any]]:
+    """What the checks of a job's pods said, by rank."""
+    pods = kubectl.items("pods", f"--selector={LABEL_JOB}={job}", namespace=namespace)
+    by_name = {pod["metadata"]["name"]: pod["status"]["initContainerStatuses"] for pod in pods}
+    said = []
+    for name in sorted(by_name):
+        (check,) = by_name[name]
+        assert check["name"] == NODE_CHECK
+        said.append(json.loads(check["state"]["terminated"]["message"]))
+    return said
+
+
+def test_pods_exchange_data_before_they_begin(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    """On one node: two of the three see that they reach each other, and nobody is slow."""
+    kubectl.apply(job_of("node-check", image=python_image, namespace=namespace))
+    ended = wait_for_phase(kubectl, "node-check", "Succeeded", namespace=namespace)["status"]
+    reports = reports_of_checks(kubectl, "node-check", namespace)
+    assert [report.keys() for report in reports] == 3 * [{"seconds", "exchanges"}]
+    assert all(report["seconds"] > 0 for report in reports)
+    first, second, third = (report["exchanges"] for report in reports)
+    assert [each["with"] for each in (*first, *second, *third)] == [1, 0]
+    assert all(each["seconds"] > 0 for each in (*first, *second))
+    assert not [each for each in ended["conditions"] if each["type"] == "NodeCheckFailed"]
 
 
 def test_members_meet_anew_whenever_one_comes_or_goes_and_who_stays_keeps_its_pod(

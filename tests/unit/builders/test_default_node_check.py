@@ -184,9 +184,13 @@ def test_the_names_may_come_by_file(folder: tuple[Path, ExitStack]) -> None:
     assert default_node_check.names_of_pods(variables) == ["a", "b"]
 
 
-def test_a_pod_that_cannot_know_the_others_says_so_and_begins(
+def test_a_pod_that_cannot_exchange_anything_says_so_and_begins(
     folder: tuple[Path, ExitStack],
 ) -> None:
+    missing = {"DI_TASK_NAME": "a", "DI_TASK_RANK": "0", "DI_A_NODES_FILE": "/no/such/file"}
+    said = asyncio.run(default_node_check.check({**missing, "DI_NODE_CHECK_WAIT": "9"}))
+    assert "No such file" in said["failed"]
+
     pods = Pods(*folder, replicas=2)
     with socket.create_server((address(1), pods.port)):
         pods.start(1)

@@ -44,6 +44,17 @@ def test_all_templates_of_a_manifest_are_found(example: str, pods: int) -> None:
     assert all(template["spec"]["containers"] for template in found)
 
 
+def test_the_example_of_node_checks_is_the_one_of_its_document_and_would_be_admitted() -> None:
+    file = EXAMPLES["cartpole"].parents[1] / "node-check" / "job.yaml"
+    job = yaml.safe_load(file.read_text())
+    assert validate_job({**job, "spec": with_defaults(job["spec"])}) == []
+    document = (file.parents[2] / "docs" / "dijob.md").read_text()
+    _, _, section = document.partition("\n## Node checks\n")
+    shown = section.partition("```yaml\n")[2].partition("```")[0]
+    assert "nodeCheck" in shown
+    assert shown in file.read_text()
+
+
 def test_the_job_with_checkpoints_is_the_same_job_and_would_be_admitted() -> None:
     plain = manifest("cartpole")
     file = EXAMPLES["cartpole"].with_name("checkpoint.yaml")

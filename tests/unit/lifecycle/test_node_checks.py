@@ -80,7 +80,7 @@ def test_g2_before_all_have_told_nothing_is_said() -> None:
 
 def exchanged(*reports: Mapping[int, float | str]) -> dict[str, object]:
     """What pods said of exchanges, by partner: seconds, or why they failed."""
-    said = {}
+    said: dict[str, object] = {}
     for index, found in enumerate(reports):
         exchanges = [
             {"with": partner, ("failed" if isinstance(what, str) else "seconds"): what}

@@ -33,7 +33,7 @@ NOBODY = "localhost"
 
 PRODUCTS = 5
 ROUNDS = 2
-STEPS = 5
+STEPS = 10
 BLOCK = 8 << 20
 CHUNK = 256 << 10
 EXCHANGE_SECONDS = 30.0
@@ -331,13 +331,15 @@ def names_of_pods(variables: Any) -> list[str]:
 async def check(variables: Any) -> dict[str, Any]:
     """What is to be reported."""
     report: dict[str, Any] = {"seconds": round(fastest_product(), 6)}
-    wait, names = float(variables.get("DI_NODE_CHECK_WAIT", 0)), names_of_pods(variables)
-    if wait <= 0 or len(names) == 1:
+    wait = float(variables.get("DI_NODE_CHECK_WAIT", 0))
+    if wait <= 0:
         return report
-    rank, node = int(variables["DI_TASK_RANK"]), variables.get("DI_NODE_NAME", "")
-    participant = Participant(rank, names, node, wait)
-    report["exchanges"] = participant.exchanges
     try:
+        names, rank = names_of_pods(variables), int(variables["DI_TASK_RANK"])
+        if len(names) == 1:
+            return report
+        participant = Participant(rank, names, variables.get("DI_NODE_NAME", ""), wait)
+        report["exchanges"] = participant.exchanges
         await asyncio.wait_for(participant.run(), 2 * wait + MEETING_SECONDS)
     except Exception as error:  # reported, whatever it is
         report["failed"] = (str(error) or type(error).__name__)[:120]
