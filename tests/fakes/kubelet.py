@@ -132,6 +132,18 @@ class FakeKubelet:
             life.cancel()
         await self._write_status(pod, _ended(pod, exit_code, reason))
 
+    async def run_elsewhere(self, namespace: str, name: str, *, node: str, said: str) -> None:
+        """Run a pod as if on a node that nobody knows, after a first init container that ended
+        with a last word; for pods that nothing else binds.
+        """
+        pod = await self._client.get(PODS, name, namespace)
+        await _bind(self._client, pod, node)
+        ended = _ended(pod, 0, None)["containerStatuses"][0]["state"]
+        ended["terminated"]["message"] = said
+        check = _containers({"spec": {"containers": pod["spec"]["initContainers"][:1]}}, ended)
+        status = _running(pod, self._next_address(), ready=True)
+        await self._write_status(pod, {**status, "initContainerStatuses": check})
+
     def _on_event(self, kind: str, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
         if kind == DELETED:
@@ -211,16 +223,7 @@ class FakeKubelet:
     async def _bind(self, pod: Object) -> None:
         """Bind the pod ourselves where no scheduler has done it in good time."""
         await asyncio.sleep(_SCHEDULER_TIME)
-        metadata = pod["metadata"]
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": self.node},
-        }
-        await _persist(
-            lambda: self._client.create(PODS, body, metadata["namespace"], subresource="binding")
-        )
+        await _bind(self._client, pod, self.node)
 
     async def _write_status(self, pod: Object, status: Object) -> None:
         metadata = pod["metadata"]
@@ -276,6 +279,17 @@ class FakeKubelet:
                 await self._heart.patch(LEASES, self.node, renewal, _LEASE_NAMESPACE)
 
 
+async def _bind(client: KubeClient, pod: Object, node: str) -> None:
+    metadata = pod["metadata"]
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+    await _persist(lambda: client.create(PODS, body, metadata["namespace"], subresource="binding"))
+
+
 async def _persist(write: Callable[[], Awaitable[Object]]) -> None:
     """Write until the server has it; a pod that is gone or changed hands needs it no more."""
     while True:
@@ -326,7 +340,7 @@ def _conditions(*, ready: bool, reason: str | None = None) -> list[Object]:
     ]
 
 
-def _containers(pod: Object, state: Object, *, ready: bool) -> list[Object]:
+def _containers(pod: Object, state: Object, *, ready: bool = False) -> list[Object]:
     return [
         {
             "name": container["name"],
