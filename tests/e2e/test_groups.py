@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from di_api.names import DI_PORT, LABEL_JOB, NODE_CHECK
+from di_api.names import LABEL_JOB, NODE_CHECK
 from tests.e2e.examples import job_of
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import run_in_pod, wait_for_phase, wait_for_pods
