@@ -103,6 +103,7 @@ def specs() -> st.SearchStrategy[Object]:
             "checkpoint": checkpoints(),
             "preemptible": st.booleans(),
             "progressPolicy": progress_policies(),
+            "failurePolicy": st.sampled_from(({"rules": [{"action": "RestartInPlace"}]}, {})),
         },
     )
 

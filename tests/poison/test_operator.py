@@ -91,6 +91,9 @@ def test_every_pod_is_kept_and_read(pod: Object) -> None:
         assert (read.name, read.uid) == (pod["metadata"]["name"], pod["metadata"]["uid"])
         assert read.has_ended in (True, False)
         assert read.node_is_lost in (True, False)
+        assert (read.incarnation == read.uid) is (read.failures == 0)
+        assert read.is_down in (True, False)
+        assert read.signs.goes_on is read.goes_on
         assert failure_text(read)
         assert json.dumps(loss_record(read, NOW))
 

@@ -444,7 +444,26 @@ BAD_SPECS = {
     "a rule with another action": (
         failing({"action": "Explode"}),
         f'{RULES}[0].action: "Explode": must be one of Restart, Ignore, FailJob, RestartTask, '
-        "RestartJob",
+        "RestartJob, RestartInPlace",
+    ),
+    "a container that goes on with more memory": (
+        failing(
+            {"action": "RestartInPlace", "growMemory": {}},
+            {"onReasons": ["Evicted"], "action": "Ignore"},
+            memory="1Gi",
+        ),
+        f"{RULES}[0].growMemory: {{}}: goes with actions that make another pod, not with "
+        "RestartInPlace",
+    ),
+    "a container that goes on elsewhere": (
+        failing({"action": "RestartInPlace", "avoidNode": True}),
+        f"{RULES}[0].avoidNode: true: goes with actions that make another pod, not with "
+        "RestartInPlace",
+    ),
+    "a coordinated job that restarts in place": (
+        of_spec(COORDINATED | {"failurePolicy": {"rules": [{"action": "RestartInPlace"}]}}),
+        f'{RULES}[0].action: "RestartInPlace": the templates of a coordinated job have a '
+        "restartPolicy of their own",
     ),
     "a rule about exit code 0": (
         failing({"onExitCodes": {"operator": "In", "values": [0, 3]}}),

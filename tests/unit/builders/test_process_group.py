@@ -53,7 +53,6 @@ def test_what_torchrun_gives_each_of_several_processes_is_left_to_it() -> None:
 
 def test_an_elastic_group_of_torch_meets_at_a_store_in_the_first_pod() -> None:
     assert variables(framework=Framework.TORCH, elastic=True, last_call_seconds=5) == {
-        "DI_GROUP_FILE": "/etc/diengine/nodes/groups.learner",
         "PET_NNODES": "2:5",
         "PET_NPROC_PER_NODE": "1",
         "PET_RDZV_BACKEND": "c10d",

@@ -30,6 +30,7 @@ SETTINGS = Settings(
     coordinated_server_url="http://di-server.di-system:8080",
 )
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+_RUNS: Object = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def task(name: str, replicas: int = 1, **fields: Any) -> Object:
@@ -274,8 +275,7 @@ class ClusterModel:
     def run(self, *pods: str) -> None:
         """Pods become ready; all of them unless named."""
         for name in pods or tuple(self.pods):
-            ready = {"type": "Ready", "status": "True"}
-            self._set(name, {"phase": "Running", "conditions": [ready]})
+            self._set(name, {**_RUNS})
 
     def succeed(self, *pods: str) -> None:
         """Pods end with exit code 0; all of them unless named."""
@@ -288,6 +288,40 @@ class ClusterModel:
         for name in pods:
             statuses = [{"name": "di-container", "state": {"terminated": dict(ended)}}]
             self._set(name, {"phase": "Failed", "containerStatuses": statuses})
+
+    def crash(self, *pods: str, code: int = 1, reason: str = "Error") -> None:
+        """A container of each of the pods ends with an error; the kubelet pauses before it starts
+        it again."""
+        for name in pods:
+            waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+            self._go_on(name, waiting, code=code, reason=reason)
+
+    def begin_again(self, *pods: str) -> None:
+        """The pause of the kubelet is over."""
+        for name in pods:
+            (container,) = self.pods[name]["status"]["containerStatuses"]
+            restarts = container["restartCount"] + 1
+            again = {**container, "restartCount": restarts, "state": {"running": {}}}
+            self._set(name, {**_RUNS, "containerStatuses": [again]})
+
+    def restart(self, *pods: str, code: int = 1, reason: str = "Error") -> None:
+        """A container of each of the pods ends with an error, and runs again at once."""
+        for name in pods:
+            self.crash(name, code=code, reason=reason)
+            self.begin_again(name)
+
+    def _go_on(self, name: str, state: Object, *, code: int, reason: str) -> None:
+        policy = self.pods[name]["spec"]["restartPolicy"]
+        assert policy == "OnFailure", policy
+        before = self.pods[name]["status"].get("containerStatuses") or [{}]
+        ended = {"exitCode": code, "reason": reason, "finishedAt": format_time(self.now)}
+        container = {
+            "name": "di-container",
+            "restartCount": before[0].get("restartCount", 0),
+            "state": state,
+            "lastState": {"terminated": ended},
+        }
+        self._set(name, {"phase": "Running", "containerStatuses": [container]})
 
     def evict(self, name: str, reason: str = "Evicted") -> None:
         """The kubelet ends a pod for want of room."""

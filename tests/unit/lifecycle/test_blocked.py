@@ -47,9 +47,9 @@ def without_node(reason: str, message: str) -> Object:
 
 RUNS = {"name": "main", "ready": True, "state": {"running": {}}}
 PULL = on_node(waiting("ErrImagePull", "no such host"))
-CRASH = on_node(
-    waiting("CrashLoopBackOff", "back-off 10s", restartCount=4, lastState={"terminated": ENDED})
-)
+LOOPS = waiting("CrashLoopBackOff", "back-off 10s", restartCount=4, lastState={"terminated": ENDED})
+CRASH = on_node(LOOPS)
+SIDECAR = on_node(RUNS, init=(LOOPS,))
 BUSY = without_node("Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.")
 NO_CLAIM = '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
@@ -274,7 +274,7 @@ def test_what_does_not_change_is_said_once() -> None:
 
 def test_a_job_that_runs_says_it_too() -> None:
     cluster = running()
-    cluster.say("x-collector-1", phase="Running", **CRASH)
+    cluster.say("x-collector-1", phase="Running", **SIDECAR)
     cluster.settle()
     assert cluster.condition("Running")["reason"] == "CrashLoopBackOff"
     assert "x-collector-1 first" in cluster.condition("Running")["message"]

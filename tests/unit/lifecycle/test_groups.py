@@ -1,4 +1,4 @@
-"""Who belongs to an elastic process group: the rows D of the acceptance scenarios."""
+"""Who belongs to a process group: the rows D of the acceptance scenarios."""
 
 from __future__ import annotations
 
@@ -315,8 +315,27 @@ def test_the_file_is_put_back_and_no_restoration_is_told_of_news() -> None:
     assert len(restored) == 2
 
 
-def test_other_jobs_have_no_groups_and_no_file() -> None:
+def test_a_group_of_fixed_size_has_a_world_of_all() -> None:
     cluster = ClusterModel(job(task("learner", 2, processGroup={"framework": "torch"})))
+    cluster.settle()
+    assert cluster.env(LEARNERS[0])["DI_GROUP_FILE"] == "/etc/diengine/nodes/groups.learner"
+    cluster.run(LEARNERS[1])
+    look(cluster)
+    cluster.pass_time(599)
+    look(cluster)
+    assert world(cluster) == (0, [])
+    join(cluster, 0)
+    assert world(cluster) == (1, [0, 1])
+    cluster.scale("learner", 3)
+    cluster.settle()
+    cluster.run()
+    look(cluster)
+    assert world(cluster) == (2, [0, 1, 2])
+
+
+def test_other_jobs_have_no_groups_and_no_file() -> None:
+    policy = {"rules": [{"action": "RestartTask"}]}
+    cluster = ClusterModel(job(task("learner", 2), failurePolicy=policy))
     cluster.settle()
     cluster.run()
     cluster.settle()

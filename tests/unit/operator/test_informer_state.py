@@ -20,7 +20,7 @@ from di_operator.informer_state import (
     transform_other_pod,
     transform_pod,
 )
-from di_operator.lifecycle.pods import Pod, PodCache, refusal_of
+from di_operator.lifecycle.pods import Pod, PodCache, failure_text, last_words, refusal_of
 
 Object = dict[str, Any]
 KEY = JobKey("ns", "a")
@@ -237,6 +237,70 @@ def test_a_transformed_pod_keeps_what_decisions_read() -> None:
             ],
         },
     }
+
+
+ENDED = {"exitCode": 3, "reason": "Error", "finishedAt": "2026-01-01T00:00:00Z", "message": "no"}
+EARLIER = {**ENDED, "finishedAt": "2025-01-01T00:00:00Z", "containerID": "c"}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "failures", "is_down", "code"),
+    [
+        # One that ran, failed and runs again; the other one failed before.
+        ([{"restartCount": 1, "state": {"running": {}}}], 1, False, 3),
+        ([{"restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}], 2, True, 3),
+        ([{"restartCount": 0, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}], 1, True, 3),
+        ([{"restartCount": 1, "state": {"waiting": {"reason": "ContainerCreating"}}}], 1, True, 3),
+        ([{"restartCount": 1, "state": {"waiting": {}}}], 1, True, 3),
+        ([{"restartCount": 2, "state": {"terminated": {"exitCode": 0}}}], 2, False, 3),
+        (
+            [
+                {"restartCount": 1, "state": {"running": {}}},
+                {
+                    "restartCount": 4,
+                    "state": {"running": {}},
+                    "lastState": {"terminated": {**EARLIER, "exitCode": 4}},
+                },
+            ],
+            5,
+            False,
+            3,
+        ),
+        # Nothing failed yet.
+        ([{"restartCount": 0, "state": {"running": {}}, "lastState": {}}], 0, False, None),
+        ([{"restartCount": 0, "state": {"waiting": {"reason": "ErrImagePull"}}}], 0, False, None),
+    ],
+)
+def test_a_transformed_pod_tells_how_containers_failed_that_go_on(
+    statuses: list[Any], failures: int, is_down: bool, code: int | None
+) -> None:
+    last = {} if code is None else {"lastState": {"terminated": ENDED}}
+    shown = [{"name": f"c{i}", "ready": True, **last, **each} for i, each in enumerate(statuses)]
+    body = {
+        "metadata": {**pod()["metadata"], "ownerReferences": [OWNER]},
+        "spec": {"containers": [{}] * len(shown)},
+        "status": {"phase": "Running", "containerStatuses": shown},
+    }
+    whole = Pod.read(copy.deepcopy(body))
+    for read in (whole, Pod.read(transform_pod(copy.deepcopy(body)))):
+        assert (read.failures, read.is_down, read.signs.exit_code) == (failures, is_down, code)
+        assert (failure_text(read), last_words(read)) == (failure_text(whole), last_words(whole))
+        assert read.blocker == whole.blocker
+
+
+def test_of_sidecars_that_failed_only_what_they_wait_for_is_kept() -> None:
+    failed = {"name": "s", "restartCount": 4, "lastState": {"terminated": ENDED}}
+    runs = {**failed, "state": {"running": {}}}
+    waits = {**failed, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "m"}}}
+    body = {
+        "metadata": {**pod()["metadata"], "ownerReferences": [OWNER]},
+        "status": {"phase": "Running", "initContainerStatuses": [runs, waits]},
+    }
+    kept = transform_pod(body)
+    assert kept["status"]["initContainerStatuses"] == [
+        {**waits, "lastState": {"terminated": {"exitCode": 3, "reason": "Error"}}}
+    ]
+    assert Pod.read(kept).failures == 0
 
 
 def test_of_a_pod_that_waits_to_be_bound_the_only_node_it_may_go_to_is_kept() -> None:

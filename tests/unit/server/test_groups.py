@@ -150,7 +150,11 @@ def test_keys_of_others_are_passed_over(watched: Harness) -> None:
     ("path", "words"),
     [
         ("/v2alpha1/rl.cartpole/group/actor", "no such task; the tasks of this job are"),
-        ("/v2alpha1/rl.cartpole/group/collector", "task collector has no elastic process group"),
+        (
+            "/v2alpha1/rl.cartpole/group/collector",
+            "task collector has no process group; it needs a processGroup, if an empty one, or a "
+            "rule of the failurePolicy with RestartInPlace",
+        ),
         ("/v2alpha1/rl.led/group/learner", "this job has a coordinator"),
     ],
 )
@@ -161,6 +165,48 @@ def test_what_has_no_group_says_so(watched: Harness, path: str, words: str) -> N
     status, said = ask(watched, path=path)
     assert status == 422
     assert said.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("fields", "rules"),
+    [
+        ({"processGroup": {}}, None),
+        ({}, [{"action": "RestartInPlace"}]),
+        ({}, [{"action": "Restart"}, {"tasks": ["learner"], "action": "RestartInPlace"}]),
+    ],
+)
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_group_need_not_be_elastic(
+    harness: Harness, cached: bool, fields: Object, rules: Any
+) -> None:
+    body = job(tasks=[task("learner", 4, **fields), task()])
+    body["status"]["groups"] = {"learner": FORMED}
+    if rules is not None:
+        body["spec"]["failurePolicy"] = {"rules": rules}
+    harness.add(body)
+    if cached:
+        watch(harness)
+    assert ask(harness)[1]["worldSize"] == 2
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"rules": [{"tasks": ["collector"], "action": "RestartInPlace"}]},
+        {"rules": [{"tasks": 7, "action": "RestartInPlace"}]},
+        {"rules": [{"action": "Restart"}]},
+        {"rules": 7},
+        7,
+    ],
+)
+@pytest.mark.parametrize("cached", [True, False])
+def test_other_rules_make_none(harness: Harness, cached: bool, policy: Any) -> None:
+    body = job(tasks=[task("learner", 4), task()])
+    body["spec"]["failurePolicy"] = policy
+    harness.add(body)
+    if cached:
+        watch(harness)
+    assert ask(harness)[0] == 422
 
 
 def test_a_job_or_a_task_may_have_any_name(harness: Harness) -> None:

@@ -1,6 +1,7 @@
-"""`status.groups`: who belongs to a task's elastic process group; the operator writes it alone.
+"""`status.groups`: who belongs to a task's process group; the operator writes it alone.
 
-It is what the pods are told of, by file and by di-server.
+It is what the pods are told of, by file and by di-server. Tasks have one that say what group they
+are, or whose processes may be restarted in place.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 from di_api.field_error import mapping
 from di_api.spec.bounds import MAX_PODS
+from di_api.spec.failure import FailurePolicy
 
 FIELD: Final = "groups"
 """In the status of a job."""
@@ -40,7 +42,8 @@ class GroupStatus:
     """How many worlds there have been."""
     state: GroupState = GroupState.FORMING
     members: Mapping[int, str]
-    """UIDs of the pods by local index: those of the world, or those who have joined so far."""
+    """Those of the world, or those who have joined a round, as far as it is known: by local index
+    the UIDs of the pods, after a restart in place `<UID>/<failures>`."""
     since: str | None = None
     """When the state was entered; of a round, when it began."""
     last_join: str | None = None
@@ -82,6 +85,16 @@ class GroupStatus:
     def world(self) -> Sequence[int]:
         """The local indexes of the members by rank; none while there is no world."""
         return sorted(self.members) if self.state is GroupState.FORMED else ()
+
+
+def pod_of(member: str) -> str:
+    """The UID of the pod that a member is."""
+    return member.partition("/")[0]
+
+
+def has_group(task: str, *, has_process_group: bool, policy: FailurePolicy | None) -> bool:
+    """Whether a task's pods are told who belongs to them."""
+    return has_process_group or (policy is not None and policy.may_restart_in_place(task))
 
 
 def read_groups(status: object) -> dict[str, GroupStatus]:

@@ -149,7 +149,7 @@ ENV_JAX_PROCESSES: Final = "JAX_NUM_PROCESSES"
 ENV_JAX_PROCESS: Final = "JAX_PROCESS_ID"
 
 ENV_GROUP_FILE: Final = "DI_GROUP_FILE"
-"""Path of the file that says who belongs to the pod's elastic process group. It changes while the
+"""Path of the file that says who belongs to the pod's process group. It changes while the
 pod runs."""
 
 # --- Node lists by file: the operator writes the ConfigMap, training programs read the file. ---
@@ -254,7 +254,7 @@ def task_nodes_file_key(task: str) -> str:
 
 
 def group_file_key(task: str) -> str:
-    """Key of what an elastic process group is told in the ConfigMap of the node lists."""
+    """Key of what a process group is told in the ConfigMap of the node lists."""
     return f"groups.{task}"
 
 

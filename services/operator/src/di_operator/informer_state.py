@@ -41,6 +41,7 @@ from di_operator.lifecycle.blockers import (
     waiting_part,
 )
 from di_operator.lifecycle.check_reports import report_of
+from di_operator.lifecycle.in_place import CONTAINERS, has_failed
 from di_operator.lifecycle.pods import (
     MAX_LAST_WORDS,
     is_read_condition,
@@ -110,7 +111,7 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
                 **{key: status[key] for key in _POD_STATUS if key in status},
                 "conditions": _conditions(status),
                 **{
-                    key: _containers_of(status[key])
+                    key: _containers_of(status[key], goes_on=key == CONTAINERS)
                     for key in CONTAINER_STATUSES
                     if status.get(key)
                 },
@@ -149,11 +150,16 @@ def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*kept, *(one for one in waits_for if one is not None)]
 
 
-def _containers_of(statuses: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those that have ended or are kept from running; of all others there is nothing to say."""
+def _containers_of(
+    statuses: Iterable[Mapping[str, Any]], *, goes_on: bool
+) -> list[Mapping[str, Any]]:
+    """Those that have ended or are kept from running, and where the pod `goes_on` after their
+    failures those that failed; of all others there is nothing to say."""
     kept: list[Mapping[str, Any]] = []
     for one in statuses:
-        if ended := (one.get("state") or {}).get("terminated"):
+        if goes_on and has_failed(one):
+            kept.append(_started_again(one))
+        elif ended := (one.get("state") or {}).get("terminated"):
             if (report := report_of(one)) is not None:
                 kept.append(_check_of(one, ended, report))
             else:
@@ -183,6 +189,19 @@ def _failure_of(status: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str
     if message := ended.get("message"):
         state["message"] = message[-MAX_LAST_WORDS:]
     return {**kept, **({"name": status["name"]} if "name" in status else {})}
+
+
+def _started_again(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a container that is started again how it failed the last time, and how often it has."""
+    state = status.get("state") or {}
+    kept: dict[str, Any] = {key: status[key] for key in ("name", "restartCount") if key in status}
+    if ended := state.get("terminated"):
+        kept |= _failure_of(status, ended)
+    elif "waiting" in state:
+        kept |= waiting_part(status) or {"state": {"waiting": {}}}
+    if last := (status.get("lastState") or {}).get("terminated"):
+        kept["lastState"] = _failure_of({}, last)["state"]
+    return kept
 
 
 def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class FailureAction(StrEnum):
     FAIL_JOB = "FailJob"
     RESTART_TASK = "RestartTask"
     RESTART_JOB = "RestartJob"
+    RESTART_IN_PLACE = "RestartInPlace"
 
 
 class ExitCodeOperator(StrEnum):
@@ -120,7 +121,10 @@ class FailureRule:
         Declared(
             kind=OneOf(FailureAction),
             about="Restart replaces the pod, Ignore too without counting it; RestartTask and "
-            "RestartJob replace all pods of the task or the job.",
+            "RestartJob replace all pods of the task or the job. RestartInPlace starts the "
+            "container again in its pod and tells the other pods of the task.",
+            more="[How](process-groups.md#restarts-in-place). A pod that has ended as a whole is "
+            "judged by the rules after it.",
             is_filled_in=False,
             absent="`Restart`",
         ),
@@ -171,3 +175,10 @@ class FailurePolicy:
             may_change=True,
         ),
     ] = None
+
+    def may_restart_in_place(self, task: str) -> bool:
+        """Whether containers of a task's pods may be started again in their pods."""
+        return any(
+            rule.action is FailureAction.RESTART_IN_PLACE and (not rule.tasks or task in rule.tasks)
+            for rule in self.rules
+        )

@@ -124,8 +124,9 @@ class Task:
         Template,
         Declared(
             kind=PodTemplate(),
-            about="The pods of the task. `restartPolicy` is always `Never`, the operator replaces "
-            "failed pods; keys of `diengine/` in labels and annotations are reserved.",
+            about="The pods of the task. `restartPolicy` is `Never`, the operator replaces failed "
+            "pods, or `OnFailure` where a failure rule restarts in place; keys of `diengine/` in "
+            "labels and annotations are reserved.",
             more="`metadata` takes labels and annotations.",
         ),
     ]

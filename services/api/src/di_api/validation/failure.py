@@ -15,6 +15,7 @@ from di_api.validation.tasks import Tasks, task_names, wrong_names
 _PATH: Final = "spec.failurePolicy.rules"
 _CONDITIONS: Final = ("onExitCodes", "onReasons", "onConditions")
 _ENDLESS: Final = (FailureAction.IGNORE, FailureAction.FAIL_JOB)
+_IN_PLACE: Final = FailureAction.RESTART_IN_PLACE
 _ROLES: Final = frozenset(role.value for role in Role)
 
 
@@ -28,12 +29,23 @@ def wrong_failure_policy(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[Fiel
         path = f"{_PATH}[{index}]"
         if is_coordinated or tasks:
             yield from wrong_names(f"{path}.tasks", rule.get("tasks"), known)
-        if index < len(rules) - 1 and not any(map(rule.get, ("tasks", *_CONDITIONS))):
+        is_last = index == len(rules) - 1
+        # Past one that restarts in place, others judge pods that have ended as a whole.
+        if not (is_last or any(map(rule.get, ("tasks", *_CONDITIONS))) or _is_in_place(rule)):
             message = "every failure fits this rule, so those after it are never reached"
             yield FieldError(path, rule, message)
         yield from _contradictions(path, rule)
         if not is_coordinated:
             yield from _growth_without_limit(path, rule, memory)
+
+
+def roles_in_place(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Rules of a coordinated job about containers that its pods start again, or not, themselves."""
+    rules = items(mapping(spec.get("failurePolicy")).get("rules"))
+    for index, rule in enumerate(map(mapping, rules)):
+        if spec.get("coordinated") is not None and _is_in_place(rule):
+            message = "the templates of a coordinated job have a restartPolicy of their own"
+            yield FieldError(f"{_PATH}[{index}].action", rule["action"], message)
 
 
 def _contradictions(path: str, rule: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -42,14 +54,19 @@ def _contradictions(path: str, rule: Mapping[str, Any]) -> Iterator[FieldError]:
         message = "a container that failed has another exit code"
         yield FieldError(f"{path}.onExitCodes.values", codes["values"], message)
     action = rule.get("action")
-    if action in _ENDLESS:
+    if action in _ENDLESS or _is_in_place(rule):
+        what = "make another pod" if _is_in_place(rule) else "count a restart"
         for field in ("growMemory", "avoidNode"):
             if rule.get(field) not in (None, False):
-                message = f"goes with actions that count a restart, not with {action}"
+                message = f"goes with actions that {what}, not with {action}"
                 yield FieldError(f"{path}.{field}", rule[field], message)
     step = mapping(rule.get("growMemory")).get("maxStep")
     if step is not None and not fault_of_amount(step) and read_quantity(step) == 0:
         yield FieldError(f"{path}.growMemory.maxStep", step, "must be more than 0")
+
+
+def _is_in_place(rule: Mapping[str, Any]) -> bool:
+    return bool(rule.get("action") == _IN_PLACE)
 
 
 def _growth_without_limit(

@@ -26,7 +26,7 @@ from di_api.validation.checkpoint import (
     wrong_places,
     wrong_source,
 )
-from di_api.validation.failure import wrong_failure_policy
+from di_api.validation.failure import roles_in_place, wrong_failure_policy
 from di_api.validation.node_check import contended_nodes, taken_names
 from di_api.validation.process_group import wrong_process_group
 from di_api.validation.progress import wrong_restarts, wrong_time_outs
@@ -122,6 +122,19 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "!has(t.nodeCheck) || t.nodeCheck.action == 'Notify')",
                 "message": "the allocator chooses the nodes of a preemptible job, so action of a "
                 "nodeCheck must be Notify",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: roles_in_place(whole.spec),
+        rules=(
+            {
+                "rule": "!has(self.coordinated) || !has(self.failurePolicy) || "
+                "!has(self.failurePolicy.rules) || self.failurePolicy.rules.all(r, "
+                "!has(r.action) || r.action != 'RestartInPlace')",
+                "message": "RestartInPlace goes with tasks: the templates of a coordinated job "
+                "have a restartPolicy of their own",
+                "fieldPath": ".failurePolicy",
             },
         ),
     ),
@@ -241,9 +254,10 @@ OF_EXIT_CODES: Final[tuple[Rule, ...]] = (
 )
 OF_FAILURE_RULE: Final[tuple[Rule, ...]] = (
     {
-        "rule": "!has(self.action) || !(self.action in ['Ignore', 'FailJob']) || "
+        "rule": "!has(self.action) || !(self.action in ['Ignore', 'FailJob', 'RestartInPlace']) || "
         "!has(self.growMemory) && !(has(self.avoidNode) && self.avoidNode)",
-        "message": "growMemory and avoidNode go with actions that count a restart",
+        "message": "growMemory and avoidNode go with actions that count a restart and make another "
+        "pod",
     },
 )
 """What `wrong_failure_policy` finds in one rule, as far as a rule of the CRD can say it."""

@@ -1,4 +1,4 @@
-"""The ConfigMap of a job: node lists where there are many replicas, and elastic process groups."""
+"""The ConfigMap of a job: node lists where there are many replicas, and process groups."""
 
 from __future__ import annotations
 

@@ -48,6 +48,10 @@ class PodFrame:
     """Tasks that have pods which are through their check of the node."""
     keeps_last_words: bool = False
     """Whether the kubelet keeps the end of the log of a container that fails."""
+    grouped: frozenset[str] = frozenset()
+    """Tasks whose pods are told who belongs to them."""
+    in_place: frozenset[str] = frozenset()
+    """Tasks whose containers may be started again in their pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +109,7 @@ def pod_body(
         **checkpoints.grace(spec),
         "hostname": name,
         "subdomain": names.service_name(metadata["name"]),
-        "restartPolicy": "Never",
+        "restartPolicy": "OnFailure" if task.name in frame.in_place else "Never",
         "containers": _with_port(
             [with_environment(c, env, mounts) for c in spec.get("containers") or ()]
         ),
@@ -166,8 +170,16 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
         names.ENV_TASK_RANK: str(index),
         **nodes,
         **frame.access.environment(),
+        **_group_file(frame, task),
         **group_environment(task, index, frame.nodes.by_task[task.name]),
     }
+
+
+def _group_file(frame: PodFrame, task: Task) -> dict[str, str]:
+    if task.name not in frame.grouped:
+        return {}
+    file = f"{names.NODES_FILE_DIR}/{names.group_file_key(task.name)}"
+    return {names.ENV_GROUP_FILE: file}
 
 
 def _kind(frame: PodFrame, node: str) -> dict[str, str]:
@@ -184,7 +196,7 @@ def _volumes(frame: PodFrame, task: Task) -> list[Object]:
 
 
 def _has_files(frame: PodFrame, task: Task) -> bool:
-    return frame.by_file or task.is_elastic
+    return frame.by_file or task.name in frame.grouped
 
 
 def _mounts(frame: PodFrame, task: Task) -> Iterable[Object]:

@@ -49,11 +49,7 @@ def group_environment(task: Task, index: int, nodes: tuple[str, ...]) -> Mapping
         master=nodes[0],
         port=_master_port(task.template),
     )
-    variables = FRAMEWORKS[task.process_group.framework](member)
-    if not task.is_elastic:
-        return variables
-    file = f"{names.NODES_FILE_DIR}/{names.group_file_key(task.name)}"
-    return {names.ENV_GROUP_FILE: file, **variables}
+    return FRAMEWORKS[task.process_group.framework](member)
 
 
 def _torch(member: Member) -> Mapping[str, str]:

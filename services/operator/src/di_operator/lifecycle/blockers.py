@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from di_operator.lifecycle.in_place import CONTAINERS, ON_THE_WAY
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.timestamps import format_time
 
@@ -20,7 +21,6 @@ Object = Mapping[str, Any]
 MAX_TEXT: Final = 512
 """Characters of what others say that are kept; registries answer with whole pages."""
 
-_ON_THE_WAY: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 _WAITING: Final[Mapping[str, Reason]] = {
     # Told as one: the kubelet goes from one to the other and back with every attempt.
     "ErrImagePull": Reason.IMAGE_PULL_BACK_OFF,
@@ -45,7 +45,7 @@ disk or to start a network's agent takes less."""
 # Kubernetes 1.29 and newer. It is False from the kubelet's first look at the pod on, and before
 # the first image is pulled it is True.
 _PREPARED: Final = "PodReadyToStartContainers"
-CONTAINER_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+CONTAINER_STATUSES: Final = ("initContainerStatuses", CONTAINERS)
 _ENDED: Final = ("exitCode", "reason")
 # The scheduler says so of a claim that is missing or unbound, and of nothing else then.
 _OF_CLAIMS: Final = "persistentvolumeclaim"
@@ -64,7 +64,7 @@ def find_blocker(status: Object) -> Blocker | None:
     for kind in CONTAINER_STATUSES:
         for container in status.get(kind) or ():
             waiting = (container.get("state") or {}).get("waiting")
-            if waiting and (reason := waiting.get("reason") or "") not in _ON_THE_WAY:
+            if waiting and (reason := waiting.get("reason") or "") not in ON_THE_WAY:
                 return _of_container(container, reason, waiting.get("message") or "")
     return _of_scheduling(unscheduled(status))
 
@@ -72,7 +72,7 @@ def find_blocker(status: Object) -> Blocker | None:
 def waiting_part(container: Object) -> Object | None:
     """What `find_blocker` reads of a container's status, for a cache to keep; None: nothing."""
     waiting = (container.get("state") or {}).get("waiting") or {}
-    if (waiting.get("reason") or "") in _ON_THE_WAY:
+    if (waiting.get("reason") or "") in ON_THE_WAY:
         return None
     ended = (container.get("lastState") or {}).get("terminated")
     message = (waiting.get("message") or "")[:MAX_TEXT]

@@ -215,6 +215,7 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) ->
         or _reason(snapshot, verdict) != before.reason
         or bool(verdict.restarts or verdict.reschedules or verdict.restarted)
         or any(pod.uid not in counted for pod in verdict.counted)
+        or verdict.ledger is not None
         or any(aside.is_news(before.conditions) for aside in asides)
         or _groups(snapshot, verdict) != before.raw.get("groups")
         or (snapshot.spec is not None and snapshot.desired != before.desired)

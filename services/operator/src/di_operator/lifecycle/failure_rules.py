@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from di_api.spec import ExitCodeOperator, ExitCodes, FailurePolicy, FailureRule
+from di_api.spec import (
+    ExitCodeOperator,
+    ExitCodes,
+    FailureAction,
+    FailurePolicy,
+    FailureRule,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +26,8 @@ class Signs:
     """Of that container, and of the pod itself."""
     conditions: frozenset[str]
     """Types of the pod's conditions that are True."""
+    goes_on: bool = False
+    """Whether a container failed, and is started again in the pod."""
 
 
 def matching_rule(policy: FailurePolicy | None, task: str, signs: Signs) -> FailureRule | None:
@@ -31,7 +39,9 @@ def matching_rule(policy: FailurePolicy | None, task: str, signs: Signs) -> Fail
 def _fits(rule: FailureRule, task: str, signs: Signs) -> bool:
     """Whether all that the rule asks for is there."""
     return (
-        (not rule.tasks or task in rule.tasks)
+        # What has ended as a whole cannot go on in its place.
+        (signs.goes_on or rule.action is not FailureAction.RESTART_IN_PLACE)
+        and (not rule.tasks or task in rule.tasks)
         and (rule.on_exit_codes is None or _has_code(rule.on_exit_codes, signs.exit_code))
         and (not rule.on_reasons or not signs.reasons.isdisjoint(rule.on_reasons))
         and (not rule.on_conditions or not signs.conditions.isdisjoint(rule.on_conditions))

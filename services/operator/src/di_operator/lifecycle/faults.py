@@ -136,7 +136,7 @@ def _answer(kind: Kind, snapshot: Snapshot, fault: Fault, rule: Rule, now: datet
             return conclude(kind, snapshot, _held(snapshot, fault, rule), now)
         case Then.FAIL:
             return conclude(kind, snapshot, _failed(fault, rule), now)
-        case Then.RESTART | Then.RESCHEDULE | Then.IGNORE:
+        case Then.RESTART | Then.RENEW | Then.RESCHEDULE | Then.IGNORE:
             raise AssertionError(f"no answer to a refused write: {rule}")
 
 

@@ -1,4 +1,4 @@
-"""The elastic process groups of a job: what the status says of them, and what their pods are told.
+"""The process groups of a job: what the status says of them, and what their pods are told.
 
 The status comes first. Files are made of what it says, so that a world which anybody was told of
 is the same after a crash.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from di_api.group_status import GroupState, GroupStatus
+from di_api.group_status import GroupState, GroupStatus, has_group, pod_of
 from di_api.names import group_file_key, pod_fqdn, pod_name
 from di_api.spec import ProcessGroup, Task
 from di_operator.lifecycle.decision import JobEvent
@@ -36,7 +36,7 @@ class _Step:
 def tell_groups(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
     """Add to a verdict what becomes of the job's groups; a job that has ended keeps its last ones.
 
-    Jobs without an elastic group are left as they are.
+    Jobs without a group are left as they are.
     """
     if snapshot.spec is None or verdict.phase.is_finished:
         return verdict
@@ -54,12 +54,22 @@ def tell_groups(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
 
 
 def group_files(snapshot: Snapshot, service_domain: str) -> dict[str, str]:
-    """The files that tell the pods of elastic groups what the status says, by name."""
+    """The files that tell the pods of groups what the status says, by name."""
     found = snapshot.status.groups
     return {
         group_file_key(task.name): _file(snapshot, task.name, group, found, service_domain)
-        for task, group in _elastic(snapshot)
+        for task, group in _groups(snapshot)
     }
+
+
+def grouped_tasks(snapshot: Snapshot) -> frozenset[str]:
+    """The tasks whose pods are told who belongs to them."""
+    return frozenset(task.name for task, _ in _groups(snapshot))
+
+
+def least_members(task: Task, replicas: int) -> int:
+    """How many members of a group there have to be."""
+    return task.min_replicas or max(1, replicas)
 
 
 def _file(
@@ -83,26 +93,35 @@ def _file(
     return f"{json.dumps(told)}\n"
 
 
-def _elastic(snapshot: Snapshot) -> Iterator[tuple[Task, ProcessGroup]]:
-    for task in snapshot.tasks:
-        if task.process_group is not None and task.process_group.elastic:
-            yield task, task.process_group
+def _groups(snapshot: Snapshot) -> Iterator[tuple[Task, ProcessGroup]]:
+    if snapshot.spec is None:
+        return
+    policy = snapshot.spec.failure_policy
+    for task in snapshot.spec.tasks:
+        group = task.process_group
+        if has_group(task.name, has_process_group=group is not None, policy=policy):
+            yield task, group or ProcessGroup()
 
 
 def _steps(snapshot: Snapshot, now: datetime) -> Iterator[_Step]:
-    for task, group in _elastic(snapshot):
+    for task, group in _groups(snapshot):
         before = snapshot.status.groups.get(task.name)
         slots = [slot for slot in snapshot.slots if slot.task.name == task.name]
         done = {pod.uid for pod in snapshot.succeeded}
-        if before is not None and not done.isdisjoint(before.members.values()):
+        if before is not None and not done.isdisjoint(map(pod_of, before.members.values())):
             # The program has come to its end in one pod, and does so in the others.
             yield _Step(task=task, before=before, after=before, left=None)
             continue
-        up = {pod.name: pod.uid for pod in snapshot.live if pod.phase == "Running"}
+        up = {
+            pod.name: pod.incarnation
+            for pod in snapshot.live
+            if pod.phase == "Running" and not pod.is_down
+        }
         held = {pod.name for pod in snapshot.succeeded}
+        wanted = sum(slot.name not in held for slot in slots)
         terms = Terms(
-            wanted=sum(slot.name not in held for slot in slots),
-            least=task.min_replicas or 1,
+            wanted=wanted,
+            least=least_members(task, wanted),
             last_call=group.last_call_seconds,
             deadline=group.deadline_seconds,
         )

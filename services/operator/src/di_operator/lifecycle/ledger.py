@@ -47,6 +47,12 @@ class ReplicaRecord:
     memory: Mapping[str, str] = field(default_factory=dict)
     """By container: what its requests and limits have grown to."""
     avoid: tuple[Avoided, ...] = ()
+    pod: str = ""
+    """UID of the one that it had when a container was last started again in it."""
+    failures: int = 0
+    """Those of that pod's containers that are known."""
+    generation: int = 0
+    """Of the task's process group when the last of them was seen."""
 
     @classmethod
     def read(cls, raw: object) -> ReplicaRecord:
@@ -71,7 +77,14 @@ class ReplicaRecord:
             last_ignored=parse_time(fields.get("lastIgnored")),
             memory=memory,
             avoid=tuple(avoid[-MAX_AVOIDED:]),
+            pod=pod if isinstance(pod := fields.get("pod"), str) else "",
+            failures=count(fields.get("failures")),
+            generation=count(fields.get("generation")),
         )
+
+    def failures_of(self, pod: str) -> int:
+        """How many failures of the containers of a pod, by its UID, are known."""
+        return self.failures if pod == self.pod else 0
 
     def avoided(self, now: datetime) -> tuple[str, ...]:
         """The nodes that the replica is not to run on now."""
@@ -91,6 +104,8 @@ class ReplicaRecord:
             entry["avoid"] = [
                 {"node": each.node, "until": format_time(each.until)} for each in self.avoid
             ]
+        if self.pod:
+            entry |= {"pod": self.pod, "failures": self.failures, "generation": self.generation}
         return entry
 
 

@@ -1,9 +1,10 @@
-"""Who belongs to an elastic process group: one pure step from what stood before and who runs now.
+"""Who belongs to a process group: one pure step from what stood before and who runs now.
 
 | seen | what follows |
 |---|---|
 | somebody runs, and the world is not who runs | a round begins; who runs has joined |
 | all that are wanted have joined | the round is over at once |
+| fewer than the least have joined | nothing is written of who they are: it is not asked for |
 | nobody has joined for `last_call` seconds, and there are as many as the least | it is over |
 | it has lasted `deadline` seconds | it is over, whoever is missing |
 | it is over, with as many as the least | a world, under the next generation |
@@ -43,7 +44,8 @@ def next_step(
 
     Args:
         before: as it stands in the job's status.
-        running: UIDs of the pods that run, by local index.
+        running: by local index who runs, and nobody else is called so: the pod, and which of the
+            processes that it has had.
     """
     if before is None and not running:
         return None
@@ -52,6 +54,8 @@ def next_step(
         return before
     if before.state is not INSUFFICIENT and not running:
         return GroupStatus(generation=before.generation, members={})
+    if _is_short(before, running, terms, now):
+        return before
     has_joined = any(before.members.get(index) != uid for index, uid in running.items())
     if before.state is INSUFFICIENT and not has_joined and len(running) < terms.least:
         return replace(before, members=running)
@@ -66,6 +70,17 @@ def time_left(group: GroupStatus, terms: Terms, now: datetime) -> float | None:
     if len(group.members) < terms.least:
         return left
     return min(left, terms.last_call - _passed(group.last_join, now))
+
+
+def _is_short(before: GroupStatus, running: Mapping[int, str], terms: Terms, now: datetime) -> bool:
+    """Whether a round goes on in which there have been fewer than the least.
+
+    A group of a thousand pods would be written a thousand times otherwise while they start.
+    """
+    if before.state is not FORMING or max(len(before.members), len(running)) >= terms.least:
+        return False
+    left = time_left(before, terms, now)
+    return left is not None and left > 0
 
 
 def _with_round(

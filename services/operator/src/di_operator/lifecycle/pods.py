@@ -26,6 +26,7 @@ from di_operator.lifecycle.blockers import (
     unscheduled,
 )
 from di_operator.lifecycle.failure_rules import Signs, matching_rule
+from di_operator.lifecycle.in_place import failures_in, is_down, last_failure
 from di_operator.lifecycle.rules import Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
@@ -102,6 +103,10 @@ class Pod:
     """What keeps it from running; None: nothing that is known of."""
     unprepared_since: datetime | None
     """Since when its node makes its volumes and network ready; None: they are, or nobody says."""
+    failures: int
+    """How often a container of it failed and was, or will be, started again in it."""
+    is_down: bool
+    """Whether such a container does not run again yet."""
     deleted_at: datetime | None
     """When the pod's grace period ends, None while nobody deleted it."""
     terminating: bool
@@ -134,6 +139,8 @@ class Pod:
             ready=_READY in conditions,
             blocker=find_blocker(status),
             unprepared_since=parse_time((unprepared(status) or {}).get("lastTransitionTime")),
+            failures=failures_in(status),
+            is_down=is_down(status),
             deleted_at=parse_time(deletion),
             terminating=deletion is not None,
             reason=status.get("reason") or "",
@@ -156,6 +163,16 @@ class Pod:
         ended = [status for status in statuses if "terminated" in (status.get("state") or {})]
         return bool(ended) and len(ended) >= len(containers)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether a container of it failed, and the pod goes on."""
+        return self.failures > 0 and not self.is_finished and not self.terminating
+
+    @property
+    def incarnation(self) -> str:
+        """Its processes, told from those before them in the same pod."""
+        return f"{self.uid}/{self.failures}" if self.failures else self.uid
+
     def answer(self, part: Part, phase: Phase | None) -> Then:
         """What is done about it if it has failed, in a job of that phase."""
         case = Case(
@@ -176,6 +193,7 @@ class Pod:
             exit_code=ended.get("exitCode"),
             reasons=frozenset(reason for reason in reasons if reason),
             conditions=self.conditions,
+            goes_on=self.goes_on,
         )
 
     @property
@@ -219,7 +237,13 @@ class Answers:
         rule = matching_rule(self._policy, task, signs)
         if rule is None:
             return pod.answer(part, self._phase)
-        return Then.RESCHEDULE if rule.action is FailureAction.IGNORE else Then.RESTART
+        match rule.action:
+            case FailureAction.IGNORE:
+                return Then.RESCHEDULE
+            case FailureAction.RESTART_IN_PLACE:
+                return Then.RENEW
+            case _:
+                return Then.RESTART
 
 
 class PodCache:
@@ -296,6 +320,11 @@ def seconds_run(pod: Pod) -> float | None:
     return None if began is None or end is None else (end - began).total_seconds()
 
 
+def ended_at(pod: Pod) -> datetime | None:
+    """When the container that failed first did; None if nothing says so."""
+    return parse_time((_first_failure(pod) or {}).get("finishedAt"))
+
+
 def last_words(pod: Pod) -> str:
     """The last lines of the container that failed first, in one; empty if nothing is known."""
     said = ((_first_failure(pod) or {}).get("message") or "")[-MAX_LAST_WORDS:]
@@ -326,8 +355,12 @@ def _ended(pod: Pod) -> list[Mapping[str, Any]]:
 
 
 def _ended_containers(pod: Pod) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """The statuses of the containers that have ended, each with how."""
+    """The statuses of the containers that have ended, each with how; of a pod that goes on, that of
+    the container that failed last."""
     status = pod.raw.get("status") or {}
+    if pod.goes_on:
+        failed = last_failure(status)
+        return [] if failed is None else [failed]
     return [
         (container, ended)
         for kind in CONTAINER_STATUSES

@@ -14,6 +14,7 @@ from di_api.group_status import GroupState
 from di_api.wording import describe
 from di_operator.lifecycle.conditions import Aside, find
 from di_operator.lifecycle.decision import JobEvent
+from di_operator.lifecycle.groups import least_members
 from di_operator.lifecycle.node_checks import Finding, wrong_nodes
 from di_operator.lifecycle.progress import is_undecided, progress_problems
 from di_operator.lifecycle.reasons import Problem, Reason
@@ -108,9 +109,11 @@ def _group_problems(snapshot: Snapshot) -> Iterator[tuple[Problem, str, str]]:
     ]
     if short:
         task, group = short[0]
-        least = next((each.min_replicas for each in snapshot.tasks if each.name == task), None)
+        wanted = snapshot.desired
+        least = (least_members(each, wanted[task]) for each in snapshot.tasks if each.name == task)
         message = (
-            f"the process group of task {task} had {len(group.members)} of at least {least or 1} "
+            f"the process group of task {task} had {len(group.members)} of at least "
+            f"{next(least, 1)} "
             "members when its time was up; it waits for more"
         )
         yield Problem.INSUFFICIENT_REPLICAS, REASON_DEADLINE, message

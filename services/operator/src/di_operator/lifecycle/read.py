@@ -17,7 +17,7 @@ from di_api.spec import JobSpec, TaskType, Template
 from di_operator.lifecycle.kinds.choose import kind_of
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Answers, Pod, PodReader
-from di_operator.lifecycle.rules import Then
+from di_operator.lifecycle.rules import Part, Then
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.specs import Examine, examine
 from di_operator.lifecycle.status import Status
@@ -79,15 +79,26 @@ def read_snapshot(
     }
     answers = Answers(status.phase, spec.failure_policy if spec else None)
     replicas = Counter(slot.task.name for slot in slots)
+    counted = status.counted
+    renewed: list[Pod] = []
     for slot in slots:
         if pod := held.get(slot.name):
             if _is_outdated(pod, status.restart_attempts.get(slot.task.name, 0)):
                 buckets["outdated"].append(pod)
                 continue
-            answer = answers.of(pod, slot.part, slot.task.name) if pod.phase == "Failed" else None
+            answer = None
+            if pod.phase == "Failed" or _has_failed_anew(pod, slot, status):
+                # One that is counted is deleted, whatever it does until then.
+                answer = (
+                    Then.RESTART
+                    if pod.goes_on and pod.uid in counted
+                    else answers.of(pod, slot.part, slot.task.name)
+                )
             avoided = status.avoided_nodes.get(slot.task.name, {})
             bucket = _bucket(pod, slot, replicas[slot.task.name], answer, avoided)
             buckets[bucket].append(pod)
+            if answer is Then.RENEW and bucket == "live":
+                renewed.append(pod)
     return Snapshot(
         job=job,
         namespace=metadata["namespace"],
@@ -108,6 +119,7 @@ def read_snapshot(
         outdated=tuple(buckets["outdated"]),
         live=tuple(buckets["live"]),
         ready=tuple(pod for pod in buckets["live"] if pod.ready),
+        renewed=tuple(renewed),
         displaced=tuple(buckets["displaced"]),
         succeeded=tuple(buckets["succeeded"]),
         failed=tuple(buckets["failed"]),
@@ -164,6 +176,16 @@ def _is_outdated(pod: Pod, attempt: int) -> bool:
     return pod.attempt is not None and pod.attempt < attempt
 
 
+def _has_failed_anew(pod: Pod, slot: Slot, status: Status) -> bool:
+    """Whether a container failed that is started again in its pod, and that was not answered yet.
+
+    Replicas that a coordinator asked for have the restartPolicy of their templates.
+    """
+    if slot.part is not Part.TASK or not pod.goes_on:
+        return False
+    return pod.failures > status.ledger.record(slot.task.name, slot.key).failures_of(pod.uid)
+
+
 def _bucket(
     pod: Pod, slot: Slot, replicas: int, answer: Then | None, avoided: Container[str]
 ) -> str:
@@ -172,7 +194,7 @@ def _bucket(
         return "terminating"
     if pod.phase == "Succeeded":
         return "succeeded"
-    if pod.phase == "Failed":
+    if pod.phase == "Failed" or answer in (Then.RESTART, Then.RESCHEDULE):
         return "disrupted" if answer is Then.RESCHEDULE else "failed"
     if slot.node and (pod.node != slot.node or _has_other_peers(pod, slot, replicas)):
         return "displaced"

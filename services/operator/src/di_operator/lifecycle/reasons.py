@@ -223,7 +223,7 @@ class Reason(_Declared):
     GROUP_FORMED = (
         "GroupFormed",
         "Normal",
-        "an elastic [process group](process-groups.md#elastic-groups) has a new world; the message "
+        "a [process group](process-groups.md#generations) has a new world; the message "
         "has its generation",
     )
     PODS_CREATED = "PodsCreated", "Normal", "pods were created while others still wait"
@@ -282,7 +282,7 @@ class Problem(_Declared):
     INSUFFICIENT_REPLICAS = (
         "InsufficientReplicas",
         "Warning",
-        "an elastic [process group](process-groups.md#elastic-groups) had fewer members than "
+        "a [process group](process-groups.md#generations) had fewer members than "
         "`minReplicas` when its deadline passed: it has no world until more join",
     )
     NODE_CHECK_FAILED = (

@@ -49,6 +49,8 @@ class Then(StrEnum):
     """Of pods: the coordinator's only."""
     RESTART = "counted in restarts, and replaced"
     """Of pods: all but the coordinator's. A job with tasks has failed at its backoffLimit."""
+    RENEW = "counted in restarts, and goes on in its pod"
+    """Of pods whose container failed, where a rule of the job says so."""
     RESCHEDULE = "counted in reschedules, and replaced"
     IGNORE = "replaced where it is missing, and not counted"
     """Of pods that are deleted or gone."""

@@ -46,7 +46,8 @@ class Snapshot:
 
     A pod of this job (by owner UID) whose name is a slot's is in ``held`` and in exactly one of
     outdated, live, displaced, succeeded, failed, disrupted, terminating; ``ready`` is a part of
-    live. ``outdated`` were made before their task was restarted as a whole: nothing that they do
+    live, and so is ``renewed``: a container failed since the last status, and goes on in its pod.
+    ``outdated`` were made before their task was restarted as a whole: nothing that they do
     counts. ``displaced`` run where, or in a group, that the placement has given up, or on a node
     that their task is kept away from. Others of its pods are ``surplus``, or ``leaving`` once
     deleted. Pods and objects of an earlier job of the same name are ``predecessors``. Objects of
@@ -81,6 +82,7 @@ class Snapshot:
     outdated: tuple[Pod, ...]
     live: tuple[Pod, ...]
     ready: tuple[Pod, ...]
+    renewed: tuple[Pod, ...]
     displaced: tuple[Pod, ...]
     succeeded: tuple[Pod, ...]
     failed: tuple[Pod, ...]

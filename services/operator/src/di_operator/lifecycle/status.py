@@ -72,7 +72,7 @@ class Status:
     replica_seconds: float
     """What the placements before it had."""
     groups: Mapping[str, GroupStatus]
-    """The elastic process groups, by task."""
+    """The process groups, by task."""
     avoided_nodes: AvoidedNodes
     """Also those whose time is over since this was written."""
     conditions: tuple[Mapping[str, Any], ...]

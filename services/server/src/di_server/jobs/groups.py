@@ -1,4 +1,4 @@
-"""Who belongs to an elastic process group, from a job as it is."""
+"""Who belongs to a process group, from a job as it is."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from di_api.coordinated import is_coordinated
 from di_api.defaults import with_defaults
-from di_api.field_error import mapping
-from di_api.group_status import GroupState, GroupStatus, read_groups
+from di_api.field_error import InvalidSpec, mapping
+from di_api.group_status import GroupState, GroupStatus, has_group, read_groups
 from di_api.names import COORDINATED_VERSIONS, pod_fqdn, pod_name
+from di_api.spec import FailurePolicy
+from di_api.spec.reading import read
 from di_server.problems import OutOfBounds
 
 LONGEST_WAIT: Final = 20.0
@@ -39,7 +41,7 @@ def group_of(job: Mapping[str, Any], task: str) -> GroupStatus:
     """The group of a task.
 
     Raises:
-        OutOfBounds: there is no such task, or its pods are no elastic group.
+        OutOfBounds: there is no such task, or nobody is told who belongs to its pods.
     """
     if is_coordinated(job):
         raise OutOfBounds(f"this job has a coordinator; see /{COORDINATED_VERSIONS[0]}/replicas")
@@ -59,7 +61,7 @@ def described(job: Mapping[str, Any], task: str, service_domain: str) -> dict[st
     return {
         "generation": status.generation,
         "state": status.state.value,
-        "worldSize": len(members) * _group(job, task)["processesPerReplica"],
+        "worldSize": len(members) * _group(job, task).get("processesPerReplica", 1),
         "masterAddress": members[0]["address"] if members else "",
         "members": members,
     }
@@ -71,7 +73,18 @@ def _group(job: Mapping[str, Any], task: str) -> Mapping[str, Any]:
     if found is None:
         names = ", ".join(str(each.get("name")) for each in tasks)
         raise OutOfBounds(f"no such task; the tasks of this job are {names}")
-    group = mapping(found.get("processGroup"))
-    if group.get("elastic") is not True:
-        raise OutOfBounds(f"task {task} has no elastic process group")
-    return group
+    group = found.get("processGroup")
+    if not has_group(task, has_process_group=group is not None, policy=_policy(job)):
+        raise OutOfBounds(
+            f"task {task} has no process group; it needs a processGroup, if an empty one, or a "
+            "rule of the failurePolicy with RestartInPlace"
+        )
+    return mapping(group)
+
+
+def _policy(job: Mapping[str, Any]) -> FailurePolicy | None:
+    try:
+        return read(FailurePolicy, mapping(job["spec"].get("failurePolicy")), "spec.failurePolicy")
+    except InvalidSpec:
+        # What the operator cannot read either: it forms no group.
+        return None

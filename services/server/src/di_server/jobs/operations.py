@@ -83,11 +83,11 @@ SHOW_GROUP: Final = Operation(
     resource="group",
     below="task",
     verb="get",
-    summary="Who belongs to the elastic process group of a task; waits for another generation.",
+    summary="Who belongs to the process group of a task; waits for another generation.",
     message="successfully get group",
     body=None,
     query=(GENERATION, WAIT),
-    errors={422: "No such task, no elastic group, or a wait past its bound."},
+    errors={422: "No such task, no process group, or a wait past its bound."},
     data={
         "type": "object",
         "required": ["generation", "state", "worldSize", "masterAddress", "members"],

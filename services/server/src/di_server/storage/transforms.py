@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from di_api.coordinated import named_port
-from di_api.field_error import mapping
+from di_api.field_error import items, mapping
 from di_api.group_status import FIELD as GROUPS
 from di_api.names import (
     ANNOTATION_IDEMPOTENCY,
@@ -21,6 +21,7 @@ from di_api.names import (
     GPU_RESOURCE,
     LABEL_JOB,
 )
+from di_api.spec import FailureAction
 from di_server.storage.kube import Object
 
 _METADATA: Final = (
@@ -45,6 +46,8 @@ def transform_job(job: Object) -> Object:
     kept: Object = _some(spec, ("suspend",))
     if spec.get("tasks"):
         kept["tasks"] = [_some(task, _TASK) for task in spec["tasks"]]
+    if rules := _rules_in_place(spec):
+        kept["failurePolicy"] = {"rules": rules}
     coordinated = spec.get("coordinated")
     if isinstance(coordinated, Mapping):
         kept["coordinated"] = _some(coordinated, ("replicas",)) | {
@@ -99,6 +102,13 @@ def transform_node(node: Object) -> Object:
         "metadata": _some(node["metadata"], _METADATA),
         "status": {"allocatable": _some(allocatable, (GPU_RESOURCE,))},
     }
+
+
+def _rules_in_place(spec: Mapping[str, Any]) -> list[Object]:
+    """The rules of a failure policy that make process groups of tasks."""
+    rules = map(mapping, items(mapping(spec.get("failurePolicy")).get("rules")))
+    in_place = FailureAction.RESTART_IN_PLACE.value
+    return [_some(rule, ("tasks", "action")) for rule in rules if rule.get("action") == in_place]
 
 
 def _template(owner: object) -> Object:

@@ -3,6 +3,9 @@
 A look counts once for the job or for a task with a limit of its own, and once for each replica. Of
 a task that is restarted as a whole only the replica that failed first is counted: the others of its
 process group fail with it, and whether that is seen in the same look is chance.
+
+So it is where processes are restarted in place. Nobody is replaced there, and the others may fail
+until there is another world: each of them once without being counted.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from di_api.group_status import GroupState, GroupStatus
 from di_api.spec import FailureAction, FailureRule, Task
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.failure.growth import Growth, growths
@@ -24,10 +28,18 @@ from di_operator.lifecycle.ledger import (
     Ledger,
     ReplicaRecord,
 )
-from di_operator.lifecycle.pods import Pod, failure_text, first_failed, last_words, seconds_run
+from di_operator.lifecycle.pods import (
+    Pod,
+    ended_at,
+    failure_text,
+    first_failed,
+    last_words,
+    seconds_run,
+)
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.rules import Part
 from di_operator.lifecycle.snapshot import Slot, Snapshot
+from di_operator.lifecycle.timestamps import parse_time
 from di_operator.lifecycle.verdict import count_of, restarts_used
 
 PodSpec = Callable[[str], Mapping[str, Any]]
@@ -49,6 +61,8 @@ class Count:
     ledger: Ledger
     restarted: frozenset[str]
     """Tasks that begin anew as a whole."""
+    weighing: tuple[Pod, ...]
+    """Those that are counted; none: the others of a process group have failed with one that was."""
     events: tuple[JobEvent, ...]
     end: End | None
 
@@ -60,6 +74,39 @@ class Failed:
     pod: Pod
     slot: Slot
     rule: FailureRule | None
+    record: ReplicaRecord
+    group: GroupStatus
+    """The process group of its task, where it may fail with the others."""
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the container that failed is started again in the pod."""
+        return self.action is FailureAction.RESTART_IN_PLACE
+
+    @property
+    def failures(self) -> int:
+        """How often it failed since the last status: a pod that goes on may do so again and
+        again."""
+        if not self.is_in_place:
+            return 1
+        return self.pod.failures - self.record.failures_of(self.pod.uid)
+
+    @property
+    def is_first_of_world(self) -> bool:
+        """Whether it is the first time in place since the last world was formed."""
+        latest = self.group.generation
+        return self.is_in_place and latest > 0 and self.record.generation != latest
+
+    @property
+    def fell_with_world(self) -> bool:
+        """Whether there was no world when it failed for the first time since there was one.
+
+        Its kubelet may tell of it only when the next one is formed already.
+        """
+        if not self.is_first_of_world or self.group.state is not GroupState.FORMED:
+            return self.is_first_of_world
+        ended, formed = ended_at(self.pod), parse_time(self.group.since)
+        return ended is not None and formed is not None and ended < formed
 
     @property
     def action(self) -> FailureAction:
@@ -99,6 +146,7 @@ def count_failures(
     """
     failed = _failed(snapshot, pods)
     restarted = _restarted(snapshot, failed)
+    weighing = _weighing(failed, restarted)
     changes = _Changes()
     if (rule_end := _ended_by_rule(snapshot, failed)) is not None:
         changes.ends.append(rule_end)
@@ -109,15 +157,17 @@ def count_failures(
     if keeps:
         for each in failed:
             _grow(snapshot, each, pod_spec, changes)
-        for each in _counted(failed, restarted):
+        for each in _counted(weighing, restarted):
             _count_replica(snapshot, each, now, changes)
+        _note_in_place(snapshot, failed, changes)
         _avoid(snapshot, failed, now, changes)
     ledger = snapshot.status.ledger.with_records(changes.records)
     if not is_rest:
-        ledger = _count_look(snapshot, failed, ledger, changes, keeps=keeps)
+        ledger = _count_look(snapshot, weighing, ledger, changes, keeps=keeps)
     return Count(
         ledger=ledger,
         restarted=restarted,
+        weighing=tuple(each.pod for each in weighing),
         events=tuple(changes.events),
         end=changes.ends[0] if changes.ends else None,
     )
@@ -140,12 +190,14 @@ def ran_long(snapshot: Snapshot, pod: Pod) -> bool:
 
 def _failed(snapshot: Snapshot, pods: Sequence[Pod]) -> list[Failed]:
     policy = snapshot.spec.failure_policy if snapshot.spec is not None else None
-    wanted = {pod.name: pod for pod in pods}
+    wanted, groups = {pod.name: pod for pod in pods}, snapshot.status.groups
     return [
         Failed(
             pod=pod,
             slot=slot,
             rule=matching_rule(policy, slot.task.name, pod.signs),
+            record=snapshot.status.ledger.record(slot.task.name, slot.key),
+            group=groups.get(slot.task.name) or GroupStatus(members={}),
         )
         for slot in snapshot.slots
         if (pod := wanted.get(slot.name)) is not None
@@ -163,6 +215,19 @@ def _restarted(snapshot: Snapshot, failed: Sequence[Failed]) -> frozenset[str]:
     return frozenset(
         each.slot.task.name for each in failed if each.action is FailureAction.RESTART_TASK
     )
+
+
+def _weighing(failed: Sequence[Failed], restarted: frozenset[str]) -> list[Failed]:
+    """Those of the failed that are counted, and did not only fail with another of their group."""
+    anew = [each for each in failed if each.slot.task.name in restarted]
+    others = [each for each in failed if each.slot.task.name not in restarted]
+    weighing = [each for each in others if not each.is_first_of_world]
+    ending = [each for each in others if each.is_first_of_world and not each.fell_with_world]
+    firsts = [
+        _first([each for each in ending if each.slot.task.name == task])
+        for task in sorted({each.slot.task.name for each in ending})
+    ]
+    return [*anew, *weighing, *firsts]
 
 
 def _counted(failed: Sequence[Failed], restarted: frozenset[str]) -> list[Failed]:
@@ -224,13 +289,25 @@ def _count_replica(snapshot: Snapshot, each: Failed, now: datetime, changes: _Ch
     limit = policy.replica_backoff_limit if policy is not None else None
     record = _present(snapshot, each.key, changes)
     used = 0 if ran_long(snapshot, each.pod) else record.restarts
-    if limit is not None and used >= limit:
+    if limit is not None and used + each.failures > limit:
         message = (
             f"replica {each.slot.name} has used its {used} restarts "
             f"(replicaBackoffLimit {limit}); {story_of(each.pod)}"
         )
         changes.ends.append(End(reason=Reason.REPLICA_BACKOFF_LIMIT, message=message))
-    changes.records[each.key] = replace(record, restarts=used + 1, last_failure=now)
+    changes.records[each.key] = replace(record, restarts=used + each.failures, last_failure=now)
+
+
+def _note_in_place(snapshot: Snapshot, failed: Sequence[Failed], changes: _Changes) -> None:
+    """Remember which failures of pods that go on are known, so that none is met twice."""
+    for each in failed:
+        if each.is_in_place:
+            changes.records[each.key] = replace(
+                _present(snapshot, each.key, changes),
+                pod=each.pod.uid,
+                failures=each.pod.failures,
+                generation=each.group.generation,
+            )
 
 
 def _avoid(snapshot: Snapshot, failed: Sequence[Failed], now: datetime, changes: _Changes) -> None:

@@ -26,7 +26,7 @@ from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.dependencies import waiting_tasks
 from di_operator.lifecycle.failure.pause import pause_left
-from di_operator.lifecycle.groups import group_files
+from di_operator.lifecycle.groups import group_files, grouped_tasks
 from di_operator.lifecycle.node_checks import checked_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
@@ -69,7 +69,8 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         waiting=fill.waiting,
         obstacle=obstacle,
         restores_lists=any(action.resource == CONFIGMAPS for action in creations)
-        and _lists_are_spoilt(snapshot),
+        and _lists_are_spoilt(snapshot)
+        and (snapshot.configmap is not None or _pods_have_files(snapshot)),
         pause=pause,
         requeue_after=earliest(patience, fill.next_due),
     )
@@ -152,6 +153,7 @@ def _creations(
             f"{MAX_NODE_LISTS} that node lists may have; lower the replicas of the job's tasks"
         )
     actions.extend(_lists(snapshot, files, groups))
+    policy = snapshot.spec.failure_policy
     frame = PodFrame(
         job=snapshot.job,
         replicas=Counter(slot.task.name for slot in snapshot.slots),
@@ -167,7 +169,13 @@ def _creations(
         checkpoints=Checkpoints.of(snapshot.spec.checkpoint, snapshot.job),
         avoided=snapshot.status.avoided_nodes,
         checked=checked_tasks(snapshot),
-        keeps_last_words=snapshot.spec.failure_policy is not None,
+        keeps_last_words=policy is not None,
+        grouped=grouped_tasks(snapshot),
+        in_place=frozenset(
+            task.name
+            for task in snapshot.tasks
+            if policy is not None and policy.may_restart_in_place(task.name)
+        ),
     )
     for slot in slots:
         record = snapshot.status.ledger.record(slot.task.name, slot.key)
@@ -185,9 +193,15 @@ def _creations(
 
 
 def _needs_files(snapshot: Snapshot) -> bool:
-    """Whether pods mount the job's ConfigMap."""
-    is_elastic = any(task.is_elastic for task in snapshot.tasks)
-    return is_elastic or len(snapshot.slots) > NODES_FILE_THRESHOLD
+    """Whether pods that are made now mount the job's ConfigMap."""
+    return bool(grouped_tasks(snapshot)) or len(snapshot.slots) > NODES_FILE_THRESHOLD
+
+
+def _pods_have_files(snapshot: Snapshot) -> bool:
+    """Whether pods that were made mount it, too: a rule that makes groups may come later."""
+    told = snapshot.status.groups.keys()
+    is_told = not told.isdisjoint(grouped_tasks(snapshot))
+    return is_told or len(snapshot.slots) > NODES_FILE_THRESHOLD
 
 
 def _lists_are_spoilt(snapshot: Snapshot) -> bool:

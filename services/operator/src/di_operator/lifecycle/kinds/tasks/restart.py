@@ -2,7 +2,8 @@
 
 Counting and replacing are two reconciles. The first one only writes the status, with the UIDs
 of the failed pods; the second one, which reads these UIDs, deletes the pods. A crash between the
-two loses nothing and counts nothing twice.
+two loses nothing and counts nothing twice. A pod whose container the kubelet starts again is only
+counted: which of its failures are known is in the status, too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from di_operator.lifecycle.verdict import Verdict, count_of
 
 def judge_failures(snapshot: Snapshot, now: datetime, pod_spec: PodSpec) -> Verdict | None:
     """Count pods that failed since the last status: one restart for all of them together."""
-    failed = countable(snapshot, snapshot.failed)
+    ended = countable(snapshot, snapshot.failed)
+    failed = (*ended, *snapshot.renewed)
     if not failed or snapshot.spec is None:
         return None
     is_rest = is_counting(snapshot)
@@ -38,13 +40,15 @@ def judge_failures(snapshot: Snapshot, now: datetime, pod_spec: PodSpec) -> Verd
             phase=Phase.FAILED,
             reason=found.end.reason,
             message=found.end.message,
-            counted=tuple(failed),
+            counted=tuple(ended),
         )
+    if not found.weighing:
+        return Verdict(phase=snapshot.status.phase or Phase.PENDING, ledger=found.ledger)
     return Verdict(
         phase=Phase.RESTARTING,
-        message="; ".join(_told(snapshot, failed, found, is_rest=is_rest)),
+        message="; ".join(_told(snapshot, ended, found, is_rest=is_rest)),
         restarts=0 if is_rest else 1,
-        counted=tuple(failed),
+        counted=tuple(ended),
         events=found.events,
         insist=bool(found.events),
         restarted=found.restarted,
@@ -53,17 +57,20 @@ def judge_failures(snapshot: Snapshot, now: datetime, pod_spec: PodSpec) -> Verd
 
 
 def _told(
-    snapshot: Snapshot, failed: Sequence[Pod], found: Count, *, is_rest: bool
+    snapshot: Snapshot, ended: Sequence[Pod], found: Count, *, is_rest: bool
 ) -> Iterator[str]:
     if is_rest:
         yield f"{count_of(len(snapshot.failed), 'failed pod')} left to replace"
     else:
+        failed = found.weighing
         yield f"{count_of(len(failed), 'pod')} failed, {_number(snapshot, failed, found)}"
         yield story_of(first_failed(failed))
+    if snapshot.renewed and not found.restarted:
+        yield f"{count_of(len(snapshot.renewed), 'pod')} restarted in place"
     if found.restarted:
         noun = "task" if len(found.restarted) == 1 else "tasks"
         yield f"all pods of {noun} {', '.join(sorted(found.restarted))} are replaced"
-    names = {pod.name for pod in failed}
+    names = {pod.name for pod in ended}
     for slot in snapshot.slots:
         if slot.name in names and slot.task.backoff_limit is not None:
             pause = pause_of(found.ledger.record(slot.task.name, slot.key))
