@@ -1,11 +1,14 @@
-"""Pods of a task that find each other: before they begin, and whenever one comes or goes."""
+"""Pods of a task that find each other: before they begin, whenever one comes or goes, and when a
+process of one fails."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from di_api.names import LABEL_JOB, NODE_CHECK
+from di_cluster.errors import CommandFailed
 from tests.e2e.examples import job_of
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import run_in_pod, wait_for_phase, wait_for_pods
@@ -102,3 +105,37 @@ def test_members_meet_anew_whenever_one_comes_or_goes_and_who_stays_keeps_its_po
     found = kubectl.get("dijob", JOB, namespace=namespace)["status"]
     assert sorted(found["groups"]["learner"]["members"]) == ["0", "1"]
     assert found.get("restarts", 0) == 0
+
+
+def test_a_process_that_fails_is_restarted_in_its_pod_and_all_begin_anew(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    kubectl.apply(job_of("process-group", image=python_image, namespace=namespace))
+    names = [f"process-group-learner-{index}" for index in range(3)]
+    before = wait_for_pods(kubectl, "process-group", *names, namespace=namespace)
+
+    def begun(generation: int) -> bool:
+        for rank, name in enumerate(names):
+            said = kubectl.logs(name, namespace=namespace).splitlines()
+            last = [line for line in said if line.startswith("generation")][-1:]
+            assert last == [f"generation {generation}: rank {rank} of 3"], (name, said)
+        return True
+
+    wait_until(lambda: begun(1), 60, what="the first world", every=0.3)
+    # It may take whoever tells it along.
+    with suppress(CommandFailed):
+        kubectl("--namespace", namespace, "exec", names[1], "--", "sh", "-c", "kill -INT 1")
+    wait_until(lambda: begun(2), 60, what="the next world", every=0.3)
+
+    found = wait_for_phase(kubectl, "process-group", "Running", namespace=namespace)["status"]
+    assert found["restarts"] == 1
+    assert {i: each["restarts"] for i, each in found["replicaFailures"]["learner"].items()} == {
+        "1": 1
+    }
+    after = wait_for_pods(kubectl, "process-group", *names, namespace=namespace)
+    assert {name: pod.uid for name, pod in after.items()} == {n: p.uid for n, p in before.items()}
+    statuses = [
+        kubectl.get("pod", name, namespace=namespace)["status"]["containerStatuses"]
+        for name in names
+    ]
+    assert [[each["restartCount"] for each in status] for status in statuses] == [[0], [1], [0]]

@@ -144,6 +144,11 @@ class FakeKubelet:
         status = _running(pod, self._next_address(), ready=True)
         await self._write_status(pod, {**status, "initContainerStatuses": check})
 
+    async def restart(self, namespace: str, name: str, exit_code: int = 1) -> None:
+        """End the containers of a running pod now, and start them again in it."""
+        pod = await self._client.get(PODS, name, namespace)
+        await self._write_status(pod, _restarted(pod, exit_code))
+
     def _on_event(self, kind: str, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
         if kind == DELETED:
@@ -368,14 +373,32 @@ def _running(pod: Object, address: str, *, ready: bool) -> Object:
     }
 
 
-def _ended(pod: Object, exit_code: int, reason: str | None) -> Object:
+def _restarted(pod: Object, exit_code: int) -> Object:
+    assert pod["spec"]["restartPolicy"] == "OnFailure", pod["metadata"]["name"]
+    again = {
+        "state": {"running": {"startedAt": _now()}},
+        "lastState": {"terminated": _end(exit_code, None)},
+    }
+    return {
+        "containerStatuses": [
+            {**each, **again, "restartCount": each["restartCount"] + 1}
+            for each in pod["status"]["containerStatuses"]
+        ]
+    }
+
+
+def _end(exit_code: int, reason: str | None) -> Object:
     now = _now()
-    ended = {
+    return {
         "exitCode": exit_code,
         "reason": reason or ("Completed" if exit_code == 0 else "Error"),
         "startedAt": now,
         "finishedAt": now,
     }
+
+
+def _ended(pod: Object, exit_code: int, reason: str | None) -> Object:
+    ended = _end(exit_code, reason)
     return {
         "phase": "Failed" if exit_code else "Succeeded",
         "conditions": _conditions(ready=False, reason="PodFailed" if exit_code else "PodCompleted"),

@@ -160,6 +160,9 @@ class Scene:
         said = json.dumps({"seconds": seconds})
         await self.testbed.kubelet.run_elsewhere(self.namespace, pod, node=node, said=said)
 
+    async def restart(self, pod: str) -> None:
+        await self.testbed.kubelet.restart(self.namespace, pod)
+
     async def finish(self, pod: str) -> None:
         await self.testbed.kubelet.finish(self.namespace, pod)
 

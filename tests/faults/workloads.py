@@ -29,6 +29,9 @@ class Stage(Protocol):
 
     async def check(self, pod: str, *, node: str, seconds: float) -> None:
         """It runs on a node, if nobody else binds it, and its check took so long there."""
+
+    async def restart(self, pod: str) -> None:
+        """Its container fails, and is started again in it."""
         ...
 
     async def finish(self, pod: str) -> None: ...
@@ -240,6 +243,34 @@ async def node_check(stage: Stage) -> None:
     await finish_all(stage)
 
 
+def _meet(generation: int, *members: str) -> Callable[[Object], bool]:
+    """There is such a world of task work."""
+
+    def test(status: Object) -> bool:
+        found = (status.get("groups") or {}).get("work") or {}
+        is_formed = (found.get("generation"), found.get("state")) == (generation, "Formed")
+        return is_formed and sorted(found["members"]) == [*members]
+
+    return test
+
+
+async def members(stage: Stage) -> None:
+    group = {"processGroup": {"elastic": True}, "minReplicas": 2, "maxReplicas": 3}
+    rules = [{"action": "RestartInPlace"}]
+    body = job(JOB, {**task("work", 2), **group}, backoffLimit=1, failurePolicy={"rules": rules})
+    await stage.submit(body)
+    await stage.reached("Running", runs(2))
+    await stage.reached("a world of two", _meet(1, "0", "1"))
+    await stage.restart("a-work-1")
+    await stage.reached("Running again", runs(2, restarts=1))
+    await stage.reached("another world of two", _meet(2, "0", "1"))
+    await stage.patch({"tasks": [{**task("work", 3), **group}]})
+    await stage.reached("Running with 3", runs(3))
+    await stage.reached("a world of three", _meet(3, "0", "1", "2"))
+    await stage.restart("a-work-0")
+    await stage.reached("Failed", is_in("Failed"))
+
+
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
     "failure": failure,
@@ -254,6 +285,7 @@ WORKLOADS: Mapping[str, Story] = {
     "success-of-one": success_of_one,
     "policy": policy,
     "node-check": node_check,
+    "members": members,
 }
 
 RACING = frozenset({"delete", "recreate"})

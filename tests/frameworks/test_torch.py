@@ -13,6 +13,7 @@ from di_cluster.current import CurrentCluster
 from tests.e2e.examples import job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import pods_of, wait_for_pods
+from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(1800)
@@ -74,7 +75,7 @@ class Training:
 def training(cluster: Cluster | CurrentCluster, kubectl: Kubectl, namespace: str) -> Training:
     body = job_of("torch-ddp", image=load_image(cluster, "torch-ddp"), namespace=namespace)
     (container,) = body["spec"]["tasks"][0]["template"]["spec"]["containers"]
-    container["args"] = ["--steps=1500"]
+    container["args"] = ["--steps=2000"]
     kubectl.apply(body)
     return Training(kubectl, namespace)
 
@@ -97,16 +98,15 @@ def test_a_group_of_torch_outlives_its_members_and_grows_and_shrinks(
     assert after[names(3)[2]].uid != first[names(3)[2]].uid
     seen = training.wait_for_step(resumed + 50)
 
-    for count in (4, 3):
-        training.note(f"scaled to {count}")
-        path = "/spec/tasks/0/replicas"
-        kubectl(
-            *("--namespace", namespace, "patch", "dijob", "torch-ddp", "--type=json"),
-            f'--patch=[{{"op": "replace", "path": "{path}", "value": {count}}}]',
-        )
+    for method, change, count in (("DELETE", 1, 2), ("POST", 2, 4), ("DELETE", 1, 3)):
+        training.note(f"scaled to {count} over REST")
+        body = {"task": "learner", "replicas": change}
+        status, said = rest(kubectl, namespace, method, body, pod=MASTER)
+        assert status == 200, said
         resumed = training.wait_for_world(count, past=seen - 10)
         now = wait_for_pods(kubectl, "torch-ddp", *names(count), namespace=namespace)
-        assert all(now[name].uid == after[name].uid for name in names(3))
+        assert all(now[name].uid == after[name].uid for name in now.keys() & after.keys())
+        after = now
         seen = training.wait_for_step(resumed + 50)
 
     wait_for_end(kubectl, "torch-ddp", namespace=namespace, seconds=300)

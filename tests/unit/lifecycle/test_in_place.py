@@ -5,12 +5,14 @@ A learner of three pods, each the only container of its pod, whose rule is Resta
 
 from __future__ import annotations
 
+import copy
 import json
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.reasons import Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, Object, job, running, task
 
@@ -109,6 +111,41 @@ def test_d11_a_failure_seen_twice_is_one(crash_after: int) -> None:
     cluster.settle()
     assert counted(cluster) == (1, [0, 1, 0])
     assert world(cluster) == (2, [0, 1, 2])
+
+
+def test_d11_what_a_watch_shows_late_makes_no_other_world() -> None:
+    cluster = learners()
+    past = [copy.deepcopy([*cluster.pods.values()])]
+    for _ in range(2):
+        cluster.crash(SECOND)
+        cluster.settle()
+        past.append(copy.deepcopy([*cluster.pods.values()]))
+        cluster.begin_again(SECOND)
+        cluster.settle()
+        past.append(copy.deepcopy([*cluster.pods.values()]))
+    assert world(cluster) == (3, [0, 1, 2])
+    before = group(cluster)
+    pending = copy.deepcopy(past[0])
+    for pod in pending:
+        pod["status"] = {"phase": "Pending"}
+    for pods in (pending, *past):
+        snapshot = cluster.snapshot(pods)
+        assert snapshot.renewed == ()
+        status = decide(snapshot, cluster.now, cluster.settings).status
+        assert status is None or status["groups"]["learner"] == before
+    # One that has ended and was replaced is not shown in anybody's place either.
+    cluster.delete_pod(THIRD)
+    old = copy.deepcopy([*cluster.pods.values()])
+    cluster.settle()
+    cluster.end(THIRD)
+    cluster.settle()
+    cluster.run(THIRD)
+    cluster.settle()
+    assert world(cluster) == (4, [0, 1, 2])
+    for pod in old:
+        pod["metadata"].pop("deletionTimestamp", None)
+    status = decide(cluster.snapshot(old), cluster.now, cluster.settings).status
+    assert status is None or status["groups"]["learner"] == group(cluster)
 
 
 def test_d12_while_one_waits_to_be_restarted_there_is_no_world() -> None:

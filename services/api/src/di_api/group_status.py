@@ -6,6 +6,7 @@ are, or whose processes may be restarted in place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,7 @@ FIELD: Final = "groups"
 """In the status of a job."""
 
 
+_FAILURES: Final = re.compile("[0-9]{1,9}")
 _MOST: Final = 2**53
 """A generation above it was written by hand: JSON has none, and the next one may not fit."""
 
@@ -87,9 +89,10 @@ class GroupStatus:
         return sorted(self.members) if self.state is GroupState.FORMED else ()
 
 
-def pod_of(member: str) -> str:
-    """The UID of the pod that a member is."""
-    return member.partition("/")[0]
+def read_member(member: str) -> tuple[str, int]:
+    """The UID of the pod that a member is, and how often a container of it had failed before."""
+    uid, _, failures = member.partition("/")
+    return uid, int(failures) if _FAILURES.fullmatch(failures) else 0
 
 
 def has_group(task: str, *, has_process_group: bool, policy: FailurePolicy | None) -> bool:

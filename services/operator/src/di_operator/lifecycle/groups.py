@@ -7,18 +7,19 @@ is the same after a crash.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from di_api.group_status import GroupState, GroupStatus, has_group, pod_of
+from di_api.group_status import GroupState, GroupStatus, has_group, read_member
 from di_api.names import group_file_key, pod_fqdn, pod_name
 from di_api.spec import ProcessGroup, Task
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.membership import Terms, next_step, time_left
+from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.verdict import Groups, Verdict, count_of, earliest
 
 
@@ -108,15 +109,12 @@ def _steps(snapshot: Snapshot, now: datetime) -> Iterator[_Step]:
         before = snapshot.status.groups.get(task.name)
         slots = [slot for slot in snapshot.slots if slot.task.name == task.name]
         done = {pod.uid for pod in snapshot.succeeded}
-        if before is not None and not done.isdisjoint(map(pod_of, before.members.values())):
+        members = before.members if before is not None else {}
+        ended = any(read_member(member)[0] in done for member in members.values())
+        if before is not None and ended:
             # The program has come to its end in one pod, and does so in the others.
             yield _Step(task=task, before=before, after=before, left=None)
             continue
-        up = {
-            pod.name: pod.incarnation
-            for pod in snapshot.live
-            if pod.phase == "Running" and not pod.is_down
-        }
         held = {pod.name for pod in snapshot.succeeded}
         wanted = sum(slot.name not in held for slot in slots)
         terms = Terms(
@@ -125,11 +123,36 @@ def _steps(snapshot: Snapshot, now: datetime) -> Iterator[_Step]:
             last_call=group.last_call_seconds,
             deadline=group.deadline_seconds,
         )
-        running = {slot.index: up[slot.name] for slot in slots if slot.name in up}
+        running = _running(snapshot, slots, members)
         after = next_step(before, running, terms, now)
         if after is not None:
             left = time_left(after, terms, now)
             yield _Step(task=task, before=before, after=after, left=left)
+
+
+def _running(
+    snapshot: Snapshot, slots: Iterable[Slot], members: Mapping[int, str]
+) -> dict[int, str]:
+    """By local index the processes that run: which pod, and after how many failures."""
+    live, counted = {pod.name: pod for pod in snapshot.live}, snapshot.status.counted
+    found: dict[int, str] = {}
+    for slot in slots:
+        pod, member = live.get(slot.name), members.get(slot.index)
+        if pod is None:
+            continue
+        # A watch that lags may show what a member was like before it joined, or who was there
+        # before it: no reason to tell the others of another world.
+        if member is not None and (pod.uid in counted or _is_past(pod, member)):
+            found[slot.index] = member
+        elif pod.phase == "Running" and not pod.is_down:
+            found[slot.index] = pod.incarnation
+    return found
+
+
+def _is_past(pod: Pod, member: str) -> bool:
+    """Whether a pod is a member, or is shown as it was before it became one."""
+    uid, failures = read_member(member)
+    return pod.uid == uid and pod.failures <= failures and pod.phase in ("Pending", "Running")
 
 
 def _has_formed(step: _Step) -> bool:
