@@ -98,8 +98,9 @@ def _flat(path: str, value: object, namespace: str) -> Iterator[tuple[str, str]]
         for index, inner in enumerate(value):
             yield from _flat(f"{path}[{_key(inner, index)}]", inner, namespace)
     else:
-        text = str(value).replace(namespace, "<namespace>")
-        yield path, _TOKEN.sub(r"\1", _UID.sub("<uid>", _TIME.sub("<time>", text)))
+        # A UID may have the name of a namespace, f-7, in it.
+        text = _UID.sub("<uid>", _TIME.sub("<time>", str(value)))
+        yield path, _TOKEN.sub(r"\1", text.replace(namespace, "<namespace>"))
 
 
 def _key(item: object, index: int) -> str:

@@ -30,7 +30,6 @@ SETTINGS = Settings(
     coordinated_server_url="http://di-server.di-system:8080",
 )
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
-_RUNS: Object = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def task(name: str, replicas: int = 1, **fields: Any) -> Object:
@@ -275,7 +274,13 @@ class ClusterModel:
     def run(self, *pods: str) -> None:
         """Pods become ready; all of them unless named."""
         for name in pods or tuple(self.pods):
-            self._set(name, {**_RUNS})
+            statuses = self.pods[name]["status"].get("containerStatuses") or [{}]
+            if "waiting" in statuses[0].get("state", {}) and "lastState" in statuses[0]:
+                self.begin_again(name)
+            elif "restartCount" in statuses[0]:
+                self._set(name, {**_runs(), "containerStatuses": statuses})
+            else:
+                self._set(name, _runs())
 
     def succeed(self, *pods: str) -> None:
         """Pods end with exit code 0; all of them unless named."""
@@ -302,7 +307,7 @@ class ClusterModel:
             (container,) = self.pods[name]["status"]["containerStatuses"]
             restarts = container["restartCount"] + 1
             again = {**container, "restartCount": restarts, "state": {"running": {}}}
-            self._set(name, {**_RUNS, "containerStatuses": [again]})
+            self._set(name, {**_runs(), "containerStatuses": [again]})
 
     def restart(self, *pods: str, code: int = 1, reason: str = "Error") -> None:
         """A container of each of the pods ends with an error, and runs again at once."""
@@ -378,6 +383,11 @@ class ClusterModel:
             if not decision.actions and decision.status is None:
                 return
         raise AssertionError(f"no fixed point: {decision}")
+
+
+def _runs() -> Object:
+    """The status of a pod that is ready."""
+    return {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def running(*tasks: Object, **spec: Any) -> ClusterModel:

@@ -46,10 +46,11 @@ def unfinished(cluster: ClusterModel) -> list[str]:
 class History:
     """A job that lives through random steps; what must hold is checked after each."""
 
-    def __init__(self, *, backoff_limit: int) -> None:
-        self.cluster = ClusterModel(
-            job(task("learner"), task("collector", 2), backoffLimit=backoff_limit)
-        )
+    def __init__(self, *, backoff_limit: int, in_place: bool = False) -> None:
+        rules = [{"action": "RestartInPlace"}] if in_place else []
+        policy = {"failurePolicy": {"rules": rules}} if in_place else {}
+        tasks = task("learner"), task("collector", 2)
+        self.cluster = ClusterModel(job(*tasks, backoffLimit=backoff_limit, **policy))
         self.failures = 0
         self.largest = 3
 
@@ -86,8 +87,7 @@ class History:
             case "succeed" if not terminating:
                 cluster.succeed(name)
             case "fail" if not terminating:
-                cluster.fail(name)
-                self.failures += 1
+                self._fail(name, number)
             case "evict" if not terminating:
                 cluster.evict(name)
             case "delete":
@@ -98,6 +98,16 @@ class History:
                 cluster.end(name)
             case _:
                 pass  # a pod that is being deleted goes its own way
+
+    def _fail(self, name: str, number: int) -> None:
+        """A container fails; the kubelet starts it again, now or later, where it may."""
+        self.failures += 1
+        if not _may_go_on(self.cluster, name):
+            self.cluster.fail(name)
+        elif number % 2:
+            self.cluster.crash(name)
+        else:
+            self.cluster.restart(name)
 
     def _job_step(self, step: str, number: int) -> None:
         cluster = self.cluster
@@ -151,17 +161,23 @@ class History:
         raise AssertionError(f"still {cluster.phase}: {cluster.status}")
 
 
+def _may_go_on(cluster: ClusterModel, name: str) -> bool:
+    """Whether the pod runs, and its kubelet starts its container again."""
+    pod = cluster.pods[name]
+    return (pod["status"]["phase"], pod["spec"]["restartPolicy"]) == ("Running", "OnFailure")
+
+
 def _meta(cluster: ClusterModel, name: str) -> dict[str, Any]:
     metadata: dict[str, Any] = cluster.pods[name]["metadata"]
     return metadata
 
 
 @FAST
-@given(STEPS, st.integers(0, 3), st.booleans())
+@given(STEPS, st.integers(0, 3), st.booleans(), st.booleans())
 def test_any_history_ends_well(
-    steps: list[tuple[str, int]], backoff_limit: int, from_running: bool
+    steps: list[tuple[str, int]], backoff_limit: int, from_running: bool, in_place: bool
 ) -> None:
-    history = History(backoff_limit=backoff_limit)
+    history = History(backoff_limit=backoff_limit, in_place=in_place)
     if from_running:
         history.reach_running()
     history.live_through(steps)
@@ -178,9 +194,9 @@ def test_any_history_ends_well(
 
 
 @FAST
-@given(STEPS)
-def test_deciding_twice_is_deciding_once(steps: list[tuple[str, int]]) -> None:
-    history = History(backoff_limit=3)
+@given(STEPS, st.booleans())
+def test_deciding_twice_is_deciding_once(steps: list[tuple[str, int]], in_place: bool) -> None:
+    history = History(backoff_limit=3, in_place=in_place)
     history.reach_running()
     history.live_through(steps)
     history.cluster.settle()
