@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, cast
 
 import pytest
 
-from tests.faults.footprint import Footprint, complaints, differing
+from di_api.kube.client import KubeClient
+from di_api.kube.resources import DIJOBS, Resource
+from tests.faults.footprint import Footprint, complaints, differing, read_state
 from tests.faults.oracle import Baseline, differences
 from tests.faults.plan import Plan
 
@@ -103,3 +106,23 @@ def test_tracebacks_and_errors_are_complaints_and_warnings_are_not() -> None:
     log = '{"event":"watch failed","level":"warning"}\n{"event":"exiting","level":"error"}\n'
     assert list(complaints(log)) == []
     assert len(list(complaints(log + '{"event":"x","level":"error"}\nTraceback (most'))) == 2
+
+
+class OneJob:
+    """An API server that has one job, of namespace f-7."""
+
+    def __init__(self, status: dict[str, Any]) -> None:
+        self.found = {"metadata": {"name": "a", "namespace": "f-7"}, "status": status}
+
+    async def list(self, resource: Resource, *_: Any, **__: Any) -> tuple[list[Any], str]:
+        return ([self.found] if resource == DIJOBS else []), ""
+
+
+def test_a_uid_is_one_whatever_the_namespace_is_called() -> None:
+    uid = "58815cdf-7f75-4275-a949-59fb8cb66c1c"
+    status = {"pod": uid, "member": f"{uid}/1"}
+    client = cast(KubeClient, OneJob(status))
+    state = asyncio.run(read_state(client, "f-7"))
+    assert state["dijobs/a.status.pod"] == "<uid>"
+    assert state["dijobs/a.status.member"] == "<uid>/1"
+    assert state["dijobs/a.metadata.namespace"] == "<namespace>"

@@ -48,7 +48,7 @@ class History:
 
     def __init__(self, *, backoff_limit: int, in_place: bool = False) -> None:
         rules = [{"action": "RestartInPlace"}] if in_place else []
-        policy = {"failurePolicy": {"rules": rules}} if in_place else {}
+        policy: dict[str, Any] = {"failurePolicy": {"rules": rules}} if in_place else {}
         tasks = task("learner"), task("collector", 2)
         self.cluster = ClusterModel(job(*tasks, backoffLimit=backoff_limit, **policy))
         self.failures = 0
