@@ -75,7 +75,7 @@ class Training:
 def training(cluster: Cluster | CurrentCluster, kubectl: Kubectl, namespace: str) -> Training:
     body = job_of("torch-ddp", image=load_image(cluster, "torch-ddp"), namespace=namespace)
     (container,) = body["spec"]["tasks"][0]["template"]["spec"]["containers"]
-    container["args"] = ["--steps=2000"]
+    container["args"] = ["--steps=1500"]
     kubectl.apply(body)
     return Training(kubectl, namespace)
 
