@@ -61,7 +61,7 @@ def minimise(
         free = [
             row
             for row, lo, hi in variable
-            if not (slope[row] > 0 and point[row] <= lo or slope[row] < 0 and point[row] >= hi)
+            if not ((slope[row] > 0 and point[row] <= lo) or (slope[row] < 0 and point[row] >= hi))
         ]
         if all(-tolerance <= slope[row] <= tolerance for row in free):
             break
