@@ -185,18 +185,6 @@ BAD = {
         lambda s: first(s).update(maxReplicas=4093),
         "spec.tasks: Invalid value: a job may have 4096 pods",
     ),
-    "a second learner": (
-        lambda s: s["tasks"].append(first(s) | {"name": "another"}),
-        "spec.tasks: Invalid value: a job has at most one task of type learner",
-    ),
-    "a second collector": (
-        lambda s: s["tasks"].extend([first(s) | {"type": "collector", "name": n} for n in "ab"]),
-        "spec.tasks: Invalid value: a job has at most one task of type collector",
-    ),
-    "a second evaluator": (
-        lambda s: s["tasks"].extend([first(s) | {"type": "evaluator", "name": n} for n in "ab"]),
-        "spec.tasks: Invalid value: a job has at most one task of type evaluator",
-    ),
     "an unknown type": (
         lambda s: first(s).update(type="lerner"),
         'spec.tasks[0].type: Unsupported value: "lerner": supported values: "learner", '

@@ -269,6 +269,20 @@ def test_collectors_grow_to_the_knee_and_no_further() -> None:
     assert 1 < len(fast.task("collector")) < len(slow.task("collector")) < 40
 
 
+def test_collectors_of_several_tasks_grow_to_the_knee_together_in_the_order_of_the_spec() -> None:
+    alone = learners_and_collectors(collectors=(2, 40))
+    learner, collector = alone.tasks
+    wanted = len(place(alone, 60).task("collector"))
+    rollout = replace(collector, name="rollout", minimum=1, maximum=wanted - 2)
+    tools = replace(collector, name="tools", minimum=1, maximum=40)
+
+    placed = place(replace(alone, tasks=(learner, rollout, tools)), 60)
+
+    assert wanted > 5
+    assert (len(placed.task("rollout")), len(placed.task("tools"))) == (wanted - 2, 2)
+    assert placed.task("learner") == place(alone, 60).task("learner")
+
+
 def test_more_uses_of_a_step_need_fewer_collectors() -> None:
     once = place(learners_and_collectors(), 60)
     often = place(

@@ -253,6 +253,28 @@ def test_a_job_is_read_with_its_report() -> None:
     assert [task.maximum for task in info.tasks] == [8, 9]
 
 
+def bounds_of_learners(*learners: dict[str, int | None]) -> list[tuple[int, int]]:
+    template = {"spec": {"containers": [{"name": "di-container", "image": "x"}]}}
+    tasks = [
+        {"type": "learner", "name": f"l{index}", "replicas": 2, "template": template, **bounds}
+        for index, bounds in enumerate(learners)
+    ]
+    metadata = {"namespace": "rl", "name": "x", "creationTimestamp": "2025-06-01T11:00:00Z"}
+    spec = {"tasks": tasks, "preemptible": True}
+    info = read_job({"metadata": metadata, "spec": spec}, load_spec(spec), report=None).info
+    assert info.scaled.type is TaskType.LEARNER
+    assert [task.name for task in info.tasks if task.varies] in ([], [info.scaled.name])
+    return [(task.minimum, task.maximum) for task in info.tasks]
+
+
+def test_of_several_learner_tasks_the_first_that_may_vary_is_sized() -> None:
+    wide: dict[str, int | None] = {"minReplicas": 1, "maxReplicas": 8}
+
+    assert bounds_of_learners(wide, wide) == [(1, 8), (2, 2)]
+    assert bounds_of_learners({}, wide, wide) == [(2, 2), (1, 8), (2, 2)]
+    assert bounds_of_learners({}, {}) == [(2, 2), (2, 2)]
+
+
 def test_the_learners_of_a_job_that_stopped_reporting_do_not_grow() -> None:
     held = NodeList((("learner", ("n", "n")), ("collector", ("n",))))
 

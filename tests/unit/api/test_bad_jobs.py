@@ -100,10 +100,10 @@ BAD_SPECS = {
         of_spec({"tasks": [task(), "evaluator"]}),
         'spec.tasks[1]: "evaluator": must be an object',
     ),
-    "two learners": (
-        job(task(), task(name="second")),
-        'spec.tasks[1].type: "learner": spec.tasks[0] is the learner already; a job has at most '
-        "one, further tasks are of type none",
+    "two learners without a name of their own": (
+        job(task(), task()),
+        'spec.tasks[1].name: "learner": is the name of spec.tasks[0] already; of several tasks of '
+        "a type at most one goes without a name of its own",
     ),
     "a task of type none without a name": (
         job(task("none")),
@@ -717,6 +717,11 @@ def test_all_errors_come_at_once() -> None:
 GOOD_JOBS = {
     "a task and nothing else": job(),
     "one task of each type": job(task(), task("collector"), task("evaluator")),
+    "several tasks of each type": job(
+        task(),
+        task(name="critic"),
+        *(task(kind, name=f"{kind}-{n}") for kind in ("collector", "evaluator") for n in "ab"),
+    ),
     "several tasks of type none": job(task("none", name="a"), task("none", name="b")),
     "replicas at both bounds": job(task(replicas=2, minReplicas=2, maxReplicas=2)),
     "collectors that wait for the learner": job(task(), task("collector", dependsOn=["learner"])),

@@ -38,6 +38,12 @@ def test_a_learner_of_several_pods_is_replaced_as_a_whole() -> None:
         }
 
 
+def test_so_is_each_of_several_learner_tasks() -> None:
+    new = job(task(name="policy", replicas=2), task(name="critic", replicas=3), task())
+    whole = {"tasks": ["policy", "critic"], "action": "RestartTask"}
+    assert given(new)["/spec/failurePolicy"] == {"rules": [IGNORED, whole]}
+
+
 def test_an_elastic_learner_takes_its_members_back_one_by_one() -> None:
     elastic = {"minReplicas": 1, "maxReplicas": 4, "processGroup": {"elastic": True}}
     assert given(job({**task(), **elastic})) == {"/spec/failurePolicy": {"rules": [IGNORED]}}

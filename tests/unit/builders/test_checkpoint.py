@@ -43,6 +43,15 @@ def test_a_learner_gets_the_claim_where_it_was_asked_for_and_others_nothing() ->
     assert checkpoint_variables(cluster, OTHER) == {}
 
 
+def test_all_learner_tasks_get_it() -> None:
+    body = job(task("learner"), task("critic", type="learner"), task("judge"), checkpoint=CLAIM)
+    cluster = ClusterModel(body)
+    cluster.settle()
+    told = {pod: checkpoint_variables(cluster, pod) for pod in cluster.pods}
+    where = {"DI_CHECKPOINT_DIR": "/models"}
+    assert told == {LEARNER: where, "x-critic-0": where, "x-judge-0": {}}
+
+
 @pytest.mark.parametrize(("own", "seconds"), [(None, 90), (5, 5), (0, 0), (600, 600)])
 def test_the_time_to_write_the_last_one_is_that_of_the_template_if_it_has_one(
     own: int | None, seconds: int

@@ -278,6 +278,17 @@ def restarted(cluster: ClusterModel) -> list[str]:
     return [name for name, pod in cluster.pods.items() if pod["metadata"]["uid"] != before[name]]
 
 
+def test_all_learner_tasks_are_restarted_where_none_is_named() -> None:
+    policy = {"timeoutSeconds": 1800, "action": "RestartTask"}
+    tasks = (task("learner"), task("critic", type="learner"), task("collector"))
+    cluster = running(*tasks, progressPolicy=policy)
+    cluster.pass_time(60)
+    cluster.report(envSteps=10)
+    cluster.settle()
+    cluster.wait(1801)
+    assert cluster.status["restartAttempts"] == {"critic": 1, "learner": 1}
+
+
 @pytest.mark.parametrize(
     ("policy", "tasks"),
     [

@@ -151,6 +151,18 @@ def test_the_task_meant_gets_the_count(
             OutOfBounds,
             "task must be given, one of learner, evaluator",
         ),
+        (
+            job(
+                tasks=[
+                    task("learner"),
+                    task("collector", name="rollout"),
+                    task("collector", name="tools"),
+                ]
+            ),
+            ScalingRequest(1),
+            OutOfBounds,
+            "task must be given, one of rollout, tools$",
+        ),
         (job(tasks=[]), ScalingRequest(1), OutOfBounds, "task must be given"),
         (job(phase="Succeeded"), ScalingRequest(1), NotNow, "finished"),
         (job(phase="Failed"), ScalingRequest(1), NotNow, "finished"),

@@ -78,14 +78,17 @@ def _patched(new: Any, **request: Any) -> Any:
     return {each["path"].removeprefix("/spec/"): each["value"] for each in patch}
 
 
-def test_a_new_job_with_a_learner_ends_with_it() -> None:
+def test_a_new_job_ends_with_its_learners() -> None:
     new = job(successPolicy=None)
     new["spec"]["tasks"][0] = {**new["spec"]["tasks"][0], "name": "policy"}
     policy = {"tasks": ["policy"], "operator": "All", "gracePeriodSeconds": 30}
     assert _patched(new) == {"successPolicy": policy}
     del new["spec"]["tasks"][0]["name"]
     assert _patched(new)["successPolicy"] == {**policy, "tasks": ["learner"]}
-    new["spec"]["tasks"][0]["type"] = "collector"
+    critic = {**new["spec"]["tasks"][0], "name": "critic"}
+    new["spec"]["tasks"].append(critic)
+    assert _patched(new)["successPolicy"] == {**policy, "tasks": ["learner", "critic"]}
+    new["spec"]["tasks"] = [{**critic, "type": "collector"}]
     assert "successPolicy" not in _patched(new)
 
 

@@ -56,8 +56,8 @@ def defaults_patch(job: Mapping[str, Any]) -> list[dict[str, Any]]:
 def success_policy_patch(
     job: Mapping[str, Any], old: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
-    """The RFC 6902 operations that give a job the success policy it lacks: a new one with a learner
-    that of its learner, and one that is replaced (`old`) the one it had.
+    """The RFC 6902 operations that give a job the success policy it lacks: a new one with
+    learners that of all its learner tasks, and one that is replaced (`old`) the one it had.
 
     No default of `with_defaults`: jobs of earlier versions, which have none, go on without.
     """

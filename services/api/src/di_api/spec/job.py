@@ -163,8 +163,8 @@ class JobSpec:
         SuccessPolicy | None,
         Declared(
             kind=Struct(SuccessPolicy),
-            about="When the job is over although some of its pods run on. New jobs with a learner "
-            "get one that names it.",
+            about="When the job is over although some of its pods run on. New jobs with "
+            "learners get one that names all tasks of that type.",
             more="That is the webhook's doing. [How such a job ends](lifecycle.md#success).",
             absent="every pod has to succeed",
         ),

@@ -58,6 +58,6 @@ class ProgressPolicy:
             kind=Labels("task", MAX_TASKS),
             about="Names of the tasks that `RestartTask` restarts.",
             may_change=True,
-            absent="the learner; all tasks of a job without one",
+            absent="the learners; all tasks of a job without one",
         ),
     ] = ()

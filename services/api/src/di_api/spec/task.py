@@ -15,7 +15,7 @@ from di_api.spec.template import Template
 
 
 class TaskType(StrEnum):
-    """Role of a task. The named roles occur at most once in a job, NONE any number of times."""
+    """Role of a task. A job may have several of each."""
 
     LEARNER = "learner"
     COLLECTOR = "collector"
@@ -42,8 +42,8 @@ class Task:
         TaskType,
         Declared(
             kind=OneOf(TaskType),
-            about="Role of the task. Learner, collector and evaluator occur at most once each, "
-            "none any number of times.",
+            about="Role of the task. A job may have several tasks of a type.",
+            more="[What that means](roles.md#several-tasks-of-a-type).",
         ),
     ]
     replicas: Annotated[

@@ -16,7 +16,6 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.spec.bounds import MAX_PODS
-from di_api.spec.task import TaskType
 from di_api.validation.checkpoint import (
     CLAIM_PATTERN,
     DOTS_PATTERN,
@@ -39,7 +38,6 @@ from di_api.validation.tasks import (
     circular_tasks,
     replicas_out_of_bounds,
     reused_task_names,
-    reused_task_types,
     task_names,
     wrong_dependencies,
 )
@@ -172,17 +170,6 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
 # Of all tasks a rule takes one value, so it does not ratchet within them: a bound that older jobs
 # may pass is asked of new jobs (`optionalOldSelf`) and of those that grow.
 OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
-    Relation(
-        errors=lambda whole: reused_task_types(whole.tasks),
-        rules=tuple(
-            {
-                "rule": f"self.filter(t, t.type == '{kind.value}').size() <= 1",
-                "message": f"a job has at most one task of type {kind.value}",
-            }
-            for kind in TaskType
-            if kind is not TaskType.NONE
-        ),
-    ),
     Relation(
         errors=lambda whole: reused_task_names(whole.tasks),
         rules=(

@@ -6,38 +6,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from di_api.field_error import FieldError, child, items, mapping
-from di_api.spec.task import TaskType
 
 Tasks: TypeAlias = list[tuple[str, Mapping[str, Any]]]
 """Raw tasks, each with its path."""
 
 
-def reused_task_types(tasks: Tasks) -> Iterator[FieldError]:
-    """Tasks of a type that a job has once, and has already."""
-    first: dict[str, str] = {}
-    for path, task in tasks:
-        kind = task.get("type")
-        if not isinstance(kind, str) or kind == TaskType.NONE or kind not in set(TaskType):
-            continue
-        if kind in first:
-            yield FieldError(
-                f"{path}.type",
-                kind,
-                f"{first[kind]} is the {kind} already; a job has at most one, "
-                "further tasks are of type none",
-            )
-        first.setdefault(kind, path)
-
-
 def reused_task_names(tasks: Tasks) -> Iterator[FieldError]:
-    """Tasks whose name another has already."""
+    """Tasks whose name another has already, be it by default the type."""
     first: dict[str, str] = {}
     for path, task in tasks:
         name = task.get("name")
         if not isinstance(name, str):
             continue
         if name in first:
-            yield FieldError(f"{path}.name", name, f"is the name of {first[name]} already")
+            more = "; of several tasks of a type at most one goes without a name of its own"
+            why = f"is the name of {first[name]} already{more if name == task.get('type') else ''}"
+            yield FieldError(f"{path}.name", name, why)
         first.setdefault(name, path)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 
+from di_api.spec import TaskType
 from di_operator.allocator.admit import tightest
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import knee, throughput
@@ -41,6 +42,10 @@ class JobPlacement:
         capacity.take(task, row)
         mine.append(row)
         return True
+
+    def count(self, task: TaskInfo) -> int:
+        """The replicas of a task other than the learners' so far."""
+        return len(self.rows.get(task.name, ()))
 
     def node_list(self, capacity: FreeCapacity) -> NodeList:
         """The whole job's nodes, tasks in the job's order."""
@@ -84,10 +89,13 @@ def add_collectors(capacity: FreeCapacity, placements: Sequence[JobPlacement]) -
     ]
     heapify(heap)
     while heap:
-        _, order, index = heap[0]
+        before, order, index = heap[0]
         placement = placements[order]
         task = placement.job.tasks[index]
-        gain = _gain(placement, task) if placement.add(capacity, task) else 0.0
+        gain = _gain(placement, task)
+        # Of several collector tasks one may have grown since; then it is less, and others first.
+        if -gain == before:
+            gain = _gain(placement, task) if placement.add(capacity, task) else 0.0
         if gain > 0:
             heapreplace(heap, (-gain, order, index))
         else:
@@ -96,14 +104,14 @@ def add_collectors(capacity: FreeCapacity, placements: Sequence[JobPlacement]) -
 
 def _gain(placement: JobPlacement, task: TaskInfo) -> float:
     """What one more replica adds to the job's throughput, as a share of it; 0: not wanted."""
-    job, have = placement.job, len(placement.rows.get(task.name, ()))
+    job, have = placement.job, placement.count(task)
     if have >= task.maximum:
         return 0.0
-    if task is not job.collector or job.collecting is None:
+    if task.type is not TaskType.COLLECTOR or job.collecting is None:
         # Nothing is known of its use but how many the owner wants.
         return 1.0 / (have + 1) if have < task.replicas else 0.0
-    speed = placement.speed
-    if have >= knee(job.collecting, speed):
+    speed, collectors = placement.speed, sum(map(placement.count, job.collectors))
+    if collectors >= knee(job.collecting, speed):
         return 0.0
-    now, more = (throughput(job.collecting, speed, count) for count in (have, have + 1))
+    now, more = (throughput(job.collecting, speed, n) for n in (collectors, collectors + 1))
     return (more - now) / more

@@ -8,8 +8,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from di_api.spec import JobSpec, Priority, Task
-from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
+from di_api.spec import JobSpec, Priority, Task, TaskType
+from di_operator.allocator.job import JobInfo, NodeList, TaskInfo, scaled_of
 from di_operator.allocator.node import NodeInfo, Taint, read_constraints
 from di_operator.allocator.reports import Report
 from di_operator.allocator.resources import PODS, UNIT, Resources, largest, read_resources, total
@@ -139,7 +139,7 @@ def read_job(job: Object, spec: JobSpec, *, report: Report | None) -> KnownJob:
     return KnownJob(
         info=JobInfo(
             key=f"{metadata['namespace']}/{metadata['name']}",
-            tasks=tuple(read_task(task) for task in spec.tasks),
+            tasks=_with_one_size_to_choose(tuple(read_task(task) for task in spec.tasks)),
             preemptible=spec.preemptible,
             gang=spec.scheduling.gang,
             priority=int(spec.priority is Priority.HIGH),
@@ -153,6 +153,21 @@ def read_job(job: Object, spec: JobSpec, *, report: Report | None) -> KnownJob:
         ),
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         report=report,
+    )
+
+
+def _with_one_size_to_choose(tasks: tuple[TaskInfo, ...]) -> tuple[TaskInfo, ...]:
+    """The tasks, with those learners fixed whose number does not make the job's speed.
+
+    A report says how fast the job is with so many learners, and not with so many of each task.
+    """
+    learners = [task for task in tasks if task.type is TaskType.LEARNER]
+    if len(learners) < 2:
+        return tasks
+    fixed = {task.name for task in learners} - {scaled_of(tasks).name}
+    return tuple(
+        replace(task, minimum=task.replicas, maximum=task.replicas) if task.name in fixed else task
+        for task in tasks
     )
 
 

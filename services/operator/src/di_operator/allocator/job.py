@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from di_api.spec import TaskType
@@ -27,9 +27,22 @@ class TaskInfo:
     constraints: Constraints = field(default_factory=Constraints)
 
     @property
+    def varies(self) -> bool:
+        """Whether the allocator may choose how many replicas it has."""
+        return self.minimum < self.maximum
+
+    @property
     def comes_and_goes(self) -> bool:
         """Whether its replicas may change while the rest of the job runs on."""
         return self.type in (TaskType.COLLECTOR, TaskType.EVALUATOR)
+
+
+def scaled_of(tasks: Sequence[TaskInfo]) -> TaskInfo:
+    """The task whose size makes a job's speed: a learner, or any other, if need be a fixed one."""
+    learners = [task for task in tasks if task.type is TaskType.LEARNER]
+    # Whatever its learners are: a job of one that is fixed is as fast as that.
+    among = learners or tasks
+    return next((task for task in among if task.varies), among[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,15 +92,13 @@ class JobInfo:
 
     @property
     def scaled(self) -> TaskInfo:
-        """The task whose size makes the job's speed: the learner, or the first that may vary."""
-        learners = [task for task in self.tasks if task.type is TaskType.LEARNER]
-        varying = [task for task in self.tasks if task.minimum < task.maximum]
-        return (*learners, *varying, *self.tasks)[0]
+        """The task whose size makes the job's speed, see `scaled_of`."""
+        return scaled_of(self.tasks)
 
     @property
-    def collector(self) -> TaskInfo | None:
-        """The task that feeds the learners."""
-        return next((task for task in self.tasks if task.type is TaskType.COLLECTOR), None)
+    def collectors(self) -> tuple[TaskInfo, ...]:
+        """The tasks that feed the learners."""
+        return tuple(task for task in self.tasks if task.type is TaskType.COLLECTOR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ def _enough_since(snapshot: Snapshot) -> datetime | None:
 
 
 def _watched(snapshot: Snapshot, policy: ProgressPolicy) -> set[str]:
-    """The tasks whose steps these are: those named, the learner, or all where there is none."""
+    """The tasks whose steps these are: those named, the learners, or all where there is none."""
     tasks = {slot.task.name: slot.task.type for slot in snapshot.slots if slot.part is Part.TASK}
     learners = {name for name, kind in tasks.items() if kind is TaskType.LEARNER}
     return set(policy.tasks) or learners or {task.name for task in snapshot.tasks}

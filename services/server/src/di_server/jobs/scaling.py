@@ -99,12 +99,12 @@ def _pick(tasks: Sequence[Mapping[str, Any]], asked: str | None) -> int:
         if asked not in names:
             raise OutOfBounds(f"no such task; the tasks of this job are {', '.join(names)}")
         return names.index(asked)
-    for index, task in enumerate(tasks):
-        if task["type"] == TaskType.COLLECTOR:
-            return index
-    if len(tasks) != 1:
-        raise OutOfBounds(f"task must be given, one of {', '.join(names) or 'none'}")
-    return 0
+    collectors = [i for i, task in enumerate(tasks) if task["type"] == TaskType.COLLECTOR]
+    among = collectors or range(len(tasks))
+    if len(among) != 1:
+        choice = ", ".join(names[index] for index in among)
+        raise OutOfBounds(f"task must be given, one of {choice or 'none'}")
+    return among[0]
 
 
 def _check_least(task: Mapping[str, Any], asked: int) -> None:

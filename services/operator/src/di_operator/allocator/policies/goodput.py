@@ -282,9 +282,10 @@ def _speeds(demands: Sequence[Demand], curves: Curves) -> list[dict[str, Curve]]
             if speed is None:
                 assumed = assumed_speeds(option.ladder.sizes, silent=demand.silent)
                 speed = scaled(assumed, ratios.get((first, kind), 1.0))
-            collecting, collector = demand.job.collecting, demand.job.collector
-            if collecting is not None and collector is not None:
-                speed = tuple(throughput(collecting, s, collector.maximum) for s in speed)
+            collecting, collectors = demand.job.collecting, demand.job.collectors
+            if collecting is not None and collectors:
+                most = sum([collector.maximum for collector in collectors])
+                speed = tuple(throughput(collecting, s, most) for s in speed)
             found[kind] = speed
         answer.append(found)
     return answer
