@@ -15,7 +15,7 @@ from di_api.coordinated import is_coordinated
 from di_api.field_error import items, mapping
 from di_api.spec.declared import fields_of
 from di_api.spec.job import CleanPodPolicy, JobSpec, SuccessPolicy
-from di_api.spec.kinds import Struct
+from di_api.spec.kinds import Struct, Structs
 from di_api.spec.task import Task, TaskType
 
 _OLD_SPELLINGS: Final[Mapping[str, str]] = {"ALL": CleanPodPolicy.ALL.value}
@@ -29,7 +29,7 @@ def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     Only the objects that gain a field are copied; the rest (pod templates) is shared with
     `spec` and must not be modified through the result.
     """
-    result = {**spec, **_missing(JobSpec, spec), **_respelt(spec)}
+    result = {**spec, **_missing_beside_tasks(spec)}
     tasks = spec.get("tasks")
     if isinstance(tasks, list):
         result["tasks"] = [
@@ -76,13 +76,19 @@ def success_policy_patch(
 
 
 def _missing_by_pointer(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for field, value in {**_missing(JobSpec, spec), **_respelt(spec)}.items():
+    for field, value in _missing_beside_tasks(spec).items():
         yield f"/spec/{field}", value
     tasks = spec.get("tasks")
     for index, task in enumerate(tasks if isinstance(tasks, list) else ()):
         if isinstance(task, Mapping):
             for field, value in _missing_in_task(task).items():
                 yield f"/spec/tasks/{index}/{field}", value
+
+
+def _missing_beside_tasks(spec: Mapping[str, Any]) -> dict[str, Any]:
+    # Of a task one default depends on its type, and each has a place of its own in a patch.
+    others = {field: value for field, value in spec.items() if field != "tasks"}
+    return {**_missing(JobSpec, others), **_respelt(spec)}
 
 
 def _respelt(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,17 +110,28 @@ def _missing_in_task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 def _missing(owner: type, raw: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults that `owner` declares of the fields that `raw` lacks, and those of its objects
-    of ours that lack some, whole."""
+    of ours and lists of them that lack some, whole."""
     missing: dict[str, Any] = {}
     for name, field in fields_of(owner).items():
         value = raw.get(name)
         if value is None:
             if field.default is not None:
                 missing[name] = field.default
-        elif (
-            isinstance(field.kind, Struct)
-            and isinstance(value, Mapping)
-            and (inner := _missing(field.kind.of, value))
-        ):
-            missing[name] = {**value, **inner}
+        elif isinstance(field.kind, Struct | Structs):
+            filled = _filled(field.kind, value)
+            if filled is not value:
+                missing[name] = filled
     return missing
+
+
+def _filled(kind: Struct | Structs, value: Any) -> Any:
+    """An object of ours, or a list of them, with what it lacks; itself if it lacks nothing."""
+    if isinstance(kind, Struct) and isinstance(value, Mapping):
+        inner = _missing(kind.of, value)
+        return {**value, **inner} if inner else value
+    if isinstance(kind, Structs) and isinstance(value, list):
+        item = Struct(kind.of)
+        items = [_filled(item, each) for each in value]
+        is_same = all(one is other for one, other in zip(items, value, strict=True))
+        return value if is_same else items
+    return value
