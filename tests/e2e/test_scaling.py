@@ -1,14 +1,21 @@
-"""A job changes its own size over REST, a person by kubectl; the pods keep finding each other."""
+"""A job changes its own size over REST, a person by kubectl; the pods keep finding each other.
+
+So do those who look for a task by its Service.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from di_api.names import DI_PORT, NODE_HOLE, pod_fqdn
+import yaml
+
+from di_api.names import DI_PORT, LABEL_JOB, NODE_HOLE, pod_fqdn
+from tests.e2e.examples import EXAMPLES, wait_for_end, with_image
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import Pod, pods_of, run_in_pod, wait_for_event, wait_for_pods
+from tests.waiting import wait_until
 
 SERVE = f"""
 import http.server, os
@@ -209,3 +216,23 @@ def test_a_pod_of_another_job_may_neither_scale_nor_look(
         status, message = rest(kubectl, namespace, method, body, pod="y-learner-0", job=mine)
         assert (status, mine in message) == (401, True), message
     assert set(pods_of(kubectl, "x", namespace=namespace)) == {"x-learner-0"}
+
+
+def test_a_task_is_found_by_its_service_which_lists_only_who_is_ready(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    """The learner asks on a new connection each time, and fails if a judge answers too early."""
+    judged = yaml.safe_load((EXAMPLES / "roles" / "judge.yaml").read_text())
+    kubectl.apply(with_image(judged, image=python_image, namespace=namespace))
+    wait_for_end(kubectl, "judged", namespace=namespace, seconds=120)
+
+    said = kubectl.logs("judged-learner-0", namespace=namespace).splitlines()
+    assert said[-1] == "judged by judged-judge-0 judged-judge-1"
+    assert kubectl.phase("judged", namespace=namespace) == "Succeeded"
+
+    def gone() -> bool:
+        mine = f"--selector={LABEL_JOB}=judged"
+        assert kubectl.items("services", mine, namespace=namespace) == []
+        return True
+
+    wait_until(gone, 30, what="the job's Services to be gone", every=0.5)

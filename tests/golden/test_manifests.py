@@ -132,6 +132,20 @@ def node_checks() -> ClusterModel:
     return cluster
 
 
+def task_services() -> ClusterModel:
+    ports: list[Object] = [
+        {"name": "http", "port": 80, "targetPort": "score"},
+        {"name": "events", "port": 9000, "protocol": "UDP"},
+    ]
+    return ClusterModel(
+        job(
+            task("learner"),
+            task("judge", service={"ports": ports}),
+            task("rollout", service={"ports": ports[1:], "select": "Leaders"}),
+        )
+    )
+
+
 def many_pods() -> ClusterModel:
     return ClusterModel(job(task("learner"), task("collector", MANY - 1)))
 
@@ -161,7 +175,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
-        *(many_pods, coordinated, checkpoints_of_a_coordinator),
+        *(task_services, many_pods, coordinated, checkpoints_of_a_coordinator),
     )
 }
 

@@ -58,6 +58,7 @@ MANY: Object = {
             "activeDeadlineSeconds": 100,
             "processGroup": {"framework": "torch"},
             "nodeCheck": {},
+            "service": {"ports": [{"name": "http", "port": 80}]},
             "template": template(),
         },
     ],
@@ -90,6 +91,11 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
     "dependsOn": ([], None),
     "processGroup": ({"framework": "jax"}, {"framework": "torch", "lastCallSeconds": 1}, None),
     "nodeCheck": ({"command": ["a"]}, {"action": "Notify"}, None),
+    "service": (
+        {"ports": [{"name": "http", "port": 81}]},
+        {"ports": [{"name": "http", "port": 80}], "select": "Leaders"},
+        None,
+    ),
     "activeDeadlineSeconds": (200, None),
     "template": (template("other"), {"metadata": {"labels": {"a": "b"}}, **template()}),
 }

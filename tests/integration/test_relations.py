@@ -64,9 +64,18 @@ def tasks() -> st.SearchStrategy[Object]:
             "maxReplicas": counts,
             "processGroup": process_groups(),
             "nodeCheck": st.sampled_from(({}, {"action": "AvoidNode"}, {"action": "Notify"})),
+            "service": services(),
             "dependsOn": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
         },
     )
+
+
+def services() -> st.SearchStrategy[Object]:
+    port = st.fixed_dictionaries(
+        {"name": st.sampled_from("ab"), "port": st.sampled_from((1, 2))},
+        optional={"protocol": st.sampled_from(("TCP", "UDP"))},
+    )
+    return st.fixed_dictionaries({"ports": st.lists(port, min_size=1, max_size=3)})
 
 
 def checkpoints() -> st.SearchStrategy[Object]:

@@ -12,6 +12,7 @@ LABEL = (
     "must be a DNS label: 1 to 63 lower-case letters, digits and dashes, "
     "with a letter or digit at both ends"
 )
+HTTP = {"name": "http", "port": 80}
 ELASTIC_JAX = {"framework": "jax", "elastic": True}
 
 DISK = {"name": "disk", "hostPath": {"path": "/disk"}}
@@ -79,6 +80,53 @@ BAD_SPECS = {
     "a negative last call": (
         job(task(processGroup={"lastCallSeconds": -1})),
         "spec.tasks[0].processGroup.lastCallSeconds: -1: must be 0 or more",
+    ),
+    "a Service without a port": (
+        job(task(service={"ports": []})),
+        "spec.tasks[0].service.ports: []: must hold at least one port",
+    ),
+    "a Service that says nothing of ports": (
+        job(task(service={})),
+        "spec.tasks[0].service.ports: is required",
+    ),
+    "more ports than a Service may have": (
+        job(task(service={"ports": [{"name": f"p{n}", "port": n} for n in range(1, 18)]})),
+        "spec.tasks[0].service.ports: a list of 17: must hold at most 16 ports",
+    ),
+    "a port of a Service without a name": (
+        job(task(service={"ports": [{"port": 80}]})),
+        "spec.tasks[0].service.ports[0].name: is required",
+    ),
+    "a port that there is not": (
+        job(task(service={"ports": [{**HTTP, "port": 65536}]})),
+        "spec.tasks[0].service.ports[0].port: 65536: must be 65535 or less",
+    ),
+    "a target that is no number of a port": (
+        job(task(service={"ports": [{**HTTP, "targetPort": 0}]})),
+        "spec.tasks[0].service.ports[0].targetPort: 0: must be 1 or more",
+    ),
+    "a target that is no name of a port": (
+        job(task(service={"ports": [{**HTTP, "targetPort": "80"}]})),
+        'spec.tasks[0].service.ports[0].targetPort: "80": must be a number, or the name of a port: '
+        "1 to 15 lower-case letters, digits and single dashes between them, at least one letter",
+    ),
+    "a protocol in small letters": (
+        job(task(service={"ports": [{**HTTP, "protocol": "tcp"}]})),
+        'spec.tasks[0].service.ports[0].protocol: "tcp": must be one of TCP, UDP, SCTP',
+    ),
+    "an unknown choice of pods": (
+        job(task(service={"ports": [HTTP], "select": "First"})),
+        'spec.tasks[0].service.select: "First": must be one of All, Leaders',
+    ),
+    "two ports of one name": (
+        job(task(service={"ports": [HTTP, {**HTTP, "port": 81}]})),
+        'spec.tasks[0].service.ports[1].name: "http": is the name of another port of the Service '
+        "already",
+    ),
+    "two ports of one number": (
+        job(task(service={"ports": [HTTP, {**HTTP, "name": "b", "protocol": "TCP"}]})),
+        "spec.tasks[0].service.ports[1].port: 80: spec.tasks[0].service.ports[0] has that number "
+        "and protocol already",
     ),
     "no tasks at all": (
         of_spec({}),
@@ -281,7 +329,7 @@ BAD_SPECS = {
         job(task(xyzzy=2)),
         "spec.tasks[0].xyzzy: 2: unknown field; the fields here are activeDeadlineSeconds, "
         "backoffLimit, dependsOn, maxReplicas, minReplicas, name, nodeCheck, processGroup, "
-        "replicas, template, type",
+        "replicas, service, template, type",
     ),
     "dependsOn of an unknown task": (
         job(task(dependsOn=["collector"])),
@@ -651,6 +699,15 @@ BAD_OUTSIDE_SPEC = {
         "pods; lower replicas or maxReplicas, or shorten the name of the job, of its tasks or of "
         "its namespace",
     ),
+    "a job name that no Service of a task can begin with": (
+        job(task(service={"ports": [HTTP]}), name="1st"),
+        'metadata.name: "1st": must begin with a letter: task learner has a Service, <job>-learner',
+    ),
+    "a Service of a task under the name of the job's own": (
+        job(task("none", name="di", service={"ports": [HTTP]}), name="di-di"),
+        'spec.tasks[0].name: "di": its Service di-di-di would be the one that the job has for all '
+        "its pods",
+    ),
     "a generated name that will not fit": (
         {"metadata": {"generateName": "n" * 49 + "-"}, "spec": job()["spec"]},
         f'metadata.generateName: "{"n" * 49}-": 50 characters are too many, its pod '
@@ -722,6 +779,14 @@ GOOD_JOBS = {
         task(name="critic"),
         *(task(kind, name=f"{kind}-{n}") for kind in ("collector", "evaluator") for n in "ab"),
     ),
+    "a Service of one number by two protocols": job(
+        task(service={"ports": [HTTP, {**HTTP, "name": "b", "protocol": "UDP"}]})
+    ),
+    "a name that begins with a digit, without a Service": job(name="1st"),
+    "a generated name that begins as the job's own Service": {
+        "metadata": {"generateName": "di"},
+        **{"spec": job(task("none", name="di", service={"ports": [HTTP]}))["spec"]},
+    },
     "several tasks of type none": job(task("none", name="a"), task("none", name="b")),
     "replicas at both bounds": job(task(replicas=2, minReplicas=2, maxReplicas=2)),
     "collectors that wait for the learner": job(task(), task("collector", dependsOn=["learner"])),

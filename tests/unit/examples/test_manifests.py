@@ -10,9 +10,11 @@ import yaml
 
 from di_api.conversion import convert
 from di_api.defaults import with_defaults
-from di_api.names import API_VERSION, KIND
+from di_api.names import API_VERSION, KIND, task_service_env
 from di_api.validation import validate_job
 from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, templates
+
+JUDGED = ROOT / "examples/roles/judge.yaml"
 
 
 def manifest(example: str) -> dict[str, Any]:
@@ -53,6 +55,14 @@ def test_the_example_of_node_checks_is_the_one_of_its_document_and_would_be_admi
     shown = section.partition("```yaml\n")[2].partition("```")[0]
     assert "nodeCheck" in shown
     assert shown in file.read_text()
+
+
+def test_the_judged_job_would_be_admitted_and_its_judges_are_found_by_name() -> None:
+    job = yaml.safe_load(JUDGED.read_text())
+    assert validate_job({**job, "spec": with_defaults(job["spec"])}) == []
+    learner, judge = job["spec"]["tasks"]
+    program = learner["template"]["spec"]["containers"][0]["command"][-1]
+    assert task_service_env(judge["name"]) in program
 
 
 def test_the_job_with_checkpoints_is_the_same_job_and_would_be_admitted() -> None:

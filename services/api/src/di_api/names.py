@@ -51,6 +51,14 @@ LABEL_TASK_TYPE: Final = "diengine/task-type"
 LABEL_TASK_NAME: Final = "diengine/task-name"
 """Task name. Read by the operator, the server and users."""
 
+LABEL_IN_SERVICE: Final = "diengine/in-service"
+"""MARKED on the pods that their task's Service is to list, once they are ready. Read by that
+Service's selector."""
+LABEL_REPLICA_LEADER: Final = "diengine/replica-leader"
+"""MARKED on the first pod of each replica of a task whose Service selects leaders. Read by that
+Service's selector."""
+MARKED: Final = "true"
+
 # --- Labels of coordinated jobs: the operator writes them, on pods and Services, beside
 # LABEL_JOB and LABEL_OPERATOR. ---
 LABEL_GROUP_NAME: Final = "group-name"
@@ -194,6 +202,10 @@ MAX_LABEL: Final = 63
 """Longest DNS label (RFC 1123) and label value: pod, host, Service and task names."""
 DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 """A regular expression of DNS labels, their length aside; the CRD has it as a pattern."""
+PORT_NAME: Final = "([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*"
+"""A regular expression of IANA service names (RFC 6335), which the names of a container's ports
+are, their length aside; the CRD has it as a pattern."""
+LONGEST_PORT_NAME: Final = 15
 _SERVICE_PREFIX: Final = "di-"
 
 
@@ -222,6 +234,16 @@ def pod_fqdn(pod: str, job: str, namespace: str, domain: str = DEFAULT_SERVICE_D
     return f"{pod}.{service_name(job)}.{namespace}.{domain}"
 
 
+def task_service_name(job: str, task: str) -> str:
+    """Name of the Service of a task that has one."""
+    return f"{job}-{task}"
+
+
+def service_fqdn(service: str, namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:
+    """Full DNS name of a Service; `domain` is the cluster's service domain."""
+    return f"{service}.{namespace}.{domain}"
+
+
 def job_id(namespace: str, job: str) -> str:
     """Value of DI_JOB_ID, an id that the server's REST paths take as it stands below `job/`."""
     return f"{namespace}/{job}"
@@ -240,7 +262,12 @@ def coordinated_server_url(namespace: str) -> str:
 
 def task_nodes_env(task: str) -> str:
     """Variable that lists the FQDNs of one task, indexed by local index."""
-    return f"DI_{task.upper().replace('-', '_')}_NODES"
+    return f"DI_{_variable(task)}_NODES"
+
+
+def task_service_env(task: str) -> str:
+    """Variable with the address of the Service of a task, `<fqdn>:<port>`."""
+    return f"DI_{_variable(task)}_SERVICE"
 
 
 def task_nodes_file_env(task: str) -> str:
@@ -274,3 +301,15 @@ def is_dns_label(text: object) -> bool:
     """Whether `text` is a DNS label of RFC 1123, as pod and host names must be."""
     # The length is looked at first, so the expression never sees a long text.
     return isinstance(text, str) and len(text) <= MAX_LABEL and bool(re.fullmatch(DNS_LABEL, text))
+
+
+def is_port_name(text: object) -> bool:
+    """Whether `text` may be the name of a container's port."""
+    if not isinstance(text, str) or len(text) > LONGEST_PORT_NAME:
+        return False
+    return bool(re.fullmatch(PORT_NAME, text))
+
+
+def _variable(name: str) -> str:
+    """A DNS label as a part of the name of a variable; different labels stay different."""
+    return name.upper().replace("-", "_")

@@ -9,7 +9,7 @@ from di_api.conversion import fields_of_older_versions
 from di_api.crd.changes import fixed_fields, fixed_in_items, may_change
 from di_api.crd.core_schema import Schema, loose_template_schema, quantity_schema
 from di_api.crd.document import Shared
-from di_api.names import DNS_LABEL, MAX_LABEL
+from di_api.names import DNS_LABEL, LONGEST_PORT_NAME, MAX_LABEL, PORT_NAME
 from di_api.spec.aggregator import AggregatorConfigSpec
 from di_api.spec.bounds import MAX_INT32
 from di_api.spec.checkpoint import Checkpoint
@@ -30,6 +30,7 @@ from di_api.spec.kinds import (
     Scalar,
     Struct,
     Structs,
+    TargetPort,
     Text,
     Texts,
     Values,
@@ -94,17 +95,18 @@ class SpecSchemas:
         about = "What aggregators are made from."
         return {"type": "object", "description": about, **self._object(AggregatorConfigSpec)}
 
-    def _object(self, owner: type) -> Schema:
+    def _object(self, owner: type, *, in_list: bool = False) -> Schema:
+        """`in_list`: of an item, where rules cannot tell what it was before."""
         declared = fields_of(owner).values()
         required = [e.name for e in declared if e.is_required and not e.declared.default_from]
         rules = _RELATIONS.get(owner, [])
         return {
             **({"required": required} if required else {}),
             **({_RULES: rules} if rules else {}),
-            "properties": {each.name: self._field(each) for each in declared},
+            "properties": {each.name: self._field(each, in_list=in_list) for each in declared},
         }
 
-    def _field(self, field: Field) -> Schema:
+    def _field(self, field: Field, *, in_list: bool = False) -> Schema:
         about = {"description": field.declared.about.replace("`", "")}
         default = {} if field.default is None else {"default": field.default}
         match kind := field.kind:
@@ -112,9 +114,9 @@ class SpecSchemas:
                 is_loose, whole = kind.is_loose, self.template
                 return {**about, **(loose_template_schema(whole) if is_loose else whole)}
             case Struct():
-                return self._struct(field, kind, about)
+                return self._struct(field, kind, about, in_list=in_list)
             case Structs():
-                return {"type": "array", **about, **self._list(field, kind)}
+                return {"type": "array", **about, **self._list(field, kind, in_list=in_list)}
             case Labels() | Texts() | Values() | Volumes():
                 return {"type": "array", **about, "maxItems": kind.most, **self._items(kind)}
             case Quantities():
@@ -124,23 +126,26 @@ class SpecSchemas:
                 kind_of_value, bounds = _scalar(kind)
                 return {**kind_of_value, **about, **bounds, **default}
 
-    def _struct(self, field: Field, kind: Struct, about: Schema) -> Schema:
-        schema = {"type": "object", **about, **self._object(kind.of)}
+    def _struct(self, field: Field, kind: Struct, about: Schema, *, in_list: bool) -> Schema:
+        schema = {"type": "object", **about, **self._object(kind.of, in_list=in_list)}
         if not field.is_fixed and (rules := fixed_fields(kind.of)):
             schema[_RULES] = schema.get(_RULES, []) + rules
         # The same for all roles, in all versions.
         return Shared("role", schema) if kind.of is RolePods else schema
 
-    def _list(self, field: Field, kind: Structs) -> Schema:
-        """Not a map by name: what writes one of its items writes all."""
-        fixed = [] if field.declared.may_change else fixed_in_items(field)
+    def _list(self, field: Field, kind: Structs, *, in_list: bool) -> Schema:
+        """Not a map by name: what writes one of its items writes all.
+
+        Of a list in a list's items the outer one says whether they may change.
+        """
+        fixed = [] if field.declared.may_change or in_list else fixed_in_items(field)
         rules = [*_RELATIONS_IN_LISTS.get(kind.of, []), *fixed]
         return {
             **({"minItems": kind.least} if kind.least else {}),
             "maxItems": kind.most,
             "x-kubernetes-list-type": "atomic",
             **({_RULES: rules} if rules else {}),
-            "items": {"type": "object", **self._object(kind.of)},
+            "items": {"type": "object", **self._object(kind.of, in_list=True)},
         }
 
     def _items(self, kind: Labels | Texts | Values | Volumes) -> Schema:
@@ -181,6 +186,9 @@ def _scalar(kind: Scalar) -> tuple[Schema, Schema]:
         case Limit():
             bounds = {"minimum": kind.minimum, "maximum": kind.maximum}
             return {"x-kubernetes-int-or-string": True}, {**bounds, "pattern": f"^{UNLIMITED}$"}
+        case TargetPort():
+            bounds = {"minimum": 1, "maximum": kind.highest, "maxLength": LONGEST_PORT_NAME}
+            return {"x-kubernetes-int-or-string": True}, {**bounds, "pattern": f"^{PORT_NAME}$"}
         case Amount():
             return quantity_schema(), {}
         case OneOf():

@@ -24,8 +24,10 @@ from di_api.spec.kinds import (
     OneOf,
     PodTemplate,
     Quantities,
+    Scalar,
     Struct,
     Structs,
+    TargetPort,
     Text,
     Texts,
     Values,
@@ -33,10 +35,12 @@ from di_api.spec.kinds import (
     Whole,
 )
 from di_api.spec.task import Task
+from di_api.spec.task_service import ServicePort
 
 _OBJECTS: Final[Mapping[str, type]] = {
     "spec": JobSpec,
     "spec.tasks[]": Task,
+    "spec.tasks[].service.ports[]": ServicePort,
     "spec.failurePolicy": FailurePolicy,
     "spec.failurePolicy.rules[]": FailureRule,
     "spec.coordinated": Coordinated,
@@ -85,22 +89,6 @@ def _default(field: Field, owner: Field | None = None) -> str:
 
 def _type(kind: Kind) -> str:
     match kind:
-        case Flag():
-            found = "boolean"
-        case Whole():
-            found = f"{kind.minimum} or more"
-            if kind.maximum < MAX_INT32:
-                found = f"{kind.minimum} to {kind.maximum}"
-        case Limit():
-            found = f"{kind.minimum} or more, or `{UNLIMITED}`"
-        case Amount():
-            found = "quantity"
-        case OneOf():
-            found = ", ".join(f"`{choice.value}`" for choice in kind.choices)
-        case Text():
-            found = f"text, up to {kind.longest} characters"
-        case Label():
-            found = f"name of a {kind.of}" if kind.of else "DNS label"
         case Labels() | Texts() | Values() | Volumes() | Structs():
             found = _list(kind)
         case Quantities():
@@ -109,6 +97,31 @@ def _type(kind: Kind) -> str:
             found = "core/v1 PodTemplateSpec"
         case Struct():
             found = "object, see below"
+        case _:
+            found = _scalar(kind)
+    return found
+
+
+def _scalar(kind: Scalar) -> str:
+    match kind:
+        case Flag():
+            found = "boolean"
+        case Whole():
+            found = f"{kind.minimum} or more"
+            if kind.maximum < MAX_INT32:
+                found = f"{kind.minimum} to {kind.maximum}"
+        case Limit():
+            found = f"{kind.minimum} or more, or `{UNLIMITED}`"
+        case TargetPort():
+            found = f"1 to {kind.highest}, or the name of a port"
+        case Amount():
+            found = "quantity"
+        case OneOf():
+            found = ", ".join(f"`{choice.value}`" for choice in kind.choices)
+        case Text():
+            found = f"text, up to {kind.longest} characters"
+        case Label():
+            found = f"name of a {kind.of}" if kind.of else "DNS label"
     return found
 
 

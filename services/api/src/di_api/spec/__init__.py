@@ -27,6 +27,7 @@ from di_api.spec.node_check import NodeCheck, NodeCheckAction
 from di_api.spec.process_group import Framework, ProcessGroup
 from di_api.spec.progress import ProgressAction, ProgressPolicy
 from di_api.spec.task import Task, TaskType
+from di_api.spec.task_service import Protocol, Selected, ServicePort, TaskService
 from di_api.spec.template import Template
 
 __all__ = [
@@ -50,12 +51,16 @@ __all__ = [
     "ProcessGroup",
     "ProgressAction",
     "ProgressPolicy",
+    "Protocol",
     "Replica",
     "Role",
     "Scheduling",
+    "Selected",
+    "ServicePort",
     "SuccessOperator",
     "SuccessPolicy",
     "Task",
+    "TaskService",
     "TaskType",
     "Template",
 ]

@@ -60,6 +60,13 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetPort:
+    """Where a container listens: a number, or the name of one of its ports."""
+
+    highest: int
+
+
+@dataclass(frozen=True, slots=True)
 class Limit:
     """A whole number, or the word for none; read as None then."""
 
@@ -145,7 +152,7 @@ class Structs:
     least: int = 0
 
 
-Scalar: TypeAlias = Flag | Whole | OneOf | Text | Label | Limit | Amount
+Scalar: TypeAlias = Flag | Whole | OneOf | Text | Label | TargetPort | Limit | Amount
 List: TypeAlias = Labels | Texts | Values | Volumes | Structs
 """Of at most so many of what an item is called."""
 Kind: TypeAlias = Scalar | Quantities | PodTemplate | Struct | List

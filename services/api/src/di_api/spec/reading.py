@@ -28,6 +28,7 @@ from di_api.spec.kinds import (
     Scalar,
     Struct,
     Structs,
+    TargetPort,
     Text,
     Texts,
     Values,
@@ -122,6 +123,8 @@ def _scalar(kind: Scalar, value: object, path: str) -> object:
             return _choice(kind, value, path)
         case Text():
             return text_of(value, path)
+        case TargetPort():
+            return value if isinstance(value, str) else _whole(Whole(1), value, path)
         case Label():
             if not text_of(value, path) and kind.of is None:
                 raise _invalid(path, value, "is required")

@@ -11,6 +11,7 @@ from di_api.spec.declared import Declared
 from di_api.spec.kinds import Label, Labels, Limit, OneOf, PodTemplate, Struct, Whole
 from di_api.spec.node_check import NodeCheck
 from di_api.spec.process_group import ProcessGroup
+from di_api.spec.task_service import TaskService
 from di_api.spec.template import Template
 
 
@@ -118,6 +119,13 @@ class Task:
         Declared(
             kind=Struct(NodeCheck),
             about="How fast the nodes of the task are, which each pod tells before it begins.",
+        ),
+    ] = None
+    service: Annotated[
+        TaskService | None,
+        Declared(
+            kind=Struct(TaskService),
+            about="A Service <job>-<task> before those pods of the task that are ready.",
         ),
     ] = None
     template: Annotated[

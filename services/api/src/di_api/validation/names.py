@@ -80,6 +80,29 @@ def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterato
     # What is generated ends in letters and digits, so its prefix may end in a dash.
     elif not is_dns_label(name + "x" * added):
         yield FieldError(path, name, _CHARACTERS)
+    else:
+        yield from _names_of_services(path, name, added, spec)
+
+
+def _names_of_services(
+    path: str, name: str, added: int, spec: Mapping[str, Any]
+) -> Iterator[FieldError]:
+    """Of tasks with a Service: a name that no Service may have, or that of the job's own one.
+
+    None is too long: that of a pod of the task, which goes on with its index, fits.
+    """
+    for index, task in enumerate(map(mapping, items(spec.get("tasks")))):
+        task_name = task.get("name")
+        if not isinstance(task.get("service"), Mapping) or not isinstance(task_name, str):
+            continue
+        if not name[0].isalpha():
+            message = f"must begin with a letter: task {task_name} has a Service, <job>-{task_name}"
+            yield FieldError(path, name, message)
+            return
+        taken = names.task_service_name(name, task_name)
+        if not added and taken == names.service_name(name):
+            message = f"its Service {taken} would be the one that the job has for all its pods"
+            yield FieldError(f"spec.tasks[{index}].name", task_name, message)
 
 
 def node_list_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -31,6 +31,7 @@ from di_api.validation.process_group import wrong_process_group
 from di_api.validation.progress import wrong_restarts, wrong_time_outs
 from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.replicas import replica_errors
+from di_api.validation.service import wrong_service
 from di_api.validation.size import total_errors
 from di_api.validation.success import wrong_success_policy
 from di_api.validation.tasks import (
@@ -282,6 +283,18 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
             },
         ),
         is_all=False,
+    ),
+    Relation(
+        errors=lambda one: wrong_service(one.path, one.task),
+        rules=(
+            {
+                "rule": "!has(self.service) || self.service.ports.all(p, "
+                "self.service.ports.exists_one(q, q.name == p.name) && "
+                "self.service.ports.exists_one(q, q.port == p.port && q.protocol == p.protocol))",
+                "message": "names of ports must be unique, and numbers with their protocol",
+                "fieldPath": ".service.ports",
+            },
+        ),
     ),
     Relation(
         errors=lambda one: wrong_process_group(one.path, one.task),

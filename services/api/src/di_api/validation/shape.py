@@ -13,7 +13,7 @@ from typing import Any, Final
 from marshmallow import RAISE, Schema, ValidationError, fields
 
 from di_api.field_error import ABSENT, FieldError, child, mapping, unknown_field
-from di_api.names import MAX_LABEL, is_dns_label
+from di_api.names import LONGEST_PORT_NAME, MAX_LABEL, is_dns_label, is_port_name
 from di_api.quantity import fault_of_amount
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.job import JobSpec
@@ -31,6 +31,7 @@ from di_api.spec.kinds import (
     Scalar,
     Struct,
     Structs,
+    TargetPort,
     Text,
     Texts,
     Values,
@@ -41,6 +42,10 @@ from di_api.spec.kinds import (
 _LABEL: Final = (
     f"must be a DNS label: 1 to {MAX_LABEL} lower-case letters, digits and dashes, "
     "with a letter or digit at both ends"
+)
+_PORT: Final = (
+    f"must be a number, or the name of a port: 1 to {LONGEST_PORT_NAME} lower-case letters, digits "
+    "and single dashes between them, at least one letter"
 )
 _LONGEST_NAME: Final = 253
 """Characters of a resource's name that a message repeats."""
@@ -172,6 +177,8 @@ def _check(kind: Scalar) -> Check:
             return _text(kind.longest)
         case Label():
             return _dns_label
+        case TargetPort():
+            return _target_port(kind)
 
 
 def _number(kind: Whole | Limit | Amount) -> Check:
@@ -261,6 +268,18 @@ def _object(value: object) -> None:
 def _dns_label(value: object) -> None:
     if not is_dns_label(value):
         raise ValidationError(_LABEL)
+
+
+def _target_port(kind: TargetPort) -> Check:
+    of_numbers = _whole(1, kind.highest)
+
+    def check(value: object) -> None:
+        if not isinstance(value, str):
+            of_numbers(value)
+        elif not is_port_name(value):
+            raise ValidationError(_PORT)
+
+    return check
 
 
 def _quantities(value: object) -> None:

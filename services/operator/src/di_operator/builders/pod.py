@@ -16,6 +16,7 @@ from di_operator.builders.node_check import check_container
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pinning import Binding, avoiding, placed
 from di_operator.builders.process_group import group_environment
+from di_operator.builders.task_service import service_labels
 
 Object = Mapping[str, Any]
 
@@ -52,6 +53,8 @@ class PodFrame:
     """Tasks whose pods are told who belongs to them."""
     in_place: frozenset[str] = frozenset()
     """Tasks whose containers may be started again in their pods."""
+    services: Mapping[str, str] = field(default_factory=dict)
+    """The variables that say where the Services of tasks are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +139,7 @@ def pod_body(
                 names.LABEL_POD: name,
                 names.LABEL_TASK_TYPE: task.type.value,
                 names.LABEL_TASK_NAME: task.name,
+                **service_labels(task),
             },
             "annotations": {
                 **(own.get("annotations") or {}),
@@ -171,6 +175,7 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
         **nodes,
         **frame.access.environment(),
         **_group_file(frame, task),
+        **frame.services,
         **group_environment(task, index, frame.nodes.by_task[task.name]),
     }
 

@@ -12,6 +12,7 @@ from typing_extensions import override
 from di_api.names import LABEL_TASK_NAME, pod_name, task_of_pod
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
+from di_operator.builders.task_service import service_labels
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.failure.pause import note_ignored
 from di_operator.lifecycle.kinds.kind import Kind
@@ -82,7 +83,7 @@ class WithTasks(Kind):
 
 def _slots(job: str, tasks: Iterable[Task], placement: Placement | None) -> Iterator[Slot]:
     for task in tasks:
-        labels = {LABEL_TASK_NAME: task.name}
+        labels = {LABEL_TASK_NAME: task.name, **service_labels(task)}
         nodes = [""] * task.replicas if placement is None else placement.get(task.name, ())
         for index, node in enumerate(nodes):
             yield Slot(

@@ -19,7 +19,7 @@ from di_operator.builders.configmap import (
     is_as_written,
 )
 from di_operator.builders.pod import PodFrame, PodRecipe
-from di_operator.builders.service import ServiceRecipe
+from di_operator.builders.task_service import service_environment
 from di_operator.lifecycle.actions import Create, Delete, Replace
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.decision import Settings
@@ -27,6 +27,7 @@ from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.dependencies import waiting_tasks
 from di_operator.lifecycle.failure.pause import pause_left
 from di_operator.lifecycle.groups import group_files, grouped_tasks
+from di_operator.lifecycle.kinds.tasks.services import missing_services
 from di_operator.lifecycle.node_checks import checked_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
@@ -77,7 +78,7 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
 
 
 def _pause(snapshot: Snapshot, now: datetime) -> float:
-    if not snapshot.missing and snapshot.services:
+    if not snapshot.missing and not any(missing_services(snapshot)):
         return 0.0
     return max(until_retry(snapshot, now), settling(snapshot, now))
 
@@ -97,7 +98,7 @@ def _fillable(snapshot: Snapshot, replaced: Set[str], now: datetime) -> _Fill:
     ``replaced`` are the tasks that wait for their outdated pods to end.
     """
     leftovers = [*snapshot.old_services, *snapshot.old_configmaps]
-    if leftovers or any(map(is_terminating, snapshot.services[:1])):
+    if leftovers or any(map(is_terminating, snapshot.services)):
         why = "waiting for the Service of an earlier job of the same name to be gone"
         return _Fill(waiting=why)
     held_by_namesakes = {pod.name for pod in snapshot.predecessors}
@@ -136,9 +137,7 @@ def _creations(
     """Return what is to be created, and why no pods are among it although they are missing."""
     if snapshot.spec is None or snapshot.old_services or snapshot.old_configmaps:
         return [], None
-    actions: list[Create | Replace] = []
-    if not snapshot.services:
-        actions.append(Create(resource=SERVICES, recipe=ServiceRecipe(job=snapshot.job)))
+    actions: list[Create | Replace] = [*missing_services(snapshot)]
     groups = group_files(snapshot, settings.service_domain)
     behind = snapshot.configmap is not None and not has_groups(snapshot.configmap, groups)
     if not slots and not behind and not _lists_are_spoilt(snapshot):
@@ -176,6 +175,7 @@ def _creations(
             for task in snapshot.tasks
             if policy is not None and policy.may_restart_in_place(task.name)
         ),
+        services=service_environment(snapshot.job, snapshot.tasks, settings.service_domain),
     )
     for slot in slots:
         record = snapshot.status.ledger.record(slot.task.name, slot.key)
