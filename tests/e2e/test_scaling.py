@@ -49,6 +49,34 @@ print(json.dumps([visit(node) if node != "{NODE_HOLE}" else "" for node in nodes
 """
 """Visits each address of DI_NODES and tells who answered there."""
 
+LISTEN = """
+import http.server, os, threading
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(os.environ["DI_TASK_NAME"].encode())
+
+def serve(port):
+    http.server.ThreadingHTTPServer(("", int(port)), Handler).serve_forever()
+
+if os.environ["DI_TASK_NAME"] == "learner":
+    threading.Thread(target=serve, args=[os.environ["DI_PORT_MEETING"]], daemon=True).start()
+serve(os.environ["DI_PORT_RPC"])
+"""
+"""Answers on its own port with the name of its task; a learner on that of the job as well."""
+
+CALL = """
+import json, os, urllib.request
+url = "http://" + os.environ["DI_LEARNER_NODES"] + ":" + os.environ["DI_PORT_MEETING"]
+try:
+    print(json.dumps(urllib.request.urlopen(url, timeout=10).read().decode()))
+except OSError as error:
+    print(json.dumps(str(error)))
+"""
+"""Who answers where a learner is to listen."""
+
 REPLICAS = """
 import json, os, ssl, urllib.error, urllib.request
 trust = ssl.create_default_context(cafile=os.environ["DI_SERVER_CA_FILE"])
@@ -236,3 +264,27 @@ def test_a_task_is_found_by_its_service_which_lists_only_who_is_ready(
         return True
 
     wait_until(gone, 30, what="the job's Services to be gone", every=0.5)
+
+
+def test_pods_on_the_network_of_one_node_listen_on_different_ports(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    """Each serves on its own number, and all find the one of the job that only the first has."""
+    rpc, meeting = {"name": "rpc"}, {"name": "meeting", "scope": "Job"}
+    first = task("learner", image=python_image, program=LISTEN, ports=[rpc, meeting])
+    others = task("collector", image=python_image, program=LISTEN, replicas=2, ports=[rpc])
+    for each in (first, others):
+        each["template"]["spec"] |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    kubectl.apply(job("x", namespace=namespace, tasks=[first, others]))
+
+    pods = wait_for_pods(
+        kubectl, "x", "x-learner-0", "x-collector-0", "x-collector-1", namespace=namespace
+    )
+
+    assert len({pod.environment["DI_PORT_RPC"] for pod in pods.values()}) == 3
+    wait_until(
+        lambda: run_in_pod(kubectl, "x-collector-1", CALL, namespace=namespace) == "learner",
+        30,
+        what="the first pod to listen at the job's port",
+        every=0.5,
+    )

@@ -146,6 +146,17 @@ def task_services() -> ClusterModel:
     )
 
 
+def ports() -> ClusterModel:
+    on_host: Object = {"spec": {**TEMPLATE["spec"], "hostNetwork": True}}
+    shared = {"name": "rdzv", "scope": "Job"}
+    own = [{"name": "rpc", "scope": "Pod"}, {"name": "metrics", "scope": "Pod"}]
+    return ClusterModel(
+        job(
+            task("learner", 2, ports=[shared, *own], template=on_host), task("judge", ports=own[:1])
+        )
+    )
+
+
 def many_pods() -> ClusterModel:
     return ClusterModel(job(task("learner"), task("collector", MANY - 1)))
 
@@ -175,7 +186,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
-        *(task_services, many_pods, coordinated, checkpoints_of_a_coordinator),
+        *(task_services, ports, many_pods, coordinated, checkpoints_of_a_coordinator),
     )
 }
 

@@ -59,6 +59,7 @@ MANY: Object = {
             "processGroup": {"framework": "torch"},
             "nodeCheck": {},
             "service": {"ports": [{"name": "http", "port": 80}]},
+            "ports": [{"name": "rpc"}],
             "template": template(),
         },
     ],
@@ -96,6 +97,7 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
         {"ports": [{"name": "http", "port": 80}], "select": "Leaders"},
         None,
     ),
+    "ports": ([{"name": "other"}], [{"name": "rpc", "scope": "Job"}], [], None),
     "activeDeadlineSeconds": (200, None),
     "template": (template("other"), {"metadata": {"labels": {"a": "b"}}, **template()}),
 }

@@ -65,6 +65,13 @@ def tasks() -> st.SearchStrategy[Object]:
             "processGroup": process_groups(),
             "nodeCheck": st.sampled_from(({}, {"action": "AvoidNode"}, {"action": "Notify"})),
             "service": services(),
+            "ports": st.lists(
+                st.fixed_dictionaries(
+                    {"name": st.sampled_from(("a", "b", "di-port"))},
+                    optional={"scope": st.sampled_from(("Pod", "Job"))},
+                ),
+                max_size=3,
+            ),
             "dependsOn": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
         },
     )

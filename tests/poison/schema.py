@@ -30,7 +30,7 @@ READ: Final = frozenset(
         *("checkpoint", "volume", "persistentVolumeClaim", "checkpointStep", "restoreSeconds"),
         *("nodeCheck", "avoidedNodes", "initContainerStatuses", "terminated", "message"),
         *("profilings", "progress", "startTime", "completionTimestamp"),
-        *("replicaSeconds", "restarts", "service", "port", "targetPort", "select"),
+        *("replicaSeconds", "restarts", "service", "port", "targetPort", "select", "scope"),
     ]
 )
 TEXTS: Final = (

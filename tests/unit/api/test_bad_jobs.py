@@ -12,6 +12,9 @@ LABEL = (
     "must be a DNS label: 1 to 63 lower-case letters, digits and dashes, "
     "with a letter or digit at both ends"
 )
+RPC = {"name": "rpc"}
+LISTENING = template()
+LISTENING["spec"]["containers"][0]["ports"] = [{"name": "rpc", "containerPort": 80}]
 HTTP = {"name": "http", "port": 80}
 ELASTIC_JAX = {"framework": "jax", "elastic": True}
 
@@ -127,6 +130,47 @@ BAD_SPECS = {
         job(task(service={"ports": [HTTP, {**HTTP, "name": "b", "protocol": "TCP"}]})),
         "spec.tasks[0].service.ports[1].port: 80: spec.tasks[0].service.ports[0] has that number "
         "and protocol already",
+    ),
+    "a port without a name": (
+        job(task(ports=[{"scope": "Job"}])),
+        "spec.tasks[0].ports[0].name: is required",
+    ),
+    "a port with a name that no container's may have": (
+        job(task(ports=[{"name": "a--b"}])),
+        'spec.tasks[0].ports[0].name: "a--b": must be the name of a port: 1 to 15 lower-case '
+        "letters, digits and single dashes between them, at least one letter",
+    ),
+    "a port of an unknown scope": (
+        job(task(ports=[{"name": "rpc", "scope": "Task"}])),
+        'spec.tasks[0].ports[0].scope: "Task": must be one of Pod, Job',
+    ),
+    "more ports than a task may have": (
+        job(task(ports=[{"name": f"p{n}"} for n in range(17)])),
+        "spec.tasks[0].ports: a list of 17: must hold at most 16 ports",
+    ),
+    "one port twice": (
+        job(task(ports=[RPC, RPC])),
+        'spec.tasks[0].ports[1].name: "rpc": is the name of another port of the task already',
+    ),
+    "a port under the name of the default one": (
+        job(task(ports=[{"name": "di-port"}])),
+        'spec.tasks[0].ports[0].name: "di-port": is a port of another meaning; declare it in the '
+        "template",
+    ),
+    "a port that the template has": (
+        job({**task(ports=[RPC]), "template": LISTENING}),
+        'spec.tasks[0].ports[0].name: "rpc": is the name of a port of a container in the template '
+        "already",
+    ),
+    "a port of each pod that is one of the job elsewhere": (
+        job(task(ports=[RPC]), task("collector", ports=[{**RPC, "scope": "Job"}])),
+        'spec.tasks[0].ports[0].name: "rpc": is the name of spec.tasks[1].ports[0] already, a port '
+        "of scope Job",
+    ),
+    "a port with the variable of a task's addresses": (
+        job(task("none", name="port-a", ports=[{"name": "a-nodes"}])),
+        'spec.tasks[0].ports[0].name: "a-nodes": DI_PORT_A_NODES is a variable of task port-a '
+        "already",
     ),
     "no tasks at all": (
         of_spec({}),
@@ -328,8 +372,8 @@ BAD_SPECS = {
     "a field nothing resembles": (
         job(task(xyzzy=2)),
         "spec.tasks[0].xyzzy: 2: unknown field; the fields here are activeDeadlineSeconds, "
-        "backoffLimit, dependsOn, maxReplicas, minReplicas, name, nodeCheck, processGroup, "
-        "replicas, service, template, type",
+        "backoffLimit, dependsOn, maxReplicas, minReplicas, name, nodeCheck, ports, "
+        "processGroup, replicas, service, template, type",
     ),
     "dependsOn of an unknown task": (
         job(task(dependsOn=["collector"])),
@@ -778,6 +822,12 @@ GOOD_JOBS = {
         task(),
         task(name="critic"),
         *(task(kind, name=f"{kind}-{n}") for kind in ("collector", "evaluator") for n in "ab"),
+    ),
+    "ports of one name in several tasks": job(
+        task(ports=[RPC]), task("collector", ports=[RPC]), task("evaluator", ports=[{"name": "b"}])
+    ),
+    "one port of the job in several tasks": job(
+        *(task(kind, ports=[{**RPC, "scope": "Job"}]) for kind in ("learner", "collector"))
     ),
     "a Service of one number by two protocols": job(
         task(service={"ports": [HTTP, {**HTTP, "name": "b", "protocol": "UDP"}]})

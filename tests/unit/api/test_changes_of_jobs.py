@@ -68,6 +68,16 @@ REFUSED = {
         task("collector", name="learner"),
         f'spec.tasks[0].type: "collector": {FIXED}',
     ),
+    "a task that gets a Service": (
+        ["spec", "tasks", 0, "service"],
+        {"ports": [{"name": "http", "port": 80}]},
+        f"spec.tasks[0].service: an object: {FIXED}",
+    ),
+    "a task that gets a port": (
+        ["spec", "tasks", 0, "ports"],
+        [{"name": "rpc"}],
+        f"spec.tasks[0].ports: a list of 1: {FIXED}",
+    ),
     "a task taken away": (
         ["spec", "tasks"],
         [],

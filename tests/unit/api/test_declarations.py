@@ -105,6 +105,15 @@ def test_the_rules_of_the_crd_about_a_list() -> None:
     ]
 
 
+@pytest.mark.parametrize("field", ["service", "ports"])
+def test_objects_and_lists_of_them_in_a_lists_items_are_compared_as_wholes(field: str) -> None:
+    rules = fixed_in_items(fields_of(JobSpec)["tasks"])
+    (rule,) = [each["rule"] for each in rules if each["message"].startswith(f"{field} of a task ")]
+    presence = f"map(t, has(t.{field}))"
+    value = f"filter(t, has(t.{field})).map(t, t.{field})"
+    assert rule == f"self.{presence} == oldSelf.{presence} && self.{value} == oldSelf.{value}"
+
+
 def test_what_may_change() -> None:
     assert [*may_change(Owner)] == ["aText", "count"]
     assert [*may_change(Owner, with_lists=True)] == ["aText", "parts[].count"]

@@ -45,6 +45,21 @@ def test_what_the_user_wrote_stays() -> None:
     assert defaults_patch({"spec": written}) == []
 
 
+def test_what_lists_of_a_task_lack_is_filled_in_as_the_crd_does() -> None:
+    port = {"name": "http", "port": 80}
+    whole = {**port, "protocol": "UDP"}
+    task = {"type": "learner", "ports": [{"name": "rpc"}], "service": {"ports": [port, whole]}}
+    (filled,) = with_defaults({"tasks": [task]})["tasks"]
+    assert filled["ports"] == [{"name": "rpc", "scope": "Pod"}]
+    ports = [{**port, "protocol": "TCP"}, whole]
+    assert filled["service"] == {"ports": ports, "select": "All"}
+    assert with_defaults({"tasks": [filled]})["tasks"] == [filled]
+    assert {each["path"] for each in defaults_patch({"spec": {"tasks": [task]}})} >= {
+        "/spec/tasks/0/ports",
+        "/spec/tasks/0/service",
+    }
+
+
 def test_null_counts_as_missing() -> None:
     filled = with_defaults(job(task(replicas=None, name=None), backoffLimit=None)["spec"])
     assert (filled["backoffLimit"], filled["tasks"][0]["replicas"]) == (3, 1)

@@ -192,6 +192,11 @@ MASTER_PORT_NAME: Final = "master-port"
 MASTER_PORT: Final = 10314
 """Where the first pod of a process group coordinates the others: of the ddp learners of an
 aggregator, and of a task unless its template names a port MASTER_PORT_NAME."""
+JOB_PORTS: Final = range(23_000, 24_024)
+"""Of ports of scope Job: as many as the tasks of a job may ask for."""
+POD_PORTS: Final = range(24_100, 29_100)
+"""Of ports of scope Pod. Both ranges keep off DI_PORT and the ports beside it, torch's 29500, node
+ports (from 30000) and those that Linux gives to clients (from 32768)."""
 COORDINATED_SERVER_PORT: Final = 8080
 """Port of di-server in ENV_COORDINATED_SERVER_URL; SERVER_PORT serves the same."""
 GPU_RESOURCE: Final = "nvidia.com/gpu"
@@ -268,6 +273,11 @@ def task_nodes_env(task: str) -> str:
 def task_service_env(task: str) -> str:
     """Variable with the address of the Service of a task, `<fqdn>:<port>`."""
     return f"DI_{_variable(task)}_SERVICE"
+
+
+def port_env(name: str) -> str:
+    """Variable with the number of a port that a task asks for."""
+    return f"DI_PORT_{_variable(name)}"
 
 
 def task_nodes_file_env(task: str) -> str:

@@ -134,8 +134,8 @@ def _same_presence(value: str) -> str:
 
 
 def _same_in_items(field: Field) -> str:
-    if isinstance(field.kind, Struct):
-        # No value of its type stands for none.
+    if isinstance(field.kind, Struct | Structs):
+        # No value of its type stands for none, or none whose type a rule could tell.
         value = f"filter(t, has(t.{field.name})).map(t, t.{field.name})"
     else:
         value = f"map(t, {_value_in_item(field)})"

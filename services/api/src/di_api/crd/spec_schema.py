@@ -26,6 +26,7 @@ from di_api.spec.kinds import (
     Limit,
     OneOf,
     PodTemplate,
+    PortName,
     Quantities,
     Scalar,
     Struct,
@@ -191,6 +192,8 @@ def _scalar(kind: Scalar) -> tuple[Schema, Schema]:
             return {"x-kubernetes-int-or-string": True}, {**bounds, "pattern": f"^{PORT_NAME}$"}
         case Amount():
             return quantity_schema(), {}
+        case PortName():
+            bounds = {"maxLength": LONGEST_PORT_NAME, "pattern": f"^{PORT_NAME}$"}
         case OneOf():
             bounds = {"enum": [choice.value for choice in kind.choices]}
         case Text():

@@ -23,6 +23,7 @@ from di_api.spec.kinds import (
     List,
     OneOf,
     PodTemplate,
+    PortName,
     Quantities,
     Scalar,
     Struct,
@@ -35,12 +36,14 @@ from di_api.spec.kinds import (
     Whole,
 )
 from di_api.spec.task import Task
+from di_api.spec.task_port import TaskPort
 from di_api.spec.task_service import ServicePort
 
 _OBJECTS: Final[Mapping[str, type]] = {
     "spec": JobSpec,
     "spec.tasks[]": Task,
     "spec.tasks[].service.ports[]": ServicePort,
+    "spec.tasks[].ports[]": TaskPort,
     "spec.failurePolicy": FailurePolicy,
     "spec.failurePolicy.rules[]": FailureRule,
     "spec.coordinated": Coordinated,
@@ -112,6 +115,8 @@ def _scalar(kind: Scalar) -> str:
                 found = f"{kind.minimum} to {kind.maximum}"
         case Limit():
             found = f"{kind.minimum} or more, or `{UNLIMITED}`"
+        case PortName():
+            found = "name of a port"
         case TargetPort():
             found = f"1 to {kind.highest}, or the name of a port"
         case Amount():

@@ -27,6 +27,7 @@ from di_api.spec.node_check import NodeCheck, NodeCheckAction
 from di_api.spec.process_group import Framework, ProcessGroup
 from di_api.spec.progress import ProgressAction, ProgressPolicy
 from di_api.spec.task import Task, TaskType
+from di_api.spec.task_port import PortScope, TaskPort
 from di_api.spec.task_service import Protocol, Selected, ServicePort, TaskService
 from di_api.spec.template import Template
 
@@ -47,6 +48,7 @@ __all__ = [
     "MemoryGrowth",
     "NodeCheck",
     "NodeCheckAction",
+    "PortScope",
     "Priority",
     "ProcessGroup",
     "ProgressAction",
@@ -60,6 +62,7 @@ __all__ = [
     "SuccessOperator",
     "SuccessPolicy",
     "Task",
+    "TaskPort",
     "TaskService",
     "TaskType",
     "Template",

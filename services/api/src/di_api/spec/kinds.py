@@ -60,6 +60,11 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
+class PortName:
+    """The name of a container's port, of RFC 6335."""
+
+
+@dataclass(frozen=True, slots=True)
 class TargetPort:
     """Where a container listens: a number, or the name of one of its ports."""
 
@@ -152,7 +157,7 @@ class Structs:
     least: int = 0
 
 
-Scalar: TypeAlias = Flag | Whole | OneOf | Text | Label | TargetPort | Limit | Amount
+Scalar: TypeAlias = Flag | Whole | OneOf | Text | Label | PortName | TargetPort | Limit | Amount
 List: TypeAlias = Labels | Texts | Values | Volumes | Structs
 """Of at most so many of what an item is called."""
 Kind: TypeAlias = Scalar | Quantities | PodTemplate | Struct | List

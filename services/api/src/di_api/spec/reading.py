@@ -24,6 +24,7 @@ from di_api.spec.kinds import (
     Limit,
     OneOf,
     PodTemplate,
+    PortName,
     Quantities,
     Scalar,
     Struct,
@@ -121,7 +122,7 @@ def _scalar(kind: Scalar, value: object, path: str) -> object:
             return _number(kind, value, path)
         case OneOf():
             return _choice(kind, value, path)
-        case Text():
+        case Text() | PortName():
             return text_of(value, path)
         case TargetPort():
             return value if isinstance(value, str) else _whole(Whole(1), value, path)

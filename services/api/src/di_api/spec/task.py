@@ -8,9 +8,10 @@ from typing import Annotated
 
 from di_api.spec.bounds import MAX_INT64, MAX_TASKS
 from di_api.spec.declared import Declared
-from di_api.spec.kinds import Label, Labels, Limit, OneOf, PodTemplate, Struct, Whole
+from di_api.spec.kinds import Label, Labels, Limit, OneOf, PodTemplate, Struct, Structs, Whole
 from di_api.spec.node_check import NodeCheck
 from di_api.spec.process_group import ProcessGroup
+from di_api.spec.task_port import MAX_TASK_PORTS, TaskPort
 from di_api.spec.task_service import TaskService
 from di_api.spec.template import Template
 
@@ -128,6 +129,13 @@ class Task:
             about="A Service <job>-<task> before those pods of the task that are ready.",
         ),
     ] = None
+    ports: Annotated[
+        tuple[TaskPort, ...],
+        Declared(
+            kind=Structs(TaskPort, "port", MAX_TASK_PORTS),
+            about="Ports whose numbers are chosen for the pods, and told in `DI_PORT_<NAME>`.",
+        ),
+    ] = ()
     template: Annotated[
         Template,
         Declared(

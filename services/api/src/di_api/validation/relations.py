@@ -27,6 +27,12 @@ from di_api.validation.checkpoint import (
 )
 from di_api.validation.failure import roles_in_place, wrong_failure_policy
 from di_api.validation.node_check import contended_nodes, taken_names
+from di_api.validation.ports import (
+    OURS,
+    confused_variables,
+    ports_of_containers,
+    repeated_ports,
+)
 from di_api.validation.process_group import wrong_process_group
 from di_api.validation.progress import wrong_restarts, wrong_time_outs
 from di_api.validation.repeated import names_of, repeated_names
@@ -183,6 +189,7 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
     ),
     Relation(errors=lambda whole: wrong_success_policy(whole.spec, whole.tasks), is_all=False),
     Relation(errors=lambda whole: taken_names(whole.tasks), is_all=False),
+    Relation(errors=lambda whole: confused_variables(whole.tasks), is_all=False),
     Relation(errors=lambda whole: wrong_failure_policy(whole.spec, whole.tasks), is_all=False),
     Relation(
         errors=lambda whole: total_errors(whole.spec),
@@ -296,6 +303,19 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
             },
         ),
     ),
+    Relation(
+        errors=lambda one: repeated_ports(one.path, one.task),
+        rules=(
+            {
+                "rule": "!has(self.ports) || self.ports.all(p, "
+                "self.ports.exists_one(q, q.name == p.name) && "
+                f"!(p.name in [{', '.join(map(repr, OURS))}]))",
+                "message": f"names of ports must be unique, and not {' or '.join(OURS)}",
+                "fieldPath": ".ports",
+            },
+        ),
+    ),
+    Relation(errors=lambda one: ports_of_containers(one.path, one.task), is_all=False),
     Relation(
         errors=lambda one: wrong_process_group(one.path, one.task),
         rules=(

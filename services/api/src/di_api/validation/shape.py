@@ -27,6 +27,7 @@ from di_api.spec.kinds import (
     List,
     OneOf,
     PodTemplate,
+    PortName,
     Quantities,
     Scalar,
     Struct,
@@ -44,8 +45,8 @@ _LABEL: Final = (
     "with a letter or digit at both ends"
 )
 _PORT: Final = (
-    f"must be a number, or the name of a port: 1 to {LONGEST_PORT_NAME} lower-case letters, digits "
-    "and single dashes between them, at least one letter"
+    f"the name of a port: 1 to {LONGEST_PORT_NAME} lower-case letters, digits and single dashes "
+    "between them, at least one letter"
 )
 _LONGEST_NAME: Final = 253
 """Characters of a resource's name that a message repeats."""
@@ -177,8 +178,8 @@ def _check(kind: Scalar) -> Check:
             return _text(kind.longest)
         case Label():
             return _dns_label
-        case TargetPort():
-            return _target_port(kind)
+        case PortName() | TargetPort():
+            return _port(kind)
 
 
 def _number(kind: Whole | Limit | Amount) -> Check:
@@ -270,14 +271,14 @@ def _dns_label(value: object) -> None:
         raise ValidationError(_LABEL)
 
 
-def _target_port(kind: TargetPort) -> Check:
-    of_numbers = _whole(1, kind.highest)
+def _port(kind: PortName | TargetPort) -> Check:
+    of_numbers = _whole(1, kind.highest) if isinstance(kind, TargetPort) else None
 
     def check(value: object) -> None:
-        if not isinstance(value, str):
+        if of_numbers is not None and not isinstance(value, str):
             of_numbers(value)
         elif not is_port_name(value):
-            raise ValidationError(_PORT)
+            raise ValidationError(f"must be {'a number, or ' if of_numbers else ''}{_PORT}")
 
     return check
 

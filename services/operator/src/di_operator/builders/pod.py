@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.node_check import check_container
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pinning import Binding, avoiding, placed
+from di_operator.builders.ports import JobPorts, with_task_ports
 from di_operator.builders.process_group import group_environment
 from di_operator.builders.task_service import service_labels
 
@@ -55,6 +56,7 @@ class PodFrame:
     """Tasks whose containers may be started again in their pods."""
     services: Mapping[str, str] = field(default_factory=dict)
     """The variables that say where the Services of tasks are."""
+    ports: JobPorts = field(default_factory=JobPorts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +115,10 @@ def pod_body(
         "hostname": name,
         "subdomain": names.service_name(metadata["name"]),
         "restartPolicy": "OnFailure" if task.name in frame.in_place else "Never",
-        "containers": _with_port(
-            [with_environment(c, env, mounts) for c in spec.get("containers") or ()]
+        "containers": _with_ports(
+            [with_environment(c, env, mounts) for c in spec.get("containers") or ()],
+            frame.ports.listened(task, rank),
+            on_host=spec.get("hostNetwork") is True,
         ),
     }
     check = check_container(task, is_late=task.name in frame.checked)
@@ -176,6 +180,7 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
         **frame.access.environment(),
         **_group_file(frame, task),
         **frame.services,
+        **frame.ports.environment(task, rank),
         **group_environment(task, index, frame.nodes.by_task[task.name]),
     }
 
@@ -243,6 +248,17 @@ def _merge(theirs: Iterable[Object], ours: Iterable[Object], *, key: str) -> lis
     kept = list(theirs)
     taken = {entry.get(key) for entry in kept}
     return [*kept, *(entry for entry in ours if entry.get(key) not in taken)]
+
+
+def _with_ports(
+    containers: list[dict[str, Any]], ports: Mapping[str, int], *, on_host: bool
+) -> Sequence[dict[str, Any]]:
+    """Declare the ports that the task asks for, and the default one.
+
+    Not the latter beside others on the network of the node: the node could have one such pod only.
+    """
+    kept = containers if on_host and ports else _with_port(containers)
+    return with_task_ports(kept, ports, on_host=on_host)
 
 
 def _with_port(containers: list[dict[str, Any]]) -> list[dict[str, Any]]:

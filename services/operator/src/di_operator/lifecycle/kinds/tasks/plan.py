@@ -19,6 +19,7 @@ from di_operator.builders.configmap import (
     is_as_written,
 )
 from di_operator.builders.pod import PodFrame, PodRecipe
+from di_operator.builders.ports import JobPorts
 from di_operator.builders.task_service import service_environment
 from di_operator.lifecycle.actions import Create, Delete, Replace
 from di_operator.lifecycle.backoff import until_retry
@@ -175,6 +176,7 @@ def _creations(
             for task in snapshot.tasks
             if policy is not None and policy.may_restart_in_place(task.name)
         ),
+        ports=JobPorts.of(snapshot.uid, snapshot.tasks),
         services=service_environment(snapshot.job, snapshot.tasks, settings.service_domain),
     )
     for slot in slots:

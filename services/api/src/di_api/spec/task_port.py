@@ -1,0 +1,41 @@
+"""`spec.tasks[].ports[]`: ports whose numbers the operator chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final
+
+from di_api.spec.declared import Declared
+from di_api.spec.kinds import OneOf, PortName
+
+MAX_TASK_PORTS: Final = 16
+"""Of one task. With MAX_TASKS it bounds those of a job; `names.JOB_PORTS` has room for them all."""
+
+
+class PortScope(StrEnum):
+    """For whom a port has one number."""
+
+    POD = "Pod"
+    JOB = "Job"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPort:
+    """A port that the pods of a task listen on."""
+
+    name: Annotated[
+        str,
+        Declared(
+            kind=PortName(),
+            about="Name of the port, of the container's and in `DI_PORT_<NAME>`.",
+        ),
+    ]
+    scope: Annotated[
+        PortScope,
+        Declared(
+            kind=OneOf(PortScope),
+            about="`Pod` gives each pod a number of its own, `Job` one number to all, which every "
+            "pod of the job is told.",
+        ),
+    ] = PortScope.POD
