@@ -132,18 +132,6 @@ class FakeKubelet:
             life.cancel()
         await self._write_status(pod, _ended(pod, exit_code, reason))
 
-    async def run_elsewhere(self, namespace: str, name: str, *, node: str, said: str) -> None:
-        """Run a pod as if on a node that nobody knows, after a first init container that ended
-        with a last word; for pods that nothing else binds.
-        """
-        pod = await self._client.get(PODS, name, namespace)
-        await _bind(self._client, pod, node)
-        ended = _ended(pod, 0, None)["containerStatuses"][0]["state"]
-        ended["terminated"]["message"] = said
-        check = _containers({"spec": {"containers": pod["spec"]["initContainers"][:1]}}, ended)
-        status = _running(pod, self._next_address(), ready=True)
-        await self._write_status(pod, {**status, "initContainerStatuses": check})
-
     async def restart(self, namespace: str, name: str, exit_code: int = 1) -> None:
         """End the containers of a running pod now, and start them again in it."""
         pod = await self._client.get(PODS, name, namespace)

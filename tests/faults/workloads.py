@@ -27,9 +27,6 @@ class Stage(Protocol):
         """Its container is killed for want of memory."""
         ...
 
-    async def check(self, pod: str, *, node: str, seconds: float) -> None:
-        """It runs on a node, if nobody else binds it, and its check took so long there."""
-
     async def restart(self, pod: str) -> None:
         """Its container fails, and is started again in it."""
         ...
@@ -218,31 +215,6 @@ async def policy(stage: Stage) -> None:
     await stage.reached("Failed", is_in("Failed"))
 
 
-async def node_check(stage: Stage) -> None:
-    train = task("train", 3)
-    train["nodeCheck"] = {"command": ["check"]}
-    # Bound by nobody but the story, and gone as soon as it is deleted.
-    train["template"]["spec"] |= {
-        "terminationGracePeriodSeconds": 0,
-        "schedulerName": "nobody",
-        "nodeSelector": {"kubernetes.io/hostname": "none"},
-    }
-    await stage.submit(job(JOB, train))
-    await stage.until("its pods", lambda: len(stage.pods()) == 3)
-    slow = stage.pods()["a-train-2"]["metadata"]["uid"]
-    for index, seconds in enumerate((1.0, 1.0, 9.0)):
-        await stage.check(f"a-train-{index}", node=f"n{index}", seconds=seconds)
-
-    def has_moved() -> bool:
-        pod = stage.pods().get("a-train-2")
-        return pod is not None and pod["metadata"]["uid"] != slow
-
-    await stage.until("a pod for the one on the slow node", has_moved)
-    await stage.check("a-train-2", node="n3", seconds=1.0)
-    await stage.reached("Running on nodes that are alike", runs(3))
-    await finish_all(stage)
-
-
 def _meet(generation: int, *members: str) -> Callable[[Object], bool]:
     """There is such a world of task work."""
 
@@ -284,7 +256,6 @@ WORKLOADS: Mapping[str, Story] = {
     "replace": replace,
     "success-of-one": success_of_one,
     "policy": policy,
-    "node-check": node_check,
     "members": members,
 }
 
