@@ -216,7 +216,16 @@ class FakeKubelet:
     async def _bind(self, pod: Object) -> None:
         """Bind the pod ourselves where no scheduler has done it in good time."""
         await asyncio.sleep(_SCHEDULER_TIME)
-        await _bind(self._client, pod, self.node)
+        metadata = pod["metadata"]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": self.node},
+        }
+        await _persist(
+            lambda: self._client.create(PODS, body, metadata["namespace"], subresource="binding")
+        )
 
     async def _write_status(self, pod: Object, status: Object) -> None:
         metadata = pod["metadata"]
@@ -272,17 +281,6 @@ class FakeKubelet:
                 await self._heart.patch(LEASES, self.node, renewal, _LEASE_NAMESPACE)
 
 
-async def _bind(client: KubeClient, pod: Object, node: str) -> None:
-    metadata = pod["metadata"]
-    body = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-    }
-    await _persist(lambda: client.create(PODS, body, metadata["namespace"], subresource="binding"))
-
-
 async def _persist(write: Callable[[], Awaitable[Object]]) -> None:
     """Write until the server has it; a pod that is gone or changed hands needs it no more."""
     while True:
@@ -333,7 +331,7 @@ def _conditions(*, ready: bool, reason: str | None = None) -> list[Object]:
     ]
 
 
-def _containers(pod: Object, state: Object, *, ready: bool = False) -> list[Object]:
+def _containers(pod: Object, state: Object, *, ready: bool) -> list[Object]:
     return [
         {
             "name": container["name"],
