@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.node_check import check_container
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pinning import Binding, avoiding, placed
-from di_operator.builders.ports import JobPorts, with_task_ports
+from di_operator.builders.ports import JobPorts, with_ports
 from di_operator.builders.process_group import group_environment
 from di_operator.builders.task_service import service_labels
 
@@ -115,7 +115,7 @@ def pod_body(
         "hostname": name,
         "subdomain": names.service_name(metadata["name"]),
         "restartPolicy": "OnFailure" if task.name in frame.in_place else "Never",
-        "containers": _with_ports(
+        "containers": with_ports(
             [with_environment(c, env, mounts) for c in spec.get("containers") or ()],
             frame.ports.listened(task, rank),
             on_host=spec.get("hostNetwork") is True,
@@ -248,31 +248,3 @@ def _merge(theirs: Iterable[Object], ours: Iterable[Object], *, key: str) -> lis
     kept = list(theirs)
     taken = {entry.get(key) for entry in kept}
     return [*kept, *(entry for entry in ours if entry.get(key) not in taken)]
-
-
-def _with_ports(
-    containers: list[dict[str, Any]], ports: Mapping[str, int], *, on_host: bool
-) -> Sequence[dict[str, Any]]:
-    """Declare the ports that the task asks for, and the default one.
-
-    Not the latter beside others on the network of the node: the node could have one such pod only.
-    """
-    kept = containers if on_host and ports else _with_port(containers)
-    return with_task_ports(kept, ports, on_host=on_host)
-
-
-def _with_port(containers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Declare the default port on ``di-container``, or on the first container without one.
-
-    Nothing is added where a container names ``di-port`` itself or uses its number already.
-    """
-    if not containers:
-        return containers
-    ports = [port for container in containers for port in container.get("ports") or ()]
-    for port in ports:
-        if port.get("name") == names.DI_PORT_NAME or port.get("containerPort") == names.DI_PORT:
-            return containers
-    main = next((c for c in containers if c.get("name") == names.DI_CONTAINER), containers[0])
-    port = {"name": names.DI_PORT_NAME, "containerPort": names.DI_PORT, "protocol": "TCP"}
-    main["ports"] = [*(main.get("ports") or ()), port]
-    return containers

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from di_api import names
 from di_api.spec import PortScope, Task
+from di_operator.builders.containers import main_container
 
 Object = Mapping[str, Any]
 
@@ -55,25 +56,40 @@ class JobPorts:
         return _numbers(names.POD_PORTS, self.uid, rank * self.stride, own)
 
 
-def with_task_ports(
+def with_ports(
     containers: Sequence[dict[str, Any]], ports: Mapping[str, int], *, on_host: bool
 ) -> Sequence[dict[str, Any]]:
-    """Declare the ports on ``di-container``, or on the first container without one; `on_host`, also
-    as ports of the node."""
-    if not containers or not ports:
+    """Declare the default port and those that the task asks for on the main container; `on_host`,
+    the latter also as ports of the node.
+
+    Not the default one where a container names ``di-port`` itself or uses its number already, nor
+    beside others on the network of the node: the node could have one such pod only.
+    """
+    main = main_container(containers)
+    if main is None:
         return containers
-    main = next((c for c in containers if c.get("name") == names.DI_CONTAINER), containers[0])
+    has_default = _has_default_port(containers) or (on_host and bool(ports))
+    default = {} if has_default else {names.DI_PORT_NAME: names.DI_PORT}
     added = [
         {
             "name": name,
             "containerPort": number,
-            **({"hostPort": number} if on_host else {}),
+            **({"hostPort": number} if on_host and name in ports else {}),
             "protocol": "TCP",
         }
-        for name, number in ports.items()
+        for name, number in (*default.items(), *ports.items())
     ]
-    main["ports"] = [*(main.get("ports") or ()), *added]
+    if added:
+        main["ports"] = [*(main.get("ports") or ()), *added]
     return containers
+
+
+def _has_default_port(containers: Sequence[Object]) -> bool:
+    return any(
+        port.get("name") == names.DI_PORT_NAME or port.get("containerPort") == names.DI_PORT
+        for container in containers
+        for port in container.get("ports") or ()
+    )
 
 
 def _names(task: Task, scope: PortScope) -> list[str]:

@@ -11,6 +11,7 @@ from di_api.coordinated import PORT_VARIABLES, address, port_of
 from di_api.spec import Replica, Role, Template
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
+from di_operator.builders.containers import main_container
 from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
 from di_operator.builders.pod import (
@@ -180,12 +181,6 @@ def replica_service(job: Object, member: Member) -> dict[str, Any]:
             ],
         },
     }
-
-
-def main_container(containers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The container that ports and resources are meant for: ``di-container``, or the first."""
-    named = (c for c in containers if c.get("name") == names.DI_CONTAINER)
-    return next(named, containers[0] if containers else None)
 
 
 def with_amounts(resources: Object, amounts: Mapping[str, str | int]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import Any
 from di_api.coordinated import coordinator_name
 from di_api.names import LABEL_POD_NAME, LABEL_TASK_NAME
 from di_api.spec import Coordinated, JobSpec, Replica, Role, Task, TaskType, Template
-from di_operator.builders.replica import main_container, with_amounts
+from di_operator.builders.containers import main_container
+from di_operator.builders.replica import with_amounts
 from di_operator.lifecycle.rules import Part
 from di_operator.lifecycle.snapshot import Slot
 
