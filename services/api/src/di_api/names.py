@@ -236,7 +236,7 @@ def task_of_pod(job: str, pod: str) -> str:
 
 def pod_fqdn(pod: str, job: str, namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:
     """Full DNS name of a pod; `domain` is the cluster's service domain."""
-    return f"{pod}.{service_name(job)}.{namespace}.{domain}"
+    return f"{pod}.{service_fqdn(service_name(job), namespace, domain)}"
 
 
 def task_service_name(job: str, task: str) -> str:
@@ -257,7 +257,7 @@ def job_id(namespace: str, job: str) -> str:
 def server_url(namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN, *, tls: bool = False) -> str:
     """Default DI_SERVER_URL for a release in `namespace`."""
     scheme, port = ("https", SERVER_TLS_PORT) if tls else ("http", SERVER_PORT)
-    return f"{scheme}://{SERVER_NAME}.{namespace}.{domain}:{port}"
+    return f"{scheme}://{service_fqdn(SERVER_NAME, namespace, domain)}:{port}"
 
 
 def coordinated_server_url(namespace: str) -> str:

@@ -160,7 +160,7 @@ def _creations(
         attempts=snapshot.status.restart_attempts,
         volumes=snapshot.spec.volumes,
         nodes=nodes,
-        by_file=len(snapshot.slots) > NODES_FILE_THRESHOLD,
+        by_file=_is_by_file(snapshot),
         server_url=settings.server_url,
         access=Access(token_audience=settings.token_audience, server_ca=settings.server_ca),
         binding=settings.binding,
@@ -196,14 +196,19 @@ def _creations(
 
 def _needs_files(snapshot: Snapshot) -> bool:
     """Whether pods that are made now mount the job's ConfigMap."""
-    return bool(grouped_tasks(snapshot)) or len(snapshot.slots) > NODES_FILE_THRESHOLD
+    return bool(grouped_tasks(snapshot)) or _is_by_file(snapshot)
 
 
 def _pods_have_files(snapshot: Snapshot) -> bool:
     """Whether pods that were made mount it, too: a rule that makes groups may come later."""
     told = snapshot.status.groups.keys()
     is_told = not told.isdisjoint(grouped_tasks(snapshot))
-    return is_told or len(snapshot.slots) > NODES_FILE_THRESHOLD
+    return is_told or _is_by_file(snapshot)
+
+
+def _is_by_file(snapshot: Snapshot) -> bool:
+    """Whether the node lists of a job are too long for its pods' environment."""
+    return len(snapshot.slots) > NODES_FILE_THRESHOLD
 
 
 def _lists_are_spoilt(snapshot: Snapshot) -> bool:
