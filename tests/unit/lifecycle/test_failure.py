@@ -116,21 +116,26 @@ def test_a2_each_step_is_bounded_and_the_replica_has_its_own_limit() -> None:
     )
 
 
+def message_at_the_end_of_memory(cluster: ClusterModel) -> str:
+    """Kill a replica that gets no more memory: its job has failed, and no pod is made."""
+    oom(cluster, RANK_1)
+    cluster.writes.clear()
+    cluster.settle()
+    failed = cluster.condition("Failed")
+    assert (cluster.phase, failed["reason"]) == ("Failed", "OOMLimit")
+    assert not [write for write in cluster.writes if write.startswith("create Pod")]
+    return str(failed["message"])
+
+
 def test_a3_with_all_the_memory_it_may_have_the_job_has_failed() -> None:
     cluster = learners({**OOM, "growMemory": {"factor": 2, "limit": "12Gi"}})
     for memory in ("8Gi", "12Gi"):
         oom(cluster, RANK_1)
         come_back(cluster)
         assert resources(cluster, RANK_1)["requests"]["memory"] == memory
-    oom(cluster, RANK_1)
-    cluster.writes.clear()
-    cluster.settle()
-    failed = cluster.condition("Failed")
-    assert (cluster.phase, failed["reason"]) == ("Failed", "OOMLimit")
-    assert failed["message"].startswith(
+    assert message_at_the_end_of_memory(cluster).startswith(
         "container di-container was OOM-killed with 12Gi of memory, the most that growMemory allows"
     )
-    assert not [write for write in cluster.writes if write.startswith("create Pod")]
 
 
 def test_memory_grows_without_a_limit_as_far_as_a_node_has_it() -> None:
@@ -139,16 +144,10 @@ def test_memory_grows_without_a_limit_as_far_as_a_node_has_it() -> None:
     oom(cluster, RANK_1)
     come_back(cluster)
     assert resources(cluster, RANK_1)["requests"]["memory"] == "8Gi"
-    oom(cluster, RANK_1)
-    cluster.writes.clear()
-    cluster.settle()
-    failed = cluster.condition("Failed")
-    assert (cluster.phase, failed["reason"]) == ("Failed", "OOMLimit")
-    assert failed["message"].startswith(
+    assert message_at_the_end_of_memory(cluster).startswith(
         "container di-container was OOM-killed with 8Gi of memory, and the largest node has 10Gi, "
         "less than what comes next; pod"
     )
-    assert not [write for write in cluster.writes if write.startswith("create Pod")]
 
 
 @pytest.mark.parametrize(("limit", "largest"), [("64Gi", 4 * 2**30), (None, None)])
