@@ -108,6 +108,7 @@ def running(
     port = listener.getsockname()[1]
     loop = asyncio.new_event_loop()
     ended = threading.Event()
+    stopping = threading.Event()
 
     def serve() -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -115,7 +116,10 @@ def running(
         ended.set()
 
     def stop() -> None:
-        loop.call_soon_threadsafe(front.stop)
+        # Once: what was told to stop may have closed its loop by the second time.
+        if not stopping.is_set():
+            stopping.set()
+            loop.call_soon_threadsafe(front.stop)
 
     thread = threading.Thread(target=serve)
     thread.start()
@@ -131,8 +135,7 @@ def running(
         yield server
     finally:
         app.gate.set()
-        if not ended.is_set():
-            stop()
+        stop()
         thread.join(2 * LONG)
     assert ended.is_set()
 
