@@ -157,6 +157,29 @@ def ports() -> ClusterModel:
     )
 
 
+def replicas_of_several_pods() -> ClusterModel:
+    serving = {"name": "di-container", "args": ["--serve"], "env": [{"name": "A", "value": "2"}]}
+    patch: Object = {
+        "metadata": {"labels": {"serves": "yes"}},
+        "spec": {
+            "priorityClassName": None,
+            "nodeSelector": {"disk": "ssd"},
+            "containers": [serving, {"name": "proxy", "image": "proxy:1"}],
+        },
+    }
+    own = [{"name": "A", "value": "1"}, {"name": "B", "value": "$(DI_REPLICA_LEADER)"}]
+    container = {"name": "di-container", "image": "serve:1", "env": own}
+    template: Object = {"spec": {"priorityClassName": "low", "containers": [container]}}
+    cluster = ClusterModel(
+        job(
+            task("learner", podsPerReplica=2, processGroup={"framework": "torch"}),
+            task("rollout", 2, podsPerReplica=2, template=template, leaderTemplatePatch=patch),
+        )
+    )
+    cluster.job["status"] = {"replicaAttempts": {"rollout": {"1": 3}}}
+    return cluster
+
+
 def many_pods() -> ClusterModel:
     return ClusterModel(job(task("learner"), task("collector", MANY - 1)))
 
@@ -186,7 +209,8 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
-        *(task_services, ports, many_pods, coordinated, checkpoints_of_a_coordinator),
+        *(task_services, ports, replicas_of_several_pods),
+        *(many_pods, coordinated, checkpoints_of_a_coordinator),
     )
 }
 

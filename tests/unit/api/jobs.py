@@ -34,3 +34,8 @@ def with_template(spec: Job | None = None, **metadata: Any) -> Job:
 def of_spec(spec: object) -> Job:
     """A job with whatever spec is given."""
     return {"metadata": {"name": "cartpole", "namespace": "default"}, "spec": spec}
+
+
+def leader(patch: object) -> Job:
+    """A job of replicas of two pods, whose first is different."""
+    return job(task(podsPerReplica=2, leaderTemplatePatch=patch))

@@ -6,7 +6,7 @@ import pytest
 
 from di_api.spec import CleanPodPolicy, JobSpec, Priority, Task, TaskType
 from di_api.validation import InvalidSpec, load_spec, validate_job
-from tests.unit.api.jobs import Job, job, of_spec, task, template, with_template
+from tests.unit.api.jobs import Job, job, leader, of_spec, task, template, with_template
 
 LABEL = (
     "must be a DNS label: 1 to 63 lower-case letters, digits and dashes, "
@@ -297,6 +297,46 @@ BAD_SPECS = {
         "spec.tasks: a list of 2: may reach 4097 pods, of each task the larger of replicas and "
         "maxReplicas counted, and a job may have 4096; lower some, or make it several jobs",
     ),
+    "a replica of no pod": (
+        job(task(podsPerReplica=0)),
+        "spec.tasks[0].podsPerReplica: 0: must be 1 or more",
+    ),
+    "a replica of too many pods": (
+        job(task(podsPerReplica=1025)),
+        "spec.tasks[0].podsPerReplica: 1025: must be 1024 or less",
+    ),
+    "pods per replica as text": (
+        job(task(podsPerReplica="2")),
+        'spec.tasks[0].podsPerReplica: "2": must be a whole number, 1 or more',
+    ),
+    "too many pods in all replicas together": (
+        job(task(replicas=3, maxReplicas=5, podsPerReplica=1000)),
+        "spec.tasks: a list of 1: may reach 5000 pods, of each task the larger of replicas and "
+        "maxReplicas counted, and a job may have 4096; lower some, or make it several jobs",
+    ),
+    "replicas of several pods for the allocator": (
+        job(task(podsPerReplica=2), preemptible=True),
+        "spec.tasks[0].podsPerReplica: 2: must be 1 in a preemptible job, whose pods the allocator "
+        "places one by one",
+    ),
+    "an elastic group of such replicas": (
+        job(task(podsPerReplica=2, minReplicas=1, maxReplicas=2, processGroup={"elastic": True})),
+        "spec.tasks[0].processGroup.elastic: true: must be false with podsPerReplica above 1, each "
+        "replica is a group of its own",
+    ),
+    "a task named as a replica of another": (
+        job(task("none", name="a", podsPerReplica=2), task("none", name="a-11")),
+        'spec.tasks[1].name: "a-11": the pods of spec.tasks[0] are named so; choose another name',
+    ),
+    "a leader where each pod is one": (
+        job(task(leaderTemplatePatch={"spec": {}})),
+        "spec.tasks[0].leaderTemplatePatch: an object: needs podsPerReplica above 1; change "
+        "the template of the task",
+    ),
+    "a leader that is no object": (
+        job(task(podsPerReplica=2, leaderTemplatePatch=[])),
+        "spec.tasks[0].leaderTemplatePatch: []: must be an object",
+    ),
     "min above max": (
         job(task(minReplicas=3, maxReplicas=2)),
         "spec.tasks[0].minReplicas: 3: must be at most maxReplicas, 2",
@@ -372,8 +412,8 @@ BAD_SPECS = {
     "a field nothing resembles": (
         job(task(xyzzy=2)),
         "spec.tasks[0].xyzzy: 2: unknown field; the fields here are activeDeadlineSeconds, "
-        "backoffLimit, dependsOn, maxReplicas, minReplicas, name, nodeCheck, ports, "
-        "processGroup, replicas, service, template, type",
+        "backoffLimit, dependsOn, leaderTemplatePatch, maxReplicas, minReplicas, name, nodeCheck, "
+        "podsPerReplica, ports, processGroup, replicas, service, template, type",
     ),
     "dependsOn of an unknown task": (
         job(task(dependsOn=["collector"])),
@@ -768,6 +808,44 @@ BAD_OUTSIDE_SPEC = {
         'spec.tasks[0].template.metadata.labels["diengine/job"]: "another": '
         'is written by the operator as "cartpole"',
     ),
+    "a leader with a label of the operator": (
+        leader({"metadata": {"labels": {"diengine/job": "another"}}}),
+        'spec.tasks[0].leaderTemplatePatch.metadata.labels["diengine/job"]: "another": '
+        'is written by the operator as "cartpole"',
+    ),
+    "a leader without containers": (
+        leader({"spec": {"containers": []}}),
+        "spec.tasks[0].leaderTemplatePatch.spec.containers: []: must hold at least one container",
+    ),
+    "a leader with a field that is none": (
+        leader({"spec": {"containers": [{"name": "di-container", "imagee": "a"}]}}),
+        'spec.tasks[0].leaderTemplatePatch.spec.containers[0].imagee: "a": unknown field; '
+        "did you mean image?",
+    ),
+    "a leader whose restartPolicy is no text": (
+        leader({"spec": {"restartPolicy": 1}}),
+        "spec.tasks[0].leaderTemplatePatch.spec.restartPolicy: 1: must be a string",
+    ),
+    "a leader that asks for more than its limit": (
+        leader(
+            {
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "di-container",
+                            "resources": {"requests": {"cpu": 2}, "limits": {"cpu": 1}},
+                        }
+                    ]
+                }
+            }
+        ),
+        "spec.tasks[0].leaderTemplatePatch.spec.containers[0].resources.requests.cpu: 2: "
+        "must be at most the limit, 1",
+    ),
+    "a leader in too many words": (
+        leader({"metadata": {"annotations": {"a": "x" * 16_384}}}),
+        "spec.tasks[0].leaderTemplatePatch: an object: may have 16384 characters",
+    ),
     "an annotation that differs from pod to pod": (
         with_template(annotations={"diengine/rank": "0"}),
         'spec.tasks[0].template.metadata.annotations["diengine/rank"]: "0": '
@@ -847,6 +925,16 @@ GOOD_JOBS = {
     ),
     "as many pods as a job may have": job(task(maxReplicas=4000), task("collector", replicas=96)),
     "names that fit the node lists of so many pods": job(task(replicas=4096), name="n" * 16),
+    "replicas of several pods": job(
+        task(podsPerReplica=2), task("none", name="learner-b"), task("none", name="learner-1x")
+    ),
+    "a leader that is like the others": leader({}),
+    "a leader with another image and a container more": leader(
+        {"spec": {"containers": [{"name": "di-container", "image": "b"}, {"name": "proxy"}]}}
+    ),
+    "as many pods as a job may have in replicas of several": job(
+        task(replicas=4, podsPerReplica=1024)
+    ),
     "the longest job name that fits": job(name="n" * 53),
     "the longest task name that fits": job(task("none", name="t" * 59), name="x"),
     "a generated name that fits": {

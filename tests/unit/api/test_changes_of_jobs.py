@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from di_api.validation import validate_job, validate_update
-from tests.unit.api.jobs import Job, job, of_spec, task, with_template
+from tests.unit.api.jobs import Job, job, leader, of_spec, task, with_template
 
 FIXED = "may not change while the job exists; delete it and create it anew"
 FINISHED = "may not change, the job has finished"
@@ -48,6 +48,14 @@ def test_may_change_while_the_job_lives(path: list[str | int], value: Any) -> No
     assert validate_update(old, changed(old, path, value)) == []
 
 
+def test_a_leader_may_not_come_to_be_different() -> None:
+    image: list[str | int] = ["spec", "containers", 0, "image"]
+    old = leader({"spec": {"containers": [{"name": "di-container", "image": "a"}]}})
+    new = changed(old, ["spec", "tasks", 0, "leaderTemplatePatch", *image], "b")
+    path = "spec.tasks[0].leaderTemplatePatch.spec.containers[0].image"
+    assert [str(error) for error in validate_update(old, new)] == [f'{path}: "b": {FIXED}']
+
+
 IMAGE: list[str | int] = ["spec", "tasks", 0, "template", "spec", "containers", 0, "image"]
 REFUSED = {
     "an image": (
@@ -57,6 +65,11 @@ REFUSED = {
     ),
     "the group": (["spec", "group"], "a", f'spec.group: "a": {FIXED}'),
     "preemptible": (["spec", "preemptible"], True, f"spec.preemptible: true: {FIXED}"),
+    "the pods of a replica": (
+        ["spec", "tasks", 0, "podsPerReplica"],
+        2,
+        f"spec.tasks[0].podsPerReplica: 2: {FIXED}",
+    ),
     "volumes": (
         ["spec", "volumes"],
         [{"name": "data"}],

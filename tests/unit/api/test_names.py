@@ -40,17 +40,20 @@ def test_where_a_job_finds_the_server() -> None:
         [("learner", 10)],
         [("learner", 11)],
         [("learner", 1), ("collector", 1000)],
+        [("learner", 1), ("rollout", 44, 4)],
     ],
 )
 def test_the_longest_job_name_fits_and_one_more_character_does_not(
-    tasks: list[tuple[str, int]],
+    tasks: list[tuple[str, int] | tuple[str, int, int]],
 ) -> None:
+    def last_pods(job: str) -> list[str]:
+        return [names.pod_name(job, task, pods - 1, *size) for task, pods, *size in tasks]
+
     def fits(length: int) -> bool:
         job = "n" * length
         made = [names.service_name(job)]
-        made += [names.pod_name(job, task, replicas - 1) for task, replicas in tasks]
-        return all(len(name) <= 63 for name in made)
+        return all(len(name) <= 63 for name in (*made, *last_pods(job)))
 
-    longest = names.longest_job_name(tasks)
+    longest = names.longest_job_name(last_pods(""))
     assert fits(longest)
     assert not fits(longest + 1)

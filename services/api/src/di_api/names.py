@@ -7,7 +7,7 @@ deployed clients, so nothing here changes within an API version.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 # --- The resource: the CRD defines it, every component addresses it. ---
@@ -88,6 +88,9 @@ ANNOTATION_TASK_REPLICAS: Final = "diengine/task-replicas"
 ANNOTATION_RESTART_ATTEMPT: Final = "diengine/restart-attempt"
 """How often the pod's task had been restarted as a whole when the pod was made; absent: never. Read
 by the operator."""
+ANNOTATION_REPLICA_ATTEMPT: Final = "diengine/replica-attempt"
+"""How often the pod's replica of several pods had been made anew when the pod was made; absent:
+never. Read by the operator."""
 ANNOTATION_NODE: Final = "diengine/node"
 """Node chosen by the allocator, or empty. Read by the operator."""
 ANNOTATION_SERVER_CA: Final = "diengine/server-ca"
@@ -119,6 +122,15 @@ ENV_TASK_TYPE: Final = "DI_TASK_TYPE"
 ENV_TASK_RANK: Final = "DI_TASK_RANK"
 ENV_NODE_KIND: Final = "DI_NODE_KIND"
 """Local index of the pod within its task."""
+ENV_REPLICA_INDEX: Final = "DI_REPLICA_INDEX"
+"""Index of the pod's replica within its task, in tasks whose replicas are of several pods, as those
+below."""
+ENV_REPLICA_RANK: Final = "DI_REPLICA_RANK"
+"""Index of the pod within its replica; 0 is the leader's."""
+ENV_REPLICA_SIZE: Final = "DI_REPLICA_SIZE"
+"""Pods of each replica."""
+ENV_REPLICA_LEADER: Final = "DI_REPLICA_LEADER"
+"""FQDN of the first pod of the replica."""
 ENV_CHECKPOINT_DIR: Final = "DI_CHECKPOINT_DIR"
 """Directory of the job's checkpoints, in learners of a job that has one."""
 ENV_RESTORE_STEP: Final = "DI_RESTORE_STEP"
@@ -224,14 +236,24 @@ def nodes_config_map_name(job: str) -> str:
     return f"{_SERVICE_PREFIX}{job}"
 
 
-def pod_name(job: str, task: str, index: int) -> str:
-    """Name and host name of the pod at local index `index` of the task."""
-    return f"{job}-{task}-{index}"
+def pod_name(job: str, task: str, index: int, size: int = 1) -> str:
+    """Name and host name of the pod at local index `index` of the task.
+
+    `size` are the pods of each replica; of several each is named for its replica and its place in
+    there.
+    """
+    place = f"{index}" if size == 1 else f"{index // size}-{index % size}"
+    return f"{job}-{task}-{place}"
 
 
-def task_of_pod(job: str, pod: str) -> str:
-    """The task a pod of that name belongs to, the inverse of `pod_name`."""
-    return pod.removeprefix(f"{job}-").rpartition("-")[0]
+def task_of_pod(job: str, pod: str, groups: Container[str] = ()) -> str:
+    """The task a pod of that name belongs to, the inverse of `pod_name`.
+
+    `groups` are the tasks whose replicas are of several pods.
+    """
+    task = pod.removeprefix(f"{job}-").rpartition("-")[0]
+    outer, _, replica = task.rpartition("-")
+    return outer if outer in groups and replica.isdecimal() else task
 
 
 def pod_fqdn(pod: str, job: str, namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:
@@ -295,16 +317,14 @@ def group_file_key(task: str) -> str:
     return f"groups.{task}"
 
 
-def longest_job_name(tasks: Iterable[tuple[str, int]]) -> int:
+def longest_job_name(suffixes: Iterable[str]) -> int:
     """Length of the longest job name whose Service and pod names fit MAX_LABEL.
 
-    `tasks` are pairs of task name and the highest replica count the task may reach. Zero or
+    `suffixes` are the names of the last pods that the tasks may reach, less the job's. Zero or
     less means that no job name fits: a task's own name is too long.
     """
     longest = MAX_LABEL - len(service_name(""))
-    for task, replicas in tasks:
-        longest = min(longest, MAX_LABEL - len(pod_name("", task, max(replicas, 1) - 1)))
-    return longest
+    return min([longest, *(MAX_LABEL - len(suffix) for suffix in suffixes)])
 
 
 def is_dns_label(text: object) -> bool:

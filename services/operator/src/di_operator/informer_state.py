@@ -22,6 +22,7 @@ from di_api.kube.cache import Subscriber, WatchCache
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import (
     ANNOTATION_RANK,
+    ANNOTATION_REPLICA_ATTEMPT,
     ANNOTATION_RESTART_ATTEMPT,
     ANNOTATION_SERVER_CA,
     ANNOTATION_TASK_REPLICAS,
@@ -67,7 +68,7 @@ _POD_METADATA = (
 _POD_LABELS = (LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME)
 _POD_NOTES = (
     *(ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS),
-    *(ANNOTATION_RESTART_ATTEMPT, ANNOTATION_SERVER_CA),
+    *(ANNOTATION_RESTART_ATTEMPT, ANNOTATION_REPLICA_ATTEMPT, ANNOTATION_SERVER_CA),
 )
 _ENDED = ("exitCode", "reason", "finishedAt")
 _POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")

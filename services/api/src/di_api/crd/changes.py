@@ -20,6 +20,7 @@ from di_api.spec.kinds import (
     Quantities,
     Struct,
     Structs,
+    TemplatePatch,
     Texts,
     Values,
     Volumes,
@@ -134,6 +135,10 @@ def _same_presence(value: str) -> str:
 
 
 def _same_in_items(field: Field) -> str:
+    presence = f"map(t, has(t.{field.name}))"
+    if isinstance(field.kind, TemplatePatch):
+        # What is in it no rule can read.
+        return f"self.{presence} == oldSelf.{presence}"
     if isinstance(field.kind, Struct | Structs):
         # No value of its type stands for none, or none whose type a rule could tell.
         value = f"filter(t, has(t.{field.name})).map(t, t.{field.name})"
@@ -142,7 +147,6 @@ def _same_in_items(field: Field) -> str:
     same = f"self.{value} == oldSelf.{value}"
     if field.is_required or field.default is not None:
         return same
-    presence = f"map(t, has(t.{field.name}))"
     return f"self.{presence} == oldSelf.{presence} && {same}"
 
 
@@ -165,7 +169,7 @@ def _nothing(field: Field) -> str:
             return "false"
         case Labels() | Texts() | Values() | Volumes():
             return "[]"
-        case Struct() | Structs() | Quantities() | PodTemplate():
+        case Struct() | Structs() | Quantities() | PodTemplate() | TemplatePatch():
             raise NotImplementedError(f"{field.name}: no value of its type stands for none")
         case _:
             return "''"

@@ -32,6 +32,7 @@ from di_api.spec.kinds import (
     Struct,
     Structs,
     TargetPort,
+    TemplatePatch,
     Text,
     Texts,
     Values,
@@ -111,9 +112,8 @@ class SpecSchemas:
         about = {"description": field.declared.about.replace("`", "")}
         default = {} if field.default is None else {"default": field.default}
         match kind := field.kind:
-            case PodTemplate():
-                is_loose, whole = kind.is_loose, self.template
-                return {**about, **(loose_template_schema(whole) if is_loose else whole)}
+            case PodTemplate() | TemplatePatch():
+                return {**about, **self._template(kind)}
             case Struct():
                 return self._struct(field, kind, about, in_list=in_list)
             case Structs():
@@ -126,6 +126,11 @@ class SpecSchemas:
             case _:
                 kind_of_value, bounds = _scalar(kind)
                 return {**kind_of_value, **about, **bounds, **default}
+
+    def _template(self, kind: PodTemplate | TemplatePatch) -> Schema:
+        if isinstance(kind, TemplatePatch):
+            return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        return loose_template_schema(self.template) if kind.is_loose else self.template
 
     def _struct(self, field: Field, kind: Struct, about: Schema, *, in_list: bool) -> Schema:
         schema = {"type": "object", **about, **self._object(kind.of, in_list=in_list)}

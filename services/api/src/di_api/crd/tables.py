@@ -29,6 +29,7 @@ from di_api.spec.kinds import (
     Struct,
     Structs,
     TargetPort,
+    TemplatePatch,
     Text,
     Texts,
     Values,
@@ -96,8 +97,9 @@ def _type(kind: Kind) -> str:
             found = _list(kind)
         case Quantities():
             found = f"quantities by resource, up to {kind.most}"
-        case PodTemplate():
-            found = "core/v1 PodTemplateSpec"
+        case PodTemplate() | TemplatePatch():
+            patch = "patch of a " if isinstance(kind, TemplatePatch) else ""
+            found = f"{patch}core/v1 PodTemplateSpec"
         case Struct():
             found = "object, see below"
         case _:

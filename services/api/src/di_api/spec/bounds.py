@@ -10,5 +10,7 @@ MAX_TASKS: Final = 64
 """Most tasks in a job; bounds the cost of the CRD's rules, which compare tasks pairwise."""
 MAX_PODS: Final = 4096
 """Most pods of a job, of each task the larger of `replicas` and `maxReplicas` counted."""
+MAX_PODS_PER_REPLICA: Final = 1024
+"""Most pods of one replica of a task."""
 MAX_REPLICAS: Final = 2048
 """Most replicas a coordinator may have; the job carries the list of them to every watcher."""

@@ -239,4 +239,4 @@ class JobSpec:
         """R, the number of pods of the whole job."""
         if self.coordinated is not None:
             return 1 + len(self.coordinated.replicas)
-        return sum(task.replicas for task in self.tasks)
+        return sum(task.pods for task in self.tasks)

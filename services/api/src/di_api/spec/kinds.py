@@ -123,6 +123,12 @@ class PodTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class TemplatePatch:
+    """What is different in a core/v1 PodTemplateSpec, see `di_api.template_patch`; the rules of the
+    CRD cannot read it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Values:
     """A list of different numbers or texts."""
 
@@ -160,4 +166,4 @@ class Structs:
 Scalar: TypeAlias = Flag | Whole | OneOf | Text | Label | PortName | TargetPort | Limit | Amount
 List: TypeAlias = Labels | Texts | Values | Volumes | Structs
 """Of at most so many of what an item is called."""
-Kind: TypeAlias = Scalar | Quantities | PodTemplate | Struct | List
+Kind: TypeAlias = Scalar | Quantities | PodTemplate | TemplatePatch | Struct | List

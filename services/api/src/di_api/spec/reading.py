@@ -30,6 +30,7 @@ from di_api.spec.kinds import (
     Struct,
     Structs,
     TargetPort,
+    TemplatePatch,
     Text,
     Texts,
     Values,
@@ -89,7 +90,7 @@ def _value(kind: Kind, value: object, path: str) -> object:
             return _listed(kind, value, path)
         case Quantities():
             return _amounts(value, path)
-        case PodTemplate():
+        case PodTemplate() | TemplatePatch():
             return object_of(value, path)
         case Volumes():
             return tuple(item for _, item in objects_of(value, path))

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from functools import cached_property
+from typing import Annotated, Any
 
-from di_api.spec.bounds import MAX_INT64, MAX_TASKS
+from di_api.spec.bounds import MAX_INT64, MAX_PODS_PER_REPLICA, MAX_TASKS
 from di_api.spec.declared import Declared
-from di_api.spec.kinds import Label, Labels, Limit, OneOf, PodTemplate, Struct, Structs, Whole
+from di_api.spec.kinds import (
+    Label,
+    Labels,
+    Limit,
+    OneOf,
+    PodTemplate,
+    Struct,
+    Structs,
+    TemplatePatch,
+    Whole,
+)
 from di_api.spec.node_check import NodeCheck
 from di_api.spec.process_group import ProcessGroup
 from di_api.spec.task_port import MAX_TASK_PORTS, TaskPort
 from di_api.spec.task_service import TaskService
 from di_api.spec.template import Template
+from di_api.template_patch import patched
 
 
 class TaskType(StrEnum):
@@ -25,9 +38,10 @@ class TaskType(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots: what a leader's pod is made from is put together once, and only if there is one.
+@dataclass(frozen=True, kw_only=True)
 class Task:
-    """One group of equal pods."""
+    """One group of equal pods, or of equal replicas of several pods each."""
 
     name: Annotated[
         str,
@@ -52,8 +66,9 @@ class Task:
         int,
         Declared(
             kind=Whole(1, readable_from=0),
-            about="Number of pods. May change while the job runs.",
-            more="[At most 4,096](#how-large-a-job-may-be) in all tasks together.",
+            about="Number of replicas. May change while the job runs.",
+            more="Each is one pod, or `podsPerReplica`; "
+            "[at most 4,096 pods](#how-large-a-job-may-be) in all tasks together.",
             may_change=True,
         ),
     ] = 1
@@ -75,6 +90,25 @@ class Task:
             more="That is 32, a [setting of di-server](rest.md#scaling-tasks); `kubectl` is not "
             "bound by it. `minReplicas <= replicas <= maxReplicas`.",
             may_change=True,
+        ),
+    ] = None
+    pods_per_replica: Annotated[
+        int,
+        Declared(
+            kind=Whole(1, MAX_PODS_PER_REPLICA),
+            about="Pods of each replica, which are scaled and replaced together.",
+            more="[What that means](roles.md#a-replica-of-several-pods).",
+            is_filled_in=False,
+            absent="`1`",
+        ),
+    ] = 1
+    leader_template_patch: Annotated[
+        Mapping[str, Any] | None,
+        Declared(
+            kind=TemplatePatch(),
+            about="What is different in the template for the first pod of each replica, a JSON "
+            "merge patch; containers, volumes and variables are merged by name.",
+            more="Needs `podsPerReplica` above 1. [How](roles.md#a-leader-that-is-different).",
         ),
     ] = None
     backoff_limit: Annotated[
@@ -146,6 +180,27 @@ class Task:
             more="`metadata` takes labels and annotations.",
         ),
     ]
+
+    @property
+    def pods(self) -> int:
+        """How many it has in all its replicas."""
+        return self.replicas * self.pods_per_replica
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether its replicas are of several pods."""
+        return self.pods_per_replica > 1
+
+    @cached_property
+    def leader_template(self) -> Template:
+        """What the first pod of each replica is made from."""
+        patch = self.leader_template_patch
+        found: Template = self.template if patch is None else patched(self.template, patch)
+        return found
+
+    def template_of(self, index: int) -> Template:
+        """What the pod at a local index is made from."""
+        return self.template if index % self.pods_per_replica else self.leader_template
 
     @property
     def is_elastic(self) -> bool:

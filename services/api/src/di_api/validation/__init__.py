@@ -9,7 +9,7 @@ from di_api.field_error import FieldError, InvalidSpec
 from di_api.validation.job import validate_job
 from di_api.validation.lenient import load_leniently
 from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
-from di_api.validation.size import total_errors
+from di_api.validation.size import pods_per_replica, total_errors
 from di_api.validation.strict import load_spec
 from di_api.validation.update import validate_update
 
@@ -20,6 +20,7 @@ __all__ = [
     "load_leniently",
     "load_spec",
     "node_list_errors",
+    "pods_per_replica",
     "total_errors",
     "validate_job",
     "validate_update",

@@ -6,7 +6,7 @@ the same ones. This and `update` take any JSON value, never raise, and take line
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from di_api.defaults import with_defaults
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.validation.core_types import template_errors, volumes_errors
 from di_api.validation.names import name_errors, node_list_errors
+from di_api.validation.pod_groups import leader_errors
 from di_api.validation.relations import broken_rules
 from di_api.validation.reserved_keys import reserved_keys
 from di_api.validation.shape import cut_to_limits, shape_errors
@@ -34,6 +35,15 @@ def validate_job(job: Mapping[str, Any]) -> list[FieldError]:
         return [FieldError("spec", ABSENT if raw is None else raw, "must be an object")]
     spec, too_long = cut_to_limits(with_defaults(raw))
     metadata = mapping(job.get("metadata"))
+    errors = _errors(metadata, spec, too_long)
+    # Mostly nothing: the templates of leaders are judged as those of the tasks are.
+    leaders = leader_errors(spec, errors, lambda changed: _errors(metadata, changed, ()))
+    return [*errors, *leaders]
+
+
+def _errors(
+    metadata: Mapping[str, Any], spec: dict[str, Any], too_long: Iterable[FieldError]
+) -> list[FieldError]:
     errors = [
         *name_errors(metadata, spec),
         *too_long,

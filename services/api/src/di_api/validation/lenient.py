@@ -16,6 +16,7 @@ from di_api.field_error import ABSENT, FieldError, InvalidSpec, child
 from di_api.spec.bounds import MAX_PODS
 from di_api.spec.job import JobSpec
 from di_api.spec.reading import object_of, objects_of, read, text_of
+from di_api.template_patch import fault_of_patch
 from di_api.validation.templates import coordinated_templates
 
 MAX_READABLE_REPLICAS: Final = 4 * MAX_PODS
@@ -44,6 +45,11 @@ def load_leniently(spec: object) -> JobSpec:
     _check_names(_objects(("spec", full), "volumes"))
     for index, task in enumerate(result.tasks):
         _check_template((f"spec.tasks[{index}].template", task.template))
+        if (patch := task.leader_template_patch) is not None:
+            where = f"spec.tasks[{index}].leaderTemplatePatch"
+            if fault := fault_of_patch(patch):
+                raise InvalidSpec([FieldError(where, patch, fault)])
+            _check_template((where, task.leader_template))
     for path, template in coordinated_templates(full):
         if isinstance(template, Mapping):
             _check_template((path, template))

@@ -11,7 +11,7 @@ from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.names import is_dns_label
 from di_api.spec.bounds import MAX_PODS
 from di_api.spec.coordinated import Role
-from di_api.validation.size import reach
+from di_api.validation.size import pods_per_replica, reach
 
 GENERATED_SUFFIX: Final = 5
 """Characters the API server adds to metadata.generateName."""
@@ -34,15 +34,17 @@ class _Largest:
 
     path: str
     task: str
-    replicas: int
+    pods: int
+    size: int
+    """Pods of each replica."""
 
     @property
     def suffix(self) -> str:
-        return names.pod_name("", self.task, self.replicas - 1)
+        return names.pod_name("", self.task, self.pods - 1, self.size)
 
     def entry(self, job: str, namespace: str) -> int:
         """Characters of its DNS name in a list, the comma counted."""
-        pod = names.pod_name(job, self.task, self.replicas - 1)
+        pod = f"{job}{self.suffix}"
         return len(names.pod_fqdn(pod, job, namespace, "x" * DOMAIN_RESERVE)) + 1
 
 
@@ -61,7 +63,7 @@ def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterato
         yield from _coordinated_name(path, name, added)
         return
     tasks = list(_largest_pods(spec))
-    longest = names.longest_job_name((each.task, each.replicas) for each in tasks) - added
+    longest = names.longest_job_name(each.suffix for each in tasks) - added
     if longest < 1:
         yield from _tasks_without_room(len(name) + added, tasks)
     elif len(name) > longest:
@@ -118,10 +120,10 @@ def node_list_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> It
     job = name + "x" * added
     where = namespace if isinstance(namespace, str) else "x" * names.MAX_LABEL
     tasks = list(_largest_pods(spec))
-    pods = sum(each.replicas for each in tasks)
+    pods = sum(each.pods for each in tasks)
     if pods > MAX_PODS:
         return  # reported by `total_errors`
-    size = sum(_LISTS * each.replicas * each.entry(job, where) for each in tasks)
+    size = sum(_LISTS * each.pods * each.entry(job, where) for each in tasks)
     if size > MAX_NODE_LISTS:
         yield FieldError(
             "spec.tasks",
@@ -165,7 +167,8 @@ def _largest_pods(spec: Mapping[str, Any]) -> Iterator[_Largest]:
         name = task.get("name")
         if not is_dns_label(name):
             continue  # reported by the schema
-        yield _Largest(path=f"spec.tasks[{index}].name", task=str(name), replicas=reach(task))
+        path, size = f"spec.tasks[{index}].name", pods_per_replica(task)
+        yield _Largest(path=path, task=str(name), pods=reach(task), size=size)
 
 
 def _tasks_without_room(length: int, tasks: list[_Largest]) -> Iterator[FieldError]:

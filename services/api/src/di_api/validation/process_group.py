@@ -7,6 +7,7 @@ from typing import Any
 
 from di_api.field_error import FieldError, mapping
 from di_api.spec.process_group import Framework
+from di_api.validation.size import pods_per_replica
 
 
 def wrong_process_group(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -19,7 +20,10 @@ def wrong_process_group(path: str, task: Mapping[str, Any]) -> Iterator[FieldErr
             yield FieldError(f"{where}.processesPerReplica", processes, message)
         if group.get("elastic") is True:
             yield FieldError(f"{where}.elastic", True, "must be false, jax takes no member in")
-    if group.get("elastic") is True:
+    if group.get("elastic") is True and pods_per_replica(task) > 1:
+        message = "must be false with podsPerReplica above 1, each replica is a group of its own"
+        yield FieldError(f"{where}.elastic", True, message)
+    elif group.get("elastic") is True:
         missing = [name for name in ("minReplicas", "maxReplicas") if task.get(name) is None]
         if missing:
             message = f"an elastic group needs minReplicas and maxReplicas; {missing[0]} is missing"

@@ -27,6 +27,7 @@ from di_api.validation.checkpoint import (
 )
 from di_api.validation.failure import roles_in_place, wrong_failure_policy
 from di_api.validation.node_check import contended_nodes, taken_names
+from di_api.validation.pod_groups import lonely_leader, placed_groups, shared_pod_names
 from di_api.validation.ports import (
     OURS,
     confused_variables,
@@ -99,8 +100,10 @@ def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
 
 
 _PODS: Final = (
-    "map(t, has(t.maxReplicas) && t.maxReplicas > t.replicas ? t.maxReplicas : t.replicas).sum()"
+    "map(t, (has(t.maxReplicas) && t.maxReplicas > t.replicas ? t.maxReplicas : t.replicas) * "
+    "(has(t.podsPerReplica) ? t.podsPerReplica : 1)).sum()"
 )
+_HAS_GROUPS: Final = "has(self.podsPerReplica) && self.podsPerReplica > 1"
 _TOO_MANY: Final = (
     f"a job may have {MAX_PODS} pods, of each task the larger of replicas and maxReplicas "
     "counted; lower some, or make it several jobs"
@@ -140,6 +143,17 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "message": "RestartInPlace goes with tasks: the templates of a coordinated job "
                 "have a restartPolicy of their own",
                 "fieldPath": ".failurePolicy",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: placed_groups(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!self.preemptible || !has(self.tasks) || self.tasks.all(t, "
+                "!has(t.podsPerReplica) || t.podsPerReplica == 1)",
+                "message": "podsPerReplica must be 1 in a preemptible job, whose pods the "
+                "allocator places one by one",
             },
         ),
     ),
@@ -187,6 +201,7 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
             },
         ),
     ),
+    Relation(errors=lambda whole: shared_pod_names(whole.tasks), is_all=False),
     Relation(errors=lambda whole: wrong_success_policy(whole.spec, whole.tasks), is_all=False),
     Relation(errors=lambda whole: taken_names(whole.tasks), is_all=False),
     Relation(errors=lambda whole: confused_variables(whole.tasks), is_all=False),
@@ -280,6 +295,16 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
         ),
     ),
     Relation(
+        errors=lambda one: lonely_leader(one.path, one.task),
+        rules=(
+            {
+                "rule": f"!has(self.leaderTemplatePatch) || {_HAS_GROUPS}",
+                "message": "needs podsPerReplica above 1; change the template of the task",
+                "fieldPath": ".leaderTemplatePatch",
+            },
+        ),
+    ),
+    Relation(
         errors=lambda one: wrong_dependencies(one.path, one.task, one.known),
         rules=(
             {
@@ -335,6 +360,13 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
                 "rule": "!has(self.processGroup) || !self.processGroup.elastic || "
                 "has(self.minReplicas) && has(self.maxReplicas)",
                 "message": "an elastic group needs minReplicas and maxReplicas",
+                "fieldPath": ".processGroup.elastic",
+            },
+            {
+                "rule": "!has(self.processGroup) || !self.processGroup.elastic || "
+                f"!({_HAS_GROUPS})",
+                "message": "must be false with podsPerReplica above 1, each replica is a group of "
+                "its own",
                 "fieldPath": ".processGroup.elastic",
             },
             {

@@ -33,6 +33,7 @@ from di_api.spec.kinds import (
     Struct,
     Structs,
     TargetPort,
+    TemplatePatch,
     Text,
     Texts,
     Values,
@@ -159,7 +160,7 @@ def _checked(field: Field) -> fields.Field[Any]:
             below = fields.Raw(validate=_check(of), error_messages={"null": "may not be null"})
         case Quantities():
             return fields.Raw(validate=_quantities, **about)
-        case PodTemplate():
+        case PodTemplate() | TemplatePatch():
             return fields.Raw(validate=_object, **about)
         case _:
             return fields.Raw(validate=_check(kind), **about)

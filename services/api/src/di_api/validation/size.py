@@ -1,7 +1,8 @@
 """How many pods a job may have.
 
 Not what it has counts but what it may reach, of each task the larger of `replicas` and
-`maxReplicas`: a job that was admitted can be scaled within its own bounds.
+`maxReplicas`, times the pods of each replica: a job that was admitted can be scaled within its own
+bounds.
 """
 
 from __future__ import annotations
@@ -10,17 +11,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from di_api.field_error import FieldError, items, mapping
-from di_api.spec.bounds import MAX_INT32, MAX_PODS
+from di_api.spec.bounds import MAX_INT32, MAX_PODS, MAX_PODS_PER_REPLICA
 
 _LEAST: Final = 1
 """Replicas of a task of which nothing can be read."""
 
 
 def reach(task: Mapping[str, Any]) -> int:
-    """Most replicas a raw task may get. A count that the schema refuses is left out."""
+    """Most pods a raw task may get. A count that the schema refuses is left out."""
     counts = (task.get("replicas"), task.get("maxReplicas"))
     possible = [count for count in counts if isinstance(count, int) and 0 < count <= MAX_INT32]
-    return max(possible, default=_LEAST)
+    return max(possible, default=_LEAST) * pods_per_replica(task)
+
+
+def pods_per_replica(task: Mapping[str, Any]) -> int:
+    """Pods of each replica of a raw task; 1 if the schema refuses what it says."""
+    size = task.get("podsPerReplica")
+    return size if isinstance(size, int) and 1 <= size <= MAX_PODS_PER_REPLICA else 1
 
 
 def total_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:

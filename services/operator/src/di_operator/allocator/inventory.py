@@ -88,15 +88,23 @@ def node_of_pod(pod: Object) -> str | None:
 
 
 def read_task(task: Task) -> TaskInfo:
-    """Return what the allocator needs of a task. Raises ValueError for an invalid quantity."""
-    spec = task.template.get("spec") or {}
+    """Return what the allocator needs of a task. Raises ValueError for an invalid quantity.
+
+    It counts pods. Those of a replica of several are taken to be alike: to ask for as much as the
+    larger of its templates.
+    """
+    spec, leader = (each.get("spec") or {} for each in (task.template, task.leader_template))
+    least, most = (
+        task.replicas if bound is None else bound
+        for bound in (task.min_replicas, task.max_replicas)
+    )
     return TaskInfo(
         name=task.name,
         type=task.type,
-        replicas=task.replicas,
-        minimum=task.replicas if task.min_replicas is None else task.min_replicas,
-        maximum=task.replicas if task.max_replicas is None else task.max_replicas,
-        resources=pod_request(spec),
+        replicas=task.pods,
+        minimum=least * task.pods_per_replica,
+        maximum=most * task.pods_per_replica,
+        resources=largest([pod_request(spec), pod_request(leader)]),
         constraints=read_constraints(spec),
     )
 

@@ -31,6 +31,8 @@ class PodFrame:
     """By task."""
     attempts: Mapping[str, int] = field(default_factory=dict)
     """How often each task was restarted as a whole."""
+    replica_attempts: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """How often each replica of several pods was made anew, by task."""
     volumes: tuple[Object, ...]
     nodes: NodeLists
     by_file: bool
@@ -98,10 +100,10 @@ def pod_body(
     nodes to avoid. Where the allocator chose a ``node``, it is for that one.
     """
     metadata: Object = frame.job["metadata"]
-    template: Object = task.template
+    template: Object = task.template_of(index)
     own: Object = template.get("metadata") or {}
     spec: Object = template.get("spec") or {}
-    name = names.pod_name(metadata["name"], task.name, index)
+    name = names.pod_name(metadata["name"], task.name, index, task.pods_per_replica)
     checkpoints = frame.checkpoints if task.type is TaskType.LEARNER else Checkpoints()
     env = {
         **_env(frame, task, index, rank),
@@ -143,7 +145,7 @@ def pod_body(
                 names.LABEL_POD: name,
                 names.LABEL_TASK_TYPE: task.type.value,
                 names.LABEL_TASK_NAME: task.name,
-                **service_labels(task),
+                **service_labels(task, index),
             },
             "annotations": {
                 **(own.get("annotations") or {}),
@@ -153,6 +155,7 @@ def pod_body(
                 names.ANNOTATION_TASK_RANK: str(index),
                 names.ANNOTATION_NODE: node,
                 **attempt_note(frame.attempts.get(task.name, 0)),
+                **_replica_note(frame, task, index),
                 **frame.access.annotations(),
             },
             "ownerReferences": [owner_reference(frame.job)],
@@ -166,8 +169,19 @@ def attempt_note(attempt: int) -> dict[str, str]:
     return {names.ANNOTATION_RESTART_ATTEMPT: str(attempt)} if attempt else {}
 
 
+def _replica_note(frame: PodFrame, task: Task, index: int) -> dict[str, str]:
+    attempts = frame.replica_attempts.get(task.name, {})
+    attempt = attempts.get(index // task.pods_per_replica)
+    return {names.ANNOTATION_REPLICA_ATTEMPT: str(attempt)} if attempt else {}
+
+
 def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
     metadata: Object = frame.job["metadata"]
+    # What is one group of pods: those of a replica, where it has several, else those of the task.
+    pods, place = frame.nodes.by_task[task.name], index
+    if task.has_groups:
+        place = index % task.pods_per_replica
+        pods = pods[index - place : index - place + task.pods_per_replica]
     nodes = frame.nodes.file_environment() if frame.by_file else frame.nodes.environment()
     return {
         names.ENV_JOB_ID: names.job_id(metadata["namespace"], metadata["name"]),
@@ -176,12 +190,23 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
         names.ENV_TASK_NAME: task.name,
         names.ENV_TASK_TYPE: task.type.value,
         names.ENV_TASK_RANK: str(index),
+        **(_replica(task, index, pods[0]) if task.has_groups else {}),
         **nodes,
         **frame.access.environment(),
         **_group_file(frame, task),
         **frame.services,
         **frame.ports.environment(task, rank),
-        **group_environment(task, index, frame.nodes.by_task[task.name]),
+        **group_environment(task, place, pods),
+    }
+
+
+def _replica(task: Task, index: int, leader: str) -> dict[str, str]:
+    replica, place = divmod(index, task.pods_per_replica)
+    return {
+        names.ENV_REPLICA_INDEX: str(replica),
+        names.ENV_REPLICA_RANK: str(place),
+        names.ENV_REPLICA_SIZE: str(task.pods_per_replica),
+        names.ENV_REPLICA_LEADER: leader,
     }
 
 

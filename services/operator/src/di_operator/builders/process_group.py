@@ -24,7 +24,7 @@ class Member:
 
     group: ProcessGroup
     index: int
-    """Its local index, which is its rank in the group."""
+    """Its rank in the group: the local index of the pod, within its replica if that has several."""
     replicas: int
     bounds: tuple[int, int]
     """Of the replicas, if it is elastic."""
@@ -38,7 +38,7 @@ Variables: TypeAlias = Callable[[Member], Mapping[str, str]]
 
 
 def group_environment(task: Task, index: int, nodes: tuple[str, ...]) -> Mapping[str, str]:
-    """The variables of a task's pod; `nodes` are the DNS names of the task's pods by index."""
+    """The variables of the pod at an index of its group; `nodes` are the DNS names of its pods."""
     if task.process_group is None:
         return {}
     member = Member(
@@ -47,7 +47,7 @@ def group_environment(task: Task, index: int, nodes: tuple[str, ...]) -> Mapping
         replicas=len(nodes),
         bounds=(task.min_replicas or 1, task.max_replicas or len(nodes)),
         master=nodes[0],
-        port=_master_port(task.template),
+        port=_master_port(task.leader_template),
     )
     return FRAMEWORKS[task.process_group.framework](member)
 

@@ -41,10 +41,14 @@ def task_service_body(job: Mapping[str, Any], task: str, service: TaskService) -
     }
 
 
-def service_labels(task: Task) -> dict[str, str]:
-    """The labels by which a pod of the task is behind its Service; none if it has no Service."""
-    # A replica is one pod, so each leads its own.
-    return {} if task.service is None else _marks(task.service)
+def service_labels(task: Task, index: int) -> dict[str, str]:
+    """The labels by which the pod at a local index is behind the task's Service; none if it is
+    not, or there is none."""
+    if task.service is None:
+        return {}
+    is_leader = index % task.pods_per_replica == 0
+    is_behind = is_leader or task.service.select is Selected.ALL
+    return _marks(task.service) if is_behind else {}
 
 
 def service_environment(

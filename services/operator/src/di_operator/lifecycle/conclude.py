@@ -155,6 +155,8 @@ def _status(
     status |= (verdict.ledger or before.ledger).dump()
     if attempts := _attempts(before, verdict):
         status["restartAttempts"] = attempts
+    if regrouped := _replica_attempts(before, verdict):
+        status["replicaAttempts"] = regrouped
     if losses := remembered(snapshot, verdict.counted, now):
         status["failures"] = losses
     if groups := _groups(snapshot, verdict):
@@ -172,6 +174,17 @@ def _attempts(before: Status, verdict: Verdict) -> dict[str, int]:
     for task in sorted(verdict.restarted):
         attempts[task] = attempts.get(task, 0) + 1
     return attempts
+
+
+def _replica_attempts(before: Status, verdict: Verdict) -> dict[str, dict[str, int]]:
+    attempts = {task: dict(found) for task, found in before.replica_attempts.items()}
+    for task, index in verdict.regrouped:
+        found = attempts.setdefault(task, {})
+        found[index] = found.get(index, 0) + 1
+    return {
+        task: {str(index): found[index] for index in sorted(found)}
+        for task, found in attempts.items()
+    }
 
 
 def _groups(snapshot: Snapshot, verdict: Verdict) -> Any:
@@ -213,7 +226,7 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) ->
         verdict.insist
         or verdict.phase is not before.phase
         or _reason(snapshot, verdict) != before.reason
-        or bool(verdict.restarts or verdict.reschedules or verdict.restarted)
+        or bool(verdict.restarts or verdict.reschedules or verdict.restarted or verdict.regrouped)
         or any(pod.uid not in counted for pod in verdict.counted)
         or verdict.ledger is not None
         or any(aside.is_news(before.conditions) for aside in asides)

@@ -107,7 +107,7 @@ def _after_the_end(snapshot: Snapshot, now: datetime) -> Decision:
 def _has_more_to_do(verdict: Verdict) -> bool:
     return (
         verdict.phase.is_finished
-        or bool(verdict.restarts or verdict.reschedules or verdict.restarted)
+        or bool(verdict.restarts or verdict.reschedules or verdict.restarted or verdict.regrouped)
         or verdict.ledger is not None
     )
 

@@ -38,12 +38,14 @@ REASON_ENOUGH: Final = "EnoughReady"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """The first task that has fewer pods than it needs."""
+    """The first task that has fewer replicas than it needs."""
 
     task: str
     ready: int
-    """Those that have succeeded among them."""
+    """Those all of whose pods are up; pods that have succeeded are."""
     minimum: int
+    unit: str
+    """What its replicas are."""
 
 
 def is_short(snapshot: Snapshot) -> bool:
@@ -56,7 +58,8 @@ def judge_pending(snapshot: Snapshot, now: datetime) -> Verdict | None:
     left = pending_time_left(snapshot, now)
     if left is None or left > 0 or (short := _shortfall(snapshot, now)) is None:
         return None
-    what = f"task {short.task} has {short.ready} of at least {count_of(short.minimum, 'pod')} ready"
+    needed = count_of(short.minimum, short.unit)
+    what = f"task {short.task} has {short.ready} of at least {needed} ready"
     since = count_of(_limit(snapshot) or 0, "second")
     message = f"{what} for {since}"
     if why := _why(snapshot, now):
@@ -84,7 +87,7 @@ def below_minimum(snapshot: Snapshot, now: datetime) -> Aside | None:
     if short is None:
         message = "no task has fewer pods ready than its minimum"
         return Aside(type=BELOW_MINIMUM, value=False, reason=REASON_ENOUGH, message=message)
-    message = f"task {short.task} has fewer pods ready than its minimum, {short.minimum}"
+    message = f"task {short.task} has fewer {short.unit}s ready than its minimum, {short.minimum}"
     return Aside(type=BELOW_MINIMUM, value=True, reason=REASON_TOO_FEW, message=message)
 
 
@@ -119,7 +122,7 @@ def _shortfall(snapshot: Snapshot, now: datetime) -> Shortfall | None:
 def _short_of(
     snapshot: Snapshot, tasks: Iterable[Task], *, down: Set[str] = frozenset()
 ) -> Shortfall | None:
-    """The first of the tasks that has too few pods up; those that are `down` are not."""
+    """The first of the tasks that has too few replicas up; pods that are `down` are not."""
     if snapshot.spec is None or snapshot.spec.suspend or _waits_for_nodes(snapshot):
         return None
     waits = waiting_tasks(snapshot)
@@ -127,11 +130,16 @@ def _short_of(
     # Of a coordinated job its coordinator alone: the others come and go as it asks for them.
     counted = [slot for slot in snapshot.slots if slot.part is not Part.REPLICA]
     wanted = Counter(slot.task.name for slot in counted)
-    ready = Counter(slot.task.name for slot in counted if slot.name in up)
+    missing = Counter(task for task, _ in {s.replica for s in counted if s.name not in up})
     for task in tasks:
-        minimum = min(wanted[task.name], task.min_replicas or task.replicas)
-        if ready[task.name] < minimum and task.name not in waits:
-            return Shortfall(task=task.name, ready=ready[task.name], minimum=minimum)
+        replicas = wanted[task.name] // task.pods_per_replica
+        minimum, ready = (
+            min(replicas, task.min_replicas or task.replicas),
+            replicas - missing[task.name],
+        )
+        if ready < minimum and task.name not in waits:
+            unit = "replica" if task.has_groups else "pod"
+            return Shortfall(task=task.name, ready=ready, minimum=minimum, unit=unit)
     return None
 
 

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from di_operator.lifecycle.actions import Create, Delete, Replace
 from di_operator.lifecycle.pods import Pod
-from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.snapshot import Snapshot, is_before_task
+from di_operator.lifecycle.status import ReplicaKey
 from di_operator.lifecycle.verdict import earliest
 
 NODE_LOST_PATIENCE = 30.0
@@ -38,14 +39,27 @@ class Plan:
 
 
 def outdated_pods(snapshot: Snapshot) -> tuple[list[Pod], frozenset[str]]:
-    """Return the outdated pods to be deleted, and the tasks that still have some.
+    """Return the outdated pods to be deleted, and the names of those that wait for them to be gone.
 
-    No pod of such a task is made before the last of them is gone: a new member of a group must
-    not meet an old one.
+    No pod of a task, or of a replica of several, is made before the last outdated one of it is
+    gone: a new member of a group must not meet an old one.
     """
-    names = {pod.name for pod in snapshot.outdated}
-    tasks = frozenset(slot.task.name for slot in snapshot.slots if slot.name in names)
-    return [pod for pod in snapshot.outdated if not pod.terminating], tasks
+    if not snapshot.outdated:
+        return [], frozenset()
+    outdated, status = {pod.name: pod for pod in snapshot.outdated}, snapshot.status
+    tasks, replicas = set[str](), set[ReplicaKey]()
+    for slot in snapshot.slots:
+        if (pod := outdated.get(slot.name)) is not None:
+            if is_before_task(pod, slot, status):
+                tasks.add(slot.task.name)
+            else:
+                replicas.add(slot.replica)
+    waiting = frozenset(
+        slot.name
+        for slot in snapshot.missing
+        if slot.task.name in tasks or slot.replica in replicas
+    )
+    return [pod for pod in snapshot.outdated if not pod.terminating], waiting
 
 
 def lost_nodes(snapshot: Snapshot, now: datetime) -> tuple[list[Pod], float | None]:

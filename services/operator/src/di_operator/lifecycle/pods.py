@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from di_api.names import (
     ANNOTATION_RANK,
+    ANNOTATION_REPLICA_ATTEMPT,
     ANNOTATION_RESTART_ATTEMPT,
     ANNOTATION_TASK_REPLICAS,
     ENV_RANK,
@@ -96,6 +97,8 @@ class Pod:
     """How many replicas its task had when it was made."""
     attempt: int | None
     """How often its task had been restarted as a whole when it was made; None: not readable."""
+    replica_attempt: int | None
+    """How often its replica of several pods had been made anew when it was made; likewise."""
     node: str
     """Where it runs, or is to run and nowhere else; empty: its scheduler has to choose yet."""
     ready: bool
@@ -135,6 +138,7 @@ class Pod:
             told_rank=told_rank(raw),
             task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
             attempt=_as_number(annotations.get(ANNOTATION_RESTART_ATTEMPT, "0")),
+            replica_attempt=_as_number(annotations.get(ANNOTATION_REPLICA_ATTEMPT, "0")),
             node=node_of(raw.get("spec") or {}),
             ready=_READY in conditions,
             blocker=find_blocker(status),

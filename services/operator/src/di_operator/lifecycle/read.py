@@ -18,7 +18,12 @@ from di_operator.lifecycle.kinds.choose import kind_of
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Answers, Pod, PodReader
 from di_operator.lifecycle.rules import Part, Then
-from di_operator.lifecycle.snapshot import Slot, Snapshot
+from di_operator.lifecycle.snapshot import (
+    Slot,
+    Snapshot,
+    is_before_replica,
+    is_before_task,
+)
 from di_operator.lifecycle.specs import Examine, examine
 from di_operator.lifecycle.status import Status
 
@@ -83,7 +88,7 @@ def read_snapshot(
     renewed: list[Pod] = []
     for slot in slots:
         if pod := held.get(slot.name):
-            if _is_outdated(pod, status.restart_attempts.get(slot.task.name, 0)):
+            if _is_outdated(pod, slot, status):
                 buckets["outdated"].append(pod)
                 continue
             answer = None
@@ -163,17 +168,14 @@ def _at_its_rank(pod: Pod, slot: Slot) -> Pod:
     """
     if pod.told_rank is None or pod.told_rank == pod.rank:
         return pod
-    containers = (slot.task.template.get("spec") or {}).get("containers") or [{}]
+    containers = (slot.task.template_of(slot.index).get("spec") or {}).get("containers") or [{}]
     theirs = (variable.get("name") for variable in containers[0].get("env") or ())
     return pod if ENV_RANK in theirs else replace(pod, rank=pod.told_rank)
 
 
-def _is_outdated(pod: Pod, attempt: int) -> bool:
-    """Whether a pod was made before the restart of its task that the status knows as the last.
-
-    One of a later restart is seen by who reads an old status, or was edited, and is left alone.
-    """
-    return pod.attempt is not None and pod.attempt < attempt
+def _is_outdated(pod: Pod, slot: Slot, status: Status) -> bool:
+    """Whether a pod was made before its task was restarted, or its replica made anew."""
+    return is_before_task(pod, slot, status) or is_before_replica(pod, slot, status)
 
 
 def _has_failed_anew(pod: Pod, slot: Slot, status: Status) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,14 +15,14 @@ from di_api.spec import JobSpec, Task
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.rules import Case, Part, Rule, Seen, rule_for
-from di_operator.lifecycle.status import Status
+from di_operator.lifecycle.status import ReplicaKey, Status
 
 Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """One replica the spec asks for, whether or not it has a pod."""
+    """One pod the spec asks for, whether or not there is one: a replica, or one of its pods."""
 
     name: str
     task: Task
@@ -35,9 +35,19 @@ class Slot:
     """Of its pod, beside the job's: decisions and other services rest on them."""
 
     @property
+    def replica(self) -> ReplicaKey:
+        """The replica it belongs to."""
+        return self.task.name, self.index // self.task.pods_per_replica
+
+    @property
+    def replica_name(self) -> str:
+        """What the replica is called: as its pod, or as all of its pods up to their place in it."""
+        return self.name.rpartition("-")[0] if self.task.has_groups else self.name
+
+    @property
     def key(self) -> str:
-        """What the replica is remembered by within its task, whatever pod it has."""
-        return str(self.index) if self.part is Part.TASK else self.name
+        """What the replica is remembered by within its task, whatever pods it has."""
+        return str(self.replica[1]) if self.part is Part.TASK else self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +57,12 @@ class Snapshot:
     A pod of this job (by owner UID) whose name is a slot's is in ``held`` and in exactly one of
     outdated, live, displaced, succeeded, failed, disrupted, terminating; ``ready`` is a part of
     live, and so is ``renewed``: a container failed since the last status, and goes on in its pod.
-    ``outdated`` were made before their task was restarted as a whole: nothing that they do
-    counts. ``displaced`` run where, or in a group, that the placement has given up, or on a node
-    that their task is kept away from. Others of its pods are ``surplus``, or ``leaving`` once
-    deleted. Pods and objects of an earlier job of the same name are ``predecessors``. Objects of
-    anybody else are not kept: whether a name is taken is the API server's to say, at the time of
-    the create.
+    ``outdated`` were made before their task was restarted as a whole, or before their replica of
+    several pods was made anew: nothing that they do counts. ``displaced`` run where, or in a group,
+    that the placement has given up, or on a node that their task is kept away from. Others of its
+    pods are ``surplus``, or ``leaving`` once deleted. Pods and objects of an earlier job of the
+    same name are ``predecessors``. Objects of anybody else are not kept: whether a name is taken is
+    the API server's to say, at the time of the create.
     """
 
     job: Object
@@ -105,9 +115,16 @@ class Snapshot:
 
     @property
     def desired(self) -> Mapping[str, int]:
-        """The replicas of each task that the spec asks for."""
+        """The pods of each task that the spec asks for."""
         counts = Counter(slot.task.name for slot in self.slots)
         return {task.name: counts[task.name] for task in self.tasks}
+
+    def groups_of(self, pods: Iterable[str]) -> frozenset[ReplicaKey]:
+        """The replicas of several pods that pods of these names belong to."""
+        names = {*pods}
+        return frozenset(
+            slot.replica for slot in self.slots if slot.task.has_groups and slot.name in names
+        )
 
     @property
     def pods(self) -> tuple[Pod, ...]:
@@ -137,3 +154,20 @@ class Snapshot:
     def is_own(self, found: Object) -> bool:
         """Whether an object is controlled by this very job."""
         return is_controlled_by(found, self.uid)
+
+
+def is_before_task(pod: Pod, slot: Slot, status: Status) -> bool:
+    """Whether a pod was made before the restart of its task that the status knows as the last.
+
+    One of a later restart is seen by who reads an old status, or was edited, and is left alone.
+    """
+    return pod.attempt is not None and pod.attempt < status.restart_attempts.get(slot.task.name, 0)
+
+
+def is_before_replica(pod: Pod, slot: Slot, status: Status) -> bool:
+    """The same of its replica, if that is of several pods."""
+    task, index = slot.replica
+    attempts = status.replica_attempts.get(task)
+    if not attempts or pod.replica_attempt is None:
+        return False
+    return pod.replica_attempt < attempts.get(index, 0)

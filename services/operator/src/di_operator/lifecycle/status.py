@@ -18,8 +18,14 @@ from di_operator.lifecycle.timestamps import format_time, parse_time
 AvoidedNodes: TypeAlias = Mapping[str, Mapping[str, datetime]]
 """Until when a task is kept away from a node: by task, then by node."""
 
+ReplicaKey: TypeAlias = tuple[str, int]
+"""A replica: the name of its task, and its index in there."""
+
 MAX_ATTEMPT = 99_998
 """Restarts of a task that are read of a status: one more is the largest that is read of a pod."""
+
+_MAX_DIGITS = 5
+"""Of an index that is read: more than any job has pods."""
 
 OWNED_FIELDS = (
     "phase",
@@ -28,7 +34,7 @@ OWNED_FIELDS = (
     "readyReplicas",
     "restarts",
     "reschedules",
-    "restartAttempts",
+    *("restartAttempts", "replicaAttempts"),
     *("jobRestarts", "taskRestarts", "replicaFailures"),
     "taskStatus",
     "replicaStatus",
@@ -60,6 +66,8 @@ class Status:
     reschedules: int
     restart_attempts: Mapping[str, int]
     """How often each task was restarted as a whole; those that never were are not in it."""
+    replica_attempts: Mapping[str, Mapping[int, int]]
+    """How often each replica of several pods was made anew, by task; likewise."""
     ledger: Ledger
     losses: tuple[Mapping[str, Any], ...]
     """The pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
@@ -93,6 +101,7 @@ class Status:
             restarts=count(fields.get("restarts")),
             reschedules=count(fields.get("reschedules")),
             restart_attempts=_counts(fields.get("restartAttempts"), most=MAX_ATTEMPT),
+            replica_attempts=_replica_attempts(fields.get("replicaAttempts")),
             ledger=Ledger.read(fields),
             losses=_losses(fields.get("failures")),
             desired=_desired(fields.get("taskStatus")),
@@ -269,6 +278,19 @@ def _ran(task_status: object) -> bool:
 def _counts(value: object, *, most: int) -> Mapping[str, int]:
     found = value if isinstance(value, Mapping) else {}
     return {str(name): min(number, most) for name, raw in found.items() if (number := count(raw))}
+
+
+def _replica_attempts(value: object) -> Mapping[str, Mapping[int, int]]:
+    tasks = value if isinstance(value, Mapping) else {}
+    return {
+        str(task): {int(index): number for index, number in found.items()}
+        for task, counts in tasks.items()
+        if (found := {i: n for i, n in _counts(counts, most=MAX_ATTEMPT).items() if _is_index(i)})
+    }
+
+
+def _is_index(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def _desired(task_status: object) -> Mapping[str, int] | None:

@@ -13,6 +13,7 @@ from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.ledger import Ledger
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.status import ReplicaKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class Verdict:
     also when they say the same as before: it happened again. ``asides`` are conditions beside
     those of phases that turn True with it and stay so. ``restarted`` are tasks (of a coordinated
     job: roles) that are restarted as a whole: all pods they have are outdated once it is written.
+    ``regrouped`` are replicas of several pods of which one was lost: so are all the pods they have.
     ``groups`` None leaves the process groups as they are.
     ``ledger`` is what is remembered of failures from now on, None if nothing is counted.
     """
@@ -50,6 +52,7 @@ class Verdict:
     from_absence: bool = False
     asides: tuple[Aside, ...] = ()
     restarted: frozenset[str] = frozenset()
+    regrouped: frozenset[ReplicaKey] = frozenset()
     groups: Groups | None = None
     ledger: Ledger | None = None
 

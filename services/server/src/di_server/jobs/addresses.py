@@ -8,6 +8,7 @@ from typing import Any, Final
 from di_api.defaults import with_defaults
 from di_api.names import ANNOTATION_RANK, DI_CONTAINER, DI_PORT, DI_PORT_NAME
 from di_api.ownership import is_controlled_by
+from di_api.validation import pods_per_replica
 from di_server.model.pod import has_ended
 
 MAX_RANKS: Final = 65_536
@@ -17,7 +18,7 @@ MAX_RANKS: Final = 65_536
 def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list[str]:
     """`ip:port` by rank, "" where nothing listens: no pod, no IP yet, ending or ended.
 
-    As long as the job has replicas, longer while a pod of a higher rank still runs.
+    As long as the job is to have pods, longer while a pod of a higher rank still runs.
     """
     found = {
         rank: _address(pod)
@@ -27,8 +28,8 @@ def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list
         if (rank := _rank(pod)) is not None
     }
     tasks = with_defaults(job["spec"]).get("tasks") or []
-    replicas = sum(task["replicas"] for task in tasks)
-    length = max(min(replicas, MAX_RANKS), max(found, default=-1) + 1)
+    wanted = sum(task["replicas"] * pods_per_replica(task) for task in tasks)
+    length = max(min(wanted, MAX_RANKS), max(found, default=-1) + 1)
     return [found.get(rank, "") for rank in range(length)]
 
 

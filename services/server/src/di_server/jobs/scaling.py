@@ -8,9 +8,9 @@ from typing import Any
 
 from di_api.coordinated import is_coordinated
 from di_api.defaults import with_defaults
-from di_api.names import COORDINATED_VERSIONS, MAX_LABEL, longest_job_name
+from di_api.names import COORDINATED_VERSIONS, MAX_LABEL, pod_name
 from di_api.spec import TaskType
-from di_api.validation import node_list_errors, total_errors
+from di_api.validation import node_list_errors, pods_per_replica, total_errors
 from di_server.config import DEFAULT_MAX_REPLICAS
 from di_server.jobs.idempotency import IdempotencyKey, IdempotencyRecords, ScalingResult, recording
 from di_server.model.job import check_active
@@ -76,8 +76,9 @@ def decide(
         _check_least(task, replicas)
     else:
         _check_most(task, replicas, default_max_replicas)
-        grown = [*tasks[:index], {**task, "replicas": replicas}, *tasks[index + 1 :]]
-        _check_job(metadata, {**spec, "tasks": grown}, task["name"], replicas)
+        grown = {**task, "replicas": replicas}
+        others = {**spec, "tasks": [*tasks[:index], grown, *tasks[index + 1 :]]}
+        _check_job(metadata, others, grown)
     result = ScalingResult(task["name"], replicas)
     operations = [
         # Setting the version that was read, rather than testing it: a failed test is a 422
@@ -132,9 +133,12 @@ def _check_most(task: Mapping[str, Any], asked: int, default: int) -> None:
         )
 
 
-def _check_job(metadata: Mapping[str, Any], spec: Mapping[str, Any], task: str, asked: int) -> None:
+def _check_job(
+    metadata: Mapping[str, Any], spec: Mapping[str, Any], grown: Mapping[str, Any]
+) -> None:
     """The bounds of the whole job, by the rules of admission, so that the refusal names them."""
-    if len(metadata["name"]) > longest_job_name([(task, asked)]):
+    task, asked, size = grown["name"], grown["replicas"], pods_per_replica(grown)
+    if len(pod_name(metadata["name"], task, asked * size - 1, size)) > MAX_LABEL:
         raise OutOfBounds(
             f"task {task} with {asked} replicas has pod names over {MAX_LABEL} characters"
         )

@@ -34,7 +34,10 @@ _METADATA: Final = (
 )
 _OWNER: Final = ("apiVersion", "kind", "name", "uid", "controller")
 _SHARED: Final = 4096
-_TASK: Final = ("name", "type", "replicas", "minReplicas", "maxReplicas", "processGroup")
+_TASK: Final = (
+    *("name", "type", "replicas", "minReplicas", "maxReplicas"),
+    *("podsPerReplica", "processGroup"),
+)
 _ROLES: Final = ("coordinator", "collector", "learner")
 
 

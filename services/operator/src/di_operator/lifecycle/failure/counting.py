@@ -1,8 +1,9 @@
 """Failed pods that are seen together: what they count, and whether a limit is exceeded.
 
-A look counts once for the job or for a task with a limit of its own, and once for each replica. Of
-a task that is restarted as a whole only the replica that failed first is counted: the others of its
-process group fail with it, and whether that is seen in the same look is chance.
+A look counts once for the job or for a task with a limit of its own, and once for each replica,
+however many pods of it failed. Of a task that is restarted as a whole only the replica that failed
+first is counted: the others of its process group fail with it, and whether that is seen in the same
+look is chance.
 
 So it is where processes are restarted in place. Nobody is replaced there, and the others may fail
 until there is another world: each of them once without being counted.
@@ -232,11 +233,11 @@ def _weighing(failed: Sequence[Failed], restarted: frozenset[str]) -> list[Faile
 
 def _counted(failed: Sequence[Failed], restarted: frozenset[str]) -> list[Failed]:
     """The failures that count for their replicas."""
-    firsts = [
-        _first([each for each in failed if each.slot.task.name == task])
-        for task in sorted({each.slot.task.name for each in failed} & restarted)
-    ]
-    return [*firsts, *(each for each in failed if each.slot.task.name not in restarted)]
+    groups: dict[tuple[str, str], list[Failed]] = {}
+    for each in failed:
+        task, replica = each.key
+        groups.setdefault((task, "" if task in restarted else replica), []).append(each)
+    return [_first(group) for group in groups.values()]
 
 
 def _ended_by_rule(snapshot: Snapshot, failed: Sequence[Failed]) -> End | None:
@@ -291,7 +292,7 @@ def _count_replica(snapshot: Snapshot, each: Failed, now: datetime, changes: _Ch
     used = 0 if ran_long(snapshot, each.pod) else record.restarts
     if limit is not None and used + each.failures > limit:
         message = (
-            f"replica {each.slot.name} has used its {used} restarts "
+            f"replica {each.slot.replica_name} has used its {used} restarts "
             f"(replicaBackoffLimit {limit}); {story_of(each.pod)}"
         )
         changes.ends.append(End(reason=Reason.REPLICA_BACKOFF_LIMIT, message=message))

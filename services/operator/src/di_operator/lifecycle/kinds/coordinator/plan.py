@@ -44,7 +44,7 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     """
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted)
-    outdated, replaced = outdated_pods(snapshot)
+    outdated, waiting = outdated_pods(snapshot)
     own = [*snapshot.surplus, *outdated, *(pod for pod in ended if pod.uid in counted)]
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
@@ -62,7 +62,7 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     # No time to settle: the coordinator asks for others as soon as it has started.
     pause = until_retry(snapshot, now)
     lacks_template = _lacks_aggregator(snapshot)
-    slots, next_due = _due(snapshot, replaced, now) if pause <= 0 else ([], None)
+    slots, next_due = _due(snapshot, waiting, now) if pause <= 0 else ([], None)
     if lacks_template and pause <= 0:
         next_due = earliest(next_due, AGGREGATOR_RETRY)
     return Plan(
@@ -89,17 +89,17 @@ def _lacks_aggregator(snapshot: Snapshot) -> bool:
     )
 
 
-def _due(snapshot: Snapshot, replaced: Set[str], now: datetime) -> tuple[list[Slot], float | None]:
+def _due(snapshot: Snapshot, waiting: Set[str], now: datetime) -> tuple[list[Slot], float | None]:
     """Return the slots to be filled now, and the seconds until the next one is due.
 
-    ``replaced`` are the roles that wait for their outdated pods to end.
+    ``waiting`` are those that wait for the outdated pods of their role to end.
     """
     blocked = {pod.name for pod in snapshot.predecessors}
     blocked.update(s["metadata"]["name"] for s in snapshot.old_services)
     blocked.update(s["metadata"]["name"] for s in snapshot.services if is_terminating(s))
     due: list[Slot] = []
     waits: list[float] = []
-    for slot in (each for each in snapshot.missing if each.task.name not in replaced):
+    for slot in (each for each in snapshot.missing if each.name not in waiting):
         pause = _pause(snapshot, slot, now)
         if pause > 0:
             waits.append(pause)

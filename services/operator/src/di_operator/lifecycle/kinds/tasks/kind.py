@@ -40,9 +40,12 @@ class WithTasks(Kind):
 
     @override
     def pod_spec(self, job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
-        name = task_of_pod(job, pod)
-        found = (task.template.get("spec") for task in spec.tasks if task.name == name)
-        return next(found, None) or {}
+        name = task_of_pod(job, pod, [task.name for task in spec.tasks if task.has_groups])
+        task = next((task for task in spec.tasks if task.name == name), None)
+        if task is None:
+            return {}
+        is_leader = task.has_groups and pod.endswith("-0")
+        return (task.leader_template if is_leader else task.template).get("spec") or {}
 
     @override
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
@@ -59,6 +62,7 @@ class WithTasks(Kind):
                 reschedules=change.reschedules,
                 counted=(*failure.counted, *change.counted),
                 from_absence=change.from_absence,
+                regrouped=failure.regrouped | change.regrouped,
             )
         if (verdict := failure or change) is not None:
             return note_ignored(snapshot, verdict, now)
@@ -83,14 +87,13 @@ class WithTasks(Kind):
 
 def _slots(job: str, tasks: Iterable[Task], placement: Placement | None) -> Iterator[Slot]:
     for task in tasks:
-        labels = {LABEL_TASK_NAME: task.name, **service_labels(task)}
-        nodes = [""] * task.replicas if placement is None else placement.get(task.name, ())
+        nodes = [""] * task.pods if placement is None else placement.get(task.name, ())
         for index, node in enumerate(nodes):
             yield Slot(
-                name=pod_name(job, task.name, index),
+                name=pod_name(job, task.name, index, task.pods_per_replica),
                 task=task,
                 part=Part.TASK,
                 index=index,
                 node=node,
-                labels=labels,
+                labels={LABEL_TASK_NAME: task.name, **service_labels(task, index)},
             )

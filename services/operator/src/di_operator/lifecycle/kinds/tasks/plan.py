@@ -48,7 +48,7 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted, *snapshot.displaced)
     dead = [pod for pod in ended if pod.uid in counted]
-    outdated, replaced = outdated_pods(snapshot)
+    outdated, waiting = outdated_pods(snapshot)
     own = [*snapshot.surplus, *outdated, *dead]
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
@@ -59,7 +59,7 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
     ]
     pause = _pause(snapshot, now)
-    fill = _fillable(snapshot, replaced, now) if pause <= 0 else _Fill()
+    fill = _fillable(snapshot, waiting, now) if pause <= 0 else _Fill()
     creations, obstacle = (
         _creations(snapshot, fill.slots, settings, now) if pause <= 0 else ([], None)
     )
@@ -93,10 +93,10 @@ class _Fill:
     next_due: float | None = None
 
 
-def _fillable(snapshot: Snapshot, replaced: Set[str], now: datetime) -> _Fill:
+def _fillable(snapshot: Snapshot, waiting: Set[str], now: datetime) -> _Fill:
     """Return the slots that may get a pod now.
 
-    ``replaced`` are the tasks that wait for their outdated pods to end.
+    ``waiting`` are those that wait for outdated pods to end.
     """
     leftovers = [*snapshot.old_services, *snapshot.old_configmaps]
     if leftovers or any(map(is_terminating, snapshot.services)):
@@ -107,8 +107,8 @@ def _fillable(snapshot: Snapshot, replaced: Set[str], now: datetime) -> _Fill:
     slots: list[Slot] = []
     reasons: list[str] = []
     pauses: list[float] = []
-    # Of a task that is replaced the outdated pods are the reason, below.
-    for slot in (each for each in snapshot.missing if each.task.name not in replaced):
+    # Of what is made anew the outdated pods are the reason, below.
+    for slot in (each for each in snapshot.missing if each.name not in waiting):
         if slot.name in held_by_namesakes:
             reasons.append(f"waiting for pod {slot.name} of an earlier job to be gone")
         elif slot.task.name in waits:
@@ -158,6 +158,7 @@ def _creations(
         job=snapshot.job,
         replicas=Counter(slot.task.name for slot in snapshot.slots),
         attempts=snapshot.status.restart_attempts,
+        replica_attempts=snapshot.status.replica_attempts,
         volumes=snapshot.spec.volumes,
         nodes=nodes,
         by_file=_is_by_file(snapshot),

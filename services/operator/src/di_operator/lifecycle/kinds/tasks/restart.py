@@ -52,6 +52,7 @@ def judge_failures(snapshot: Snapshot, now: datetime, pod_spec: PodSpec) -> Verd
         events=found.events,
         insist=bool(found.events),
         restarted=found.restarted,
+        regrouped=snapshot.groups_of(pod.name for pod in failed),
         ledger=found.ledger,
     )
 
@@ -75,7 +76,7 @@ def _told(
         if slot.name in names and slot.task.backoff_limit is not None:
             pause = pause_of(found.ledger.record(slot.task.name, slot.key))
             if pause > 0:
-                yield f"{slot.name} is made again after {pause:.0f} s"
+                yield f"{slot.replica_name} is made again after {pause:.0f} s"
                 return
 
 

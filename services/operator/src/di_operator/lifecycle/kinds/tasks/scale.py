@@ -31,7 +31,7 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
     if not (resized or moved or lost or gone):
         return None
     if resized:
-        message = _resized(before.desired or {}, wanted)
+        message = _resized(snapshot, before.desired or {})
     elif moved:
         message = f"{count_of(len(moved), 'pod')} to move, {_first_to_move(moved)} first"
     else:
@@ -45,6 +45,9 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
         reschedules=1 if resized or gone or not is_counting(snapshot) else 0,
         counted=(*lost, *moved),
         from_absence=bool(gone),
+        regrouped=snapshot.groups_of(
+            (*(pod.name for pod in (*lost, *moved)), *(slot.name for slot in gone))
+        ),
     )
 
 
@@ -79,9 +82,10 @@ def _gone(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:
     )
 
 
-def _resized(old: Mapping[str, int], new: Mapping[str, int]) -> str:
+def _resized(snapshot: Snapshot, old: Mapping[str, int]) -> str:
+    new, sizes = snapshot.desired, {task.name: task.pods_per_replica for task in snapshot.tasks}
     changes = [
-        f"{task} from {old.get(task, 0)} to {count}"
+        f"{task} from {old.get(task, 0) // sizes[task]} to {count // sizes[task]}"
         for task, count in new.items()
         if old.get(task, 0) != count
     ]

@@ -1,0 +1,77 @@
+"""What is different in one pod template from another: RFC 7386, and a few lists by name.
+
+Of an object each field is patched, and one that is null is taken away; any other value takes the
+place of what was there. The lists of BY_NAME are merged: an item of a name that is there is
+patched, others come to the end; an empty list empties it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+BY_NAME: Final = frozenset({"containers", "initContainers", "volumes", "env"})
+"""Fields, wherever they are, whose value is a list of objects that have different names."""
+MAX_SIZE: Final = 16_384
+"""Characters of all names and texts of a patch; other values count as 8."""
+MAX_DEPTH: Final = 32
+"""Levels of objects and lists; a pod template has half as many."""
+_OTHER: Final = 8
+
+
+def patched(target: object, patch: object) -> Any:
+    """What a value comes to be; neither is changed, and what is the same is shared.
+
+    Recurses as deep as the patch: `fault_of_patch` is to be asked before.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    before = target if isinstance(target, Mapping) else {}
+    result = dict(before)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif key in BY_NAME and value and _is_named(value) and _is_named(before.get(key) or []):
+            result[key] = _by_name(before.get(key) or [], value)
+        else:
+            result[key] = patched(before.get(key), value)
+    return result
+
+
+def fault_of_patch(patch: Mapping[str, Any]) -> str | None:
+    """Why a patch is not to be applied, whatever to; None: it may be. In linear time."""
+    size = 0
+    pending: list[tuple[object, int]] = [(patch, 1)]
+    while pending:
+        value, depth = pending.pop()
+        if isinstance(value, Mapping):
+            size += sum(map(len, value))
+            pending += [(inner, depth + 1) for inner in value.values()]
+        elif isinstance(value, list):
+            pending += [(inner, depth + 1) for inner in value]
+        else:
+            size += len(value) if isinstance(value, str) else _OTHER
+            continue
+        if depth > MAX_DEPTH:
+            return f"may be nested {MAX_DEPTH} levels deep"
+        if size + len(pending) > MAX_SIZE:
+            return f"may have {MAX_SIZE} characters"
+    return f"may have {MAX_SIZE} characters" if size > MAX_SIZE else None
+
+
+def _is_named(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in value
+    )
+
+
+def _by_name(target: list[Any], patch: list[Any]) -> list[Any]:
+    result = list(target)
+    where = {each["name"]: index for index, each in reversed([*enumerate(target)])}
+    for each in patch:
+        index = where.setdefault(each["name"], len(result))
+        if index == len(result):
+            result.append(patched({}, each))
+        else:
+            result[index] = patched(result[index], each)
+    return result
