@@ -243,6 +243,20 @@ async def members(stage: Stage) -> None:
     await stage.reached("Failed", is_in("Failed"))
 
 
+async def pods_of_a_replica(stage: Stage) -> None:
+    def rollout(replicas: int) -> Object:
+        return {**task("work", replicas, stop_after="0.1"), "podsPerReplica": 2}
+
+    await stage.submit(job(JOB, rollout(1), failurePolicy={"replicaBackoffLimit": 1}))
+    await stage.reached("Running", runs(2))
+    await stage.fail("a-work-0-1")
+    await stage.reached("Running with another replica", runs(2, restarts=1))
+    await stage.patch({"tasks": [rollout(2)]})
+    await stage.reached("Running with 2", runs(4))
+    await stage.fail("a-work-0-0")
+    await stage.reached("Failed", is_in("Failed"))
+
+
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
     "failure": failure,
@@ -257,6 +271,7 @@ WORKLOADS: Mapping[str, Story] = {
     "success-of-one": success_of_one,
     "policy": policy,
     "members": members,
+    "pods-of-a-replica": pods_of_a_replica,
 }
 
 RACING = frozenset({"delete", "recreate"})

@@ -206,6 +206,18 @@ BAD = {
         lambda s: s["tasks"][1].update(name="n" * 64),
         "spec.tasks[1].name: Too long: may not be more than 63",
     ),
+    "a replica of no pod": (
+        lambda s: first(s).update(podsPerReplica=0),
+        "spec.tasks[0].podsPerReplica in body should be greater than or equal to 1",
+    ),
+    "too many pods in all replicas": (
+        lambda s: first(s).update(replicas=5, podsPerReplica=1000),
+        "spec.tasks: Invalid value: a job may have 4096 pods",
+    ),
+    "a leader that is no object": (
+        lambda s: first(s).update(podsPerReplica=2, leaderTemplatePatch=[]),
+        "spec.tasks[0].leaderTemplatePatch in body must be of type object",
+    ),
     "more replicas than max": (
         lambda s: s["tasks"][1].update(replicas=5),
         "spec.tasks[1].replicas: Invalid value: must be between minReplicas and maxReplicas",
@@ -249,7 +261,7 @@ def test_explain_tells_about_every_field(kubectl: Kubectl) -> None:
     spec = kubectl("explain", "dijob.spec").stdout
     assert "Restarts allowed before the job is Failed" in spec
     assert "enum: Running, All, None" in spec
-    assert "Number of pods" in kubectl("explain", "dijob.spec.tasks.replicas").stdout
+    assert "Number of replicas" in kubectl("explain", "dijob.spec.tasks.replicas").stdout
 
 
 STATUS: dict[str, Any] = {
@@ -269,6 +281,7 @@ STATUS: dict[str, Any] = {
     "readyReplicas": 2,
     "restarts": 1,
     "reschedules": 4,
+    "replicaAttempts": {"buffer": {"0": 2}},
     "taskStatus": {"learner": {"Running": 1}, "buffer": {"Running": 1, "Pending": 1}},
     "allocation": ["node-1", "node-2", "node-2"],
     "failures": [

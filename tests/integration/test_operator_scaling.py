@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from di_api.kube.config import KubeConfig
+from di_api.kube.resources import PODS
 from tests.integration.operator_testbed import Object, Testbed, job, on_testbed, task
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -48,6 +49,53 @@ def test_scaling_out_and_in_keeps_the_ranks_of_those_that_stay(
             assert status["restarts"] == 0
             assert status["reschedules"] == 3
             assert "Rescheduling" in testbed.phases["a"]
+
+    on_testbed(kube_config, namespace, body)
+
+
+def test_a_replica_of_two_pods_comes_and_goes_as_one(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    patch = {"spec": {"containers": [{"name": "di-container", "args": ["--serve"]}]}}
+
+    def rollout(replicas: int) -> Object:
+        return {
+            **task("rollout", replicas, stop_after="0.1"),
+            "podsPerReplica": 2,
+            "leaderTemplatePatch": patch,
+        }
+
+    async def body(testbed: Testbed) -> None:
+        async def uids() -> dict[str, str]:
+            pods = await testbed.pods("a")
+            return {name: pod["metadata"]["uid"] for name, pod in pods.items()}
+
+        async def runs_with(pods: int, reschedules: int) -> bool:
+            status = await testbed.status("a")
+            counts = status["phase"], status["readyReplicas"], status["reschedules"]
+            return counts == ("Running", pods, reschedules)
+
+        async with testbed.operator():
+            await testbed.submit(job("a", rollout(2)))
+            await testbed.phase("a", "Running")
+            first = await uids()
+            assert sorted(first) == [
+                f"a-rollout-{replica}-{pod}" for replica in "01" for pod in "01"
+            ]
+            for name, pod in (await testbed.pods("a")).items():
+                (container,) = pod["spec"]["containers"]
+                assert container.get("args") == (["--serve"] if name.endswith("-0") else None)
+
+            await testbed.client.delete(PODS, "a-rollout-0-1", namespace)
+            await testbed.until(lambda: runs_with(4, 1), "the replica to be made anew")
+            second = await uids()
+            changed = {name for name in first if first[name] != second[name]}
+            assert changed == {"a-rollout-0-0", "a-rollout-0-1"}
+            assert (await testbed.status("a"))["replicaAttempts"] == {"rollout": {"0": 1}}
+
+            await testbed.patch("a", {"tasks": [rollout(1)]})
+            await testbed.until(lambda: runs_with(2, 2), "one replica")
+            assert set(await uids()) == changed
 
     on_testbed(kube_config, namespace, body)
 

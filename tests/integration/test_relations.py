@@ -35,7 +35,7 @@ from tests.integration.conftest import fresh_namespace
 Object = dict[str, Any]
 
 TEMPLATE = {"spec": {"containers": [{"name": "di-container", "image": "busybox"}]}}
-NAMES = ("a", "b", *TaskType)
+NAMES = ("a", "a-1", "b", *TaskType)
 NUMBER = count()
 
 
@@ -62,6 +62,8 @@ def tasks() -> st.SearchStrategy[Object]:
             "replicas": counts,
             "minReplicas": counts,
             "maxReplicas": counts,
+            "podsPerReplica": st.sampled_from((1, 2, 1024)),
+            "leaderTemplatePatch": st.just({}),
             "processGroup": process_groups(),
             "nodeCheck": st.sampled_from(({}, {"action": "AvoidNode"}, {"action": "Notify"})),
             "service": services(),

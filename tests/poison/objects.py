@@ -57,6 +57,7 @@ _SPECIAL: Final = {
     "preemptible": st.booleans(),
     "minReplicas": st.just(1),
     "maxReplicas": st.just(3),
+    "podsPerReplica": st.integers(1, 2),
 }
 
 

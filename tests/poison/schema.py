@@ -31,6 +31,7 @@ READ: Final = frozenset(
         *("nodeCheck", "avoidedNodes", "initContainerStatuses", "terminated", "message"),
         *("profilings", "progress", "startTime", "completionTimestamp"),
         *("replicaSeconds", "restarts", "service", "port", "targetPort", "select", "scope"),
+        *("podsPerReplica", "leaderTemplatePatch", "replicaAttempts"),
     ]
 )
 TEXTS: Final = (
