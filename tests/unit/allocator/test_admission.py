@@ -89,6 +89,20 @@ def test_a_job_with_a_minimum_takes_what_there_is_and_nothing_below_it() -> None
     assert counts(two) == {"a": 0}
 
 
+@pytest.mark.parametrize(("slots", "placed"), [(7, 6), (5, 3), (2, 0), (9, 9), (99, 9)])
+@pytest.mark.parametrize("policy", [FitPolicy, BinpackPolicy])
+def test_pods_of_a_replica_are_placed_all_or_none(
+    policy: type[FitPolicy] | type[BinpackPolicy], slots: int, placed: int
+) -> None:
+    jobs = by_key(job("a", task(9, minimum=3, maximum=12, unit=3)))
+    assert counts(policy().optimize(jobs, nodes(1, slot=slots), {})) == {"a": placed}
+
+
+def test_half_a_replica_takes_no_room_from_others() -> None:
+    jobs = by_key(job("a", task(6, minimum=3, maximum=6, unit=3)), job("b", task(2)))
+    assert counts(FitPolicy().optimize(jobs, nodes(1, slot=5), {})) == {"a": 3, "b": 2}
+
+
 def test_a_selector_that_leaves_room_for_one_of_two_leaves_the_job_waiting() -> None:
     fast = Constraints(selector=(("disk", "fast"),))
     wanted = replace(task(2), constraints=fast)

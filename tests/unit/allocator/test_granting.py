@@ -53,6 +53,7 @@ class Row:
 
 RUNS_ON_A = (pod("x", "learner", "a"), pod("x", "learner", "a"))
 TWO_TASKS = (task("learner"), task("collector", 2, minReplicas=1))
+PAIRS = (task("learner"), task("collector", 2, minReplicas=1, podsPerReplica=2))
 TABLE = {
     "nothing was asked, nothing is said": Row(is_told=False),
     "what can be had is granted": Row(answer=ON_A, wants=ON_A, has=ON_A),
@@ -82,6 +83,14 @@ TABLE = {
         tasks=TWO_TASKS,
         wants=WITH_OTHERS,
         has=placed(learner="a", collector="a"),
+    ),
+    "of collectors in pairs those that are whole stay meanwhile": Row(
+        before=word(placed(learner="b", collector="a a a a")),
+        answer=placed(learner="b", collector="a a a b"),
+        leaving="b b b",
+        tasks=PAIRS,
+        wants=placed(learner="b", collector="a a a b"),
+        has=placed(learner="b", collector="a a"),
     ),
     "who is to wait is told so": Row(
         before=word(ON_A), pods=RUNS_ON_A, answer=WAIT, wants=WAIT, has=WAIT

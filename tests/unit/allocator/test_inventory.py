@@ -214,6 +214,26 @@ def test_a_task_without_bounds_is_as_large_as_it_says() -> None:
     assert info.comes_and_goes
 
 
+def test_replicas_of_several_pods_are_counted_by_pod_as_large_as_the_larger() -> None:
+    spec = {"containers": [{**container(cpu="1"), "name": "c"}]}
+    patch = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]}}
+    info = read_task(
+        Task(
+            name="x",
+            type=TaskType.NONE,
+            replicas=2,
+            min_replicas=1,
+            max_replicas=5,
+            pods_per_replica=4,
+            template={"spec": spec},
+            leader_template_patch=patch,
+        )
+    )
+    assert (info.minimum, info.replicas, info.maximum, info.unit) == (4, 8, 20, 4)
+    assert info.resources == {"cpu": 3000, "pods": 1000}
+    assert info.comes_and_goes
+
+
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 REPORTED = {
     "learners": 2,

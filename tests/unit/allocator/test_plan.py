@@ -72,6 +72,18 @@ def test_a_wrong_answer_is_put_aside_and_the_job_keeps_what_it_has(
     assert not plan.changes
 
 
+def test_half_a_replica_is_refused() -> None:
+    pairs = job("a", task(2, minimum=2, maximum=4, unit=2))
+    plan = make_plan({"a": on(*["n000"] * 3)}, {"a": pairs}, ROOM, {})
+    assert plan.refused == {"a": "task learner: 3 is not a multiple of 2"}
+
+
+def test_replicas_that_are_groups_of_their_own_change_without_a_restart() -> None:
+    pairs, before = job("a", task(4, minimum=2, maximum=4, unit=2)), {"a": on("n000", "n000")}
+    plan = make_plan({"a": on(*["n000"] * 4)}, {"a": pairs}, ROOM, before)
+    assert plan.changes == {"a": Change.SCALE}
+
+
 def test_a_job_that_is_not_preemptible_is_neither_moved_nor_resized() -> None:
     rigid = job("a", task(2), preemptible=False)
     held = {"a": on("n000", "n000")}

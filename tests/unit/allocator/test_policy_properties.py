@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import Constraints, NodeInfo
 from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policies.binpack import BinpackPolicy
@@ -46,6 +46,17 @@ def some_nodes(draw: st.DrawFn) -> dict[str, NodeInfo]:
     return found
 
 
+def in_units(one: TaskInfo, unit: int) -> TaskInfo:
+    """The task with so many pods in place of each."""
+    return replace(
+        one,
+        unit=unit,
+        replicas=one.replicas * unit,
+        minimum=one.minimum * unit,
+        maximum=one.maximum * unit,
+    )
+
+
 @st.composite
 def a_job(draw: st.DrawFn, key: str) -> JobInfo:
     preemptible = draw(st.booleans())
@@ -72,7 +83,7 @@ def a_job(draw: st.DrawFn, key: str) -> JobInfo:
     known = draw(st.sampled_from(MODELS))
     return job(
         key,
-        *tasks,
+        *(in_units(each, draw(st.sampled_from([1, 1, 2, 3]))) for each in tasks),
         preemptible=preemptible,
         gang=draw(st.booleans()),
         priority=draw(st.integers(0, 1)),
@@ -109,6 +120,7 @@ def check(
                 assert wanted.minimum <= count <= wanted.maximum
             elif placed:
                 assert count == wanted.replicas
+            assert count % wanted.unit == 0
             assert all(wanted.constraints.admit(nodes[name]) for name in placed.task(wanted.name))
         if previous.get(key) and not jobs[key].preemptible:
             assert placed == previous[key]

@@ -179,6 +179,15 @@ def test_other_tasks_of_the_job_go_where_one_was_refused() -> None:
     assert bench.where() == placed(learner="b", collector="a b b b")
 
 
+def test_a_refusal_of_one_pod_of_a_replica_is_one_of_its_task() -> None:
+    bench = Bench(task("learner", 1, podsPerReplica=2))
+    found = unbound("a")
+    assert found["metadata"]["name"] == "x-learner-0"
+    found["metadata"]["name"] = "x-learner-0-1"
+    bench.see(found)
+    assert bench.where() == placed(learner="b b")
+
+
 @pytest.mark.parametrize(
     "found",
     [

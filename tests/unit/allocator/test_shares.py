@@ -207,6 +207,20 @@ def test_nobody_makes_way_in_vain(name: str) -> None:
     assert policy.optimize(jobs, nodes(2, gpu=2), held) == held | {"b/x": WAIT}
 
 
+def test_sizes_are_of_whole_replicas() -> None:
+    assert sizes(Bounds(per_node=8, minimum=3, maximum=30, unit=3)) == (0, 3, 6, 15, 24)
+    assert sizes(Bounds(per_node=8, minimum=6, maximum=8, unit=3), also=7) == (0, 6)
+    assert sizes(Bounds(per_node=1, minimum=2, maximum=3, unit=2)) == (0, 2)
+
+
+@pytest.mark.parametrize("name", ["fit", "binpack"])
+def test_a_part_is_taken_in_whole_replicas(name: str) -> None:
+    policy = POLICIES[name](shares={})
+    jobs = by_key(*(job(f"{key}/x", task(9, minimum=3, maximum=9, unit=3)) for key in "ab"))
+    answer = policy.optimize(jobs, nodes(1, slot=11), {})
+    assert sorted(counts(answer).values()) in ([3, 3], [3, 6])
+
+
 @pytest.mark.parametrize("arguments", [{}, {"shares": {}}])
 @pytest.mark.parametrize(
     "bounds", [{"least": 6, "most": 8}, {"least": 1, "most": 2}, {"attained": 1e9, "explored": 0}]

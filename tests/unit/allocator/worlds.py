@@ -39,9 +39,11 @@ def task(
     name: str = "learner",
     minimum: int | None = None,
     maximum: int | None = None,
+    unit: int = 1,
     **resources: float,
 ) -> TaskInfo:
     return TaskInfo(
+        unit=unit,
         name=name,
         type=TaskType(name) if name in set(TaskType) else TaskType.NONE,
         replicas=replicas,

@@ -314,11 +314,6 @@ BAD_SPECS = {
         "spec.tasks: a list of 1: may reach 5000 pods, of each task the larger of replicas and "
         "maxReplicas counted, and a job may have 4096; lower some, or make it several jobs",
     ),
-    "replicas of several pods for the allocator": (
-        job(task(podsPerReplica=2), preemptible=True),
-        "spec.tasks[0].podsPerReplica: 2: must be 1 in a preemptible job, whose pods the allocator "
-        "places one by one",
-    ),
     "an elastic group of such replicas": (
         job(task(podsPerReplica=2, minReplicas=1, maxReplicas=2, processGroup={"elastic": True})),
         "spec.tasks[0].processGroup.elastic: true: must be false with podsPerReplica above 1, each "

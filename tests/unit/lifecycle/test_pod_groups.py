@@ -306,3 +306,36 @@ def test_attempts_that_cannot_be_read_count_as_none(edited: object) -> None:
     assert uids(cluster) == before
     cluster.evict("x-rollout-0-0")
     assert settled(cluster) == FIRST
+
+
+def placed(nodes: str) -> ClusterModel:
+    cluster = ClusterModel(job(rollout(minReplicas=1, maxReplicas=3), preemptible=True))
+    cluster.place(rollout=nodes)
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert cluster.phase == "Running"
+    return cluster
+
+
+def test_the_allocator_places_each_pod_of_a_replica() -> None:
+    cluster = placed("a b b c")
+    nodes = {
+        name: pod["metadata"]["annotations"]["diengine/node"] for name, pod in cluster.pods.items()
+    }
+    assert nodes == dict(zip(ROLLOUT, "abbc", strict=True))
+    cluster.place(rollout="a b")
+    assert settled(cluster) == SECOND
+    assert counts(cluster) == (0, 1)
+
+
+def test_a_replica_one_pod_of_which_is_moved_begins_anew() -> None:
+    cluster = placed("a b b c")
+    cluster.place(rollout="a b b d")
+    assert settled(cluster) == SECOND
+    assert counts(cluster) == (0, 1)
+    assert cluster.status["replicaAttempts"] == {"rollout": {"1": 1}}
+
+
+def test_half_a_replica_is_no_place_for_it() -> None:
+    assert set(placed("a b b").pods) == FIRST

@@ -18,16 +18,6 @@ _OF_TEMPLATE: Final = re.compile(
 _PATCH: Final = "leaderTemplatePatch"
 
 
-def placed_groups(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """Replicas of several pods in a job that the allocator places: it knows none."""
-    if spec.get("preemptible") is not True:
-        return
-    for path, task in tasks:
-        if (size := pods_per_replica(task)) > 1:
-            message = "must be 1 in a preemptible job, whose pods the allocator places one by one"
-            yield FieldError(f"{path}.podsPerReplica", size, message)
-
-
 def shared_pod_names(tasks: Tasks) -> Iterator[FieldError]:
     """Tasks named as a replica of another: `a-1-0` is a pod of the task `a`, and of `a-1`."""
     groups = {

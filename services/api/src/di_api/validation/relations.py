@@ -27,7 +27,7 @@ from di_api.validation.checkpoint import (
 )
 from di_api.validation.failure import roles_in_place, wrong_failure_policy
 from di_api.validation.node_check import contended_nodes, taken_names
-from di_api.validation.pod_groups import lonely_leader, placed_groups, shared_pod_names
+from di_api.validation.pod_groups import lonely_leader, shared_pod_names
 from di_api.validation.ports import (
     OURS,
     confused_variables,
@@ -143,17 +143,6 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "message": "RestartInPlace goes with tasks: the templates of a coordinated job "
                 "have a restartPolicy of their own",
                 "fieldPath": ".failurePolicy",
-            },
-        ),
-    ),
-    Relation(
-        errors=lambda whole: placed_groups(whole.spec, whole.tasks),
-        rules=(
-            {
-                "rule": "!self.preemptible || !has(self.tasks) || self.tasks.all(t, "
-                "!has(t.podsPerReplica) || t.podsPerReplica == 1)",
-                "message": "podsPerReplica must be 1 in a preemptible job, whose pods the "
-                "allocator places one by one",
             },
         ),
     ),

@@ -106,12 +106,22 @@ def _grow(
     choose_node: ChooseNode,
 ) -> None:
     while len(rows) < count:
-        slots = capacity.slots(task)
-        if not any(slots):
-            return
-        row = choose_node(capacity, task, slots)
-        capacity.take(task, row)
-        rows.append(row)
+        begun = len(rows)
+        while len(rows) < begun + task.unit:
+            slots = capacity.slots(task)
+            if not any(slots):
+                give_back(capacity, task, rows, begun)
+                return
+            row = choose_node(capacity, task, slots)
+            capacity.take(task, row)
+            rows.append(row)
+
+
+def give_back(capacity: FreeCapacity, task: TaskInfo, rows: list[int], begun: int) -> None:
+    """Take away the rows of a unit that has no room as a whole."""
+    for row in rows[begun:]:
+        capacity.take(task, row, -1)
+    del rows[begun:]
 
 
 def _could_fit(job: JobInfo, nodes: Mapping[str, NodeInfo], choose_node: ChooseNode) -> bool:

@@ -198,6 +198,7 @@ def _within(claim: Claim, room: float, scarce: str) -> JobInfo | None:
         more = task.replicas - task.minimum
         if each and more > 0:
             more = min(more, int(over // each))
+            more -= more % task.unit
             over -= more * each
         tasks.append(replace(task, replicas=task.minimum + more))
     return replace(job, tasks=tuple(tasks))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 
 from di_api.spec import TaskType
-from di_operator.allocator.admit import tightest
+from di_operator.allocator.admit import give_back, tightest
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import knee, throughput
 from di_operator.allocator.goodput.model import goodput
@@ -26,11 +26,20 @@ class JobPlacement:
     rows: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, capacity: FreeCapacity, task: TaskInfo) -> bool:
-        """Place one more replica: where the job has one already if possible, else tightly."""
+        """Place one more unit of replicas, or nothing of it."""
+        mine = self.rows.setdefault(task.name, [])
+        begun = len(mine)
+        while len(mine) < begun + task.unit:
+            if not self._add_one(capacity, task, mine):
+                give_back(capacity, task, mine, begun)
+                return False
+        return True
+
+    def _add_one(self, capacity: FreeCapacity, task: TaskInfo, mine: list[int]) -> bool:
+        """Place a replica where the job has one already if possible, else tightly."""
         slots = capacity.slots(task)
         if not any(slots):
             return False
-        mine = self.rows.setdefault(task.name, [])
         kept = [
             row
             for name in self.had.task(task.name)
@@ -70,7 +79,7 @@ def place_others(
     for task in job.tasks:
         if task is job.scaled:
             continue
-        for _ in range(task.minimum):
+        for _ in range(0, task.minimum, task.unit):
             if not placement.add(capacity, task):
                 for other in job.tasks:
                     for row in placement.rows.get(other.name, ()):
@@ -103,7 +112,7 @@ def add_collectors(capacity: FreeCapacity, placements: Sequence[JobPlacement]) -
 
 
 def _gain(placement: JobPlacement, task: TaskInfo) -> float:
-    """What one more replica adds to the job's throughput, as a share of it; 0: not wanted."""
+    """What a replica more adds to the job's throughput, as a share of it; 0: not wanted."""
     job, have = placement.job, placement.count(task)
     if have >= task.maximum:
         return 0.0
@@ -113,5 +122,7 @@ def _gain(placement: JobPlacement, task: TaskInfo) -> float:
     speed, collectors = placement.speed, sum(map(placement.count, job.collectors))
     if collectors >= knee(job.collecting, speed):
         return 0.0
-    now, more = (throughput(job.collecting, speed, n) for n in (collectors, collectors + 1))
-    return (more - now) / more
+    now, more = (
+        throughput(job.collecting, speed, count) for count in (collectors, collectors + task.unit)
+    )
+    return (more - now) / more / task.unit

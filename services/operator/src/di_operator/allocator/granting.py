@@ -176,5 +176,6 @@ def reduced(snapshot: SchedulingSnapshot, key: str, wants: NodeList) -> NodeList
             return WAIT
         # Replicas are known by their index: those before the first that moves are not touched.
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
-        kept[task.name] = tuple(node for node, _ in pairs)
+        nodes = tuple(node for node, _ in pairs)
+        kept[task.name] = nodes[: len(nodes) - len(nodes) % task.unit]
     return NodeList.of(kept)

@@ -104,6 +104,7 @@ def read_task(task: Task) -> TaskInfo:
         replicas=task.pods,
         minimum=least * task.pods_per_replica,
         maximum=most * task.pods_per_replica,
+        unit=task.pods_per_replica,
         resources=largest([pod_request(spec), pod_request(leader)]),
         constraints=read_constraints(spec),
     )
@@ -180,7 +181,7 @@ def _with_one_size_to_choose(tasks: tuple[TaskInfo, ...]) -> tuple[TaskInfo, ...
 
 
 def _not_above(task: TaskInfo, count: int) -> TaskInfo:
-    if task.comes_and_goes:
+    if task.follows_learners:
         return task
     return replace(task, maximum=max(task.minimum, min(count, task.maximum)))
 

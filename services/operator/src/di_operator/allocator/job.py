@@ -15,7 +15,8 @@ from di_operator.allocator.resources import Resources
 class TaskInfo:
     """One task of a job: `replicas` wanted, any number from `minimum` to `maximum` possible.
 
-    `resources` are those of one replica, `pods` included.
+    `resources` are those of one replica, `pods` included. Here and in all that is decided each pod
+    is a replica; of those that a DIJob calls so, `unit` pods each, whole ones are granted.
     """
 
     name: str
@@ -23,6 +24,8 @@ class TaskInfo:
     replicas: int
     minimum: int
     maximum: int
+    unit: int = 1
+    """All of these numbers, and what is granted, are multiples of it."""
     resources: Resources
     constraints: Constraints = field(default_factory=Constraints)
 
@@ -34,6 +37,11 @@ class TaskInfo:
     @property
     def comes_and_goes(self) -> bool:
         """Whether its replicas may change while the rest of the job runs on."""
+        return self.follows_learners or self.unit > 1
+
+    @property
+    def follows_learners(self) -> bool:
+        """Whether the learners decide how many of it are of use."""
         return self.type in (TaskType.COLLECTOR, TaskType.EVALUATOR)
 
 

@@ -91,6 +91,8 @@ def find_problem(
         )
         if not low <= count <= high:
             problems.append(f"task {task.name}: {count} is not within {low}..{high}")
+        elif count % task.unit:
+            problems.append(f"task {task.name}: {count} is not a multiple of {task.unit}")
     return problems[0] if problems else None
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Self
 from di_api.names import task_of_pod
 from di_api.ownership import controlling_job
 from di_operator.allocator.inventory import node_of_pod
-from di_operator.allocator.job import JobInfo
+from di_operator.allocator.job import JobInfo, TaskInfo
 from di_operator.lifecycle.pods import refusal_of
 
 FIRST_PAUSE: Final = timedelta(seconds=15)
@@ -27,6 +27,7 @@ class Place(NamedTuple):
     uid: str
     """Of the job."""
     task: str
+    """Of a task whose replicas are of several pods: with the index of the replica behind it."""
     node: str
 
     @classmethod
@@ -111,7 +112,7 @@ class Refusals:
                 task,
                 constraints=replace(
                     task.constraints,
-                    barred=frozenset(place.node for place in barred if place.task == task.name),
+                    barred=frozenset(place.node for place in barred if _is_of(place, task)),
                 ),
             )
             for task in job.tasks
@@ -121,3 +122,9 @@ class Refusals:
     def _lasting(self, uid: str, now: datetime) -> Mapping[Place, _Refusal]:
         known = self._by_job.get(uid, {})
         return {place: found for place, found in known.items() if now < found.until}
+
+
+def _is_of(place: Place, task: TaskInfo) -> bool:
+    """Whether a place is one of a task, or of one of its replicas of several pods."""
+    outer, _, replica = place.task.rpartition("-")
+    return place.task == task.name or (task.unit > 1 and outer == task.name and replica.isdecimal())

@@ -210,10 +210,12 @@ def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
 
     Learners train as one group whose size is fixed when it starts, so all of them begin anew from
     the last checkpoint. Collectors and evaluators come and go, and so do the members of an elastic
-    group, whose processes begin anew in place.
+    group, whose processes begin anew in place, and replicas of several pods, each a group of its
+    own.
     """
-    fixed = slot.task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR)
-    return fixed and not slot.task.is_elastic and pod.task_replicas != replicas
+    task = slot.task
+    fixed = task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR) and not task.has_groups
+    return fixed and not task.is_elastic and pod.task_replicas != replicas
 
 
 def _by_owner(

@@ -12,11 +12,13 @@ _ONE_BY_ONE = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """`per_node` replicas fit on an empty node; `minimum` to `maximum` are allowed."""
+    """`per_node` replicas fit on an empty node; `minimum` to `maximum` are allowed, in multiples of
+    `unit`."""
 
     per_node: int
     minimum: int
     maximum: int
+    unit: int = 1
 
 
 @lru_cache(maxsize=4096)
@@ -38,8 +40,9 @@ def sizes(bounds: Bounds, *, also: int = 0) -> tuple[int, ...]:
         nodes += 1 if nodes < _ONE_BY_ONE else nodes // 4
     if bounds.maximum < bounds.per_node:
         offered.add(bounds.maximum)
-    least = max(1, bounds.minimum)
-    return (0, *sorted(size for size in offered if least <= size <= bounds.maximum))
+    least = max(bounds.unit, bounds.minimum)
+    whole = {size - size % bounds.unit for size in offered}
+    return (0, *sorted(size for size in whole if least <= size <= bounds.maximum))
 
 
 def nodes_of(size: int, per_node: int) -> int:

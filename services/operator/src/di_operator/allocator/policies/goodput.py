@@ -161,7 +161,12 @@ class GoodputPolicy:
             if silent:
                 maximum = limit = min(task.replicas, maximum)
             found = sizes(
-                Bounds(per_node=per_node[kind], minimum=task.minimum, maximum=maximum),
+                Bounds(
+                    per_node=per_node[kind],
+                    minimum=task.minimum,
+                    maximum=maximum,
+                    unit=task.unit,
+                ),
                 also=maximum if silent else present,
             )
             if len(found) > 1:

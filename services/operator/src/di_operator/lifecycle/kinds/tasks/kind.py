@@ -88,7 +88,9 @@ class WithTasks(Kind):
 def _slots(job: str, tasks: Iterable[Task], placement: Placement | None) -> Iterator[Slot]:
     for task in tasks:
         nodes = [""] * task.pods if placement is None else placement.get(task.name, ())
-        for index, node in enumerate(nodes):
+        # A placement may have been edited.
+        whole = len(nodes) - len(nodes) % task.pods_per_replica
+        for index, node in enumerate(nodes[:whole]):
             yield Slot(
                 name=pod_name(job, task.name, index, task.pods_per_replica),
                 task=task,
