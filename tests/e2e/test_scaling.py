@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from di_api.names import DI_PORT, LABEL_JOB, NODE_HOLE, pod_fqdn
-from tests.e2e.examples import EXAMPLES, wait_for_end, with_image
+from tests.e2e.examples import EXAMPLES, job_of, wait_for_end, with_image
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import Pod, pods_of, run_in_pod, wait_for_event, wait_for_pods
@@ -288,3 +288,16 @@ def test_pods_on_the_network_of_one_node_listen_on_different_ports(
         what="the first pod to listen at the job's port",
         every=0.5,
     )
+
+
+def test_the_pods_of_a_replica_find_their_own_leader(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    kubectl.apply(job_of("replicas", image=python_image, namespace=namespace))
+    wait_for_end(kubectl, "replicas", namespace=namespace, seconds=120)
+    assert kubectl.phase("replicas", namespace=namespace) == "Succeeded"
+    said = {
+        pod: kubectl("--namespace", namespace, "logs", pod).splitlines()[-1]
+        for pod in ("replicas-rollout-0-1", "replicas-rollout-1-1")
+    }
+    assert said == {"replicas-rollout-0-1": "engine 0", "replicas-rollout-1-1": "engine 1"}

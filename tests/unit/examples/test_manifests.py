@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,13 @@ def test_the_job_with_checkpoints_is_the_same_job_and_would_be_admitted() -> Non
     group = {"fsGroup": 65532}
     assert job["spec"]["tasks"][0]["template"]["spec"].pop("securityContext") == group
     assert job == plain
+
+
+def test_the_leaders_of_the_examples_and_of_the_page_would_be_admitted() -> None:
+    example = yaml.safe_load((ROOT / "examples/replicas/job.yaml").read_text())
+    page = (ROOT / "docs/roles.md").read_text()
+    (shown,) = re.findall(r"```yaml\n(  leaderTemplatePatch:.*?)```", page, re.DOTALL)
+    (task,) = example["spec"]["tasks"]
+    for patch in (task["leaderTemplatePatch"], yaml.safe_load(shown)["leaderTemplatePatch"]):
+        job = {**example, "spec": {"tasks": [{**task, "leaderTemplatePatch": patch}]}}
+        assert validate_job(job) == []
