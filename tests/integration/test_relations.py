@@ -121,7 +121,13 @@ def specs() -> st.SearchStrategy[Object]:
             "checkpoint": checkpoints(),
             "preemptible": st.booleans(),
             "progressPolicy": progress_policies(),
-            "failurePolicy": st.sampled_from(({"rules": [{"action": "RestartInPlace"}]}, {})),
+            "failurePolicy": st.sampled_from(
+                (
+                    {"rules": [{"action": "RestartInPlace"}]},
+                    {"rules": [{"action": "RestartInPlace", "tasks": [*NAMES[:3]]}]},
+                    {},
+                )
+            ),
         },
     )
 

@@ -592,6 +592,25 @@ BAD_SPECS = {
         f'{RULES}[0].action: "RestartInPlace": the templates of a coordinated job have a '
         "restartPolicy of their own",
     ),
+    "replicas of several pods that restart in place": (
+        job(
+            task(),
+            task("collector", podsPerReplica=2),
+            failurePolicy={
+                "rules": [
+                    {"tasks": ["learner"], "action": "RestartInPlace"},
+                    {"tasks": ["collector"], "action": "RestartInPlace"},
+                ]
+            },
+        ),
+        f'{RULES}[1].action: "RestartInPlace": replicas of task collector are of several pods, and '
+        "made anew as a whole; name the tasks that the rule is about, without it",
+    ),
+    "all replicas that restart in place, some of several pods": (
+        job(task(podsPerReplica=2), failurePolicy={"rules": [{"action": "RestartInPlace"}]}),
+        f'{RULES}[0].action: "RestartInPlace": replicas of task learner are of several pods, and '
+        "made anew as a whole; name the tasks that the rule is about, without it",
+    ),
     "a rule about exit code 0": (
         failing({"onExitCodes": {"operator": "In", "values": [0, 3]}}),
         f"{RULES}[0].onExitCodes.values: a list of 2: a container that failed has another exit "

@@ -49,6 +49,11 @@ def test_an_elastic_learner_takes_its_members_back_one_by_one() -> None:
     assert given(job({**task(), **elastic})) == {"/spec/failurePolicy": {"rules": [IGNORED]}}
 
 
+def test_replicas_of_several_pods_are_replaced_one_by_one() -> None:
+    groups = task(replicas=2, podsPerReplica=2)
+    assert given(job(groups)) == {"/spec/failurePolicy": {"rules": [IGNORED]}}
+
+
 def test_containers_with_a_memory_limit_get_more_of_it() -> None:
     new = job(
         limited("learner", replicas=2), limited("none", name="buffer"), task("none", name="a")

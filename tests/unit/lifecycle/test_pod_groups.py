@@ -74,6 +74,26 @@ def test_the_processes_of_a_replica_are_a_group() -> None:
     assert told["MASTER_ADDR"] == f"x-rollout-1-0.{DOMAIN}"
 
 
+def test_such_a_group_is_always_whole_so_nobody_is_told_who_has_come() -> None:
+    cluster = running(rollout(processGroup={"framework": "torch"}))
+    assert "groups" not in cluster.status
+    assert not [kind for kind, _ in cluster.objects if kind == "ConfigMap"]
+    assert "DI_GROUP_FILE" not in cluster.env("x-rollout-0-0")
+
+
+@pytest.mark.parametrize(
+    ("select", "listed"), [("All", {*ROLLOUT}), ("Leaders", {"x-rollout-0-0", "x-rollout-1-0"})]
+)
+def test_a_service_lists_all_pods_or_the_leaders(select: str, listed: set[str]) -> None:
+    service = {"ports": [{"name": "http", "port": 80}], "select": select}
+    cluster = running(task("learner"), rollout(service=service))
+    marks = cluster.objects["Service", "x-rollout"]["spec"]["selector"].items()
+    behind = {
+        name for name, pod in cluster.pods.items() if marks <= pod["metadata"]["labels"].items()
+    }
+    assert behind == listed
+
+
 def test_a_leader_is_made_from_the_template_that_is_patched() -> None:
     patch = {"spec": {"containers": [{"name": "di-container", "args": ["--serve"]}]}}
     cluster = running(rollout(leaderTemplatePatch=patch))

@@ -156,10 +156,16 @@ def test_keys_of_others_are_passed_over(watched: Harness) -> None:
             "rule of the failurePolicy with RestartInPlace",
         ),
         ("/v2alpha1/rl.led/group/learner", "this job has a coordinator"),
+        (
+            "/v2alpha1/rl.engines/group/learner",
+            "task learner has no process group of its own: each of its replicas is one, of 2 pods",
+        ),
     ],
 )
 def test_what_has_no_group_says_so(watched: Harness, path: str, words: str) -> None:
     watched.add(coordinated(name="led"))
+    engines = task("learner", 4, podsPerReplica=2, processGroup={"framework": "torch"})
+    watched.add(job(name="engines", tasks=[engines]))
     document = json.loads(watched.client.get("/openapi.json").data)
     assert "422" in document["paths"]["/v2alpha1/{id}/group/{task}"]["get"]["responses"]
     status, said = ask(watched, path=path)

@@ -22,6 +22,7 @@ from di_api.spec.failure import FailureAction
 from di_api.spec.kinds import UNLIMITED
 from di_api.spec.task import TaskType
 from di_api.validation.failure import memory_limits
+from di_api.validation.size import pods_per_replica
 
 _REPLACEABLE: Final = (TaskType.COLLECTOR, TaskType.EVALUATOR)
 _OUT_OF_MEMORY: Final = "OOMKilled"
@@ -83,7 +84,8 @@ def _rules(tasks: list[Object]) -> Iterator[dict[str, Any]]:
 
 def _is_group(task: Object) -> bool:
     """Whether a task is a learner that may come to have several pods, and takes no member back."""
-    if mapping(task.get("processGroup")).get("elastic") is True:
+    # Each replica of several pods is a group of its own, and begins anew as a whole by itself.
+    if mapping(task.get("processGroup")).get("elastic") is True or pods_per_replica(task) > 1:
         return False
     sizes = (task.get("replicas"), task.get("maxReplicas"))
     return (

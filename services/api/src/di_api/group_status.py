@@ -95,9 +95,14 @@ def read_member(member: str) -> tuple[str, int]:
     return uid, int(failures) if _FAILURES.fullmatch(failures) else 0
 
 
-def has_group(task: str, *, has_process_group: bool, policy: FailurePolicy | None) -> bool:
+def has_group(
+    task: str, *, has_process_group: bool, pods_per_replica: int, policy: FailurePolicy | None
+) -> bool:
     """Whether a task's pods are told who belongs to them."""
-    return has_process_group or (policy is not None and policy.may_restart_in_place(task))
+    # Each replica of several pods is a group of its own, and always whole.
+    return pods_per_replica == 1 and (
+        has_process_group or (policy is not None and policy.may_restart_in_place(task))
+    )
 
 
 def read_groups(status: object) -> dict[str, GroupStatus]:

@@ -187,7 +187,7 @@ class Task:
         return self.replicas * self.pods_per_replica
 
     @property
-    def has_groups(self) -> bool:
+    def has_pod_groups(self) -> bool:
         """Whether its replicas are of several pods."""
         return self.pods_per_replica > 1
 

@@ -10,6 +10,7 @@ from di_api.field_error import FieldError, items, mapping
 from di_api.quantity import fault_of_amount, read_quantity
 from di_api.spec.coordinated import Role
 from di_api.spec.failure import ExitCodeOperator, FailureAction
+from di_api.validation.size import pods_per_replica
 from di_api.validation.tasks import Tasks, task_names, wrong_names
 
 _PATH: Final = "spec.failurePolicy.rules"
@@ -41,11 +42,35 @@ def wrong_failure_policy(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[Fiel
 
 def roles_in_place(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """Rules of a coordinated job about containers that its pods start again, or not, themselves."""
+    for path, rule in _rules_in_place(spec):
+        if spec.get("coordinated") is not None:
+            message = "the templates of a coordinated job have a restartPolicy of their own"
+            yield FieldError(f"{path}.action", rule["action"], message)
+
+
+def pod_groups_in_place(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
+    """Rules about containers of replicas of several pods, which are made anew as a whole."""
+    grouped = [
+        name
+        for _, task in tasks
+        if pods_per_replica(task) > 1 and isinstance(name := task.get("name"), str)
+    ]
+    for path, rule in _rules_in_place(spec):
+        named = items(rule.get("tasks"))
+        found = next((name for name in grouped if not named or name in named), None)
+        if found is not None:
+            message = (
+                f"replicas of task {found} are of several pods, and made anew as a whole; name the "
+                "tasks that the rule is about, without it"
+            )
+            yield FieldError(f"{path}.action", rule["action"], message)
+
+
+def _rules_in_place(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     rules = items(mapping(spec.get("failurePolicy")).get("rules"))
     for index, rule in enumerate(map(mapping, rules)):
-        if spec.get("coordinated") is not None and _is_in_place(rule):
-            message = "the templates of a coordinated job have a restartPolicy of their own"
-            yield FieldError(f"{_PATH}[{index}].action", rule["action"], message)
+        if _is_in_place(rule):
+            yield f"{_PATH}[{index}]", rule
 
 
 def _contradictions(path: str, rule: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -25,7 +25,7 @@ from di_api.validation.checkpoint import (
     wrong_places,
     wrong_source,
 )
-from di_api.validation.failure import roles_in_place, wrong_failure_policy
+from di_api.validation.failure import pod_groups_in_place, roles_in_place, wrong_failure_policy
 from di_api.validation.node_check import contended_nodes, taken_names
 from di_api.validation.pod_groups import lonely_leader, shared_pod_names
 from di_api.validation.ports import (
@@ -142,6 +142,21 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "!has(r.action) || r.action != 'RestartInPlace')",
                 "message": "RestartInPlace goes with tasks: the templates of a coordinated job "
                 "have a restartPolicy of their own",
+                "fieldPath": ".failurePolicy",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: pod_groups_in_place(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!has(self.tasks) || !has(self.failurePolicy) || "
+                "!has(self.failurePolicy.rules) || self.failurePolicy.rules.all(r, "
+                "!has(r.action) || r.action != 'RestartInPlace' || self.tasks.all(t, "
+                "!has(t.podsPerReplica) || t.podsPerReplica == 1 || (has(r.tasks) && "
+                "r.tasks.size() > 0 && !((has(t.name) ? t.name : t.type) in r.tasks))))",
+                "message": "RestartInPlace does not go with podsPerReplica above 1: such replicas "
+                "are made anew as a whole",
                 "fieldPath": ".failurePolicy",
             },
         ),

@@ -52,7 +52,7 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind
     """Pods with the requests of their templates: the cache keeps no more of pods than decisions
     need."""
     found, name = OwnPods(), job["metadata"]["name"]
-    groups = {task.name for task in spec.tasks if task.has_groups}
+    groups = {task.name for task in spec.tasks if task.has_pod_groups}
     # By identity; the template is kept beside, so that no other can take its address.
     requests: dict[int, tuple[Object, Resources]] = {}
     for pod in pods:

@@ -179,7 +179,7 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
     metadata: Object = frame.job["metadata"]
     # What is one group of pods: those of a replica, where it has several, else those of the task.
     pods, place = frame.nodes.by_task[task.name], index
-    if task.has_groups:
+    if task.has_pod_groups:
         place = index % task.pods_per_replica
         pods = pods[index - place : index - place + task.pods_per_replica]
     nodes = frame.nodes.file_environment() if frame.by_file else frame.nodes.environment()
@@ -190,7 +190,7 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
         names.ENV_TASK_NAME: task.name,
         names.ENV_TASK_TYPE: task.type.value,
         names.ENV_TASK_RANK: str(index),
-        **(_replica(task, index, pods[0]) if task.has_groups else {}),
+        **(_replica(task, index, pods[0]) if task.has_pod_groups else {}),
         **nodes,
         **frame.access.environment(),
         **_group_file(frame, task),

@@ -100,7 +100,12 @@ def _groups(snapshot: Snapshot) -> Iterator[tuple[Task, ProcessGroup]]:
     policy = snapshot.spec.failure_policy
     for task in snapshot.spec.tasks:
         group = task.process_group
-        if has_group(task.name, has_process_group=group is not None, policy=policy):
+        if has_group(
+            task.name,
+            has_process_group=group is not None,
+            pods_per_replica=task.pods_per_replica,
+            policy=policy,
+        ):
             yield task, group or ProcessGroup()
 
 

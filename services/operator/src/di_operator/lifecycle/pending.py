@@ -138,7 +138,7 @@ def _short_of(
             replicas - missing[task.name],
         )
         if ready < minimum and task.name not in waits:
-            unit = "replica" if task.has_groups else "pod"
+            unit = "replica" if task.has_pod_groups else "pod"
             return Shortfall(task=task.name, ready=ready, minimum=minimum, unit=unit)
     return None
 

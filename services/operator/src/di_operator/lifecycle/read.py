@@ -214,7 +214,7 @@ def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
     own.
     """
     task = slot.task
-    fixed = task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR) and not task.has_groups
+    fixed = task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR) and not task.has_pod_groups
     return fixed and not task.is_elastic and pod.task_replicas != replicas
 
 

@@ -42,7 +42,7 @@ class Slot:
     @property
     def replica_name(self) -> str:
         """What the replica is called: as its pod, or as all of its pods up to their place in it."""
-        return self.name.rpartition("-")[0] if self.task.has_groups else self.name
+        return self.name.rpartition("-")[0] if self.task.has_pod_groups else self.name
 
     @property
     def key(self) -> str:
@@ -123,7 +123,7 @@ class Snapshot:
         """The replicas of several pods that pods of these names belong to."""
         names = {*pods}
         return frozenset(
-            slot.replica for slot in self.slots if slot.task.has_groups and slot.name in names
+            slot.replica for slot in self.slots if slot.task.has_pod_groups and slot.name in names
         )
 
     @property

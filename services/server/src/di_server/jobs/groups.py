@@ -13,6 +13,7 @@ from di_api.group_status import GroupState, GroupStatus, has_group, read_groups
 from di_api.names import COORDINATED_VERSIONS, pod_fqdn, pod_name
 from di_api.spec import FailurePolicy
 from di_api.spec.reading import read
+from di_api.validation.size import pods_per_replica
 from di_server.problems import OutOfBounds
 
 LONGEST_WAIT: Final = 20.0
@@ -73,8 +74,15 @@ def _group(job: Mapping[str, Any], task: str) -> Mapping[str, Any]:
     if found is None:
         names = ", ".join(str(each.get("name")) for each in tasks)
         raise OutOfBounds(f"no such task; the tasks of this job are {names}")
-    group = found.get("processGroup")
-    if not has_group(task, has_process_group=group is not None, policy=_policy(job)):
+    group, pods = found.get("processGroup"), pods_per_replica(found)
+    if pods > 1:
+        raise OutOfBounds(
+            f"task {task} has no process group of its own: each of its replicas is one, of "
+            f"{pods} pods, which are told of each other in their environment"
+        )
+    if not has_group(
+        task, has_process_group=group is not None, pods_per_replica=pods, policy=_policy(job)
+    ):
         raise OutOfBounds(
             f"task {task} has no process group; it needs a processGroup, if an empty one, or a "
             "rule of the failurePolicy with RestartInPlace"

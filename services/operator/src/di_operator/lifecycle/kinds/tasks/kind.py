@@ -40,11 +40,11 @@ class WithTasks(Kind):
 
     @override
     def pod_spec(self, job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
-        name = task_of_pod(job, pod, [task.name for task in spec.tasks if task.has_groups])
+        name = task_of_pod(job, pod, [task.name for task in spec.tasks if task.has_pod_groups])
         task = next((task for task in spec.tasks if task.name == name), None)
         if task is None:
             return {}
-        is_leader = task.has_groups and pod.endswith("-0")
+        is_leader = task.has_pod_groups and pod.endswith("-0")
         return (task.leader_template if is_leader else task.template).get("spec") or {}
 
     @override
