@@ -35,7 +35,68 @@ def test_clients_find_the_services_under_fixed_names(chart: Chart) -> None:
     assert {n: [p["port"] for p in s["spec"]["ports"]] for n, s in services.items()} == {
         "di-webhook": [443],
         "di-server": [8443, 8081, 8080],
+        "di-server-peers": [8443],
     }
+
+
+@pytest.mark.parametrize(
+    ("values", "peers", "token"),
+    [
+        ((), "di-server-peers.di-system.svc.cluster.local:8443", True),
+        (
+            ("server.tls.enabled=false",),
+            "di-server-peers.di-system.svc.cluster.local:8081",
+            True,
+        ),
+        (
+            ("server.auth.mode=off",),
+            "di-server-peers.di-system.svc.cluster.local:8443",
+            False,
+        ),
+        # Nobody could tell them from others.
+        (
+            (
+                "watchNamespace=rl",
+                "certificates.mode=existingSecret",
+                "certificates.secretName=w",
+                "server.tls.secretName=s",
+            ),
+            "",
+            False,
+        ),
+    ],
+    ids=["default", "plain HTTP", "auth off", "no ClusterRoles"],
+)
+def test_replicas_of_the_server_find_each_other(
+    chart: Chart, values: tuple[str, ...], peers: str, token: bool
+) -> None:
+    rendered = chart.render(*values, "networkPolicy.enabled=true")
+    data = rendered.one("ConfigMap", "di-server")["data"]
+    assert data["DI_SERVER_PEERS"] == peers
+    assert data["DI_SERVER_PEER_HOST"] == "di-server.di-system.svc.cluster.local"
+    assert bool(data["DI_SERVER_PEER_TOKEN_FILE"]) is token
+    spec = rendered.pods()["di-server"]["spec"]
+    (container,) = spec["containers"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    source = {"serviceAccountToken": {"audience": "di-server", "path": "token"}}
+    projected = [v["projected"]["sources"] for v in spec["volumes"] if "projected" in v]
+    assert projected == ([[source]] if token else [])
+    if token:
+        assert data["DI_SERVER_PEER_TOKEN_FILE"] == f"{mounts['peer-token']}/token"
+    egress = rendered.one("NetworkPolicy", "di-server")["spec"]["egress"]
+    to = [rule for rule in egress if "to" in rule]
+    if not peers:
+        assert "di-server-peers" not in rendered.of_kind("Service")
+        assert not to
+        return
+    service = rendered.one("Service", "di-server-peers")["spec"]
+    assert (service["clusterIP"], service["publishNotReadyAddresses"]) == ("None", True)
+    assert service["selector"] == rendered.one("Service", "di-server")["spec"]["selector"]
+    (port,) = service["ports"]
+    named = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert named[port["targetPort"]] == port["port"] == int(peers.rpartition(":")[2])
+    assert [[each["port"] for each in rule["ports"]] for rule in to] == [[port["port"]]]
+    assert to[0]["to"] == [{"podSelector": {"matchLabels": service["selector"]}}]
 
 
 @pytest.mark.parametrize(

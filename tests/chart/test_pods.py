@@ -32,6 +32,7 @@ def restricted(spec: Mapping[str, Any]) -> None:
         assert container["resources"]["limits"].keys() == {"memory"}
     assert {kind for v in spec.get("volumes", ()) for kind in v if kind != "name"} <= {
         "emptyDir",
+        "projected",
         "secret",
     }
 

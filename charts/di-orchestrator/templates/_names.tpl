@@ -46,6 +46,11 @@ di-operator-scope
 {{ include "di.name" (dict "component" "server") }}.{{ .Release.Namespace }}.{{ .Values.serviceDomain }}
 {{- end }}
 
+{{/* The headless Service of its replicas. */}}
+{{- define "di.server-peers-name" -}}
+{{ include "di.name" (dict "component" "server") }}-peers
+{{- end }}
+
 {{/* What jobs with tasks are told. */}}
 {{- define "di.server-url" -}}
 {{- if include "di.server-secret" . -}}

@@ -60,6 +60,16 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and .Values.server.enabled (ne .Values.server.auth.mode "off") (include "di.allows-cluster-roles" .) }}true{{ end }}
 {{- end }}
 
+{{/* Not empty when replicas of the server tell each other of members: they know each other by token. */}}
+{{- define "di.server-has-peers" -}}
+{{- if and .Values.server.enabled (or (eq .Values.server.auth.mode "off") (include "di.checks-tokens" .)) }}true{{ end }}
+{{- end }}
+
+{{/* The port where they do. */}}
+{{- define "di.server-peer-port" -}}
+{{ .Values.server.tls.enabled | ternary 8443 8081 }}
+{{- end }}
+
 {{/* Not empty when the server may watch nodes, to spread learners on several GPUs over them. */}}
 {{- define "di.server-sees-nodes" -}}
 {{- if include "di.allows-cluster-roles" . }}true{{ end }}

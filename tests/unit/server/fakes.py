@@ -23,12 +23,15 @@ from di_api.names import (
     KIND,
     LABEL_JOB,
     LABEL_OPERATOR,
+    LABEL_TASK_NAME,
     OPERATOR_NAME,
 )
 from di_api.service.settings import Address
 from di_server.config import DEFAULT_MAX_REPLICAS, AuthMode, Config
 from di_server.jobs.profilings import merge
 from di_server.main import build_app
+from di_server.members.service import lives
+from di_server.members.shared import Members
 from di_server.metrics import Metrics
 from di_server.model.references import ConfigRef
 from di_server.probes import Probes
@@ -240,6 +243,7 @@ def pod(
     phase: str = "Running",
     ports: Iterable[Object] = (),
     container: str = "di-container",
+    task: str = "collector",
     **spec: object,
 ) -> Object:
     """A raw pod of a job."""
@@ -249,7 +253,11 @@ def pod(
             "name": name,
             "namespace": owner["metadata"]["namespace"],
             "uid": f"uid-of-{name}",
-            "labels": {LABEL_JOB: owner["metadata"]["name"], LABEL_OPERATOR: OPERATOR_NAME},
+            "labels": {
+                LABEL_JOB: owner["metadata"]["name"],
+                LABEL_OPERATOR: OPERATOR_NAME,
+                LABEL_TASK_NAME: task,
+            },
             "annotations": {ANNOTATION_RANK: str(rank)},
             "ownerReferences": [
                 {
@@ -277,6 +285,9 @@ class Harness:
     draining: threading.Event
     certified: threading.Event
     """Whether there is a certificate to serve, where one is needed."""
+    asked: threading.Event
+    """Whether the other replicas were asked for their members."""
+    members: Members
 
     def add(self, *jobs: Object) -> None:
         for each in jobs:
@@ -306,11 +317,14 @@ def make_harness(
     config: ConfigRef | None = None,
     nodes: bool = True,
     tls_port: int | None = None,
+    peer_token_file: Path | None = None,
 ) -> Harness:
     """Build the application over an empty fake."""
     kube, clock, draining, caches = FakeKube(), Clock(), threading.Event(), Caches()
     certified = threading.Event()
     certified.set()
+    asked = threading.Event()
+    asked.set()
     settings = Config(
         binds=(Address(host="127.0.0.1", port=0),),
         tls_port=tls_port,
@@ -328,21 +342,28 @@ def make_harness(
         refusal_burst=refusal_burst,
         review_rate=review_rate,
         lookup_rate=lookup_rate,
+        peers=(),
+        peer_token_file=peer_token_file,
+        peer_host="di-server",
         drain_seconds=0,
         aggregator_config=config,
         watch_nodes=nodes,
         log_level="info",
     )
     metrics = Metrics()
+    members = Members(lives=lives(caches.pods), clock=clock, now=clock.wall)
     app = build_app(
         settings=settings,
         kube=kube,
         caches=caches,
+        members=members,
+        server="this",
         probes=Probes(
             jobs=JobStore(kube=kube, namespace=namespace, cache=caches.jobs),
             registry=metrics.registry,
             draining=draining,
             has_certificate=certified.is_set,
+            has_asked=asked.is_set,
             clock=clock,
         ),
         metrics=metrics,
@@ -358,6 +379,8 @@ def make_harness(
         caches=caches,
         draining=draining,
         certified=certified,
+        asked=asked,
+        members=members,
     )
 
 

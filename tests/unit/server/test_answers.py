@@ -12,7 +12,7 @@ from openapi_spec_validator import validate
 from werkzeug.test import TestResponse
 
 from di_api.kube.errors import Unavailable
-from tests.unit.server.fakes import Harness, coordinated, make_harness
+from tests.unit.server.fakes import Harness, coordinated, make_harness, pod
 from tests.unit.server.fakes import job as make_job
 
 PATH = "/v2alpha1/rl.cartpole/replicas"
@@ -154,16 +154,25 @@ def test_a_bug_is_an_envelope_too(harness: Harness, capsys: pytest.CaptureFixtur
     assert "request failed" in capsys.readouterr().out
 
 
+_NAMES = {
+    "id": "rl.cartpole",
+    "namespace": "rl",
+    "name": "cartpole",
+    "task": "learner",
+    "pod": "cartpole-learner-0",
+}
+
+
 def test_the_document_is_valid_and_knows_every_route(harness: Harness) -> None:
     document = json.loads(harness.client.get("/openapi.json").data)
     validate(document)
     harness.add(coordinated(name="led"))
-    body = {"replicas": 1, "namespace": "rl", "coordinator": "led-coordinator"}
+    harness.add_pods(pod("cartpole-learner-0", 0))
+    body = {"replicas": 1, "namespace": "rl", "coordinator": "led-coordinator", "url": "http://x"}
     harness.job()["spec"]["tasks"][0] |= {"processGroup": {"elastic": True}}
-    assert len(document["paths"]) == 12 + 4
+    assert len(document["paths"]) == 20 + 4
     for template, path in document["paths"].items():
-        names = {"id": "rl.cartpole", "namespace": "rl", "name": "cartpole", "task": "learner"}
-        concrete = template.format(**names)
+        concrete = template.format(**_NAMES)
         for method in path.keys() - {"parameters"}:
             answer = harness.client.open(concrete, method=method.upper(), json=body)
             assert answer.status_code == 200, (method, concrete)
@@ -173,8 +182,7 @@ def test_the_document_is_valid_and_knows_every_route(harness: Harness) -> None:
 def test_what_a_path_says_of_an_unknown_method_is_documented(harness: Harness, method: str) -> None:
     paths = json.loads(harness.client.get("/openapi.json").data)["paths"]
     for template, path in paths.items():
-        names = {"id": "rl.cartpole", "namespace": "rl", "name": "cartpole", "task": "learner"}
-        concrete = template.format(**names)
+        concrete = template.format(**_NAMES)
         status = str(harness.client.open(concrete, method=method).status_code)
         for operation in path.keys() - {"parameters"}:
             assert status in path[operation]["responses"]

@@ -114,6 +114,7 @@ def test_what_a_watch_has_shown_is_forgotten_when_it_breaks(
         namespace=None,
         config_namespace=None,
         nodes=False,
+        on_pod=lambda *_: None,
         clock=lambda: 0.0,
         rng=Random(1),
     ).watch()

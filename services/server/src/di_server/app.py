@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from flask import Flask, Response, g, jsonify, request
@@ -12,17 +12,24 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.routing import BaseConverter
 
 from di_api.kube.errors import ApiError
+from di_api.serving.later import LATER, Later, Wake
 from di_server import openapi
 from di_server.coordination import operations as coordination_operations
 from di_server.coordination.handlers import CoordinationHandlers
 from di_server.deadline import Clock
 from di_server.jobs import operations as job_operations
 from di_server.jobs.handlers import JobHandlers
+from di_server.members import exchange
+from di_server.members import operations as member_operations
+from di_server.members.handlers import MemberHandlers
+from di_server.members.operations import EXCHANGE
 from di_server.metrics import Metrics
+from di_server.model.references import JobRef
 from di_server.probes import Probes
 from di_server.problems import HeadersTooLarge, Problem, from_api_error
 from di_server.rest import envelope
-from di_server.rest.incoming import receive, receive_for
+from di_server.rest.deferred import Deferred
+from di_server.rest.incoming import Incoming, receive, receive_for
 from di_server.rest.operation import Operation
 
 _MAX_HEADERS: Final = 16 * 1024
@@ -32,7 +39,14 @@ _UNIMPLEMENTED: Final = tuple(f"{prefix}/" for prefix in coordination_operations
 _log = structlog.get_logger()
 
 
-_GROUP: Final = job_operations.SHOW_GROUP.resource
+_BELOW: Final = "|".join(
+    sorted(
+        each.resource
+        for each in (*job_operations.OPERATIONS, *member_operations.OPERATIONS)
+        if each.below
+    )
+)
+"""Resources whose paths go on below them."""
 _WHOLE_ID: Final = r"(?s:(?:job/)?[^/.]*\.[^/]*|(?!job/)[^/]+/[^/]+|job/[^/]+/[^/]+)"
 """What has the form of an id."""
 
@@ -40,10 +54,11 @@ _WHOLE_ID: Final = r"(?s:(?:job/)?[^/.]*\.[^/]*|(?!job/)[^/]+/[^/]+|job/[^/]+/[^
 class _JobId(BaseConverter):
     """Everything up to the resource, also what is no id: that gets a 400 with the rule.
 
-    But not the id of a job whose group of a task is meant, whatever that task is called.
+    But not the id of a job whose group of a task is meant, whatever that task is called, or one of
+    its members.
     """
 
-    regex = rf"(?!{_WHOLE_ID}/{_GROUP}/[^/]+\Z)(?s:.+?)"
+    regex = rf"(?!{_WHOLE_ID}/(?:{_BELOW})/[^/]+\Z)(?s:.+?)"
     part_isolating = False
 
 
@@ -57,9 +72,18 @@ class _WholeJobId(BaseConverter):
     part_isolating = False
 
 
+class _Handlers(Protocol):
+    """Those of the operations on one job."""
+
+    def handle(self, operation: Operation, ref: JobRef, incoming: Incoming) -> object:
+        """The data of the response."""
+        ...
+
+
 def create_app(
     *,
     jobs: JobHandlers,
+    members: MemberHandlers,
     coordination: CoordinationHandlers,
     probes: Probes,
     metrics: Metrics,
@@ -70,14 +94,26 @@ def create_app(
     app.url_map.converters["job_id"] = _JobId
     app.url_map.converters["whole_job_id"] = _WholeJobId
 
-    for operation in job_operations.OPERATIONS:
-        _route(
-            app,
-            f"{job_operations.PREFIX}/{_job_path(operation)}",
-            operation.name,
-            operation.method,
-            partial(_handle, jobs, operation),
-        )
+    of_jobs: list[tuple[_Handlers, Sequence[Operation]]] = [
+        (jobs, job_operations.OPERATIONS),
+        (members, member_operations.OPERATIONS),
+    ]
+    for handlers, operations in of_jobs:
+        for operation in operations:
+            _route(
+                app,
+                f"{job_operations.PREFIX}/{_job_path(operation)}",
+                operation.name,
+                operation.method,
+                partial(_handle, handlers, operation),
+            )
+    _route(
+        app,
+        exchange.PATH,
+        EXCHANGE.name,
+        EXCHANGE.method,
+        lambda: envelope.success(EXCHANGE.message, members.exchange(receive(request, EXCHANGE))),
+    )
     for operation in coordination_operations.OPERATIONS:
         view = partial(_handle_coordination, coordination, operation)
         for prefix in coordination_operations.PREFIXES:
@@ -107,9 +143,16 @@ def _route(app: Flask, path: str, name: str, method: str, view: Callable[..., Re
     )
 
 
-def _handle(handlers: JobHandlers, operation: Operation, job: str, below: str = "") -> Response:
+def _handle(handlers: _Handlers, operation: Operation, job: str, below: str = "") -> Response:
     data = handlers.handle(operation, *receive_for(job, request, operation, below))
-    return envelope.success(operation.message, data)
+    if not isinstance(data, Deferred):
+        return envelope.success(operation.message, data)
+
+    def subscribe(wake: Wake) -> Callable[[], None]:
+        return data.subscribe(lambda found: wake(envelope.success_body(operation.message, found)))
+
+    request.environ[LATER] = Later(data.seconds, subscribe)
+    return envelope.success(operation.message, data.data)
 
 
 def _handle_coordination(handlers: CoordinationHandlers, operation: Operation) -> Response:

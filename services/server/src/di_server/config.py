@@ -81,6 +81,12 @@ class Config:
     watch_nodes: bool
     """Whether nodes may be watched, to know how many GPUs one pod can have."""
     log_level: str
+    peers: tuple[Address, ...]
+    """Names of all replicas, for members to be known to each; empty: this one is alone."""
+    peer_token_file: Path | None
+    """A token of this server's own account for the audience di-server, shown to the others."""
+    peer_host: str
+    """The name in the certificate of each."""
     drain_seconds: float
     """After SIGTERM: how long new connections are still taken. Endpoints of a Service change
     some seconds after the pod was told to end, and until then clients still come."""
@@ -165,6 +171,21 @@ _SETTINGS: Final = (
         "watch_nodes",
         fields.Boolean(load_default=True),
         "whether nodes may be watched, to know how many GPUs one pod can have",
+    ),
+    Setting(
+        "peers",
+        AddressesField(load_default=()),
+        "addresses of all replicas or names that stand for them, with commas; empty: it is alone",
+    ),
+    Setting(
+        "peer_token_file",
+        fields.Function(deserialize=Path, load_default=None),
+        "file with a token of its own account for audience di-server, which the others are shown",
+    ),
+    Setting(
+        "peer_host",
+        name_field(load_default=SERVER_NAME),
+        "the name in the certificate of the other replicas",
     ),
     LOG_LEVEL,
     Setting(

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from di_server.problems import Busy
+from di_server.problems import Busy, OutOfBounds
 
 REQUEST_SECONDS: Final = 10.0
 COORDINATION_SECONDS: Final = 30.0
 """For requests of coordinators, whose clients would rather wait than be refused."""
+
+LONGEST_WAIT: Final = 20.0
+"""Seconds that a client may wait for news; less than a server that ends leaves its requests."""
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
@@ -53,3 +56,13 @@ class Deadline:
             Busy: no time is left for it.
         """
         return min(self.remaining(), self.longest_call)
+
+
+def check_wait(seconds: float) -> None:
+    """Refuse to wait for longer than LONGEST_WAIT.
+
+    Raises:
+        OutOfBounds: saying so.
+    """
+    if seconds > LONGEST_WAIT:
+        raise OutOfBounds(f"wait must be between 0 and {LONGEST_WAIT:.0f} seconds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import threading
 import time
@@ -41,6 +42,10 @@ from di_server.coordination.service import CoordinationService
 from di_server.deadline import COORDINATION_SECONDS, Clock
 from di_server.jobs.handlers import JobHandlers
 from di_server.jobs.service import JobService
+from di_server.members.handlers import MemberHandlers
+from di_server.members.peers import Peers, connector, resolver
+from di_server.members.service import MemberService, lives
+from di_server.members.shared import Members
 from di_server.metrics import Metrics
 from di_server.probes import Probes
 from di_server.problems import OverBudget
@@ -79,6 +84,8 @@ def build_app(
     settings: Config,
     kube: Kube,
     caches: Caches,
+    members: Members,
+    server: str,
     probes: Probes,
     metrics: Metrics,
     clock: Clock,
@@ -86,9 +93,10 @@ def build_app(
     sleep: Callable[[float], None],
     rng: Random,
 ) -> Flask:
-    """Put the parts of one process together."""
+    """Put the parts of one process together; `server` is its name among its peers."""
     for resource, cache in caches.by_resource.items():
         metrics.watch(resource, cache)
+    metrics.count_members(lambda: len(members), lambda: members.waiting)
     namespace = settings.watch_namespace
     jobs = JobStore(kube=kube, namespace=namespace, cache=caches.jobs)
     pods = PodStore(kube=kube, namespace=namespace, cache=caches.pods)
@@ -110,6 +118,7 @@ def build_app(
             max_waiting=max(1, settings.threads // 4), rng=rng, sleep=sleep, retry_on=(OverBudget,)
         ),
         tls_port=settings.tls_port,
+        own_token=partial(_peer_token, settings),
     )
     updates = JobUpdates(jobs=jobs, rng=rng, sleep=sleep, on_conflict=metrics.conflicts.inc)
     # A quarter of the threads is left to those who need not wait.
@@ -134,6 +143,11 @@ def build_app(
             authorizer=authorizer,
             clock=clock,
         ),
+        members=MemberHandlers(
+            service=MemberService(members=members, jobs=jobs, pods=pods, server=server),
+            authorizer=authorizer,
+            clock=clock,
+        ),
         coordination=CoordinationHandlers(
             service=CoordinationService(
                 jobs=jobs,
@@ -155,7 +169,13 @@ def build_app(
 
 def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
     """What the worker serves; called in it: threads and connections survive no fork."""
-    caches = Caches()
+    caches, metrics = Caches(), Metrics()
+    server_time = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
+    members = Members(lives=lives(caches.pods), clock=time.monotonic, now=server_time.now)
+    threading.Thread(target=members.run, name="members", daemon=True).start()
+    # Another one with every start, for it has forgotten all.
+    server = secrets.token_hex(8)
+    peers = _peers(settings, members, server, metrics)
     config = settings.aggregator_config
     Informers(
         caches=caches,
@@ -164,14 +184,14 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         config_namespace=config.namespace if config else None,
         # They only matter to learners on several GPUs.
         nodes=settings.watch_nodes and config is not None,
+        on_pod=members.on_pod,
         clock=time.monotonic,
         rng=Random(),
     ).start()
-    draining, metrics = threading.Event(), Metrics()
+    draining = threading.Event()
     certificate = _certificate(settings, metrics)
     # One for each thread and one for the probe of readiness: nobody waits for a connection while
     # others wait for an answer.
-    server_time = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
     kube = SyncKubeClient(
         config=kube_config, connections=settings.threads + 1, on_date=server_time.observe
     )
@@ -180,12 +200,15 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         registry=metrics.registry,
         draining=draining,
         has_certificate=certificate.is_usable if certificate else lambda: True,
+        has_asked=lambda: peers is None or peers.asked,
         clock=time.monotonic,
     )
     app = build_app(
         settings=settings,
         kube=kube,
         caches=caches,
+        members=members,
+        server=server,
         probes=probes,
         metrics=metrics,
         clock=time.monotonic,
@@ -193,6 +216,8 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         sleep=time.sleep,
         rng=Random(),
     )
+    if peers is not None:
+        peers.start()
     health = settings.health_bind
     return Serving(
         front=Front(
@@ -209,6 +234,31 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         drain_seconds=settings.drain_seconds,
         on_drain=draining.set,
     )
+
+
+def _peers(settings: Config, members: Members, server: str, metrics: Metrics) -> Peers | None:
+    if not settings.peers:
+        return None
+    return Peers(
+        members=members,
+        server=server,
+        resolve=resolver(settings.peers),
+        connect=connector(
+            token=partial(_peer_token, settings),
+            authority=settings.cert_dir / "ca.crt" if settings.tls_port else None,
+            host=settings.peer_host,
+        ),
+        on_exchange=lambda good: metrics.exchanges.labels("good" if good else "failed").inc(),
+    )
+
+
+def _peer_token(settings: Config) -> str | None:
+    """Read for each use: the kubelet replaces it while the pod runs."""
+    try:
+        return settings.peer_token_file.read_text().strip() if settings.peer_token_file else None
+    except OSError as error:
+        structlog.get_logger().warning("no token for peers", error=str(error))
+        return None
 
 
 def _certificate(settings: Config, metrics: Metrics) -> ServingCertificate | None:

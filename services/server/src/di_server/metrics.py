@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -58,6 +59,27 @@ class Metrics:
             "Writes repeated because the job had changed since it was read.",
             registry=self.registry,
         )
+        self._members = Gauge(
+            "di_server_members",
+            "Entries on the members' boards, of all jobs.",
+            registry=self.registry,
+        )
+        self._waiting = Gauge(
+            "di_server_members_waiting",
+            "Requests that wait for news of members.",
+            registry=self.registry,
+        )
+        self.exchanges = Counter(
+            "di_server_member_exchanges",
+            "Times another replica was asked for its members, by result.",
+            ["result"],
+            registry=self.registry,
+        )
+
+    def count_members(self, members: Callable[[], int], waiting: Callable[[], int]) -> None:
+        """Show how many there are, and how many requests wait."""
+        self._members.set_function(members)
+        self._waiting.set_function(waiting)
 
     def watch(self, resource: str, cache: ObjectCache[Any]) -> None:
         """Count what a cache holds."""

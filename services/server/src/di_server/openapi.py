@@ -9,6 +9,7 @@ from typing import Any, Final
 from di_api.names import COORDINATED_VERSIONS, MAX_LABEL
 from di_server.coordination import operations as coordination_operations
 from di_server.jobs.operations import OPERATIONS, PREFIX
+from di_server.members import operations as member_operations
 from di_server.rest.operation import Operation
 
 _LABEL: Final = {
@@ -53,7 +54,7 @@ _WRITE_ERRORS: Final = {
 def document() -> dict[str, Any]:
     """The whole document, OpenAPI 3.1."""
     paths: dict[str, Any] = {}
-    for operation in OPERATIONS:
+    for operation in (*OPERATIONS, *member_operations.OPERATIONS):
         for template, suffix, names in _FORMS:
             below = (operation.below,) if operation.below else ()
             end = "".join(f"/{{{name}}}" for name in below)
@@ -71,7 +72,7 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "di-server",
             "version": importlib.metadata.version("di-server"),
-            "description": "Scaling, addresses and profilings of DIJobs; replicas of coordinators.",
+            "description": "Scaling, addresses, members and profilings of DIJobs; coordinators.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{}, {"token": []}],
@@ -82,6 +83,7 @@ def document() -> dict[str, Any]:
                 "namespace": _parameter("namespace", _LABEL),
                 "name": _parameter("name", _LABEL),
                 "task": _parameter("task", _LABEL),
+                "pod": _parameter("pod", _LABEL),
                 "idempotencyKey": {
                     "name": "Idempotency-Key",
                     "in": "header",

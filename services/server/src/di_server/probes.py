@@ -32,13 +32,20 @@ class Probes:
         registry: CollectorRegistry,
         draining: threading.Event,
         has_certificate: Callable[[], bool],
+        has_asked: Callable[[], bool],
         clock: Clock,
     ) -> None:
-        """Nothing is asked yet; `has_certificate` tells whether HTTPS works, where it is served."""
+        """Nothing is asked yet.
+
+        Args:
+            has_certificate: whether HTTPS works, where it is served.
+            has_asked: whether other replicas have been asked for the members that they know.
+        """
         self._jobs = jobs
         self._exposition = Exposition(lambda: generate_latest(registry), clock=clock)
         self._draining = draining
         self._has_certificate = has_certificate
+        self._has_asked = has_asked
         self._clock = clock
         self._lock = threading.Lock()
         self._asked_at: float | None = None
@@ -49,11 +56,14 @@ class Probes:
         return success("ok", None)
 
     def readyz(self) -> Response:
-        """Ready: not draining, able to shake hands, and this replica reaches the API server."""
+        """Ready: not draining, able to shake hands, told what others know, and this replica
+        reaches the API server."""
         if self._draining.is_set():
             return failure(503, "draining")
         if not self._has_certificate():
             return failure(503, "no usable serving certificate")
+        if not self._has_asked():
+            return failure(503, "the other replicas have not been asked yet")
         if not self._api_reachable():
             return failure(503, "the API server is away")
         return success("ok", None)

@@ -7,6 +7,7 @@ from typing import Final
 from di_api.serving.bounds import Bounds
 from di_server.coordination import operations as coordination_operations
 from di_server.deadline import COORDINATION_SECONDS
+from di_server.members import exchange
 from di_server.rest.envelope import failure_body
 from di_server.rest.operation import MAX_BODY
 
@@ -15,6 +16,8 @@ _COORDINATION: Final = tuple(f"{prefix}/" for prefix in coordination_operations.
 
 
 def _body_bytes(path: str) -> int:
+    if path == exchange.PATH:
+        return exchange.MAX_BODY
     return coordination_operations.MAX_BODY if path.startswith(_COORDINATION) else MAX_BODY
 
 

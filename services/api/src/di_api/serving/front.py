@@ -133,6 +133,7 @@ class Front:
         for acceptor in acceptors:
             acceptor.close()
         self._arrivals.close()
+        app.leave()
         await self._finish(loop.time() + grace)
         app.close()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from di_api.service.sources import source_of
+from di_api.serving.later import LATER, Later, Waits
 from di_api.serving.penalties import Penalties
 from di_api.serving.turns import Turns
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
     from di_api.serving.protocol import Refusal
 
+_Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
+_PIECE: Final = 64 * 1024
+"""Of a long answer, that is handed on at once: what a client has not read yet is in memory once
+for all of them but for one piece each."""
 _PLAIN: Final = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}
 
 
@@ -44,6 +49,7 @@ class ThreadedApplication:
         self._penalties = penalties
         self._queue_seconds = queue_seconds
         self._refusal = refusal
+        self._waits = Waits()
 
     async def __call__(
         self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
@@ -68,13 +74,31 @@ class ThreadedApplication:
             self._turns.give_back(source)
         if answer[0] == HTTPStatus.UNAUTHORIZED:
             self._penalties.count(source, "credentials that do not hold")
+        later = environ.get(LATER)
+        if later is not None:
+            # It holds no thread and no turn.
+            answer = await self._once_there_is_news(later, answer, receive)
         await _send(send, *answer)
+
+    async def _once_there_is_news(
+        self, later: Later, answer: _Answer, receive: ASGIReceiveCallable
+    ) -> _Answer:
+        body = await self._waits.until_news(later, receive)
+        if body is None:
+            return answer
+        status, headers, _ = answer
+        kept = [field for field in headers if field[0].lower() != b"content-length"]
+        return status, [*kept, (b"content-length", b"%d" % len(body))], body
+
+    def leave(self) -> None:
+        """Answer those that wait for news, and let nobody wait any more."""
+        self._waits.end()
 
     def close(self) -> None:
         """Start no more calls."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _busy(self) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    def _busy(self) -> _Answer:
         body = self._refusal(503, "too many requests are being served, try again")
         headers = [
             (b"content-type", b"application/json"),
@@ -84,9 +108,7 @@ class ThreadedApplication:
         return 503, headers, body
 
 
-def _call(
-    application: WSGIApplication, environ: WSGIEnvironment
-) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+def _call(application: WSGIApplication, environ: WSGIEnvironment) -> _Answer:
     begun: list[Any] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> Any:
@@ -114,7 +136,10 @@ async def _send(
     send: ASGISendCallable, status: int, headers: list[tuple[bytes, bytes]], body: bytes
 ) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    for begin in range(0, max(1, len(body)), _PIECE):
+        piece = body[begin : begin + _PIECE]
+        more = begin + _PIECE < len(body)
+        await send({"type": "http.response.body", "body": piece, "more_body": more})
 
 
 def _environ(scope: HTTPScope, body: bytes) -> WSGIEnvironment:

@@ -39,6 +39,7 @@ class Authorizer:
             else may wait for them.
         tls_port: where HTTPS is served, the only way then for a token that is no pod's: it may be
             worth more than one job, and would be there for others to read. None: nowhere.
+        own_token: what this server shows to its other replicas; None: it knows none.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Authorizer:
         auth_failures: AuthFailureLimiter,
         policy: RetryPolicy,
         tls_port: int | None,
+        own_token: Callable[[], str | None],
     ) -> None:
         self._mode = mode
         self._authenticator = authenticator
@@ -63,6 +65,7 @@ class Authorizer:
         self._auth_failures = auth_failures
         self._policy = policy
         self._tls_port = tls_port
+        self._own_token = own_token
 
     def admit(
         self,
@@ -104,14 +107,63 @@ class Authorizer:
         self._rate_limiter.take(own.ref if own else JobRef(namespace or _EVERY, _EVERY))
         return own
 
-    def _authorize(self, ref: JobRef, verb: str, caller: Caller, deadline: Deadline) -> Grant:
+    def admit_member(
+        self, ref: JobRef, verb: str, caller: Caller, deadline: Deadline, *, only: str | None
+    ) -> Grant:
+        """Let the caller through to the members of the job, and count the request for its pod.
+
+        A pod asks for them, and says that it is there, every few seconds, so the watch's word that
+        it exists will do.
+
+        Args:
+            only: the pod that may, None: whoever may use the job.
+
+        Raises:
+            Unidentified, NotAllowed, TooMany, OverBudget: as in `admit`.
+        """
+        grant = self._authorize(ref, verb, caller, deadline, from_cache=True)
+        if only not in (None, grant.pod) and self._mode is not AuthMode.OFF:
+            raise NotAllowed(f"only {only} itself may say where it serves")
+        pod = grant.pod or only
+        self._rate_limiter.take(JobRef(ref.namespace, pod) if pod else ref)
+        return grant
+
+    def admit_peer(self, caller: Caller, deadline: Deadline) -> None:
+        """Let another replica of this server through: whoever has a token of its account.
+
+        Raises:
+            Unidentified: no token, or one that does not hold.
+            NotAllowed: of another account, or others are not told anything.
+            TooMany, OverBudget: as in `admit`.
+        """
+        if self._mode is AuthMode.OFF:
+            return
+        token = self._token(caller)
+        if token is None:
+            raise self._refusal(caller, "other servers are not known by their address")
+        user = self._user(token, caller, deadline)
+        self._check_encrypted(caller)
+        own = self._own_token()
+        me = own and self._policy.run(lambda: self._authenticator.user_of(own, deadline), deadline)
+        if not me or user.name != me.name:
+            raise NotAllowed(f"{user.name} is no replica of this server")
+
+    def _authorize(
+        self,
+        ref: JobRef,
+        verb: str,
+        caller: Caller,
+        deadline: Deadline,
+        *,
+        from_cache: bool = False,
+    ) -> Grant:
         if self._mode is AuthMode.OFF:
             return Grant(ref)
         token = self._token(caller)
         if token is None:
             return self._by_address(ref, caller, deadline)
         user = self._user(token, caller, deadline)
-        found = self._job_of_pod(user, deadline)
+        found = self._job_of_pod(user, deadline, from_cache=from_cache)
         if found is not None and found.ref == ref:
             return found
         self._check_encrypted(caller)
@@ -169,13 +221,18 @@ class Authorizer:
             raise self._refusal(caller, "the token does not hold")
         return user
 
-    def _job_of_pod(self, user: User, deadline: Deadline) -> Grant | None:
+    def _job_of_pod(
+        self, user: User, deadline: Deadline, *, from_cache: bool = False
+    ) -> Grant | None:
         """The job of the pod that the token is bound to, if it is bound to one."""
         name, uid = user.only(_POD_NAME), user.only(_POD_UID)
         account = user.name.removeprefix(_SERVICE_ACCOUNT)
         if not (name and uid) or account == user.name:
             return None
-        pod = self._pods.find(account.partition(":")[0], name, deadline)
+        namespace = account.partition(":")[0]
+        pod = self._pods.cached(namespace, name) if from_cache else None
+        if pod is None or pod["metadata"]["uid"] != uid:
+            pod = self._pods.find(namespace, name, deadline)
         if pod is None or pod["metadata"]["uid"] != uid:
             return None
         return grant_of(pod)

@@ -18,6 +18,8 @@ class Grant:
 
     ref: JobRef
     job_uid: str | None = None
+    pod: str | None = None
+    """Name of the pod that has it, None if it is nobody's pod."""
 
     def check(self, job: Mapping[str, Any]) -> None:
         """Refuse another job than the one the grant was made for.
@@ -47,4 +49,5 @@ def grant_of(pod: Mapping[str, Any]) -> Grant | None:
     owner = controlling_job(pod)
     if owner is None:
         return None
-    return Grant(JobRef(pod["metadata"]["namespace"], owner["name"]), owner["uid"])
+    metadata = pod["metadata"]
+    return Grant(JobRef(metadata["namespace"], owner["name"]), owner["uid"], metadata["name"])

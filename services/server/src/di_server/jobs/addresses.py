@@ -9,7 +9,7 @@ from di_api.defaults import with_defaults
 from di_api.names import ANNOTATION_RANK, DI_CONTAINER, DI_PORT, DI_PORT_NAME
 from di_api.ownership import is_controlled_by
 from di_api.validation import pods_per_replica
-from di_server.model.pod import has_ended
+from di_server.model.pod import is_leaving
 
 MAX_RANKS: Final = 65_536
 """No job is nearly as large; a rank edited by hand must not make the list endless."""
@@ -24,17 +24,13 @@ def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list
         rank: _address(pod)
         for pod in pods
         if is_controlled_by(pod, job["metadata"]["uid"])
-        if _listens(pod)
+        if not is_leaving(pod)
         if (rank := _rank(pod)) is not None
     }
     tasks = with_defaults(job["spec"]).get("tasks") or []
     wanted = sum(task["replicas"] * pods_per_replica(task) for task in tasks)
     length = max(min(wanted, MAX_RANKS), max(found, default=-1) + 1)
     return [found.get(rank, "") for rank in range(length)]
-
-
-def _listens(pod: Mapping[str, Any]) -> bool:
-    return not has_ended(pod) and not pod["metadata"].get("deletionTimestamp")
 
 
 def _rank(pod: Mapping[str, Any]) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from di_api.coordinated import is_coordinated
 from di_api.defaults import with_defaults
@@ -15,9 +15,6 @@ from di_api.spec import FailurePolicy
 from di_api.spec.reading import read
 from di_api.validation.size import pods_per_replica
 from di_server.problems import OutOfBounds
-
-LONGEST_WAIT: Final = 20.0
-"""Seconds; less than a server that ends leaves its requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

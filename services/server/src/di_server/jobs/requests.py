@@ -8,13 +8,12 @@ from typing import Any, Final
 from marshmallow import EXCLUDE, Schema, ValidationError, fields
 
 from di_api.spec import MAX_PODS
-from di_server.jobs.groups import LONGEST_WAIT, GroupRequest
+from di_server.deadline import check_wait
+from di_server.jobs.groups import GroupRequest
 from di_server.jobs.operations import GENERATION, WAIT
 from di_server.jobs.scaling import ScalingRequest
 from di_server.problems import Malformed, OutOfBounds
-
-_DIGITS: Final = 18
-"""Of a number in a query."""
+from di_server.rest.query import read_query, whole_number
 
 
 def scaling_request(body: Mapping[str, Any], *, sign: int) -> ScalingRequest:
@@ -49,18 +48,11 @@ def group_request(task: str, query: Iterable[tuple[str, str]]) -> GroupRequest:
     Raises:
         Malformed, OutOfBounds: naming the key.
     """
-    found: dict[str, int] = {}
-    for key, value in query:
-        if key not in (GENERATION, WAIT):
-            continue
-        if key in found:
-            raise Malformed(f"{key}: is there twice")
-        if not (value.isascii() and value.isdigit() and len(value) <= _DIGITS):
-            raise Malformed(f"{key}: must be a whole number, 0 or more")
-        found[key] = int(value)
+    found = {
+        key: whole_number(key, text) for key, text in read_query(query, (GENERATION, WAIT)).items()
+    }
     wait = found.get(WAIT, 0)
-    if wait > LONGEST_WAIT:
-        raise OutOfBounds(f"wait must be between 0 and {LONGEST_WAIT:.0f} seconds")
+    check_wait(wait)
     return GroupRequest(task=task, known=found.get(GENERATION), wait=wait)
 
 

@@ -8,6 +8,11 @@ from typing import Any, Final
 _ENDED: Final = ("Succeeded", "Failed")
 
 
+def is_leaving(pod: Mapping[str, Any]) -> bool:
+    """Whether it has ended or is about to: nobody is to be sent there any more."""
+    return has_ended(pod) or bool(pod["metadata"].get("deletionTimestamp"))
+
+
 def has_ended(pod: Mapping[str, Any]) -> bool:
     """Whether its containers have ended: its address may be another pod's by now."""
     return (pod.get("status") or {}).get("phase") in _ENDED

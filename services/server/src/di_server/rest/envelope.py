@@ -15,6 +15,11 @@ def success(message: str, data: object) -> Response:
     return _response(200, 0, message, data)
 
 
+def success_body(message: str, data: object) -> bytes:
+    """The bytes of a success, for one that is answered later."""
+    return _encode(0, message, data)
+
+
 def failure(status: int, message: str) -> Response:
     """`status` with nothing but the reason."""
     return _response(status, 1, message, None)

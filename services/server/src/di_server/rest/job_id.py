@@ -36,19 +36,20 @@ def parse_job_id(text: str) -> JobRef:
     segments = text.split("/")
     if segments[0] == "job":
         del segments[0]
-        if len(segments) == 1 and _is_label(segments[0]):
+        if len(segments) == 1 and is_label(segments[0]):
             raise Malformed(f"job/{segments[0]} lacks the namespace: {_RULE}")
     parts = segments[0].split(".") if len(segments) == 1 else segments
     generation = parts[2] if len(segments) == 1 and len(parts) == 3 else "0"
     if len(parts) not in (2, 2 + (len(segments) == 1)):
         raise Malformed(_RULE)
     namespace, name = parts[:2]
-    if not (_is_label(namespace) and _is_label(name) and _is_number(generation)):
+    if not (is_label(namespace) and is_label(name) and _is_number(generation)):
         raise Malformed(_RULE)
     return JobRef(namespace, name)
 
 
-def _is_label(text: str) -> bool:
+def is_label(text: str) -> bool:
+    """Whether it is a label of a DNS name (RFC 1123)."""
     # The length comes first: the pattern may look at a character more than once.
     return len(text) <= MAX_LABEL and _LABEL.fullmatch(text) is not None
 

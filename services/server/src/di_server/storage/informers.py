@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import structlog
 
-from di_api.kube.cache import Transform, WatchCache
+from di_api.kube.cache import Subscriber, Transform, WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS, Resource
@@ -39,6 +39,7 @@ class Informers:
         namespace: the only one served, None means all.
         config_namespace: of the AggregatorConfig; None: there is none to watch.
         nodes: whether nodes may be watched.
+        on_pod: is told of every event of a pod, after the cache.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Informers:
         namespace: str | None,
         config_namespace: str | None,
         nodes: bool,
+        on_pod: Subscriber,
         clock: Callable[[], float],
         rng: Random,
     ) -> None:
@@ -57,6 +59,7 @@ class Informers:
         self._namespace = namespace
         self._config_namespace = config_namespace
         self._nodes = nodes
+        self._on_pod = on_pod
         self._clock = clock
         self._rng = rng
         self._pause = threading.Event()
@@ -89,7 +92,9 @@ class Informers:
                 resource: Resource,
                 transform: Transform,
                 namespace: str | None = self._namespace,
+                *,
                 labels: str | None = None,
+                then: Subscriber | None = None,
             ) -> None:
                 watch = WatchCache(
                     client,
@@ -101,11 +106,13 @@ class Informers:
                     rng=self._rng,
                 )
                 watch.subscribe(kept.on_event)
+                if then is not None:
+                    watch.subscribe(then)
                 group.create_task(watch.run())
                 group.create_task(_announce(watch, kept, resource))
 
             keep(caches.jobs, DIJOBS, transform_job)
-            keep(caches.pods, PODS, transform_pod, labels=ours)
+            keep(caches.pods, PODS, transform_pod, labels=ours, then=self._on_pod)
             if self._config_namespace is not None:
                 keep(caches.configs, AGGREGATOR_CONFIGS, transform_config, self._config_namespace)
             if self._nodes:

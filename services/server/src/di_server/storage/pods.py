@@ -50,6 +50,10 @@ class PodStore:
         """The pods of all jobs at one address, in one namespace or in all that are served."""
         return self._list(namespace or self._namespace, _OURS, _at(ip), deadline)
 
+    def current(self, namespace: str, name: str, deadline: Deadline) -> Object | None:
+        """One pod as the watch has shown it, or else as the API server has it; None: it is gone."""
+        return self.cached(namespace, name) or self.find(namespace, name, deadline)
+
     def find(self, namespace: str, name: str, deadline: Deadline) -> Object | None:
         """One pod, None when it is gone."""
         try:

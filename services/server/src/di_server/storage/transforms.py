@@ -20,6 +20,7 @@ from di_api.names import (
     DI_PORT_NAME,
     GPU_RESOURCE,
     LABEL_JOB,
+    LABEL_TASK_NAME,
 )
 from di_api.spec import FailureAction
 from di_server.storage.kube import Object
@@ -72,16 +73,19 @@ def transform_job(job: Object) -> Object:
 
 
 def transform_pod(pod: Object) -> Object:
-    """Of a pod: whose it is, and its address; of fifty thousand pods every field counts."""
+    """Of a pod: whose it is, its task, its address; of fifty thousand pods every field counts."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     kept = _some(metadata, ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp"))
     kept["ownerReferences"] = [
         _owner(*(owner.get(key) for key in _OWNER))
         for owner in metadata.get("ownerReferences") or ()
     ]
-    for field, key in (("labels", LABEL_JOB), ("annotations", ANNOTATION_RANK)):
+    for field, keys in (
+        ("labels", (LABEL_JOB, LABEL_TASK_NAME)),
+        ("annotations", (ANNOTATION_RANK,)),
+    ):
         if field in metadata:
-            kept[field] = _one(key, metadata[field].get(key))
+            kept[field] = _few(keys, tuple(map(metadata[field].get, keys)))
     return {
         "metadata": kept,
         "spec": _pod_spec(named_port(spec), spec.get("hostNetwork") is True),
@@ -139,8 +143,9 @@ def _owner(*values: object) -> Object:
 
 
 @lru_cache(maxsize=_SHARED)
-def _one(key: str, value: str | None) -> Object:
-    return {} if value is None else {key: value}
+def _few(keys: tuple[str, ...], values: tuple[str | None, ...]) -> Object:
+    pairs = zip(keys, values, strict=True)
+    return {key: value for key, value in pairs if value is not None}
 
 
 def _some(owner: Mapping[str, Any], keys: Iterable[str]) -> Object:

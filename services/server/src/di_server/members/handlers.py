@@ -1,0 +1,38 @@
+"""The operations on members, from request to data."""
+
+from __future__ import annotations
+
+from di_server.access.authorizer import Authorizer
+from di_server.deadline import Clock, Deadline
+from di_server.members import operations, requests
+from di_server.members.exchange import read_news
+from di_server.members.service import MemberService
+from di_server.model.references import JobRef
+from di_server.rest.incoming import Incoming
+from di_server.rest.operation import Operation
+
+
+class MemberHandlers:
+    """Handles every operation in the same steps, the cheap refusals first."""
+
+    def __init__(self, *, service: MemberService, authorizer: Authorizer, clock: Clock) -> None:
+        self._service = service
+        self._authorizer = authorizer
+        self._clock = clock
+
+    def handle(self, operation: Operation, ref: JobRef, incoming: Incoming) -> object:
+        """The data of the response, or Deferred; raises Problems and API errors."""
+        deadline = Deadline.after(self._clock)
+        puts = operation is operations.PUT_MEMBER
+        pod = requests.pod_name(incoming.below) if puts else None
+        grant = self._authorizer.admit_member(
+            ref, operation.verb, incoming.caller, deadline, only=pod
+        )
+        if pod is None:
+            return self._service.list(grant, requests.members_request(incoming.query), deadline)
+        return self._service.put(grant, pod, requests.says(incoming.body), deadline)
+
+    def exchange(self, incoming: Incoming) -> object:
+        """The data of the response to another server."""
+        self._authorizer.admit_peer(incoming.caller, Deadline.after(self._clock))
+        return self._service.exchange(read_news(incoming.body))
