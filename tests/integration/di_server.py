@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import requests
 from typing_extensions import override
@@ -27,6 +27,7 @@ from di_api.names import (
     KIND,
     LABEL_JOB,
     LABEL_OPERATOR,
+    LABEL_TASK_NAME,
     OPERATOR_NAME,
 )
 from tests.ports import free_port
@@ -57,9 +58,12 @@ class ServerProcess:
 
     def replicas_of(self, job: Object, *, encrypted: bool = False) -> str:
         """URL of the job's replicas, as a pod composes it."""
-        metadata = job["metadata"]
         url = self.encrypted_url if encrypted else self.url
-        return f"{url}/v2alpha1/job/{metadata['namespace']}/{metadata['name']}/replicas"
+        return f"{url}{_path(job)}/replicas"
+
+    def members_of(self, job: Object) -> str:
+        """URL of the job's members."""
+        return f"{self.url}{_path(job)}/members"
 
     def terminate(self) -> int:
         """SIGTERM, and the exit code."""
@@ -70,6 +74,11 @@ class ServerProcess:
         """SIGKILL to the master and its worker, as when a node loses power."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(_STOP_SECONDS)
+
+
+class _Ports(NamedTuple):
+    plain: tuple[int, int]
+    tls: int | None
 
 
 @contextmanager
@@ -100,6 +109,7 @@ def running_servers(
     *,
     probe: str = "readyz",
     certificates: Path | None = None,
+    peers: bool = False,
     **variables: str,
 ) -> Iterator[tuple[ServerProcess, ...]]:
     """Run di-servers, each on two free ports; their logs hold no traceback at the end.
@@ -111,10 +121,19 @@ def running_servers(
         environment: variables of any name.
         certificates: folder with tls.crt and tls.key, for a third port with HTTPS.
         probe: the path that must answer 200 before the body runs.
+        peers: whether they know each other, by HTTPS if they have it.
         variables: more DI_SERVER_* settings, without the prefix, in lower case.
     """
+    ports = [
+        _Ports((free_port(), free_port()), free_port() if certificates else None)
+        for _ in range(count)
+    ]
+    if peers:
+        each = ",".join(f"127.0.0.1:{port.tls or port.plain[1]}" for port in ports)
+        variables = {"peers": each, "peer_host": "127.0.0.1", **variables}
     servers = tuple(
-        _start(folder, kubeconfig, variables, environment, certificates) for _ in range(count)
+        _start(folder, kubeconfig, variables, environment, certificates, ports=each)
+        for each in ports
     )
     try:
         for server in servers:
@@ -137,14 +156,14 @@ def _start(
     variables: Mapping[str, str],
     further: Mapping[str, str],
     certificates: Path | None,
+    *,
+    ports: _Ports,
 ) -> ServerProcess:
-    ports = (free_port(), free_port())
-    tls_port = free_port() if certificates else None
     settings = {
         "auth": "off",
         "drain_seconds": "0",
-        "binds": ",".join(f"127.0.0.1:{port}" for port in (*ports, tls_port) if port),
-        "tls_port": str(tls_port or ""),
+        "binds": ",".join(f"127.0.0.1:{port}" for port in (*ports.plain, ports.tls) if port),
+        "tls_port": str(ports.tls or ""),
         "cert_dir": str(certificates or ""),
         **variables,
     }
@@ -154,7 +173,7 @@ def _start(
         **{f"DI_SERVER_{key.upper()}": value for key, value in settings.items()},
         **further,
     }
-    log = folder / f"di-server-{ports[0]}.log"
+    log = folder / f"di-server-{ports.plain[0]}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "di_server.main"],
@@ -163,7 +182,12 @@ def _start(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return ServerProcess(process=process, ports=ports, tls_port=tls_port, log=log)
+    return ServerProcess(process=process, ports=ports.plain, tls_port=ports.tls, log=log)
+
+
+def _path(job: Object) -> str:
+    metadata = job["metadata"]
+    return f"/v2alpha1/job/{metadata['namespace']}/{metadata['name']}"
 
 
 def new_job(kube: SyncKubeClient, namespace: str, name: str = "cartpole", **spec: Any) -> Object:
@@ -205,13 +229,18 @@ def new_pod(
     *,
     phase: str = "Running",
     name: str | None = None,
+    task: str = "collector",
 ) -> Object:
     """Create a pod of the job as the operator does, and report its address as a kubelet does."""
     metadata = job["metadata"]
     body = {
         "metadata": {
             "name": name or f"{metadata['name']}-{rank}",
-            "labels": {LABEL_JOB: metadata["name"], LABEL_OPERATOR: OPERATOR_NAME},
+            "labels": {
+                LABEL_JOB: metadata["name"],
+                LABEL_OPERATOR: OPERATOR_NAME,
+                LABEL_TASK_NAME: task,
+            },
             "annotations": {ANNOTATION_RANK: str(rank)},
             "ownerReferences": [
                 {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from di_api.serving.bounds import Bounds
 from di_api.serving.front import Front
+from di_api.serving.later import LATER, Later
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -44,12 +45,16 @@ class Application:
     calls: list[WSGIEnvironment] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
     """At /wait a call goes on when it is set."""
+    later: Later | None = None
+    """What a call at /later leaves to wait for."""
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         self.calls.append(environ)
         body = environ["wsgi.input"].read()
         if environ["PATH_INFO"] == "/wait":
             self.gate.wait(LONG)
+        if environ["PATH_INFO"] == "/later":
+            environ[LATER] = self.later
         if environ["PATH_INFO"] == "/large":
             body = b"x" * 1_000_000
         status = "401 Unauthorized" if environ["PATH_INFO"] == "/refused" else "200 OK"
