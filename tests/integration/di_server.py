@@ -109,7 +109,7 @@ def running_servers(
     *,
     probe: str = "readyz",
     certificates: Path | None = None,
-    peers: bool = False,
+    together: bool = False,
     **variables: str,
 ) -> Iterator[tuple[ServerProcess, ...]]:
     """Run di-servers, each on two free ports; their logs hold no traceback at the end.
@@ -121,14 +121,14 @@ def running_servers(
         environment: variables of any name.
         certificates: folder with tls.crt and tls.key, for a third port with HTTPS.
         probe: the path that must answer 200 before the body runs.
-        peers: whether they know each other, by HTTPS if they have it.
+        together: whether they know each other, by HTTPS if they have it.
         variables: more DI_SERVER_* settings, without the prefix, in lower case.
     """
     ports = [
         _Ports((free_port(), free_port()), free_port() if certificates else None)
         for _ in range(count)
     ]
-    if peers:
+    if together:
         each = ",".join(f"127.0.0.1:{port.tls or port.plain[1]}" for port in ports)
         variables = {"peers": each, "peer_host": "127.0.0.1", **variables}
     servers = tuple(

@@ -76,7 +76,7 @@ def test_three_servers_have_one_board_and_one_of_them_may_be_killed(
         tmp_path,
         api_server.kubeconfig,
         certificates=tmp_path,
-        peers=True,
+        together=True,
         auth="optional",
         peer_token_file=str(token),
     ) as servers:
