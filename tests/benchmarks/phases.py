@@ -20,6 +20,7 @@ from tests.benchmarks import (
     idle,
     largest,
     latency,
+    members,
     memory,
     node,
     rest_scaling,
@@ -173,6 +174,16 @@ async def coordinated(bench: Bench) -> Results:
         )
 
 
+async def boards(bench: Bench) -> Results:
+    """Three di-servers and the members of one job; nobody looks after it."""
+    async with control_plane(bench.logs) as testbed:
+        return dict(
+            await members.measure(
+                testbed, members=bench.count(members.MEMBERS), rounds=bench.count(10)
+            )
+        )
+
+
 PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "node": node_alone,
     "jobs_of_4": compared(FOUR, throughput.ROUNDS, seconds=90),
@@ -186,6 +197,7 @@ PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "admission": admissions,
     "rest_scaling": rest,
     "coordinators": coordinated,
+    "members": boards,
 }
 
 

@@ -126,6 +126,12 @@ def targets(results: Results) -> Iterator[Target]:
         )
         yield Target(what="all their pods are there, p50", value=pods["p50"], bound=1000, unit="ms")
         yield Target(what="same, p99", value=pods["p99"], bound=1000, unit="ms")
+    if found := results.get("members"):
+        for what, key in (
+            (f"a change seen by {found['members']:,} members that wait, p99", "seen_by_all_ms"),
+            ("same, after one of three servers was killed, p99", "seen_by_all_after_kill_ms"),
+        ):
+            yield Target(what=what, value=found[key]["p99"], bound=200, unit="ms")
 
 
 def _targets_of_throughput(results: Results) -> Iterator[Target]:

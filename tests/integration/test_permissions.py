@@ -155,7 +155,8 @@ def test_every_permission_is_there_and_is_used(release: Release, tmp_path: Path)
     given: dict[str, Any] = {
         key.removeprefix("DI_SERVER_").lower(): value
         for key, value in chosen.items()
-        if key.startswith("DI_SERVER_") and not key.endswith(("BINDS", "HEALTH_BIND", "TLS_PORT"))
+        if key.startswith("DI_SERVER_")
+        and not key.endswith(("BINDS", "HEALTH_BIND", "TLS_PORT", "PEERS"))
     }
 
     async def body(testbed: Testbed) -> None:
@@ -212,6 +213,9 @@ async def _live(release: Release, testbed: Testbed, server: ServerProcess) -> No
     assert await _ask("POST", url, own, {"replicas": 1}) == 200
     assert await _ask("GET", url, own) == 200
     assert await _ask("POST", url.replace("/replicas", "/profilings"), own, {"a": 1}) == 200
+    members = url.replace("/replicas", "/members")
+    assert await _ask("PUT", f"{members}/a-work-0", own, {"url": "http://a"}) == 200
+    assert await _ask("GET", members, own) == 200
     await testbed.until(lambda: _has_pods(testbed, 3), "a third pod")
 
     await testbed.client.patch(

@@ -85,6 +85,11 @@ def results(**changes: Any) -> dict[str, Any]:
             "create_ms": MANY,
             "created_pods_ms": MANY,
         },
+        "members": {
+            "members": 1000,
+            "seen_by_all_ms": MANY,
+            "seen_by_all_after_kill_ms": MANY,
+        },
         **changes,
     }
 
@@ -120,6 +125,7 @@ def test_every_target_is_in_the_table() -> None:
         "| jobs seen Running, of all in every workload | ≥ 100% | 100% | yes |",
         "| coordinators list replicas, 500/s, p99 | ≤ 20 ms | 20 ms | yes |",
         "| admission, 200/s, p50 | ≤ 3 ms | 10 ms | **no** |",
+        "| a change seen by 1,000 members that wait, p99 | ≤ 200 ms | 20 ms | yes |",
     ):
         assert words in table
 
