@@ -21,6 +21,7 @@ _PATHS: Final = {
     "namespace": st.just(_NAMESPACE),
     "name": st.sampled_from([TASKS, COORDINATED]),
     "task": st.sampled_from(["learner", "collector"]),
+    "pod": st.just(f"{TASKS}-0"),
 }
 _COORDINATORS: Final = st.just(f"{COORDINATED}-coordinator")
 

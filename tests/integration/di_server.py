@@ -94,7 +94,14 @@ def running_server(
 ) -> Iterator[ServerProcess]:
     """Run one di-server; see `running_servers`."""
     with running_servers(
-        1, folder, kubeconfig, environment, probe=probe, certificates=certificates, **variables
+        1,
+        folder,
+        kubeconfig,
+        environment,
+        probe=probe,
+        certificates=certificates,
+        together=False,
+        **variables,
     ) as (server,):
         yield server
 

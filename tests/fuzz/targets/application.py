@@ -9,6 +9,8 @@ from typing import Any, Final
 from di_api.kube.resources import AGGREGATOR_CONFIGS
 from di_server.coordination import operations as coordination_operations
 from di_server.jobs.operations import OPERATIONS, PREFIX
+from di_server.members import exchange
+from di_server.members import operations as member_operations
 from di_server.model.references import ConfigRef
 from di_server.rest.operation import Operation
 from tests.unit.server.fakes import Harness, coordinated, job, make_harness, pod, replica, watch
@@ -21,12 +23,15 @@ _AGGREGATOR: Final = "led-aggregator-bbbbb"
 _TASKS, _LED = "cartpole", "led"
 
 
-def _end(operation: Operation) -> str:
-    return f"{operation.resource}/learner" if operation.below else operation.resource
+_BELOW: Final = {"": "", "task": "/learner", "pod": "/cartpole-collector-0"}
 
 
 _ROUTES: Final[tuple[tuple[Operation, str], ...]] = (
-    *((each, f"{PREFIX}/rl.{_TASKS}/{_end(each)}") for each in OPERATIONS),
+    *(
+        (each, f"{PREFIX}/rl.{_TASKS}/{each.resource}{_BELOW[each.below]}")
+        for each in (*OPERATIONS, *member_operations.OPERATIONS)
+    ),
+    (member_operations.EXCHANGE, exchange.PATH),
     *(
         (each, f"{coordination_operations.PREFIXES[0]}/{each.resource}")
         for each in coordination_operations.OPERATIONS

@@ -29,7 +29,7 @@ class Entry:
     task: str
     says: bytes
     """A JSON object without spaces, MAX_SAYS at most."""
-    version: int
+    version: int = 0
     """Milliseconds since 1970 by the server that was told, and always later than what that one knew
     of the pod before. So the last word wins on every server; where the clocks of two differ by more
     than their news are on the way, the one before may, until the pod repeats itself."""

@@ -59,7 +59,6 @@ class MemberService:
                 pod_uid=metadata["uid"],
                 task=(metadata.get("labels") or {}).get(LABEL_TASK_NAME, ""),
                 says=says,
-                version=self._members.version_now(metadata["uid"]),
             )
         )
         return {"heartbeatSeconds": HEARTBEAT, "lifetimeSeconds": LIFETIME}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -87,20 +87,17 @@ class Members:
         """How many requests wait."""
         return self._taken
 
-    def version_now(self, pod_uid: str) -> int:
-        """Of what a pod says now."""
-        with self._lock:
-            return self._board.version_after(pod_uid, int(self._now().timestamp() * 1000))
-
     def put(self, entry: Entry) -> None:
-        """Take in what a pod says itself.
+        """Take in what a pod says itself, now; that is its version.
 
         Raises:
             OutOfBounds, Busy: there is no room for it.
         """
         with self._lock:
             is_new = self._board.says(entry.pod_uid) != entry.says
-            self._board.put(entry, self._lives, heard=self._clock())
+            now_ms = int(self._now().timestamp() * 1000)
+            said = replace(entry, version=self._board.version_after(entry.pod_uid, now_ms))
+            self._board.put(said, self._lives, heard=self._clock())
             self._notice()
         if is_new:
             for follower in self._followers:
