@@ -94,6 +94,41 @@ except urllib.error.HTTPError as error:
     print(json.dumps([error.code, json.load(error)["message"]]))
 """
 
+MEMBER = """
+import http.client, json, os, socket, ssl, time, urllib.parse
+url = urllib.parse.urlsplit(os.environ["DI_SERVER_URL"])
+peers = url.hostname.replace("di-server.", "di-server-peers.", 1)
+path = "/v2alpha1/job/" + os.environ["DI_JOB_ID"] + "/members"
+deadline = time.monotonic() + 60
+
+def ask(ip, method, path, body):
+    trust = ssl.create_default_context(cafile=os.environ["DI_SERVER_CA_FILE"])
+    connection = http.client.HTTPSConnection(url.hostname, url.port)
+    plain = socket.create_connection((ip, url.port), 10)
+    connection.sock = trust.wrap_socket(plain, server_hostname=url.hostname)
+    connection.request(method, path, body)
+    return json.load(connection.getresponse())["data"]
+
+def said():
+    found = socket.getaddrinfo(peers, url.port, type=socket.SOCK_STREAM)
+    ips = sorted({each[4][0] for each in found})
+    ask(ips[0], "PUT", path + "/" + os.environ["HOSTNAME"], json.dumps({"url": "http://me"}))
+    return [[each["pod"] for each in ask(ip, "GET", path, None)["members"]] for ip in ips]
+
+while True:
+    try:
+        answers = said()
+        if all(answers) or time.monotonic() > deadline:
+            break
+    except OSError:
+        # A replica that has gone; the name is known for longer.
+        if time.monotonic() > deadline:
+            raise
+    time.sleep(0.5)
+print(json.dumps(answers))
+"""
+"""Tells one replica of di-server that it is there, and asks all of them."""
+
 
 def start(kubectl: Kubectl, namespace: str, image: str, **replicas: int) -> dict[str, Pod]:
     """Run job `x` of pods that answer; returns them."""
@@ -172,6 +207,10 @@ def test_a_pod_scales_its_own_job_and_nobody_is_disturbed(
         *(200,),
         [f"{grown[name].address}:{DI_PORT}" for name in everyone],
     )
+
+    # What one replica of di-server is told the other one knows.
+    answers = run_in_pod(kubectl, newest.name, MEMBER, namespace=namespace)
+    assert answers == [[newest.name]] * 2
 
     status, _ = rest(kubectl, namespace, "DELETE", {"task": "collector", "replicas": 2})
     assert status == 200

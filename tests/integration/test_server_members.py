@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -44,12 +46,15 @@ class Pod:
         self.job, self.address = job, f"127.66.0.{number}"
         pod = new_pod(kube, job, number, self.address)
         self.name = pod["metadata"]["name"]
+        self._says: dict[str, Any] = {"url": f"http://{self.address}:8000"}
+        # One word at a time, as of a program.
+        self._lock = threading.Lock()
 
     def put(self, server: ServerProcess, **says: Any) -> None:
-        body = {"url": f"http://{self.address}:8000", **says}
-        with session_from(self.address) as session:
+        with self._lock, session_from(self.address) as session:
+            self._says |= says
             url = f"{server.members_of(self.job)}/{self.name}"
-            answer = session.put(url, json=body, timeout=30)
+            answer = session.put(url, json=self._says, timeout=30)
         assert answer.status_code == 200, answer.text
         assert answer.json()["data"] == {"heartbeatSeconds": 10.0, "lifetimeSeconds": 30.0}
 
@@ -61,6 +66,25 @@ class Pod:
 
     def names(self, server: ServerProcess) -> list[str]:
         return [member["pod"] for member in self.ask(server)["members"]]
+
+
+@contextmanager
+def beating(server: ServerProcess, *pods: Pod) -> Iterator[None]:
+    """The pods repeat what they say, however long a test takes."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(2):
+            for pod in pods:
+                pod.put(server)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(beat)
+        try:
+            yield
+        finally:
+            ended.set()
+        done.result(60)
 
 
 def test_three_servers_have_one_board_and_one_of_them_may_be_killed(

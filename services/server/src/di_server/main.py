@@ -170,8 +170,8 @@ def build_app(
 def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
     """What the worker serves; called in it: threads and connections survive no fork."""
     caches, metrics = Caches(), Metrics()
-    server_time = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
-    members = Members(lives=lives(caches.pods), clock=time.monotonic, now=server_time.now)
+    # The local wall clock: the API server's is told in whole seconds, and pods say more in one.
+    members = Members(lives=lives(caches.pods), clock=time.monotonic, now=lambda: datetime.now(UTC))
     threading.Thread(target=members.run, name="members", daemon=True).start()
     # Another one with every start, for it has forgotten all.
     server = secrets.token_hex(8)
@@ -192,6 +192,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
     certificate = _certificate(settings, metrics)
     # One for each thread and one for the probe of readiness: nobody waits for a connection while
     # others wait for an answer.
+    server_time = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
     kube = SyncKubeClient(
         config=kube_config, connections=settings.threads + 1, on_date=server_time.observe
     )

@@ -8,10 +8,11 @@ when the time is up, or the body that comes before.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 LATER: Final = "di.later"
 """Key of the environment."""
 
+_News = asyncio.Future[bytes | None]
 Wake = Callable[[bytes], None]
 """Takes the body; may be called from any thread, and more than once: the first call counts."""
 
@@ -37,32 +39,46 @@ class Waits:
     """All that wait in one event loop."""
 
     def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[bytes | None]] = set()
+        self._waiting: set[_News] = set()
         self._ended = False
+        self._told: deque[tuple[_News, bytes]] = deque()
+        self._settling = False
 
     async def until_news(self, later: Later, receive: ASGIReceiveCallable) -> bytes | None:
         """The body; None when the time is up, the client has gone or the front ends."""
         if self._ended:
             return None
         loop = asyncio.get_running_loop()
-        news: asyncio.Future[bytes | None] = loop.create_future()
+        news: _News = loop.create_future()
 
         def wake(body: bytes) -> None:
-            # A loop that is closed has nobody to tell any more.
+            self._told.append((news, body))
+            if self._settling:
+                # The loop is called once for all that are told at a time.
+                return
+            self._settling = True
+            # One that is closed has nobody to tell any more.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, news, body)
+                loop.call_soon_threadsafe(self._settle_told)
 
-        gone = loop.create_task(_gone(receive))
         self._waiting.add(news)
+        gone = loop.create_task(_gone(receive))
+        gone.add_done_callback(lambda _: _settle(news, None))
+        up = loop.call_later(later.seconds, _settle, news, None)
         unsubscribe = later.subscribe(wake)
         try:
-            both: set[asyncio.Future[Any]] = {news, gone}
-            await asyncio.wait(both, timeout=later.seconds, return_when=asyncio.FIRST_COMPLETED)
+            return await news
         finally:
             unsubscribe()
-            self._waiting.discard(news)
+            up.cancel()
             gone.cancel()
-        return news.result() if news.done() else None
+            self._waiting.discard(news)
+
+    def _settle_told(self) -> None:
+        # First, so that what comes meanwhile calls anew.
+        self._settling = False
+        while self._told:
+            _settle(*self._told.popleft())
 
     def end(self) -> None:
         """Nobody waits any more, and nobody will."""
@@ -77,6 +93,6 @@ async def _gone(receive: ASGIReceiveCallable) -> None:
         pass
 
 
-def _settle(news: asyncio.Future[bytes | None], body: bytes | None) -> None:
+def _settle(news: _News, body: bytes | None) -> None:
     if not news.done():
         news.set_result(body)
