@@ -140,7 +140,7 @@ def test_one_namespace_alone_is_asked_about(chart: Chart, kind: str) -> None:
 
 
 POLICIES = {
-    "operator-objects": ["pods", "services", "configmaps"],
+    "operator-objects": ["pods", "services", "configmaps", "persistentvolumeclaims"],
     "operator-pods": ["pods"],
     "operator-jobs": ["dijobs"],
     "operator-names": ["secrets", "leases", "aggregatorconfigs"],

@@ -17,6 +17,7 @@ JOBS_OF_THE_OPERATOR = {
     "pods": "create delete get list patch watch",
     "services": "create delete get list patch watch",
     "configmaps": "create delete get list patch update watch",
+    "persistentvolumeclaims": "create get",
     "events": "create get patch",
     "leases.coordination.k8s.io di-operator-scope": "list",
 }

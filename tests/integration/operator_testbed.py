@@ -118,6 +118,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "node_kind_label": None,
         "scheduling_period": 60.0,
         "binding": Binding.SCHEDULER,
+        "companion_kinds": (),
         "high_priority_class": None,
         "kubeconfig": None,
         "log_level": "info",

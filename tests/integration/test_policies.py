@@ -126,6 +126,16 @@ OBJECTS: dict[Resource, Object] = {
     SERVICES: {"spec": {"ports": [{"port": 80}]}},
     CONFIGMAPS: {"data": {"a": "b"}},
 }
+CLAIMS = Resource(
+    group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim"
+)
+# What jobs bring along is made, and not touched again.
+MADE: dict[Resource, Object] = {
+    **OBJECTS,
+    CLAIMS: {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    },
+}
 
 
 def owned_by(made: Object) -> Object:
@@ -158,13 +168,13 @@ CREATED = {
 }
 
 
-@pytest.mark.parametrize("resource", OBJECTS, ids=lambda r: r.plural)
+@pytest.mark.parametrize("resource", MADE, ids=lambda r: r.plural)
 @pytest.mark.parametrize(("metadata", "message"), CREATED.values(), ids=CREATED)
 def test_the_operator_makes_only_objects_of_jobs(
     accounts: Accounts, resource: Resource, metadata: Object, message: str
 ) -> None:
     path = resource.path(accounts.namespace)
-    body = named("new", metadata) | OBJECTS[resource]
+    body = named("new", metadata) | MADE[resource]
     why = accounts.objection(OPERATOR, "POST", path, body)
     assert (message in why) if message else why == ""
 
@@ -179,6 +189,14 @@ def test_the_operator_deletes_only_objects_of_jobs(
     path = resource.path(accounts.namespace, name)
     why = accounts.objection(OPERATOR, "DELETE", path)
     assert (message in why) if message else why == ""
+
+
+@pytest.mark.parametrize(("method", "verb"), [("DELETE", "delete"), ("PATCH", "patch")])
+def test_what_jobs_bring_along_the_operator_neither_changes_nor_deletes(
+    accounts: Accounts, method: str, verb: str
+) -> None:
+    path = CLAIMS.path(accounts.namespace, "any")
+    assert f"cannot {verb} resource" in accounts.objection(OPERATOR, method, path, {})
 
 
 def test_the_operator_takes_nobodys_objects_and_lets_none_go(

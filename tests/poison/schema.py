@@ -31,6 +31,7 @@ READ: Final = frozenset(
         *("nodeCheck", "avoidedNodes", "initContainerStatuses", "terminated", "message"),
         *("profilings", "progress", "startTime", "completionTimestamp"),
         *("replicaSeconds", "restarts", "service", "port", "targetPort", "select", "scope"),
+        *("companions", "kind", "apiVersion"),
         *("podsPerReplica", "leaderTemplatePatch", "replicaAttempts"),
     ]
 )
@@ -73,6 +74,12 @@ _MORE: Final = st.integers(0, 15).flatmap(
         if chance
         else st.dictionaries(st.sampled_from(sorted(READ)) | TEXTS, JSON, max_size=2)
     )
+)
+_EMBEDDED: Final = st.fixed_dictionaries(
+    {
+        "apiVersion": st.sampled_from(["v1", "x.org/v1", "x.org"]),
+        "kind": st.sampled_from(["ConfigMap", "Pool", "Pod"]),
+    }
 )
 # Making strategies takes longer than drawing from them. With each its schema, or another could
 # have its identity later.
@@ -151,6 +158,8 @@ def _objects(schema: Schema, special: Strategies) -> st.SearchStrategy[dict[str,
             name: draw(special[name] if name in special else admitted(properties[name], special))
             for name in sorted(names)
         }
+        if schema.get("x-kubernetes-embedded-resource"):
+            value |= draw(_EMBEDDED)
         if _is_loose(schema):
             value = {k: v for k, v in draw(_MORE).items() if k not in properties} | value
         return value

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from di_api.companions import CompanionKind
 from di_operator import informer_state
 from di_operator.allocator.changes import Changes
 from di_operator.allocator.cluster_reader import ClusterReader
@@ -37,6 +38,10 @@ SETTINGS = Settings(
     server_url="http://di-server",
     coordinated_server_url="http://di-server",
     token_audience="di-server",
+    companion_kinds=(
+        CompanionKind(api_version="v1", kind="ConfigMap", resource="configmaps"),
+        CompanionKind(api_version="x.org/v1", kind="Pool", resource="pools"),
+    ),
 )
 STEPS = 4
 OBJECTS = st.lists(pods(), max_size=2)
@@ -45,7 +50,7 @@ OBJECTS = st.lists(pods(), max_size=2)
 def live_through(job: Object, *, aggregator: Any, others: dict[str, Any]) -> None:
     """Let the operator look at a job again and again, as if nothing but its status changed."""
     for _ in range(STEPS):
-        snapshot = read_snapshot(job, **others, aggregator=aggregator)
+        snapshot = read_snapshot(job, **others, aggregator=aggregator, companions={})
         decision = decide(snapshot, NOW, SETTINGS)
         for action in decision.actions:
             assert json.dumps(getattr(action, "body", {}))

@@ -53,3 +53,18 @@ subjects:
     name: {{ include "di.name" . | quote }}
     namespace: {{ .root.Release.Namespace | quote }}
 {{- end }}
+
+{{/*
+The resources of what jobs may bring along, by API group, as JSON: {group: [resource, ...]}. Without
+ConfigMaps, which the operator has other uses for.
+*/}}
+{{- define "di.companions" -}}
+{{- $found := dict }}
+{{- range .Values.companions.kinds }}
+{{- $group := contains "/" .apiVersion | ternary (splitList "/" .apiVersion | first) "" }}
+{{- if or $group (ne .resource "configmaps") }}
+{{- $_ := set $found $group (append (get $found $group | default list) .resource | uniq | sortAlpha) }}
+{{- end }}
+{{- end }}
+{{- toJson $found }}
+{{- end }}

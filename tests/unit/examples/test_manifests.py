@@ -16,6 +16,7 @@ from di_api.validation import validate_job
 from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, templates
 
 JUDGED = ROOT / "examples/roles/judge.yaml"
+COMPANIONS = JUDGED.with_name("companions.yaml")
 
 
 def manifest(example: str) -> dict[str, Any]:
@@ -56,6 +57,15 @@ def test_the_example_of_node_checks_is_the_one_of_its_document_and_would_be_admi
     shown = section.partition("```yaml\n")[2].partition("```")[0]
     assert "nodeCheck" in shown
     assert shown in file.read_text()
+
+
+def test_the_job_with_companions_is_the_one_of_its_document() -> None:
+    text = COMPANIONS.read_text()
+    document = (ROOT / "docs/roles.md").read_text()
+    _, _, section = document.partition("\n## Companions\n")
+    shown = section.partition("```yaml\n")[2].partition("```")[0]
+    assert "$(JOB)-config" in shown
+    assert shown in text
 
 
 def test_the_judged_job_would_be_admitted_and_its_judges_are_found_by_name() -> None:

@@ -11,11 +11,20 @@ from typing import Any
 from di_api import names
 from di_api.kube.resources import DIJOBS, PODS, Resource
 from di_operator.builders.configmap import transform_configmap
-from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
+from di_operator.lifecycle.actions import (
+    Action,
+    Create,
+    CreateCompanion,
+    Delete,
+    Reclaim,
+    Replace,
+)
+from di_operator.lifecycle.companions import wanted_companions
 from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
-from di_operator.lifecycle.faults import Fault, NameTaken, gravest, on_error
+from di_operator.lifecycle.faults import CompanionRefused, Fault, NameTaken, gravest, on_error
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.read import read_snapshot
+from di_operator.lifecycle.rules import Seen
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.lifecycle.status import merge_patch
@@ -78,6 +87,8 @@ class ClusterModel:
         self.events: list[JobEvent] = []
         self.phases: list[str] = []
         self.refuse_pods: Fault | None = None
+        self.refuse_companions: Fault | None = None
+        self.looks = 0
         self.deleted_job = False
         self.most_live = 0
         self.examine = SpecCache(size=8).examine
@@ -115,11 +126,13 @@ class ClusterModel:
 
     # --- the operator ---
 
-    def snapshot(self, pods: list[Object] | None = None) -> Snapshot:
+    def snapshot(
+        self, pods: list[Object] | None = None, companions: dict[int, Object] | None = None
+    ) -> Snapshot:
         """What the operator reads; ``pods`` is a view that may be older than the truth."""
         by_kind: dict[str, list[Object]] = {"Pod": [], "Service": [], "ConfigMap": []}
         for (kind, _), body in self.objects.items():
-            by_kind[kind].append(copy.deepcopy(body))
+            by_kind.setdefault(kind, []).append(copy.deepcopy(body))
         return read_snapshot(
             copy.deepcopy(self.job),
             by_kind["Pod"] if pods is None else pods,
@@ -130,7 +143,19 @@ class ClusterModel:
             aggregator=self.aggregator,
             reports_since=self.reports_since,
             largest_node_memory=self.largest_node_memory,
+            companions=companions,
         )
+
+    def look(self) -> Snapshot:
+        """The same with the job's companions."""
+        self.looks += 1
+        wanted = {
+            each.index: self.objects.get((each.resource.kind, each.name))
+            for each in wanted_companions(self.snapshot(), self.settings)
+            if each.resource is not None
+        }
+        found = {index: copy.deepcopy(each) for index, each in wanted.items() if each is not None}
+        return self.snapshot(companions=found)
 
     def decide(self) -> Decision:
         """What the operator would do now."""
@@ -140,6 +165,9 @@ class ClusterModel:
         """Decide, act, write the status, emit; dies after ``crash_after`` writes."""
         snapshot = self.snapshot()
         decision = decide(snapshot, self.now, self.settings)
+        if decision.lacks_companions:
+            snapshot = self.look()
+            decision = decide(snapshot, self.now, self.settings)
         left = [crash_after]
         faults = self._run(decision.actions, left)
         if faults:
@@ -194,6 +222,8 @@ class ClusterModel:
         match action:
             case Create(resource=resource, body=body):
                 return self._create(resource, body)
+            case CreateCompanion():
+                return self._create_companion(action)
             case Replace(body=body):
                 key = ("ConfigMap", body["metadata"]["name"])
                 assert (
@@ -238,6 +268,16 @@ class ClusterModel:
         live = [p for p in self.pods.values() if not p["metadata"].get("deletionTimestamp")]
         self.most_live = max(self.most_live, len(live))
         return None
+
+    def _create_companion(self, action: CreateCompanion) -> Fault | None:
+        if action.resource is None:
+            return CompanionRefused(seen=Seen.COMPANION_KIND_MISSING, message=action.words)
+        if self.refuse_companions is not None:
+            return self.refuse_companions
+        fault = self._create(action.resource, action.body)
+        if isinstance(fault, NameTaken):
+            return CompanionRefused(seen=Seen.COMPANION_NAME_TAKEN, message=action.words)
+        return fault
 
     def put(self, body: Mapping[str, Any]) -> Object:
         """Store a new object, with UID and version."""

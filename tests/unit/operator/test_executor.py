@@ -12,6 +12,7 @@ import pytest
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, Unavailable
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_operator.companions import Companions
 from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS, IN_COMPANY, Writers
 from di_operator.controller import JobKey, NotLeading, Outdated
 from di_operator.executor import Executor
@@ -67,6 +68,11 @@ class Bench:
         executor = Executor(
             client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
             writes=self.writes,
+            companions=Companions(
+                client=self.api,  # type: ignore[arg-type]  # likewise
+                look_again=30.0,
+                monotonic=lambda: 0.0,
+            ),
             writers=self.writers,
             check_lease=self.check_lease,
             observer=self.results,

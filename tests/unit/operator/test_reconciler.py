@@ -12,10 +12,12 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from di_api.companions import CompanionKind
 from di_api.kube.errors import ApiError, Conflict, Forbidden, Unavailable
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.builders.configmap import transform_configmap
+from di_operator.companions import Companions
 from di_operator.concurrency import Writers
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
@@ -84,6 +86,13 @@ class Bench:
         self.known = Known()
         self.events: list[JobEvent] = []
         self.read_pod: PodReader = Pod.read
+        self.seconds = 0.0
+        self.companion_kinds: tuple[CompanionKind, ...] = ()
+        self.companions = Companions(
+            client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
+            look_again=30.0,
+            monotonic=lambda: self.seconds,
+        )
 
     def submit(self, replicas: int = 2, **changes: Any) -> Object:
         container = {"name": "di-container", "image": "none"}
@@ -121,7 +130,8 @@ class Bench:
         return Reconciler(
             client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
             informers=self.known,
-            executor=Executor(**parts),
+            executor=Executor(**parts, companions=self.companions),
+            companions=self.companions,
             status=StatusWriter(**parts),
             grant=None,
             emit=lambda job, event: self.events.append(event),
@@ -132,6 +142,7 @@ class Bench:
                 service_domain="svc.cluster.local",
                 server_url="http://s:8081",
                 coordinated_server_url="http://s:8080",
+                companion_kinds=self.companion_kinds,
             ),
             server_ca=None,
             reports_since=lambda: None,

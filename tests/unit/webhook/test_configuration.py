@@ -25,6 +25,12 @@ def test_an_empty_environment_gives_the_ports_of_the_chart() -> None:
         ("DI_WEBHOOK_THREADS", "0"),
         ("DI_WEBHOOK_THREADS", "many"),
         ("DI_WEBHOOK_LOG_LEVEL", "loud"),
+        ("DI_WEBHOOK_COMPANION_KINDS", "ConfigMap"),
+        ("DI_WEBHOOK_COMPANION_KINDS", "{}"),
+        (
+            "DI_WEBHOOK_COMPANION_KINDS",
+            '[{"apiVersion": "v1", "kind": "Secret", "resource": "secrets"}]',
+        ),
     ],
 )
 def test_a_bad_setting_is_refused_by_name(name: str, value: str) -> None:

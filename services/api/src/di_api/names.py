@@ -37,7 +37,10 @@ SERVER_PORT: Final = 8081
 """Of plain HTTP."""
 SERVER_TLS_PORT: Final = 8443
 
-# --- Labels: the operator writes them on every pod, Service and ConfigMap of a job. ---
+JOB_PLACEHOLDER: Final = "$(JOB)"
+"""What stands for the job's name in its companions. Written by users, read by the operator."""
+
+# --- Labels: the operator writes them on every object of a job. ---
 RESERVED_PREFIX: Final = "diengine/"
 """Label and annotation keys below this prefix belong to the project; admission guards them."""
 LABEL_JOB: Final = "diengine/job"

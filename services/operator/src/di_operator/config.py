@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from marshmallow import fields, validate
 
+from di_api.companions import CompanionKind
 from di_api.names import (
     AGGREGATOR_CONFIG,
     DEFAULT_SERVICE_DOMAIN,
@@ -16,6 +17,7 @@ from di_api.names import (
     server_url,
 )
 from di_api.service.settings import (
+    COMPANION_KINDS,
     LOG_LEVEL,
     Address,
     AddressField,
@@ -73,6 +75,8 @@ class Config:
     """Seconds between two reconsiderations of all preemptible jobs."""
     binding: Binding
     """Who binds the pods of jobs that the allocator places."""
+    companion_kinds: tuple[CompanionKind, ...]
+    """Of objects that jobs may bring along."""
     high_priority_class: str | None
     """PriorityClass of the pods of jobs with high priority."""
     kubeconfig: str | None
@@ -227,6 +231,7 @@ _SETTINGS: Final = (
         fields.String(load_default=None, validate=validate.Length(max=253)),
         "PriorityClass of the pods of jobs with high priority; empty: none",
     ),
+    COMPANION_KINDS,
     LOG_LEVEL,
 )
 _KUBECONFIG: Final = Setting(

@@ -15,9 +15,10 @@ from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Inv
 from di_api.kube.resources import CONFIGMAPS, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_operator.companions import Companions
 from di_operator.concurrency import Writers, spread
 from di_operator.controller import JobKey, Outdated
-from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
+from di_operator.lifecycle.actions import Action, Create, CreateCompanion, Delete, Reclaim, Replace
 from di_operator.lifecycle.faults import (
     CreateForbidden,
     Fault,
@@ -60,12 +61,14 @@ class Executor:
         *,
         client: KubeClient,
         writes: Writes,
+        companions: Companions,
         writers: Writers,
         check_lease: Callable[[], None],
         observer: Observer,
     ) -> None:
         self._client = client
         self._writes = writes
+        self._companions = companions
         self._writers = writers
         self._check_lease = check_lease
         self._observer = observer
@@ -130,6 +133,8 @@ class Executor:
         match action:
             case Create(resource=resource):
                 return await self._create(resource, action.body)
+            case CreateCompanion():
+                return await self._companions.create(action)
             case Replace(resource=resource):
                 return await self._replace(resource, action.body)
             case Delete():

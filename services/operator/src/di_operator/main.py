@@ -32,6 +32,7 @@ from di_operator.certificate_plan import CertificateSettings, Leaf
 from di_operator.certificates import CertificateManager
 from di_operator.claim import Claim, ClaimTiming, NoClaim
 from di_operator.clock import Clock, ServerClock, SystemClock
+from di_operator.companions import Companions
 from di_operator.concurrency import CONNECTIONS, Writers
 from di_operator.config import Config, load_config
 from di_operator.controller import Controller, JobKey, NotLeading, job_queue
@@ -137,16 +138,22 @@ async def operate(
             clock=clock,
         )
         writers = Writers(monotonic=clock.monotonic)
+        # Half of it, so that the poll after the next one at the latest finds what is missing.
+        companions = Companions(
+            client=client, look_again=config.sync_period / 2, monotonic=clock.monotonic
+        )
         reconciler = Reconciler(
             client=client,
             informers=informers,
             executor=Executor(
                 client=client,
                 writes=informers,
+                companions=companions,
                 writers=writers,
                 check_lease=leadership.check,
                 observer=metrics,
             ),
+            companions=companions,
             status=StatusWriter(
                 client=client,
                 writes=informers,
@@ -166,6 +173,7 @@ async def operate(
                 token_audience=config.token_audience,
                 binding=config.binding,
                 high_priority_class=config.high_priority_class,
+                companion_kinds=config.companion_kinds,
             ),
             server_ca=server_ca,
             reports_since=presence,

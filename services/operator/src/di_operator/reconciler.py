@@ -20,11 +20,13 @@ from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from di_api.kube.wire import collector_paused
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.clock import Clock
+from di_operator.companions import Companions
 from di_operator.concurrency import spread
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.executor import Writes as ExecutorWrites
-from di_operator.lifecycle.actions import Create
+from di_operator.lifecycle.actions import Create, CreateCompanion
+from di_operator.lifecycle.companions import wanted_companions
 from di_operator.lifecycle.conditions import with_aside
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
@@ -94,6 +96,7 @@ class Reconciler:
         client: KubeClient,
         informers: InformerState,
         executor: Executor,
+        companions: Companions,
         status: StatusWriter,
         emit: Callable[[Mapping[str, Any], JobEvent], None],
         examine: Examine,
@@ -121,6 +124,7 @@ class Reconciler:
         self._client = client
         self._informers = informers
         self._executor = executor
+        self._companions = companions
         self._status = status
         self._emit = emit
         self._examine = examine
@@ -189,9 +193,16 @@ class Reconciler:
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
         snapshot, decision = await self._decide(job, key)
+        aggregator = None
         if decision.lacks_template:
             aggregator = await self._read_aggregator()
             snapshot, decision = await self._decide(job, key, aggregator=aggregator)
+        if decision.lacks_companions:
+            wanted = wanted_companions(snapshot, self._settings)
+            seen = await self._companions.look(job, wanted)
+            snapshot, decision = await self._decide(
+                job, key, aggregator=aggregator, companions=seen
+            )
         if _creates_again(snapshot, decision) and not await self._is_current(job, key):
             return 0.0
         if decision.from_absence and not await self._are_gone(snapshot, key):
@@ -220,7 +231,12 @@ class Reconciler:
         return decision.requeue_after
 
     async def _decide(
-        self, job: dict[str, Any], key: JobKey, *, aggregator: Mapping[str, Any] | None = None
+        self,
+        job: dict[str, Any],
+        key: JobKey,
+        *,
+        aggregator: Mapping[str, Any] | None = None,
+        companions: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> tuple[Snapshot, Decision]:
         # What is made for one decision about four thousand pods would set the collector going
         # again and again, each time over all that the caches hold.
@@ -236,6 +252,7 @@ class Reconciler:
                 aggregator=aggregator,
                 reports_since=self._reports_since(),
                 largest_node_memory=self._largest_node_memory(),
+                companions=companions if companions is not None else self._companions.known(job),
             )
             if len(snapshot.slots) > READ_AT_ONCE:
                 await _stand_back()
@@ -374,5 +391,5 @@ def _creates_again(snapshot: Snapshot, decision: Decision) -> bool:
     The first ones of a new job are not worth a read: it was there a moment ago.
     """
     return snapshot.status.phase is not None and any(
-        isinstance(action, Create) for action in decision.actions
+        isinstance(action, Create | CreateCompanion) for action in decision.actions
     )

@@ -11,15 +11,17 @@ import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from di_api import names
+from di_api.companions import CompanionKind
 from di_api.conversion import with_unseen
 from di_api.defaults import defaults_patch, success_policy_patch
 from di_api.difference import first_difference
 from di_api.failure_defaults import failure_policy_patch
 from di_api.field_error import FieldError, mapping
-from di_api.validation import validate_job, validate_update
+from di_api.validation import foreign_kinds, validate_job, validate_update
 from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
 from di_webhook.wording import in_older_words, in_words
 
@@ -61,9 +63,12 @@ def mutate(body: bytes) -> Answer:
     return _review(body, _mutation)
 
 
-def validate(body: bytes) -> Answer:
-    """Answer a validating review: allow, or deny with every error at once."""
-    return _review(body, _validation)
+def validate(body: bytes, companions: Sequence[CompanionKind] = ()) -> Answer:
+    """Answer a validating review: allow, or deny with every error at once.
+
+    `companions` are the kinds of objects that new jobs may bring along; old ones keep theirs.
+    """
+    return _review(body, partial(_validation, companions=companions))
 
 
 def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Answer:
@@ -118,13 +123,13 @@ def _mutation(request: _Request) -> Mapping[str, Any]:
     return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
 
 
-def _validation(request: _Request) -> Mapping[str, Any]:
+def _validation(request: _Request, companions: Sequence[CompanionKind]) -> Mapping[str, Any]:
     if request.operation == "UPDATE":
         if not isinstance(request.old_object, dict):
             return _denied(400, "BadRequest", "request.oldObject must be an object")
         errors: Sequence[FieldError] = validate_update(request.old_object, request.object)
     else:
-        errors = validate_job(request.object)
+        errors = [*validate_job(request.object), *foreign_kinds(request.object, companions)]
     if not errors:
         return {"allowed": True}
     worded = in_older_words if request.by_older_version else in_words

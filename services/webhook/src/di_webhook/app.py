@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from flask import Flask, Response, request
 from structlog.typing import FilteringBoundLogger
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
+from di_api.companions import CompanionKind
 from di_api.serving.probe_server import Pages
 from di_webhook import admission, conversion_review
 from di_webhook.metrics import Metrics
@@ -26,6 +28,7 @@ def create_app(
     log: FilteringBoundLogger,
     pages: Pages,
     monotonic: Callable[[], float],
+    companion_kinds: Sequence[CompanionKind] = (),
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> Flask:
     """Make the webhook's WSGI application.
@@ -35,6 +38,7 @@ def create_app(
         log: gets one line a review.
         pages: for probes; they are served here too.
         monotonic: seconds, for latencies.
+        companion_kinds: of objects that jobs may bring along.
         max_body_bytes: larger bodies get 413 before they are read.
     """
     app = Flask("di_webhook", static_folder=None)
@@ -58,7 +62,7 @@ def create_app(
 
     @app.post("/validate")
     def validate() -> Response:
-        return answer("validate", admission.validate)
+        return answer("validate", partial(admission.validate, companions=companion_kinds))
 
     @app.post("/convert")
     def convert() -> Response:

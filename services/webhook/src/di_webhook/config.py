@@ -9,8 +9,16 @@ from typing import Final
 
 from marshmallow import fields, validate
 
+from di_api.companions import CompanionKind
 from di_api.names import WEBHOOK_NAME
-from di_api.service.settings import LOG_LEVEL, Address, AddressField, Setting, read_settings
+from di_api.service.settings import (
+    COMPANION_KINDS,
+    LOG_LEVEL,
+    Address,
+    AddressField,
+    Setting,
+    read_settings,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +29,8 @@ class Config:
     health_bind: Address
     cert_dir: Path
     threads: int
+    companion_kinds: tuple[CompanionKind, ...]
+    """Of objects that jobs may bring along."""
     log_level: str
 
 
@@ -45,6 +55,7 @@ _SETTINGS: Final = (
         fields.Integer(load_default=8, validate=validate.Range(1, 64)),
         "reviews answered at once",
     ),
+    COMPANION_KINDS,
     LOG_LEVEL,
 )
 

@@ -35,7 +35,13 @@ def main() -> None:
         now=lambda: datetime.now(UTC),
     )
     pages = probe_pages(metrics=metrics, is_ready=certificate.is_usable)
-    app = create_app(metrics=metrics, log=log, pages=pages, monotonic=time.monotonic)
+    app = create_app(
+        metrics=metrics,
+        log=log,
+        pages=pages,
+        monotonic=time.monotonic,
+        companion_kinds=config.companion_kinds,
+    )
     serve(app, pages, config=config, certificate=certificate)
 
 

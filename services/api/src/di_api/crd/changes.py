@@ -13,6 +13,7 @@ from di_api.phase import Phase
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.job import JobSpec
 from di_api.spec.kinds import (
+    Companions,
     Flag,
     Labels,
     Limit,
@@ -167,7 +168,7 @@ def _nothing(field: Field) -> str:
             return "0"
         case Flag():
             return "false"
-        case Labels() | Texts() | Values() | Volumes():
+        case Labels() | Texts() | Values() | Volumes() | Companions():
             return "[]"
         case Struct() | Structs() | Quantities() | PodTemplate() | TemplatePatch():
             raise NotImplementedError(f"{field.name}: no value of its type stands for none")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from di_api.companions import COMPANION_NAME, LONGEST_COMPANION_NAME
 from di_api.conversion import fields_of_older_versions
 from di_api.crd.changes import fixed_fields, fixed_in_items, may_change
 from di_api.crd.core_schema import Schema, loose_template_schema, quantity_schema
@@ -20,6 +21,7 @@ from di_api.spec.job import JobSpec
 from di_api.spec.kinds import (
     UNLIMITED,
     Amount,
+    Companions,
     Flag,
     Label,
     Labels,
@@ -118,7 +120,7 @@ class SpecSchemas:
                 return self._struct(field, kind, about, in_list=in_list)
             case Structs():
                 return {"type": "array", **about, **self._list(field, kind, in_list=in_list)}
-            case Labels() | Texts() | Values() | Volumes():
+            case Labels() | Texts() | Values() | Volumes() | Companions():
                 return {"type": "array", **about, "maxItems": kind.most, **self._items(kind)}
             case Quantities():
                 amounts = {"maxProperties": kind.most, "additionalProperties": quantity_schema()}
@@ -154,7 +156,9 @@ class SpecSchemas:
             "items": {"type": "object", **self._object(kind.of, in_list=True)},
         }
 
-    def _items(self, kind: Labels | Texts | Values | Volumes) -> Schema:
+    def _items(self, kind: Labels | Texts | Values | Volumes | Companions) -> Schema:
+        if isinstance(kind, Companions):
+            return {"x-kubernetes-list-type": "atomic", "items": _companion_schema()}
         if isinstance(kind, Texts):
             item = {"type": "string", "maxLength": kind.longest}
             return {"x-kubernetes-list-type": "atomic", "items": item}
@@ -171,6 +175,18 @@ class SpecSchemas:
             "x-kubernetes-list-map-keys": ["name"],
             "items": self.template["properties"]["spec"]["properties"]["volumes"]["items"],
         }
+
+
+def _companion_schema() -> Schema:
+    """Of an object of any kind: what every object has the API server checks itself."""
+    name = {"type": "string", "pattern": f"^{COMPANION_NAME}$", "maxLength": LONGEST_COMPANION_NAME}
+    return {
+        "type": "object",
+        "x-kubernetes-embedded-resource": True,
+        "x-kubernetes-preserve-unknown-fields": True,
+        "required": ["metadata"],
+        "properties": {"metadata": {"type": "object", "properties": {"name": name}}},
+    }
 
 
 def _older_fields() -> frozenset[str]:

@@ -15,6 +15,7 @@ from di_api.spec.job import JobSpec
 from di_api.spec.kinds import (
     UNLIMITED,
     Amount,
+    Companions,
     Flag,
     Kind,
     Label,
@@ -93,7 +94,7 @@ def _default(field: Field, owner: Field | None = None) -> str:
 
 def _type(kind: Kind) -> str:
     match kind:
-        case Labels() | Texts() | Values() | Volumes() | Structs():
+        case Labels() | Texts() | Values() | Volumes() | Companions() | Structs():
             found = _list(kind)
         case Quantities():
             found = f"quantities by resource, up to {kind.most}"
@@ -140,6 +141,8 @@ def _list(kind: List) -> str:
             return f"list of {kind.item}s, up to {kind.most}"
         case Volumes():
             return f"list of core/v1 Volume, up to {kind.most}"
+        case Companions():
+            return f"list of objects, up to {kind.most}"
         case _:
             count = f"{kind.least} to {kind.most}" if kind.least else f"up to {kind.most}"
             return f"list of {count}, see below"

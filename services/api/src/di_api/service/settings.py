@@ -13,6 +13,8 @@ from typing import Any, Final, NoReturn
 from marshmallow import Schema, ValidationError, fields, missing, validate
 from typing_extensions import override
 
+from di_api.companions import CompanionKind, read_kinds
+
 LEVELS: Final = ("debug", "info", "warning", "error")
 """Of log lines, by weight."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -92,11 +94,27 @@ class ObjectField(fields.Field[dict[str, Any]]):
         return found
 
 
+class CompanionKindsField(fields.Field[tuple[CompanionKind, ...]]):
+    """A JSON list of objects with apiVersion, kind and resource."""
+
+    @override
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> tuple[CompanionKind, ...]:
+        try:
+            return tuple(read_kinds(json.loads(str(value))))
+        except (RecursionError, ValueError) as error:
+            raise ValidationError(f"must be a JSON list of kinds: {error}") from error
+
+
 def name_field(**options: Any) -> fields.String:
     """The name of an object, as Kubernetes has them (RFC 1123)."""
     return fields.String(validate=validate.Regexp(rf"{_NAME.pattern}\Z"), **options)
 
 
+COMPANION_KINDS: Final = Setting(
+    "companion_kinds",
+    CompanionKindsField(load_default=()),
+    "kinds of objects that jobs may bring along, a JSON list; empty: none",
+)
 LOG_LEVEL: Final = Setting(
     "log_level",
     fields.String(load_default="info", validate=validate.OneOf(LEVELS)),

@@ -14,3 +14,5 @@ MAX_PODS_PER_REPLICA: Final = 1024
 """Most pods of one replica of a task."""
 MAX_REPLICAS: Final = 2048
 """Most replicas a coordinator may have; the job carries the list of them to every watcher."""
+MAX_COMPANIONS: Final = 16
+"""Most objects that a job may bring along."""

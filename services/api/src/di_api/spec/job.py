@@ -7,12 +7,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-from di_api.spec.bounds import MAX_INT64, MAX_TASKS
+from di_api.spec.bounds import MAX_COMPANIONS, MAX_INT64, MAX_TASKS
 from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated
 from di_api.spec.declared import Declared
 from di_api.spec.failure import FailurePolicy
-from di_api.spec.kinds import Flag, Labels, OneOf, Struct, Structs, Text, Volumes, Whole
+from di_api.spec.kinds import (
+    Companions,
+    Flag,
+    Labels,
+    OneOf,
+    Struct,
+    Structs,
+    Text,
+    Volumes,
+    Whole,
+)
 from di_api.spec.progress import ProgressPolicy
 from di_api.spec.task import Task
 
@@ -155,6 +165,15 @@ class JobSpec:
             "place of `tasks`.",
         ),
     ] = None
+    companions: Annotated[
+        tuple[Mapping[str, Any], ...],
+        Declared(
+            kind=Companions(MAX_COMPANIONS),
+            about="Objects made before the pods and deleted with the job, of kinds that the "
+            "cluster allows. In all their texts `$(JOB)` stands for the job's name.",
+            more="[Which ones, and how they are called](roles.md#companions).",
+        ),
+    ] = ()
     scheduling: Annotated[
         Scheduling,
         Declared(kind=Struct(Scheduling), about="How the job gets its first nodes."),

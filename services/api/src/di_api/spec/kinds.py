@@ -147,6 +147,14 @@ class Volumes:
 
 
 @dataclass(frozen=True, slots=True)
+class Companions:
+    """A list of whole Kubernetes objects, each with a name made from the job's."""
+
+    most: int
+    item: str = "companion"
+
+
+@dataclass(frozen=True, slots=True)
 class Struct:
     """An object of ours, whose fields the dataclass `of` declares."""
 
@@ -164,6 +172,6 @@ class Structs:
 
 
 Scalar: TypeAlias = Flag | Whole | OneOf | Text | Label | PortName | TargetPort | Limit | Amount
-List: TypeAlias = Labels | Texts | Values | Volumes | Structs
+List: TypeAlias = Labels | Texts | Values | Volumes | Companions | Structs
 """Of at most so many of what an item is called."""
 Kind: TypeAlias = Scalar | Quantities | PodTemplate | TemplatePatch | Struct | List

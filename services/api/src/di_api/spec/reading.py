@@ -17,6 +17,7 @@ from di_api.spec.declared import fields_of
 from di_api.spec.kinds import (
     UNLIMITED,
     Amount,
+    Companions,
     Flag,
     Kind,
     Label,
@@ -92,7 +93,7 @@ def _value(kind: Kind, value: object, path: str) -> object:
             return _amounts(value, path)
         case PodTemplate() | TemplatePatch():
             return object_of(value, path)
-        case Volumes():
+        case Volumes() | Companions():
             return tuple(item for _, item in objects_of(value, path))
         case Struct() | Structs():
             return _ours(kind, value, path)

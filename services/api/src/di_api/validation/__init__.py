@@ -6,6 +6,7 @@ meaning.
 """
 
 from di_api.field_error import FieldError, InvalidSpec
+from di_api.validation.companions import foreign_kinds
 from di_api.validation.job import validate_job
 from di_api.validation.lenient import load_leniently
 from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
@@ -17,6 +18,7 @@ __all__ = [
     "MAX_NODE_LISTS",
     "FieldError",
     "InvalidSpec",
+    "foreign_kinds",
     "load_leniently",
     "load_spec",
     "node_list_errors",

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from di_api.defaults import with_defaults
 from di_api.field_error import ABSENT, FieldError, items, mapping
+from di_api.validation.companions import companion_errors
 from di_api.validation.core_types import template_errors, volumes_errors
 from di_api.validation.names import name_errors, node_list_errors
 from di_api.validation.pod_groups import leader_errors
@@ -51,6 +52,7 @@ def _errors(
         *broken_rules(spec),
         *node_list_errors(metadata, spec),
         *reserved_keys(metadata.get("name"), spec),
+        *companion_errors(metadata, spec),
     ]
     known = {error.path for error in errors}
     return errors + [error for error in _core_objects(spec) if error.path not in known]

@@ -20,6 +20,7 @@ from di_api.spec.job import JobSpec
 from di_api.spec.kinds import (
     UNLIMITED,
     Amount,
+    Companions,
     Flag,
     Label,
     Labels,
@@ -146,7 +147,7 @@ def _checked(field: Field) -> fields.Field[Any]:
         case Structs():
             least = {"validate": _at_least_one(kind.item)} if kind.least else {}
             below: fields.Field[Any] = fields.Nested(_schema(kind.of), error_messages=_NULL_ITEM)
-        case Volumes():
+        case Volumes() | Companions():
             least = {}
             below = fields.Raw(validate=_object, error_messages=_NULL_ITEM)
         case Labels():

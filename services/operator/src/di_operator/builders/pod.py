@@ -10,6 +10,7 @@ from di_api import names
 from di_api.spec import Task, TaskType
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
+from di_operator.builders.companion import naming_companions
 from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.node_check import check_container
@@ -80,13 +81,14 @@ class PodRecipe:
         body = pod_body(
             self.frame, task=self.task, index=self.index, rank=self.rank, node=self.node
         )
-        return fitted(
+        fit = fitted(
             body,
             memory=self.memory,
             # The allocator knows them too, and a pod it placed has no other node to go to.
             avoided=() if self.node else self.avoided,
             keeps_last_words=self.frame.keeps_last_words,
         )
+        return naming_companions(fit, self.frame.job)
 
 
 def pod_body(

@@ -11,6 +11,7 @@ from di_api.coordinated import PORT_VARIABLES, address, port_of
 from di_api.spec import Replica, Role, Template
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
+from di_operator.builders.companion import naming_companions
 from di_operator.builders.containers import main_container
 from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
@@ -92,12 +93,13 @@ class ReplicaPodRecipe:
 
     def build(self) -> dict[str, Any]:
         """The pod's body."""
-        return fitted(
+        fit = fitted(
             replica_pod(self.frame, self.member),
             memory=self.memory,
             avoided=self.avoided,
             keeps_last_words=self.frame.keeps_last_words,
         )
+        return naming_companions(fit, self.frame.job)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

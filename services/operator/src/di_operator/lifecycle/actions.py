@@ -49,6 +49,35 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreateCompanion:
+    """Create an object that the job brings along, of any kind that the cluster allows."""
+
+    index: int
+    """Its place in the spec."""
+    resource: Resource | None
+    """None: the operator may make none of the kind, and the job is told."""
+    kind: str
+    """With its version, for messages."""
+    name: str
+    recipe: Recipe
+
+    @property
+    def label(self) -> str:
+        """What is done, in one word; companions of all kinds may be made at the same time."""
+        return "CreateCompanion"
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The body, built now."""
+        return self.recipe.build()
+
+    @property
+    def words(self) -> str:
+        """Which one it is, for messages."""
+        return f"spec.companions[{self.index}], {self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
     """Replace an object; the body carries the resourceVersion it was computed from."""
 
@@ -104,4 +133,4 @@ class Reclaim:
         return "Reclaim"
 
 
-Action: TypeAlias = Create | Replace | Delete | Reclaim
+Action: TypeAlias = Create | CreateCompanion | Replace | Delete | Reclaim

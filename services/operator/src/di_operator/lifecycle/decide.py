@@ -13,6 +13,7 @@ from datetime import datetime
 from di_api.phase import Phase
 from di_operator.lifecycle.blocked import blocked_time_left, tell_blocked
 from di_operator.lifecycle.cleanup import clean_up
+from di_operator.lifecycle.companions import with_companions
 from di_operator.lifecycle.conclude import conclude
 from di_operator.lifecycle.converge import converge
 from di_operator.lifecycle.deadline import judge_deadline, time_left
@@ -46,6 +47,8 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
         return _after_the_end(snapshot, now)
     kind = kind_of(snapshot.job, snapshot.spec)
     step = _judge(kind, snapshot, now, settings)
+    if isinstance(step, Plan):
+        step = with_companions(snapshot, step, settings)
     verdict = converge(snapshot, step) if isinstance(step, Plan) else step
     verdict = tell_groups(snapshot, tell_blocked(snapshot, verdict, now), now)
     decision = conclude(kind, snapshot, verdict, now)
@@ -69,6 +72,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
             more,
         ),
         lacks_template=isinstance(step, Plan) and step.lacks_template,
+        lacks_companions=isinstance(step, Plan) and step.lacks_companions,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from di_api.companions import CompanionKind
 from di_api.spec import JobSpec, Priority
 from di_operator.builders.pinning import Binding
 from di_operator.lifecycle.actions import Action
@@ -21,7 +22,8 @@ class Settings:
     service-account token of that audience; None leaves it out. ``server_ca`` are the authorities
     (PEM) that pods of jobs with tasks know di-server by: empty while they are not known yet, None
     where ``server_url`` needs none. ``binding`` says who binds pods that the allocator placed,
-    ``high_priority_class`` names the PriorityClass of jobs with high priority.
+    ``high_priority_class`` names the PriorityClass of jobs with high priority, ``companion_kinds``
+    are those of objects that jobs may bring along.
     """
 
     service_domain: str
@@ -31,6 +33,7 @@ class Settings:
     server_ca: str | None = None
     binding: Binding = Binding.SCHEDULER
     high_priority_class: str | None = None
+    companion_kinds: tuple[CompanionKind, ...] = ()
 
     def priority_class(self, spec: JobSpec) -> str | None:
         """The class of the pods of a job, None if it is the cluster's default."""
@@ -63,7 +66,8 @@ class Decision:
     means that the next watch event or poll is early enough. ``from_absence``: the status counts
     pods for lost that are just not seen, which a watch that lags does not see either; it is
     written only after a read has shown that they are gone. ``lacks_template``: more could be
-    decided with the AggregatorConfig at hand.
+    decided with the AggregatorConfig at hand, ``lacks_companions`` once the objects that the job
+    brings along were looked at.
     """
 
     actions: tuple[Action, ...] = ()
@@ -72,3 +76,4 @@ class Decision:
     requeue_after: float | None = None
     from_absence: bool = False
     lacks_template: bool = False
+    lacks_companions: bool = False

@@ -5,6 +5,7 @@ message of a refused job are decided here, beside all others:
 
 - 422 on a create: :class:`TemplateRefused`, of the node lists :class:`NodeListsRefused`
 - 403 on a create: :class:`QuotaExceeded` when a quota says so, else :class:`CreateForbidden`
+- any of these on the create of a companion, or 404: :class:`CompanionRefused`
 - AlreadyExists with another owner, or none: :class:`NameTaken` with the object that was found
 
 Everything else (conflicts, time-outs, 429, 5xx) is no fault of the job: the shell retries.
@@ -95,7 +96,22 @@ class NameTaken:
         return f"{self.resource.kind} {self.found['metadata']['name']}"
 
 
-Fault: TypeAlias = TemplateRefused | NodeListsRefused | QuotaExceeded | CreateForbidden | NameTaken
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompanionRefused:
+    """An object that the job brings along could not be made; ``message`` says which, and why."""
+
+    seen: Seen
+    message: str
+
+
+Fault: TypeAlias = (
+    TemplateRefused
+    | NodeListsRefused
+    | QuotaExceeded
+    | CreateForbidden
+    | NameTaken
+    | CompanionRefused
+)
 
 _GRAVITY: Final = tuple(Seen)
 

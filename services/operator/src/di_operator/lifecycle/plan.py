@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from di_operator.lifecycle.actions import Create, Delete, Replace
+from di_operator.lifecycle.actions import Create, CreateCompanion, Delete, Replace
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Snapshot, is_before_task
 from di_operator.lifecycle.status import ReplicaKey
@@ -20,7 +20,7 @@ class Plan:
     """The next steps, and how far they reach."""
 
     removals: tuple[Delete, ...]
-    creations: tuple[Create | Replace, ...]
+    creations: tuple[Create | CreateCompanion | Replace, ...]
     created: int
     """Pods among the creations."""
     removed: int
@@ -33,6 +33,8 @@ class Plan:
     """Whether somebody deleted or edited the file of the node lists, and it is written anew."""
     lacks_template: bool = False
     """Whether a replica cannot be made before the AggregatorConfig is read."""
+    lacks_companions: bool = False
+    """Whether nothing can be made before the job's companions are looked at."""
     pause: float
     """Seconds for which nothing may be created, and nothing is; 0 or less if it may."""
     requeue_after: float | None

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from di_api.field_error import FieldError
-from di_api.names import ENV_RANK
+from di_api.names import ENV_RANK, nodes_config_map_name
 from di_api.ownership import controlling_job, names_earlier_job
 from di_api.spec import JobSpec, TaskType, Template
 from di_operator.lifecycle.kinds.choose import kind_of
@@ -43,6 +43,7 @@ def read_snapshot(
     aggregator: Template | None = None,
     reports_since: datetime | None = None,
     largest_node_memory: Decimal | None = None,
+    companions: Mapping[int, Object] | None = None,
 ) -> Snapshot:
     """Sort the objects of the job's namespace that a job of its name controls.
 
@@ -51,7 +52,8 @@ def read_snapshot(
     :meth:`~di_operator.lifecycle.specs.SpecCache.examine`, ``read_pod`` that for a
     :class:`~di_operator.lifecycle.pods.PodCache`, ``aggregator`` the template of the
     AggregatorConfig where one was read, ``reports_since`` the moment since when reports can come,
-    ``largest_node_memory`` the bytes that the largest node has, where that is known.
+    ``largest_node_memory`` the bytes that the largest node has, where that is known,
+    ``companions`` what a look at the job's companions has shown, by their place in the spec.
     Never raises for what a user can write.
     """
     metadata = job["metadata"]
@@ -67,7 +69,10 @@ def read_snapshot(
         else ((), ())
     )
     own_services, old_services = _by_owner(metadata, services, controlling_job)
-    own_configmaps, old_configmaps = _by_owner(metadata, configmaps, controlling_job)
+    # A job may bring others along.
+    name = nodes_config_map_name(metadata["name"])
+    lists = (each for each in configmaps if each["metadata"]["name"] == name)
+    own_configmaps, old_configmaps = _by_owner(metadata, lists, controlling_job)
 
     by_name = {pod.name: pod for pod in own}
     held = {
@@ -136,6 +141,7 @@ def read_snapshot(
         predecessors=tuple(predecessors),
         services=tuple(own_services),
         configmap=own_configmaps[0] if own_configmaps else None,
+        companions=companions,
         old_services=tuple(old_services),
         old_configmaps=tuple(old_configmaps),
     )

@@ -95,13 +95,13 @@ class Reason(_Declared):
     QUOTA_EXCEEDED = (
         "QuotaExceeded",
         "Warning",
-        "Pending: a quota refused a pod; tried again after 2 s, then after as long as the job has "
-        "waited so far, 60 s at most",
+        "Pending: a quota refused a pod or a companion; tried again after 2 s, then after as long "
+        "as the job has waited so far, 60 s at most",
     )
     CREATE_FORBIDDEN = (
         "CreateForbidden",
         "Warning",
-        "Pending: admission or RBAC refused a pod; tried again in the same way",
+        "Pending: admission or RBAC refused a pod or a companion; tried again in the same way",
     )
     NODE_LISTS_TOO_LONG = (
         "NodeListsTooLong",
@@ -126,6 +126,24 @@ class Reason(_Declared):
         "Warning",
         "a pod, Service or ConfigMap of a needed name belongs to somebody else; it is not touched. "
         "Failed, or, of a job that has been started, [waiting](lifecycle.md#edited-by-hand)",
+    )
+    INVALID_COMPANION = (
+        "InvalidCompanion",
+        "Warning",
+        "the API server refused a [companion](roles.md#companions) as invalid; the message has its "
+        "words. Failed, or, of a job that has been started, waiting",
+    )
+    COMPANION_CONFLICT = (
+        "CompanionConflict",
+        "Warning",
+        "an object of the name of a companion belongs to somebody else; it is not touched. Failed, "
+        "or, of a job that has been started, waiting",
+    )
+    COMPANION_KIND_MISSING = (
+        "CompanionKindMissing",
+        "Warning",
+        "Pending: nobody serves the kind of a companion in this cluster, or the operator may not "
+        "make it; tried again as after `QuotaExceeded`",
     )
     DEADLINE_EXCEEDED = (
         "DeadlineExceeded",

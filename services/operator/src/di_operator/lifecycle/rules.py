@@ -38,6 +38,11 @@ class Seen(StrEnum):
     NAME_OF_EARLIER = "object of an earlier job of the same name that has the name"
     NAME_OF_OTHER = "object of somebody else that has the name"
     NODE_LISTS_REFUSED = "ConfigMap of the node lists that the API server calls invalid (422)"
+    COMPANION_INVALID = "companion that the API server calls invalid (400, 413, 422)"
+    COMPANION_NAME_TAKEN = "object of somebody else that has the name of a companion"
+    COMPANION_KIND_MISSING = "companion of a kind that nobody serves (404), or nobody may make"
+    COMPANION_OVER_QUOTA = "companion beyond a ResourceQuota (403)"
+    COMPANION_FORBIDDEN = "companion that admission or authorization refused (403), quota apart"
     QUOTA_EXCEEDED = "object beyond a ResourceQuota (403)"
     CREATE_FORBIDDEN = "object that admission or authorization refused (403), quota apart"
 
@@ -107,6 +112,16 @@ class Rule:
 _UP: Final = frozenset(phase for phase in Phase if phase.is_up)
 _PLACED: Final = frozenset(phase for phase in Phase if phase.is_placed)
 
+_OF_COMPANIONS: Final = (
+    (Seen.COMPANION_INVALID, Reason.INVALID_COMPANION),
+    (Seen.COMPANION_NAME_TAKEN, Reason.COMPANION_CONFLICT),
+    (Seen.COMPANION_KIND_MISSING, Reason.COMPANION_KIND_MISSING),
+    (Seen.COMPANION_OVER_QUOTA, Reason.QUOTA_EXCEEDED),
+    (Seen.COMPANION_FORBIDDEN, Reason.CREATE_FORBIDDEN),
+)
+_FOR_GOOD: Final = (Seen.COMPANION_INVALID, Seen.COMPANION_NAME_TAKEN)
+"""What trying again does not put right; companions may not change."""
+
 RULES: Final[tuple[Rule, ...]] = (
     # The kubelet or the control plane ended the pod for reasons of the cluster, not of the program.
     Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, pod_condition="DisruptionTarget"),
@@ -160,6 +175,23 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(seen=Seen.NAME_OF_OTHER, then=Then.FAIL, reason=Reason.POD_NAME_CONFLICT),
     # It says nothing about the pods that exist.
     Rule(seen=Seen.NODE_LISTS_REFUSED, then=Then.HOLD, reason=Reason.NODE_LISTS_TOO_LONG),
+    # Somebody has deleted it while the job is up: the pods that are there have what they need.
+    *(
+        Rule(seen=seen, then=Then.TELL, reason=reason, phases=_UP)
+        for seen, reason in _OF_COMPANIONS
+    ),
+    *(
+        rule
+        for seen, reason in _OF_COMPANIONS
+        for rule in (
+            (
+                Rule(seen=seen, then=Then.HOLD, reason=reason, has_started=True),
+                Rule(seen=seen, then=Then.FAIL, reason=reason),
+            )
+            if seen in _FOR_GOOD
+            else (Rule(seen=seen, then=Then.WAIT, reason=reason),)
+        )
+    ),
     Rule(seen=Seen.QUOTA_EXCEEDED, then=Then.WAIT, reason=Reason.QUOTA_EXCEEDED),
     Rule(seen=Seen.CREATE_FORBIDDEN, then=Then.WAIT, reason=Reason.CREATE_FORBIDDEN),
 )

@@ -105,6 +105,9 @@ class Snapshot:
     services: tuple[Object, ...]
     """One of a job with tasks, one a pod of a job with a coordinator."""
     configmap: Object | None
+    companions: Mapping[int, Object] | None
+    """Objects of the names that the job's companions have, by their place in the spec; None: nobody
+    has looked lately."""
     old_services: tuple[Object, ...]
     old_configmaps: tuple[Object, ...]
 

@@ -1,0 +1,200 @@
+"""Companions at the API server: when they are looked at, and what its answers mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from di_api.companions import CompanionKind
+from di_api.kube.errors import ApiError, Forbidden, Invalid, NotFound, Unavailable
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, Resource
+from di_operator.controller import Outdated
+from tests.unit.operator.test_reconciler import Bench
+
+Object = dict[str, Any]
+CLAIMS = Resource(
+    group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim"
+)
+KINDS = (
+    CompanionKind(api_version="v1", kind=CONFIGMAPS.kind, resource=CONFIGMAPS.plural),
+    CompanionKind(api_version="v1", kind=CLAIMS.kind, resource=CLAIMS.plural),
+)
+
+
+def companion(resource: Resource, name: str = "$(JOB)-a") -> Object:
+    return {"apiVersion": "v1", "kind": resource.kind, "metadata": {"name": name}}
+
+
+def bench(*companions: Object) -> Bench:
+    made = Bench()
+    made.companion_kinds = KINDS
+    made.submit(companions=list(companions or (companion(CONFIGMAPS), companion(CLAIMS))))
+    return made
+
+
+def settle(bench: Bench) -> None:
+    """Reconcile until the job is left alone."""
+    for _ in range(5):
+        if bench.reconcile() != 0.0:
+            return
+    raise AssertionError("there is always more to do")
+
+
+def calls(bench: Bench) -> dict[str, int]:
+    kinds = (CONFIGMAPS.kind, CLAIMS.kind)
+    return {f"{verb} {kind}": n for (verb, kind), n in bench.api.calls.items() if kind in kinds}
+
+
+def status(bench: Bench) -> Object:
+    found: Object = bench.api.objects["DIJob", "ns", "a"]["status"]
+    return next(each for each in found["conditions"] if each["type"] == found["phase"])
+
+
+ONCE = {
+    "get ConfigMap": 1,
+    "create ConfigMap": 1,
+    "get PersistentVolumeClaim": 1,
+    "create PersistentVolumeClaim": 1,
+}
+
+
+def test_each_is_read_and_made_once() -> None:
+    made = bench()
+    settle(made)
+    assert calls(made) == ONCE
+    assert ("PersistentVolumeClaim", "ns", "a-a") in made.api.objects
+    # It is no affair of the watch, nor of the node lists.
+    assert ("ConfigMap", "a-a") not in made.known.objects
+
+
+def test_a_job_without_any_makes_no_call_more() -> None:
+    plain = Bench()
+    plain.companion_kinds = KINDS
+    plain.submit()
+    settle(plain)
+    assert calls(plain) == {}
+
+
+def test_they_are_looked_at_again_after_half_a_poll_and_not_before() -> None:
+    made = bench()
+    settle(made)
+    del made.api.objects["PersistentVolumeClaim", "ns", "a-a"]
+    made.seconds = 29.0
+    settle(made)
+    assert calls(made) == ONCE
+    made.seconds = 30.0
+    settle(made)
+    assert ("PersistentVolumeClaim", "ns", "a-a") in made.api.objects
+    again = dict.fromkeys(ONCE, 2) | {"create ConfigMap": 1}
+    assert calls(made) == again
+    settle(made)
+    assert calls(made) == again
+
+
+def test_one_that_was_made_before_its_answer_was_lost_is_as_good() -> None:
+    made = bench(companion(CLAIMS))
+    unknown = [True]
+
+    def lose(verb: str, kind: str, name: str) -> ApiError | None:
+        if verb == "create" and kind == CLAIMS.kind and unknown.pop():
+            owner = made.api.objects["DIJob", "ns", "a"]["metadata"]
+            made.api.put(CLAIMS, "ns", _owned(owner["uid"]))
+            unknown.append(False)
+            return Unavailable(kind=kind)
+        return None
+
+    made.api.before = lose
+    with pytest.raises(Unavailable):
+        made.reconcile()
+    made.api.before = lambda verb, kind, name: None
+    settle(made)
+    assert calls(made)["create PersistentVolumeClaim"] == 1
+    assert ("Pod", "ns", "a-work-0") in made.api.objects
+
+
+def test_one_of_an_earlier_job_that_comes_between_look_and_create_is_waited_for() -> None:
+    made = bench(companion(CLAIMS))
+
+    def meet(verb: str, kind: str, name: str) -> ApiError | None:
+        if verb == "create" and kind == CLAIMS.kind:
+            made.api.put(CLAIMS, "ns", _owned("uid-earlier"))
+        return None
+
+    made.api.before = meet
+    made.reconcile()
+    assert "of an earlier job to be gone" in status(made)["message"]
+
+
+def _owned(uid: str) -> Object:
+    owner = {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": DIJOBS.kind,
+        "name": "a",
+        "uid": uid,
+        "controller": True,
+    }
+    return {"metadata": {"name": "a-a", "ownerReferences": [owner]}}
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (NotFound(kind="x", message="could not find the requested resource"), "KindMissing"),
+        (Invalid(kind="x", message="spec.accessModes: is required"), "InvalidCompanion"),
+        (Forbidden(kind="x", message="exceeded quota: claims"), "QuotaExceeded"),
+        (Forbidden(kind="x", message="cannot create resource"), "CreateForbidden"),
+    ],
+    ids=["404", "422", "quota", "403"],
+)
+def test_what_the_api_server_answers_is_told_with_the_place_in_the_spec(
+    error: ApiError, reason: str
+) -> None:
+    made = bench()
+
+    def refuse(verb: str, kind: str, name: str) -> ApiError | None:
+        is_looked_at = verb == "get" and not isinstance(error, Invalid)
+        return error if kind == CLAIMS.kind and (verb == "create" or is_looked_at) else None
+
+    made.api.before = refuse
+    made.reconcile()
+    found = status(made)
+    assert found["reason"].endswith(reason)
+    words = f"spec.companions[1], PersistentVolumeClaim (v1) a-a: {error.message}"
+    assert found["message"] == words
+    assert made.api.calls["create", "Pod"] == 0
+    assert made.events[-1].message == words
+
+
+def test_one_of_somebody_else_is_told_and_not_touched() -> None:
+    made = bench()
+    stored = made.api.put(CLAIMS, "ns", {"metadata": {"name": "a-a"}})
+    made.reconcile()
+    assert status(made)["reason"] == "CompanionConflict"
+    assert "exists and does not belong to this job" in status(made)["message"]
+    assert made.api.objects["PersistentVolumeClaim", "ns", "a-a"] == stored
+
+
+def test_a_look_that_fails_is_tried_again_and_decides_nothing() -> None:
+    made = bench()
+    made.api.before = lambda verb, kind, name: (
+        Unavailable(kind=kind) if (verb, kind) == ("get", CLAIMS.kind) else None
+    )
+    with pytest.raises(Unavailable):
+        made.reconcile()
+    assert not [call for call in made.api.calls if call[0] == "create"]
+
+
+def test_one_that_goes_away_between_two_calls_is_tried_again() -> None:
+    made = bench(companion(CLAIMS))
+
+    def vanish(verb: str, kind: str, name: str) -> ApiError | None:
+        if verb == "create" and kind == CLAIMS.kind:
+            made.api.put(CLAIMS, "ns", {"metadata": {"name": "a-a"}})
+        elif verb == "get" and kind == CLAIMS.kind:
+            made.api.objects.pop((CLAIMS.kind, "ns", "a-a"), None)
+        return None
+
+    made.api.before = vanish
+    with pytest.raises(Outdated):
+        made.reconcile()
