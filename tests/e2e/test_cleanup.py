@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
-from di_api.names import service_name
+from di_api.names import LABEL_JOB, service_name
 from di_cluster.errors import CommandFailed
+from tests.e2e.examples import EXAMPLES, wait_for_end, with_image
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import (
@@ -129,6 +131,23 @@ def test_a_finished_job_is_left_alone_and_its_spec_is_closed(
     found = kubectl.get("dijob", "x", namespace=namespace)
     assert found["metadata"]["resourceVersion"] == version
     assert not pods_of(kubectl, "x", namespace=namespace)
+
+
+def test_what_a_job_brings_along_is_there_for_its_pods_and_stays_with_the_job(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    brings = yaml.safe_load((EXAMPLES / "roles" / "companions.yaml").read_text())
+    kubectl.apply(with_image(brings, image=python_image, namespace=namespace))
+    wait_for_end(kubectl, "configured", namespace=namespace, seconds=60)
+    said = kubectl.logs("configured-learner-0", namespace=namespace)
+    assert said.strip() == "run configured with seed 7"
+
+    mine = f"--selector={LABEL_JOB}=configured"
+    wait_until(lambda: not services(kubectl, namespace), 30, every=0.3)
+    (config,) = kubectl.items("configmaps", mine, namespace=namespace)
+    assert config["metadata"]["name"] == "configured-config"
+    kubectl("--namespace", namespace, "delete", "dijob", "configured", "--timeout=30s")
+    wait_until(lambda: not kubectl.items("configmaps", mine, namespace=namespace), 60, every=0.3)
 
 
 def test_everything_of_a_deleted_job_goes_with_it(
