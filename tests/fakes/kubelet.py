@@ -22,7 +22,7 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
@@ -63,6 +63,7 @@ class FakeKubelet:
             it would come too late, and Kubernetes would take the node for lost.
         extended: further resources that the node says it has, such as GPUs.
         taint: key of a NoSchedule taint: only pods that tolerate it come here.
+        others: names of further nodes that are there and Ready; only `run_on` brings pods there.
     """
 
     def __init__(
@@ -74,12 +75,14 @@ class FakeKubelet:
         heart: KubeClient | None = None,
         extended: Mapping[str, str] | None = None,
         taint: str | None = None,
+        others: Sequence[str] = (),
     ) -> None:
         self._extended = dict(extended or {})
         self._client = client
         self._heart = heart or client
         self._taints = [{"key": taint, "effect": "NoSchedule"}] if taint else []
         self.node = node or f"fake-{secrets.token_hex(3)}"
+        self._others = tuple(others)
         self.cache = WatchCache(
             client,
             PODS,
@@ -96,7 +99,9 @@ class FakeKubelet:
         self._addresses = itertools.count(1)
 
     async def __aenter__(self) -> Self:
-        await self._register()
+        await self._register(self.node, self._taints)
+        for other in self._others:
+            await self._register(other, [{"key": "fake/other", "effect": "NoSchedule"}])
         self._daemons = [
             asyncio.create_task(self.cache.run()),
             asyncio.create_task(self._beat()),
@@ -114,8 +119,9 @@ class FakeKubelet:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        with suppress(NotFound):
-            await self._client.delete(NODES, self.node)
+        for node in (self.node, *self._others):
+            with suppress(NotFound):
+                await self._client.delete(NODES, node)
 
     def vanish(self) -> None:
         """Lose the node: no heartbeat, no answer to anything. Its Node object goes at the end."""
@@ -131,6 +137,17 @@ class FakeKubelet:
         if life is not None:
             life.cancel()
         await self._write_status(pod, _ended(pod, exit_code, reason))
+
+    async def run_on(self, node: str, namespace: str, name: str, *, said: str) -> None:
+        """Run a pod that nobody else binds on another node, after a first init container that
+        ended well with a last word. Nothing there stops it: its grace period has to be 0.
+        """
+        pod = await self._client.get(PODS, name, namespace)
+        await self._bind_to(node, pod)
+        ended = {"terminated": {**_end(0, None), "message": said}}
+        check = _containers({"spec": {"containers": pod["spec"]["initContainers"][:1]}}, ended)
+        status = _running(pod, self._next_address(), ready=True)
+        await self._write_status(pod, {**status, "initContainerStatuses": check})
 
     async def restart(self, namespace: str, name: str, exit_code: int = 1) -> None:
         """End the containers of a running pod now, and start them again in it."""
@@ -159,9 +176,14 @@ class FakeKubelet:
             self._begin(uid, self._live(pod))
 
     def _may_run(self, pod: Object) -> bool:
-        """Whether the node has all kinds of what the pod asks for and is not ruled out by name."""
+        """Whether the node has all kinds of what the pod asks for, and is not ruled out by name or
+        taint.
+        """
         if node_of(pod["spec"]):
             # Whether it goes there, and nowhere else, the scheduler alone is to say.
+            return False
+        tolerated = {each.get("key") for each in pod["spec"].get("tolerations") or ()}
+        if not tolerated.issuperset(taint["key"] for taint in self._taints):
             return False
         selector = pod["spec"].get("nodeSelector") or {}
         if selector.get("kubernetes.io/hostname", self.node) != self.node:
@@ -216,12 +238,15 @@ class FakeKubelet:
     async def _bind(self, pod: Object) -> None:
         """Bind the pod ourselves where no scheduler has done it in good time."""
         await asyncio.sleep(_SCHEDULER_TIME)
+        await self._bind_to(self.node, pod)
+
+    async def _bind_to(self, node: str, pod: Object) -> None:
         metadata = pod["metadata"]
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": self.node},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         await _persist(
             lambda: self._client.create(PODS, body, metadata["namespace"], subresource="binding")
@@ -241,7 +266,7 @@ class FakeKubelet:
         number = next(self._addresses)
         return f"10.245.{number // 250 % 250}.{number % 250 + 1}"
 
-    async def _register(self) -> None:
+    async def _register(self, name: str, taints: Sequence[Mapping[str, str]]) -> None:
         room = {"cpu": "100k", "memory": "100Ti", "pods": "100k", "ephemeral-storage": "100Ti"}
         room |= self._extended
         now = _now()
@@ -254,8 +279,8 @@ class FakeKubelet:
             "lastTransitionTime": now,
         }
         node = {
-            "metadata": {"name": self.node, "labels": {"kubernetes.io/hostname": self.node}},
-            "spec": {"taints": self._taints},
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "spec": {"taints": [*taints]},
             "status": {
                 "capacity": room,
                 "allocatable": room,
@@ -266,8 +291,8 @@ class FakeKubelet:
         with suppress(AlreadyExists):
             await self._client.create(NODES, node)
         lease = {
-            "metadata": {"name": self.node, "namespace": _LEASE_NAMESPACE},
-            "spec": {"holderIdentity": self.node, "leaseDurationSeconds": 10}
+            "metadata": {"name": name, "namespace": _LEASE_NAMESPACE},
+            "spec": {"holderIdentity": name, "leaseDurationSeconds": 10}
             | {"renewTime": _now_micro()},
         }
         with suppress(AlreadyExists):
@@ -277,8 +302,9 @@ class FakeKubelet:
         while True:
             await asyncio.sleep(_HEARTBEAT)
             renewal = {"spec": {"renewTime": _now_micro()}}
-            with suppress(ApiError):
-                await self._heart.patch(LEASES, self.node, renewal, _LEASE_NAMESPACE)
+            for node in (self.node, *self._others):
+                with suppress(ApiError):
+                    await self._heart.patch(LEASES, node, renewal, _LEASE_NAMESPACE)
 
 
 async def _persist(write: Callable[[], Awaitable[Object]]) -> None:
@@ -331,7 +357,7 @@ def _conditions(*, ready: bool, reason: str | None = None) -> list[Object]:
     ]
 
 
-def _containers(pod: Object, state: Object, *, ready: bool) -> list[Object]:
+def _containers(pod: Object, state: Object, *, ready: bool = False) -> list[Object]:
     return [
         {
             "name": container["name"],

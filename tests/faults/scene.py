@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -154,6 +155,10 @@ class Scene:
 
     async def exhaust(self, pod: str) -> None:
         await self.testbed.kubelet.finish(self.namespace, pod, exit_code=137, reason="OOMKilled")
+
+    async def check(self, pod: str, *, node: str, seconds: float) -> None:
+        said = json.dumps({"seconds": seconds})
+        await self.testbed.kubelet.run_on(node, self.namespace, pod, said=said)
 
     async def restart(self, pod: str) -> None:
         await self.testbed.kubelet.restart(self.namespace, pod)

@@ -24,6 +24,9 @@ from tests.waiting import wait_until_async
 
 Object = dict[str, Any]
 
+CHECKED_NODES = ("n0", "n1", "n2", "n3")
+"""Nodes on which stories themselves run pods; no scheduler brings any there."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Testbed:
@@ -68,7 +71,7 @@ async def prepared(config: KubeConfig, folder: Path) -> AsyncIterator[Testbed]:
     async with (
         KubeClient(config=config) as client,
         KubeClient(config=config, connections=1) as heart,
-        FakeKubelet(client, heart=heart) as kubelet,
+        FakeKubelet(client, heart=heart, others=CHECKED_NODES) as kubelet,
     ):
         jobs = WatchCache(client, DIJOBS, clock=time.monotonic, rng=random.Random())
         testbed = Testbed(config=config, folder=folder, client=client, kubelet=kubelet, jobs=jobs)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from tests.faults.testbed import Object
+from tests.faults.testbed import CHECKED_NODES, Object
 from tests.integration.operator_testbed import coordinated_job, job, replica, task
 
 JOB = "a"
@@ -25,6 +25,10 @@ class Stage(Protocol):
 
     async def exhaust(self, pod: str) -> None:
         """Its container is killed for want of memory."""
+        ...
+
+    async def check(self, pod: str, *, node: str, seconds: float) -> None:
+        """It runs on a node, if nobody else binds it, and its check took so long there."""
         ...
 
     async def restart(self, pod: str) -> None:
@@ -257,6 +261,33 @@ async def pods_of_a_replica(stage: Stage) -> None:
     await stage.reached("Failed", is_in("Failed"))
 
 
+async def node_check(stage: Stage) -> None:
+    train = task("train", 3)
+    train["nodeCheck"] = {"command": ["check"]}
+    # Bound by nobody but the story, and gone as soon as it is deleted.
+    train["template"]["spec"] |= {
+        "terminationGracePeriodSeconds": 0,
+        "schedulerName": "nobody",
+        "nodeSelector": {"kubernetes.io/hostname": "none"},
+    }
+    *alike, slow, spare = CHECKED_NODES
+    await stage.submit(job(JOB, train))
+    await stage.until("its pods", lambda: len(stage.pods()) == 3)
+    moved = stage.pods()["a-train-2"]["metadata"]["uid"]
+    for index, node in enumerate(alike):
+        await stage.check(f"a-train-{index}", node=node, seconds=1.0)
+    await stage.check("a-train-2", node=slow, seconds=9.0)
+
+    def has_moved() -> bool:
+        pod = stage.pods().get("a-train-2")
+        return pod is not None and pod["metadata"]["uid"] != moved
+
+    await stage.until("a pod for the one on the slow node", has_moved)
+    await stage.check("a-train-2", node=spare, seconds=1.0)
+    await stage.reached("Running on nodes that are alike", runs(3))
+    await finish_all(stage)
+
+
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
     "failure": failure,
@@ -272,6 +303,7 @@ WORKLOADS: Mapping[str, Story] = {
     "policy": policy,
     "members": members,
     "pods-of-a-replica": pods_of_a_replica,
+    "node-check": node_check,
 }
 
 RACING = frozenset({"delete", "recreate"})
