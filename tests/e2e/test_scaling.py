@@ -305,6 +305,22 @@ def test_a_task_is_found_by_its_service_which_lists_only_who_is_ready(
     wait_until(gone, 30, what="the job's Services to be gone", every=0.5)
 
 
+def test_a_job_runs_without_its_elastic_tier(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    """No node is of the kind that the tier asks for."""
+    spot, tiers = yaml.safe_load_all((EXAMPLES / "roles" / "elastic.yaml").read_text())
+    kubectl.apply(spot)
+    try:
+        kubectl.apply(with_image(tiers, image=python_image, namespace=namespace))
+        wait_for_end(kubectl, "tiers", namespace=namespace, seconds=120)
+    finally:
+        kubectl("delete", "priorityclass", spot["metadata"]["name"])
+    assert kubectl.phase("tiers", namespace=namespace) == "Succeeded"
+    said = kubectl.logs("tiers-worker-0", namespace=namespace).splitlines()
+    assert said[-1] == "core 9"
+
+
 def test_pods_on_the_network_of_one_node_listen_on_different_ports(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:

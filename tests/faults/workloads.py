@@ -27,6 +27,10 @@ class Stage(Protocol):
         """Its container is killed for want of memory."""
         ...
 
+    async def evict(self, pod: str) -> None:
+        """Its node ends it for want of room."""
+        ...
+
     async def check(self, pod: str, *, node: str, seconds: float) -> None:
         """It runs on a node, if nobody else binds it, and its check took so long there."""
         ...
@@ -288,6 +292,25 @@ async def node_check(stage: Stage) -> None:
     await finish_all(stage)
 
 
+async def elastic_tier(stage: Stage) -> None:
+    patch = {"metadata": {"labels": {"tier": "spot"}}}
+    work = {**task("work", 3), "minReplicas": 1, "elastic": {"templatePatch": patch}}
+    await stage.submit(job(JOB, work, backoffLimit=0))
+    everybody = [f"a-work-{index}" for index in range(3)]
+    await stage.until("its tier", _serve(stage, *everybody))
+    lost = stage.pods()["a-work-2"]["metadata"]["uid"]
+    await stage.evict("a-work-2")
+
+    def is_another() -> bool:
+        pod = stage.pods().get("a-work-2")
+        return pod is not None and pod["metadata"]["uid"] != lost
+
+    await stage.until("another one", is_another)
+    await stage.until("its tier again", _serve(stage, *everybody))
+    await stage.reached("Running", runs(3))
+    await finish_all(stage)
+
+
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
     "failure": failure,
@@ -304,6 +327,7 @@ WORKLOADS: Mapping[str, Story] = {
     "members": members,
     "pods-of-a-replica": pods_of_a_replica,
     "node-check": node_check,
+    "elastic-tier": elastic_tier,
 }
 
 RACING = frozenset({"delete", "recreate"})

@@ -180,6 +180,18 @@ def replicas_of_several_pods() -> ClusterModel:
     return cluster
 
 
+def elastic_tier() -> ClusterModel:
+    container = {"name": "di-container", "image": "train:1"}
+    template = {"spec": {"containers": [container], "priorityClassName": "steady"}}
+    on_spot = {
+        "nodeSelector": {"pool": "spot"},
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
+    }
+    tier = {"priorityClassName": "spot", "templatePatch": {"spec": on_spot}}
+    bounds = {"minReplicas": 1, "maxReplicas": 4, "template": template}
+    return ClusterModel(job(task("learner"), task("collector", 2, elastic=tier, **bounds)))
+
+
 def many_pods() -> ClusterModel:
     return ClusterModel(job(task("learner"), task("collector", MANY - 1)))
 
@@ -209,7 +221,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
-        *(task_services, ports, replicas_of_several_pods),
+        *(task_services, ports, replicas_of_several_pods, elastic_tier),
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
     )
 }

@@ -34,7 +34,7 @@ def template(image: str = "busybox") -> Object:
 MANY: Object = {
     "group": "a",
     "volumes": [{"name": "data", "hostPath": {"path": "/data"}}],
-    "scheduling": {"gang": True},
+    "scheduling": {"gang": False},
     "successPolicy": {"tasks": ["learner"]},
     "checkpoint": {"volume": "data"},
     "failurePolicy": {"rules": [{"tasks": ["learner"], "action": "RestartTask"}]},
@@ -61,6 +61,9 @@ MANY: Object = {
             "processGroup": {"framework": "torch"},
             "nodeCheck": {},
             "service": {"ports": [{"name": "http", "port": 80}]},
+            "replicas": 2,
+            "minReplicas": 1,
+            "elastic": {"priorityClassName": "spot", "templatePatch": {}},
             "ports": [{"name": "rpc"}],
             "template": template(),
         },
@@ -71,7 +74,7 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "priority": ("high",),
     "cleanPodPolicy": ("All",),
     "preemptible": (True,),
-    "scheduling": ({"gang": False}, None),
+    "scheduling": ({"gang": True}, None),
     "backoffLimit": (7,),
     "group": ("b", None),
     "volumes": ([{"name": "data", "hostPath": {"path": "/"}}], [], None),
@@ -88,7 +91,7 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
     "name": ("other",),
     "type": ("learner",),
     "replicas": (3,),
-    "minReplicas": (1,),
+    "minReplicas": (2,),
     "maxReplicas": (4,),
     # Alone it would be a patch that needs several pods.
     "podsPerReplica": (3,),
@@ -102,6 +105,7 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
         {"ports": [{"name": "http", "port": 80}], "select": "Leaders"},
         None,
     ),
+    "elastic": ({"priorityClassName": "other", "templatePatch": {}}, None),
     "ports": ([{"name": "other"}], [{"name": "rpc", "scope": "Job"}], [], None),
     "activeDeadlineSeconds": (200, None),
     "template": (template("other"), {"metadata": {"labels": {"a": "b"}}, **template()}),
@@ -119,7 +123,11 @@ COORDINATED_CHANGES: dict[str, tuple[object, ...]] = {
 }
 # Of what the schema does not know its rules cannot see the change: the webhook alone refuses it.
 UNSEEN = {"coordinator": ({"template": template("other")},)}
-UNSEEN_IN_TASKS = {"leaderTemplatePatch": ({"metadata": {"labels": {"a": "b"}}},)}
+LABELLED: Object = {"metadata": {"labels": {"a": "b"}}}
+UNSEEN_IN_TASKS = {
+    "leaderTemplatePatch": (LABELLED,),
+    "elastic": ({"priorityClassName": "spot", "templatePatch": LABELLED},),
+}
 
 
 def changed(fields: Mapping[str, Any], name: str, value: object) -> Object:

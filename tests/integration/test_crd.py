@@ -218,6 +218,14 @@ BAD = {
         lambda s: first(s).update(podsPerReplica=2, leaderTemplatePatch=[]),
         "spec.tasks[0].leaderTemplatePatch in body must be of type object",
     ),
+    "an elastic tier without a minimum": (
+        lambda s: first(s).update(elastic={}),
+        "spec.tasks[0].elastic: Invalid value: elastic needs minReplicas, below maxReplicas",
+    ),
+    "a patch of the elastic tier that is no object": (
+        lambda s: first(s).update(minReplicas=1, elastic={"templatePatch": []}),
+        "spec.tasks[0].elastic.templatePatch in body must be of type object",
+    ),
     "more replicas than max": (
         lambda s: s["tasks"][1].update(replicas=5),
         "spec.tasks[1].replicas: Invalid value: must be between minReplicas and maxReplicas",

@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 
 from di_api.kube.config import KubeConfig
-from di_api.kube.resources import PODS
-from tests.integration.operator_testbed import Object, Testbed, job, on_testbed, task
+from di_api.kube.resources import NODES, PODS
+from di_operator.builders.pinning import pin
+from tests.fakes.kubelet import FakeKubelet
+from tests.integration.operator_testbed import (
+    Object,
+    Testbed,
+    condition,
+    job,
+    on_testbed,
+    task,
+)
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -99,6 +108,63 @@ def test_a_replica_of_two_pods_comes_and_goes_as_one(
             await testbed.patch("a", {"tasks": [rollout(1)]})
             await testbed.until(lambda: runs_with(2, 2), "one replica")
             await testbed.until(is_alone, "the pods of the other to be gone")
+
+    on_testbed(kube_config, namespace, body)
+
+
+def test_an_elastic_tier_goes_with_its_node_and_comes_back(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    node, key = f"{namespace}-spot", "fake/spot"
+    tolerations = [{"key": key, "operator": "Exists"}]
+    # Pinned, so that nobody but the scheduler brings them there.
+    patch = {"spec": {"tolerations": tolerations, "affinity": pin(node)}}
+    work = {**task("work", 3), "minReplicas": 1, "elastic": {"templatePatch": patch}}
+    core, tier = "a-work-0", {"a-work-1", "a-work-2"}
+
+    async def body(testbed: Testbed) -> None:
+        async def uids() -> dict[str, str]:
+            pods = await testbed.pods("a")
+            return {name: pod["metadata"]["uid"] for name, pod in pods.items()}
+
+        async def is_complete() -> bool:
+            return (await testbed.status("a")).get("readyReplicas") == 3
+
+        async def is_alone() -> bool:
+            pods = await testbed.pods("a")
+            return pods.keys() == before.keys() and all(
+                pods[name]["metadata"]["uid"] != before[name]
+                and "nodeName" not in pods[name]["spec"]
+                for name in tier
+            )
+
+        async def says_why() -> bool:
+            reason: str = condition(await testbed.status("a"), "Running")["reason"]
+            return reason == "Unschedulable"
+
+        async def taint(*more: Object) -> None:
+            spot = {"key": key, "effect": "NoSchedule"}
+            await testbed.client.patch(NODES, node, {"spec": {"taints": [spot, *more]}})
+
+        async with (
+            FakeKubelet(testbed.client, namespace=namespace, node=node, taint=key),
+            testbed.operator(),
+        ):
+            await testbed.submit(job("a", work, backoffLimit=0))
+            await testbed.until(is_complete, "the core and its tier to be ready")
+            before = await uids()
+
+            await taint({"key": "fake/reclaimed", "effect": "NoExecute"})
+            await testbed.until(is_alone, "pods that wait for a node of the tier")
+            await testbed.until(says_why, "the job to say what its tier waits for")
+            assert (await uids())[core] == before[core]
+
+            await taint()
+            await testbed.until(is_complete, "the tier to come back")
+            status = await testbed.status("a")
+            assert (await uids())[core] == before[core]
+            assert (status["restarts"], status["reschedules"]) == (0, 0)
+            assert {*testbed.phases["a"]} <= {"Pending", "Starting", "Running"}
 
     on_testbed(kube_config, namespace, body)
 

@@ -64,6 +64,7 @@ def tasks() -> st.SearchStrategy[Object]:
             "maxReplicas": counts,
             "podsPerReplica": st.sampled_from((1, 2, 1024)),
             "leaderTemplatePatch": st.just({}),
+            "elastic": st.sampled_from(({}, {"priorityClassName": "a", "templatePatch": {}})),
             "processGroup": process_groups(),
             "nodeCheck": st.sampled_from(({}, {"action": "AvoidNode"}, {"action": "Notify"})),
             "service": services(),

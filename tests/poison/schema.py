@@ -32,7 +32,7 @@ READ: Final = frozenset(
         *("profilings", "progress", "startTime", "completionTimestamp"),
         *("replicaSeconds", "restarts", "service", "port", "targetPort", "select", "scope"),
         *("companions", "kind", "apiVersion"),
-        *("podsPerReplica", "leaderTemplatePatch", "replicaAttempts"),
+        *("podsPerReplica", "leaderTemplatePatch", "replicaAttempts", "templatePatch"),
     ]
 )
 TEXTS: Final = (

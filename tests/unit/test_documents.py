@@ -102,7 +102,7 @@ def test_what_the_pages_show_of_an_example_is_in_it() -> None:
     "field",
     [
         *("successPolicy", "failurePolicy", "checkpoint", "progressPolicy", "processGroup"),
-        "nodeCheck",
+        *("nodeCheck", "templatePatch"),
         *("pendingTimeoutSeconds", "activeDeadlineSeconds"),
     ],
 )

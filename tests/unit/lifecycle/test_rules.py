@@ -17,6 +17,7 @@ OF_PODS = frozenset({Then.FAIL, Then.RESTART, Then.RESCHEDULE, Then.IGNORE})
 OF_REFUSED = frozenset(Then) - {Then.RESTART, Then.RESCHEDULE, Then.IGNORE}
 OF_PARTS = {
     Part.TASK: {Then.RESTART, Then.RESCHEDULE},
+    Part.ELASTIC: {Then.RESTART, Then.RESCHEDULE},
     Part.COORDINATOR: {Then.FAIL, Then.RESCHEDULE},
     Part.REPLICA: {Then.RESTART, Then.RESCHEDULE},
 }

@@ -53,6 +53,11 @@ LABEL_TASK_TYPE: Final = "diengine/task-type"
 """Task type. Read by users."""
 LABEL_TASK_NAME: Final = "diengine/task-name"
 """Task name. Read by the operator, the server and users."""
+LABEL_TIER: Final = "diengine/tier"
+"""CORE or ELASTIC, on the pods of tasks with an elastic tier: what the pod was made as. Read by
+users."""
+CORE: Final = "core"
+ELASTIC: Final = "elastic"
 
 LABEL_IN_SERVICE: Final = "diengine/in-service"
 """MARKED on the pods that their task's Service is to list, once they are ready. Read by that
@@ -134,6 +139,8 @@ ENV_REPLICA_SIZE: Final = "DI_REPLICA_SIZE"
 """Pods of each replica."""
 ENV_REPLICA_LEADER: Final = "DI_REPLICA_LEADER"
 """FQDN of the first pod of the replica."""
+ENV_TIER: Final = "DI_TIER"
+"""CORE or ELASTIC, in tasks with an elastic tier."""
 ENV_CHECKPOINT_DIR: Final = "DI_CHECKPOINT_DIR"
 """Directory of the job's checkpoints, in learners of a job that has one."""
 ENV_RESTORE_STEP: Final = "DI_RESTORE_STEP"
@@ -220,6 +227,8 @@ GPU_RESOURCE: Final = "nvidia.com/gpu"
 DEFAULT_SERVICE_DOMAIN: Final = "svc.cluster.local"
 MAX_LABEL: Final = 63
 """Longest DNS label (RFC 1123) and label value: pod, host, Service and task names."""
+_MAX_DIGITS: Final = 5
+"""Of a number in the name of a pod: more than any job has pods."""
 DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 """A regular expression of DNS labels, their length aside; the CRD has it as a pattern."""
 PORT_NAME: Final = "([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*"
@@ -257,6 +266,15 @@ def task_of_pod(job: str, pod: str, groups: Container[str] = ()) -> str:
     task = pod.removeprefix(f"{job}-").rpartition("-")[0]
     outer, _, replica = task.rpartition("-")
     return outer if outer in groups and replica.isdecimal() else task
+
+
+def index_of_pod(pod: str, size: int = 1) -> int:
+    """The local index of a pod of that name, as in `pod_name`; 0 of a name that has none."""
+    numbers = pod.rsplit("-", 1 if size == 1 else 2)[1:]
+    if not all(number.isdecimal() and len(number) <= _MAX_DIGITS for number in numbers):
+        return 0
+    replica, *place = map(int, numbers)
+    return replica * size + sum(place)
 
 
 def pod_fqdn(pod: str, job: str, namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:

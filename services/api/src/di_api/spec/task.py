@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from di_api.spec.bounds import MAX_INT64, MAX_PODS_PER_REPLICA, MAX_TASKS
 from di_api.spec.declared import Declared
+from di_api.spec.elastic_tier import ElasticTier
 from di_api.spec.kinds import (
     Label,
     Labels,
@@ -111,6 +112,14 @@ class Task:
             more="Needs `podsPerReplica` above 1. [How](roles.md#a-leader-that-is-different).",
         ),
     ] = None
+    elastic: Annotated[
+        ElasticTier | None,
+        Declared(
+            kind=Struct(ElasticTier),
+            about="Makes the replicas from index `minReplicas` on a tier that comes and goes: "
+            "losing one is neither a failure nor a reschedule, and the job runs without them.",
+        ),
+    ] = None
     backoff_limit: Annotated[
         float | None,
         Declared(
@@ -198,11 +207,27 @@ class Task:
         found: Template = self.template if patch is None else patched(self.template, patch)
         return found
 
+    @cached_property
+    def elastic_templates(self) -> tuple[Template, Template]:
+        """What the first pod of each replica of the elastic tier is made from, and the others."""
+        both = self.leader_template, self.template
+        leader, other = both if self.elastic is None else map(self.elastic.applied_to, both)
+        return leader, other
+
     def template_of(self, index: int) -> Template:
         """What the pod at a local index is made from."""
-        return self.template if index % self.pods_per_replica else self.leader_template
+        leader, other = (
+            (self.leader_template, self.template) if self.is_core(index) else self.elastic_templates
+        )
+        return other if index % self.pods_per_replica else leader
+
+    def is_core(self, index: int) -> bool:
+        """Whether the job needs the pod at a local index: it is not of the elastic tier."""
+        if self.elastic is None:
+            return True
+        return index // self.pods_per_replica < (self.min_replicas or self.replicas)
 
     @property
-    def is_elastic(self) -> bool:
+    def has_elastic_group(self) -> bool:
         """Whether its pods are a process group that members come to and leave."""
         return self.process_group is not None and self.process_group.elastic

@@ -15,7 +15,7 @@ from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.validation.companions import companion_errors
 from di_api.validation.core_types import template_errors, volumes_errors
 from di_api.validation.names import name_errors, node_list_errors
-from di_api.validation.pod_groups import leader_errors
+from di_api.validation.patched_templates import patched_errors
 from di_api.validation.relations import broken_rules
 from di_api.validation.reserved_keys import reserved_keys
 from di_api.validation.shape import cut_to_limits, shape_errors
@@ -37,9 +37,9 @@ def validate_job(job: Mapping[str, Any]) -> list[FieldError]:
     spec, too_long = cut_to_limits(with_defaults(raw))
     metadata = mapping(job.get("metadata"))
     errors = _errors(metadata, spec, too_long)
-    # Mostly nothing: the templates of leaders are judged as those of the tasks are.
-    leaders = leader_errors(spec, errors, lambda changed: _errors(metadata, changed, ()))
-    return [*errors, *leaders]
+    # Mostly nothing: templates that are made by patches are judged as those of the tasks are.
+    others = patched_errors(spec, errors, lambda changed: _errors(metadata, changed, ()))
+    return [*errors, *others]
 
 
 def _errors(

@@ -8,7 +8,7 @@ and deleted by it. Nothing is guessed; whatever cannot be read makes the whole s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from di_api.defaults import with_defaults
@@ -16,6 +16,8 @@ from di_api.field_error import ABSENT, FieldError, InvalidSpec, child
 from di_api.spec.bounds import MAX_PODS
 from di_api.spec.job import JobSpec
 from di_api.spec.reading import object_of, objects_of, read, text_of
+from di_api.spec.task import Task
+from di_api.spec.template import Template
 from di_api.template_patch import fault_of_patch
 from di_api.validation.templates import coordinated_templates
 
@@ -28,6 +30,7 @@ so now was changed behind the webhook's back, and making a plan for it would hol
 
 _Object = tuple[str, Mapping[str, Any]]
 """A raw object and its path."""
+_Templates = Callable[[], tuple[Template, ...]]
 
 
 def load_leniently(spec: object) -> JobSpec:
@@ -45,16 +48,32 @@ def load_leniently(spec: object) -> JobSpec:
     _check_names(_objects(("spec", full), "volumes"))
     for index, task in enumerate(result.tasks):
         _check_template((f"spec.tasks[{index}].template", task.template))
-        if (patch := task.leader_template_patch) is not None:
-            where = f"spec.tasks[{index}].leaderTemplatePatch"
+        for where, patch, templates in _patched(f"spec.tasks[{index}]", task):
             if fault := fault_of_patch(patch):
                 raise InvalidSpec([FieldError(where, patch, fault)])
-            _check_template((where, task.leader_template))
+            for made in templates():
+                _check_template((where, made))
     for path, template in coordinated_templates(full):
         if isinstance(template, Mapping):
             _check_template((path, template))
     _check_pods(result, full)
     return result
+
+
+def _patched(path: str, task: Task) -> Iterator[tuple[str, Mapping[str, Any], _Templates]]:
+    """The patches of a task, where they are, and what comes of each once it may be applied."""
+    if task.leader_template_patch is not None:
+        yield (
+            f"{path}.leaderTemplatePatch",
+            task.leader_template_patch,
+            lambda: (task.leader_template,),
+        )
+    if task.elastic is not None and task.elastic.template_patch is not None:
+        yield (
+            f"{path}.elastic.templatePatch",
+            task.elastic.template_patch,
+            lambda: task.elastic_templates,
+        )
 
 
 def _check_template(template: _Object) -> None:

@@ -25,6 +25,7 @@ from di_api.validation.checkpoint import (
     wrong_places,
     wrong_source,
 )
+from di_api.validation.elastic_tier import contended_tiers, wrong_tier
 from di_api.validation.failure import pod_groups_in_place, roles_in_place, wrong_failure_policy
 from di_api.validation.node_check import contended_nodes, taken_names
 from di_api.validation.pod_groups import lonely_leader, shared_pod_names
@@ -158,6 +159,17 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "message": "RestartInPlace does not go with podsPerReplica above 1: such replicas "
                 "are made anew as a whole",
                 "fieldPath": ".failurePolicy",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: contended_tiers(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!(self.preemptible || has(self.scheduling) && self.scheduling.gang) || "
+                "!has(self.tasks) || self.tasks.all(t, !has(t.elastic))",
+                "message": "elastic of a task goes neither with preemptible nor with "
+                "scheduling.gang",
             },
         ),
     ),
@@ -307,6 +319,24 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
                 "fieldPath": ".leaderTemplatePatch",
             },
         ),
+    ),
+    Relation(
+        errors=lambda one: wrong_tier(one.path, one.task),
+        rules=(
+            {
+                "rule": "!has(self.elastic) || has(self.minReplicas) && "
+                "(!has(self.maxReplicas) || self.minReplicas < self.maxReplicas)",
+                "message": "elastic needs minReplicas, below maxReplicas",
+                "fieldPath": ".elastic",
+            },
+            {
+                "rule": "!has(self.elastic) || !has(self.processGroup) || "
+                f"self.processGroup.elastic || {_HAS_GROUPS}",
+                "message": "does not go with a process group of fixed size",
+                "fieldPath": ".elastic",
+            },
+        ),
+        is_all=False,
     ),
     Relation(
         errors=lambda one: wrong_dependencies(one.path, one.task, one.known),

@@ -148,6 +148,7 @@ def pod_body(
                 names.LABEL_TASK_TYPE: task.type.value,
                 names.LABEL_TASK_NAME: task.name,
                 **service_labels(task, index),
+                **({names.LABEL_TIER: _tier(task, index)} if task.elastic is not None else {}),
             },
             "annotations": {
                 **(own.get("annotations") or {}),
@@ -193,6 +194,7 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
         names.ENV_TASK_TYPE: task.type.value,
         names.ENV_TASK_RANK: str(index),
         **(_replica(task, index, pods[0]) if task.has_pod_groups else {}),
+        **({names.ENV_TIER: _tier(task, index)} if task.elastic is not None else {}),
         **nodes,
         **frame.access.environment(),
         **_group_file(frame, task),
@@ -210,6 +212,10 @@ def _replica(task: Task, index: int, leader: str) -> dict[str, str]:
         names.ENV_REPLICA_SIZE: str(task.pods_per_replica),
         names.ENV_REPLICA_LEADER: leader,
     }
+
+
+def _tier(task: Task, index: int) -> str:
+    return names.CORE if task.is_core(index) else names.ELASTIC
 
 
 def _group_file(frame: PodFrame, task: Task) -> dict[str, str]:

@@ -17,6 +17,7 @@ from di_operator.lifecycle.blockers import (
 )
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import OF_PHASES
+from di_operator.lifecycle.rules import WAITING
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 
@@ -28,7 +29,7 @@ def tell_blocked(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict
         return verdict
     if (blocked := describe_blocked(snapshot, now)) is not None:
         return replace(verdict, reason=blocked.reason, message=blocked.message)
-    if verdict.message is None and snapshot.status.reason in BLOCKED_REASONS:
+    if verdict.message is None and _was_blocked(snapshot, verdict):
         total = count_of(len(snapshot.slots), "pod")
         return replace(verdict, message=f"{len(snapshot.ready)} of {total} ready")
     return verdict
@@ -40,7 +41,9 @@ def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
     blocked = [(pod, blocker) for pod, blocker in found if blocker is not None]
     if not blocked:
         return None
-    pod, blocker = blocked[0]
+    elastic = snapshot.elastic
+    # One that the job needs goes first.
+    pod, blocker = min(blocked, key=lambda each: each[0].name in elastic)
     which = f"{len(blocked)} of {count_of(len(snapshot.slots), 'pod')}"
     message = f"{which} cannot run, {pod.name} first: {blocker.message}"
     return Blocker(reason=blocker.reason, message=message)
@@ -50,6 +53,12 @@ def blocked_time_left(snapshot: Snapshot, now: datetime) -> float | None:
     """Seconds until a pod that shows nothing new is to be told of; None: there is none."""
     lefts = (_preparing_left(pod, now) for pod in snapshot.live)
     return min((left for left in lefts if left is not None and left > 0), default=None)
+
+
+def _was_blocked(snapshot: Snapshot, verdict: Verdict) -> bool:
+    reason = snapshot.status.reason
+    # A job that does not wait is refused only what is of an elastic tier.
+    return reason in BLOCKED_REASONS or (reason in WAITING and verdict.phase.is_up)
 
 
 def _blocker(pod: Pod, now: datetime) -> Blocker | None:

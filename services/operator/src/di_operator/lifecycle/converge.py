@@ -60,7 +60,7 @@ def converge(snapshot: Snapshot, steps: Plan) -> Verdict:
 def _started(snapshot: Snapshot, steps: Plan) -> str:
     total = count_of(len(snapshot.slots), "pod")
     if not steps.created:
-        return f"{total} there"
+        return f"{count_of(len(snapshot.held), 'pod')} there"
     created = f"created {count_of(steps.created, 'pod')}"
     return created if steps.created == len(snapshot.slots) else f"{created}, {total} in all"
 

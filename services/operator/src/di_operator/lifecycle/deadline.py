@@ -54,7 +54,7 @@ def _limits(snapshot: Snapshot) -> Iterator[tuple[int, str]]:
     if not limited:
         return
     done = {pod.name for pod in snapshot.succeeded}
-    active = {slot.task.name for slot in snapshot.slots if slot.name not in done}
+    active = {slot.task.name for slot in snapshot.awaited if slot.name not in done}
     for name, own in limited.items():
         if name in active:
             yield own, f"task {name} was "

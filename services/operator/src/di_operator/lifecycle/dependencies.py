@@ -1,4 +1,7 @@
-"""dependsOn: a task's pods are created once every pod of the named tasks is ready or done."""
+"""dependsOn: a task's pods are created once every pod of the named tasks is ready or done.
+
+Every one but those of elastic tiers, which come and go.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ def waiting_tasks(snapshot: Snapshot) -> Mapping[str, str]:
     if snapshot.spec is None:
         return {}
     up = {pod.name for pod in (*snapshot.ready, *snapshot.succeeded)}
-    unready = {slot.task.name for slot in snapshot.slots if slot.name not in up}
+    needed = (slot for slot in snapshot.slots if slot.is_core)
+    unready = {slot.task.name for slot in needed if slot.name not in up}
     waits = {
         task.name: next((name for name in task.depends_on if name in unready), None)
         for task in snapshot.spec.tasks

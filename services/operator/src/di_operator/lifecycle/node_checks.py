@@ -175,6 +175,8 @@ def _finding(snapshot: Snapshot, task: Task) -> Finding | None:
         pod = snapshot.held.get(slot.name)
         said = _report(pod)
         if pod is None or said is None:
+            if not slot.is_core:
+                continue
             return None
         _take_in(found, pod, CheckReport.read(said))
     return found

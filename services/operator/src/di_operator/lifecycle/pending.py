@@ -127,8 +127,9 @@ def _short_of(
         return None
     waits = waiting_tasks(snapshot)
     up = {pod.name for pod in (*snapshot.ready, *snapshot.succeeded)} - down
-    # Of a coordinated job its coordinator alone: the others come and go as it asks for them.
-    counted = [slot for slot in snapshot.slots if slot.part is not Part.REPLICA]
+    # Of a coordinated job its coordinator alone: the others come and go as it asks for them. So do
+    # replicas of an elastic tier.
+    counted = [slot for slot in snapshot.slots if slot.part is not Part.REPLICA and slot.is_core]
     wanted = Counter(slot.task.name for slot in counted)
     missing = Counter(task for task, _ in {s.replica for s in counted if s.name not in up})
     for task in tasks:

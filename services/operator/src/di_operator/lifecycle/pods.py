@@ -238,9 +238,10 @@ class Answers:
         return answer
 
     def _answer(self, pod: Pod, part: Part, task: str, signs: Signs) -> Then:
-        rule = matching_rule(self._policy, task, signs)
-        if rule is None:
-            return pod.answer(part, self._phase)
+        rule, answer = matching_rule(self._policy, task, signs), pod.answer(part, self._phase)
+        # To lose one of an elastic tier is no failure, whatever a rule says of failures.
+        if rule is None or (part is Part.ELASTIC and answer is Then.RESCHEDULE):
+            return answer
         match rule.action:
             case FailureAction.IGNORE:
                 return Then.RESCHEDULE

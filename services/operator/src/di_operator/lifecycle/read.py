@@ -102,7 +102,9 @@ def read_snapshot(
                 answer = (
                     Then.RESTART
                     if pod.goes_on and pod.uid in counted
-                    else answers.of(pod, slot.part, slot.task.name)
+                    else answers.of(
+                        pod, slot.part if slot.is_core else Part.ELASTIC, slot.task.name
+                    )
                 )
             avoided = status.avoided_nodes.get(slot.task.name, {})
             bucket = _bucket(pod, slot, replicas[slot.task.name], answer, avoided)
@@ -221,7 +223,7 @@ def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
     """
     task = slot.task
     fixed = task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR) and not task.has_pod_groups
-    return fixed and not task.is_elastic and pod.task_replicas != replicas
+    return fixed and not task.has_elastic_group and pod.task_replicas != replicas
 
 
 def _by_owner(

@@ -96,12 +96,14 @@ class Reason(_Declared):
         "QuotaExceeded",
         "Warning",
         "Pending: a quota refused a pod or a companion; tried again after 2 s, then after as long "
-        "as the job has waited so far, 60 s at most",
+        "as the job has waited so far, 60 s at most. Of pods of an [elastic "
+        "tier](roles.md#core-and-elastic-tier) the phase stays what it is",
     )
     CREATE_FORBIDDEN = (
         "CreateForbidden",
         "Warning",
-        "Pending: admission or RBAC refused a pod or a companion; tried again in the same way",
+        "Pending: admission or RBAC refused a pod or a companion; tried again in the same way, and "
+        "of pods of an elastic tier the phase stays",
     )
     NODE_LISTS_TOO_LONG = (
         "NodeListsTooLong",
@@ -255,6 +257,12 @@ class Reason(_Declared):
         "ReplicasReplaced",
         "Warning",
         "replicas that a coordinator asked for failed or were lost; the message names the first",
+    )
+    ELASTIC_REPLICAS_LOST = (
+        "ElasticReplicasLost",
+        "Normal",
+        "replicas of an [elastic tier](roles.md#core-and-elastic-tier) were evicted, preempted, "
+        "deleted or on a node that was lost; the message names the first",
     )
     NAME_CONFLICT = (
         "NameConflict",

@@ -19,6 +19,8 @@ class Part(StrEnum):
     """What a pod is to its job."""
 
     TASK = "replica of a task"
+    ELASTIC = "replica of the elastic tier of a task"
+    """Of pods that failed, and of refused writes. Whether one is lost is asked as of TASK."""
     COORDINATOR = "coordinator"
     REPLICA = "replica that a coordinator asked for"
 
@@ -141,6 +143,14 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(seen=Seen.POD_GONE, then=Then.IGNORE, part=Part.REPLICA),
     Rule(seen=Seen.POD_GONE, then=Then.RESCHEDULE, phases=_UP),
     Rule(seen=Seen.POD_GONE, then=Then.IGNORE),
+    # The job runs without its elastic tier.
+    *(
+        Rule(seen=seen, then=Then.HOLD, part=Part.ELASTIC, reason=reason)
+        for seen, reason in (
+            (Seen.QUOTA_EXCEEDED, Reason.QUOTA_EXCEEDED),
+            (Seen.CREATE_FORBIDDEN, Reason.CREATE_FORBIDDEN),
+        )
+    ),
     # A coordinator may do without what it asked for; its template can be put right.
     *(
         Rule(seen=seen, then=Then.TELL, part=Part.REPLICA, reason=reason)

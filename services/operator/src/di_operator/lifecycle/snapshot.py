@@ -45,6 +45,11 @@ class Slot:
         return self.name.rpartition("-")[0] if self.task.has_pod_groups else self.name
 
     @property
+    def is_core(self) -> bool:
+        """Whether the job needs its pod: it is not of the elastic tier of its task."""
+        return self.task.is_core(self.index)
+
+    @property
     def key(self) -> str:
         """What the replica is remembered by within its task, whatever pods it has."""
         return str(self.replica[1]) if self.part is Part.TASK else self.name
@@ -121,6 +126,27 @@ class Snapshot:
         """The pods of each task that the spec asks for."""
         counts = Counter(slot.task.name for slot in self.slots)
         return {task.name: counts[task.name] for task in self.tasks}
+
+    @property
+    def elastic(self) -> frozenset[str]:
+        """The names of the slots of elastic tiers, without whose pods the job runs."""
+        if all(task.elastic is None for task in self.tasks):
+            return frozenset()
+        return frozenset(slot.name for slot in self.slots if not slot.is_core)
+
+    @property
+    def awaited(self) -> tuple[Slot, ...]:
+        """The slots whose pods have to succeed before all has been done.
+
+        Of an elastic tier those whose pods run, or have succeeded: with nobody left to help, others
+        are not waited for.
+        """
+        elastic = self.elastic
+        if not elastic:
+            return self.slots
+        at_work = {pod.name for pod in self.live if pod.phase == "Running"}
+        at_work.update(pod.name for pod in self.succeeded)
+        return tuple(s for s in self.slots if s.name not in elastic or s.name in at_work)
 
     def groups_of(self, pods: Iterable[str]) -> frozenset[ReplicaKey]:
         """The replicas of several pods that pods of these names belong to."""

@@ -35,6 +35,7 @@ class Verdict:
     those of phases that turn True with it and stay so. ``restarted`` are tasks (of a coordinated
     job: roles) that are restarted as a whole: all pods they have are outdated once it is written.
     ``regrouped`` are replicas of several pods of which one was lost: so are all the pods they have.
+    ``lost`` are replicas of elastic tiers that were lost.
     ``groups`` None leaves the process groups as they are.
     ``ledger`` is what is remembered of failures from now on, None if nothing is counted.
     """
@@ -53,6 +54,7 @@ class Verdict:
     asides: tuple[Aside, ...] = ()
     restarted: frozenset[str] = frozenset()
     regrouped: frozenset[ReplicaKey] = frozenset()
+    lost: frozenset[ReplicaKey] = frozenset()
     groups: Groups | None = None
     ledger: Ledger | None = None
 

@@ -1,8 +1,8 @@
 """How long a replica that fails again and again waits for its next pod, as the kubelet does it.
 
 Where nothing else ends a job that always fails: in tasks with a limit of their own, by the count of
-the replica, and after failures that a rule ignores. Those move no counter, so there it is the time
-for which they have followed each other.
+the replica, and after failures that a rule ignores, or when one of an elastic tier is lost. Those
+move no counter, so there it is the time for which they have followed each other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def pause_left(snapshot: Snapshot, slot: Slot, now: datetime) -> float:
 def note_ignored(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
     """Remember when pods failed whose failures a rule ignores, of those that a verdict counts.
 
-    Not of pods that the cluster has ended: that says nothing about their program.
+    Not of pods that the cluster has ended: that says nothing about their program. But of those of
+    elastic tiers, which would be made anew as fast as they are taken.
     """
     counted = {pod.name for pod in verdict.counted}
     crashed = {
@@ -51,10 +52,14 @@ def note_ignored(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict
         if pod.name in counted
         and pod.answer(Part.TASK, snapshot.status.phase) is not Then.RESCHEDULE
     }
-    if not crashed:
+    if not crashed and not verdict.lost:
         return verdict
     ledger = verdict.ledger or snapshot.status.ledger
-    keys = [(slot.task.name, slot.key) for slot in snapshot.slots if slot.name in crashed]
+    keys = {
+        (slot.task.name, slot.key)
+        for slot in snapshot.slots
+        if slot.name in crashed or slot.replica in verdict.lost
+    }
     records = {key: _once_more(ledger.record(*key), now) for key in keys}
     return replace(verdict, ledger=ledger.with_records(records))
 

@@ -1,4 +1,7 @@
-"""When a job runs and when it has succeeded: every replica counts, not only a first one."""
+"""When a job runs and when it has succeeded: every replica counts, not only a first one.
+
+Replicas of an elastic tier count only while they are at work.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ from di_operator.lifecycle.verdict import Verdict, count_of
 
 
 def judge_completion(snapshot: Snapshot) -> Verdict | None:
-    """Move a job on whose replicas, all of them, are ready or have succeeded.
+    """Move a job on whose replicas, all that it needs, are ready or have succeeded.
 
     A job whose pods all succeeded before anybody saw them ready is reported as Running first
     (one write more), so that a watcher sees Running on every job that ran.
     """
-    total = len(snapshot.slots)
-    if len(snapshot.ready) + len(snapshot.succeeded) < total:
+    elastic = snapshot.elastic
+    up = sum(pod.name not in elastic for pod in (*snapshot.ready, *snapshot.succeeded))
+    if up < len(snapshot.slots) - len(elastic):
         return None
+    total = len(snapshot.awaited)
     phase = snapshot.status.phase
     if may_follow(phase, Phase.RUNNING):
         return Verdict(phase=Phase.RUNNING, message=_running(snapshot))

@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from di_api.names import LABEL_TASK_NAME, pod_name, task_of_pod
+from di_api.names import LABEL_TASK_NAME, index_of_pod, pod_name, task_of_pod
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
 from di_operator.builders.task_service import service_labels
@@ -44,8 +44,8 @@ class WithTasks(Kind):
         task = next((task for task in spec.tasks if task.name == name), None)
         if task is None:
             return {}
-        is_leader = task.has_pod_groups and pod.endswith("-0")
-        return (task.leader_template if is_leader else task.template).get("spec") or {}
+        template = task.template_of(index_of_pod(pod, task.pods_per_replica))
+        return template.get("spec") or {}
 
     @override
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
@@ -61,8 +61,10 @@ class WithTasks(Kind):
                 failure,
                 reschedules=change.reschedules,
                 counted=(*failure.counted, *change.counted),
+                events=(*failure.events, *change.events),
                 from_absence=change.from_absence,
                 regrouped=failure.regrouped | change.regrouped,
+                lost=change.lost,
             )
         if (verdict := failure or change) is not None:
             return note_ignored(snapshot, verdict, now)
@@ -78,7 +80,8 @@ class WithTasks(Kind):
 
     @override
     def refused(self, snapshot: Snapshot) -> Part:
-        return Part.TASK
+        of_tier = snapshot.missing and not any(slot.is_core for slot in snapshot.missing)
+        return Part.ELASTIC if of_tier else Part.TASK
 
     @override
     def status(self, snapshot: Snapshot, phase: Phase) -> Mapping[str, Any]:

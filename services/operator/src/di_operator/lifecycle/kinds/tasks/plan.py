@@ -103,12 +103,12 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], now: datetime) -> _Fill:
         why = "waiting for the Service of an earlier job of the same name to be gone"
         return _Fill(waiting=why)
     held_by_namesakes = {pod.name for pod in snapshot.predecessors}
-    waits = waiting_tasks(snapshot)
+    waits, elastic = waiting_tasks(snapshot), snapshot.elastic
     slots: list[Slot] = []
     reasons: list[str] = []
     pauses: list[float] = []
     # Of what is made anew the outdated pods are the reason, below.
-    for slot in (each for each in snapshot.missing if each.name not in waiting):
+    for slot in (each for each in _due(snapshot) if each.name not in waiting):
         if slot.name in held_by_namesakes:
             reasons.append(f"waiting for pod {slot.name} of an earlier job to be gone")
         elif slot.task.name in waits:
@@ -122,7 +122,9 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], now: datetime) -> _Fill:
         *(*snapshot.outdated, *snapshot.terminating, *snapshot.failed),
         *(*snapshot.disrupted, *snapshot.displaced),
     ]
-    reasons.extend(f"waiting for pod {pod.name} to end" for pod in ending)
+    reasons.extend(
+        f"waiting for pod {pod.name} to end" for pod in ending if pod.name not in elastic
+    )
     others = len(set(reasons)) - 1
     more = f" (and {count_of(others, 'more reason')})" if others > 0 else ""
     return _Fill(
@@ -130,6 +132,17 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], now: datetime) -> _Fill:
         waiting=f"{reasons[0]}{more}" if reasons else None,
         next_due=min(pauses, default=None),
     )
+
+
+def _due(snapshot: Snapshot) -> tuple[Slot, ...]:
+    """The missing slots to be filled now, unless something is in the way.
+
+    Those of elastic tiers come last: the job does without them, so they take nothing from the
+    others, and a refusal of theirs keeps nobody waiting.
+    """
+    core = tuple(slot for slot in snapshot.missing if slot.is_core)
+    phase = snapshot.status.phase
+    return snapshot.missing if not core and phase is not None and phase.is_up else core
 
 
 def _creations(

@@ -2,16 +2,22 @@
 
 Each change is counted once in ``reschedules``, by what the status recorded: the replicas of each
 task (sums of ``taskStatus``), the UIDs of the pods that were lost, and the phase.
+
+To lose replicas of an elastic tier is no reschedule, and leaves the phase. Only their UIDs are
+written down, so that each loss is met once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from di_api.phase import Phase
+from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.losses import countable, is_counting
 from di_operator.lifecycle.pods import Pod, refusal_of
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.rules import Part, Seen, Then
 from di_operator.lifecycle.settling import settling
 from di_operator.lifecycle.snapshot import Slot, Snapshot
@@ -20,14 +26,39 @@ from di_operator.lifecycle.verdict import Verdict, count_of
 
 def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """Count a changed number of replicas, or lost ones, and announce that they are put right."""
+    ended = countable(snapshot, (*_lost(snapshot), *snapshot.displaced))
+    gone, elastic = _gone(snapshot, now), snapshot.elastic
+    core = _change_of_core(
+        snapshot,
+        [pod for pod in ended if pod.name not in elastic],
+        [slot for slot in gone if slot.is_core],
+    )
+    tiers = _loss_of_tiers(
+        snapshot,
+        [pod for pod in ended if pod.name in elastic],
+        [slot for slot in gone if not slot.is_core],
+    )
+    if core is None or tiers is None:
+        return core or tiers
+    return replace(
+        core,
+        counted=(*core.counted, *tiers.counted),
+        events=tiers.events,
+        from_absence=core.from_absence or tiers.from_absence,
+        regrouped=core.regrouped | tiers.regrouped,
+        lost=tiers.lost,
+    )
+
+
+def _change_of_core(
+    snapshot: Snapshot, ended: Sequence[Pod], gone: Sequence[Slot]
+) -> Verdict | None:
     before = snapshot.status
     wanted = snapshot.desired
     resized = before.is_placed and before.desired is not None and before.desired != wanted
-    ended = countable(snapshot, (*_lost(snapshot), *snapshot.displaced))
     displaced = {pod.uid for pod in snapshot.displaced}
     moved = [pod for pod in ended if pod.uid in displaced]
     lost = [pod for pod in ended if pod.uid not in displaced]
-    gone = _gone(snapshot, now)
     if not (resized or moved or lost or gone):
         return None
     if resized:
@@ -48,6 +79,32 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
         regrouped=snapshot.groups_of(
             (*(pod.name for pod in (*lost, *moved)), *(slot.name for slot in gone))
         ),
+    )
+
+
+def _loss_of_tiers(
+    snapshot: Snapshot, ended: Sequence[Pod], gone: Sequence[Slot]
+) -> Verdict | None:
+    """Note pods of elastic tiers that were lost, and which replicas of several are torn by that.
+
+    Pods that vanished are made anew like those that were never there. Of a replica of several that
+    was up the others must not meet them, and so it is known that there were some.
+    """
+    up = snapshot.groups_of(pod.name for pod in snapshot.ready)
+    torn = snapshot.groups_of(slot.name for slot in gone) & up
+    names = {pod.name for pod in ended}
+    lost = frozenset(slot.replica for slot in snapshot.slots if slot.name in names) | torn
+    if not lost:
+        return None
+    first = next(slot.replica_name for slot in snapshot.slots if slot.replica in lost)
+    message = f"{count_of(len(lost), 'replica')} of the elastic tier lost, {first} first"
+    return Verdict(
+        phase=snapshot.status.phase or Phase.PENDING,
+        counted=tuple(ended),
+        events=(JobEvent(reason=Reason.ELASTIC_REPLICAS_LOST, message=message),),
+        from_absence=bool(torn),
+        regrouped=snapshot.groups_of(names) | torn,
+        lost=lost,
     )
 
 

@@ -37,7 +37,7 @@ def judge_success(snapshot: Snapshot, now: datetime) -> Verdict | None:
     if policy is None or phase is None:
         return None
     left, done = _time_left(snapshot, policy, now), _succeeded_tasks(snapshot, policy)
-    if left is None and (not done or len(snapshot.succeeded) == len(snapshot.slots)):
+    if left is None and (not done or len(snapshot.succeeded) == len(snapshot.awaited)):
         # All of them: that has always been the end.
         return None
     others = [pod for pod in snapshot.pods if not pod.is_finished]
@@ -72,7 +72,7 @@ def _succeeded_tasks(snapshot: Snapshot, policy: SuccessPolicy) -> list[str]:
     if not snapshot.succeeded:
         # So it is at most looks, and a job may have thousands of pods.
         return []
-    wanted = Counter(slot.task.name for slot in snapshot.slots)
+    wanted = Counter(slot.task.name for slot in snapshot.awaited)
     have = {pod.name for pod in snapshot.succeeded}
     found = Counter(slot.task.name for slot in snapshot.slots if slot.name in have)
     done = [name for name in policy.tasks if wanted[name] and found[name] == wanted[name]]
