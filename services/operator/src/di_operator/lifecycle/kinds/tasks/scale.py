@@ -90,6 +90,8 @@ def _loss_of_tiers(
     Pods that vanished are made anew like those that were never there. Of a replica of several that
     was up the others must not meet them, and so it is known that there were some.
     """
+    if not ended and not gone:
+        return None
     up = snapshot.groups_of(pod.name for pod in snapshot.ready)
     torn = snapshot.groups_of(slot.name for slot in gone) & up
     names = {pod.name for pod in ended}
