@@ -11,6 +11,7 @@ from typing import Any
 from di_api import names
 from di_api.kube.resources import DIJOBS, PODS, Resource
 from di_operator.builders.configmap import transform_configmap
+from di_operator.informer_state import transform_pod
 from di_operator.lifecycle.actions import (
     Action,
     Create,
@@ -135,7 +136,7 @@ class ClusterModel:
             by_kind.setdefault(kind, []).append(copy.deepcopy(body))
         return read_snapshot(
             copy.deepcopy(self.job),
-            by_kind["Pod"] if pods is None else pods,
+            map(transform_pod, by_kind["Pod"]) if pods is None else pods,
             by_kind["Service"],
             map(transform_configmap, by_kind["ConfigMap"]),
             read=self.examine,

@@ -27,9 +27,11 @@ from di_api.names import (
     ANNOTATION_SERVER_CA,
     ANNOTATION_TASK_REPLICAS,
     ENV_RANK,
+    LABEL_IN_SERVICE,
     LABEL_JOB,
     LABEL_OPERATOR,
     LABEL_POD_NAME,
+    LABEL_REPLICA_LEADER,
     LABEL_TASK_NAME,
 )
 from di_api.ownership import controlling_job
@@ -65,7 +67,11 @@ _POD_METADATA = (
     *("name", "namespace", "uid", "resourceVersion", "ownerReferences"),
     *("deletionTimestamp", "deletionGracePeriodSeconds"),
 )
-_POD_LABELS = (LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME)
+# All that the operator puts back where somebody takes them off.
+_POD_LABELS = (
+    *(LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME),
+    *(LABEL_IN_SERVICE, LABEL_REPLICA_LEADER),
+)
 _POD_NOTES = (
     *(ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS),
     *(ANNOTATION_RESTART_ATTEMPT, ANNOTATION_REPLICA_ATTEMPT, ANNOTATION_SERVER_CA),
