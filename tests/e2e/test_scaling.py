@@ -321,6 +321,21 @@ def test_a_job_runs_without_its_elastic_tier(
     assert said[-1] == "core 9"
 
 
+def test_no_request_is_lost_while_engines_come_and_go(
+    kubectl: Kubectl, namespace: str, python_image: str
+) -> None:
+    """The learner scales them twenty times, and fails if one request of it was not answered."""
+    drained = yaml.safe_load((EXAMPLES / "roles" / "drain.yaml").read_text())
+    kubectl.apply(with_image(drained, image=python_image, namespace=namespace))
+    wait_for_end(kubectl, "drained", namespace=namespace, seconds=180)
+
+    said = kubectl.logs("drained-learner-0", namespace=namespace).splitlines()
+    # Four at first, and two each time that it scales up again.
+    assert said[-1].startswith("14 engines answered"), said[-5:]
+    assert said[-1].endswith("requests, 0 were lost")
+    assert kubectl.phase("drained", namespace=namespace) == "Succeeded"
+
+
 def test_pods_on_the_network_of_one_node_listen_on_different_ports(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:

@@ -146,6 +146,19 @@ def task_services() -> ClusterModel:
     )
 
 
+def drains() -> ClusterModel:
+    service: Object = {"ports": [{"name": "http", "port": 80}]}
+    asked: Object = {"path": "/drain", "port": "http", "timeoutSeconds": 20}
+    own: Object = {"spec": {**TEMPLATE["spec"], "terminationGracePeriodSeconds": 5}}
+    groups: Object = {"podsPerReplica": 2, "service": {**service, "select": "Leaders"}}
+    return ClusterModel(
+        job(
+            task("judge", service=service, drain=asked),
+            task("rollout", **groups, drain={"command": ["drain", "--all"]}, template=own),
+        )
+    )
+
+
 def ports() -> ClusterModel:
     on_host: Object = {"spec": {**TEMPLATE["spec"], "hostNetwork": True}}
     shared = {"name": "rdzv", "scope": "Job"}
@@ -221,7 +234,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
-        *(task_services, ports, replicas_of_several_pods, elastic_tier),
+        *(task_services, drains, ports, replicas_of_several_pods, elastic_tier),
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
     )
 }

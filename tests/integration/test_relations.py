@@ -68,6 +68,7 @@ def tasks() -> st.SearchStrategy[Object]:
             "processGroup": process_groups(),
             "nodeCheck": st.sampled_from(({}, {"action": "AvoidNode"}, {"action": "Notify"})),
             "service": services(),
+            "drain": drains(),
             "ports": st.lists(
                 st.fixed_dictionaries(
                     {"name": st.sampled_from(("a", "b", "di-port"))},
@@ -86,6 +87,17 @@ def services() -> st.SearchStrategy[Object]:
         optional={"protocol": st.sampled_from(("TCP", "UDP"))},
     )
     return st.fixed_dictionaries({"ports": st.lists(port, min_size=1, max_size=3)})
+
+
+def drains() -> st.SearchStrategy[Object]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "path": st.sampled_from(("/drain", "drain", "")),
+            "port": st.sampled_from((80, "http")),
+            "command": st.sampled_from(([], ["drain"])),
+        },
+    )
 
 
 def checkpoints() -> st.SearchStrategy[Object]:

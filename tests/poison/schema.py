@@ -33,6 +33,7 @@ READ: Final = frozenset(
         *("replicaSeconds", "restarts", "service", "port", "targetPort", "select", "scope"),
         *("companions", "kind", "apiVersion"),
         *("podsPerReplica", "leaderTemplatePatch", "replicaAttempts", "templatePatch"),
+        *("drain", "path", "command", "timeoutSeconds", "terminationGracePeriodSeconds"),
     ]
 )
 TEXTS: Final = (

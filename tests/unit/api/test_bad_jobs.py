@@ -407,8 +407,8 @@ BAD_SPECS = {
     "a field nothing resembles": (
         job(task(xyzzy=2)),
         "spec.tasks[0].xyzzy: 2: unknown field; the fields here are activeDeadlineSeconds, "
-        "backoffLimit, dependsOn, elastic, leaderTemplatePatch, maxReplicas, minReplicas, name, "
-        "nodeCheck, podsPerReplica, ports, processGroup, replicas, service, template, type",
+        "backoffLimit, dependsOn, drain, elastic, leaderTemplatePatch, maxReplicas, minReplicas, "
+        "name, nodeCheck, podsPerReplica, ports, processGroup, replicas, service, template, type",
     ),
     "dependsOn of an unknown task": (
         job(task(dependsOn=["collector"])),

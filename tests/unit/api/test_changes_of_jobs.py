@@ -86,6 +86,11 @@ REFUSED = {
         {"ports": [{"name": "http", "port": 80}]},
         f"spec.tasks[0].service: an object: {FIXED}",
     ),
+    "a task that is to drain": (
+        ["spec", "tasks", 0, "drain"],
+        {"command": ["drain"]},
+        f"spec.tasks[0].drain: an object: {FIXED}",
+    ),
     "a task that gets a port": (
         ["spec", "tasks", 0, "ports"],
         [{"name": "rpc"}],

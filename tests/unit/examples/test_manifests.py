@@ -76,6 +76,18 @@ def test_the_judged_job_would_be_admitted_and_its_judges_are_found_by_name() -> 
     assert task_service_env(judge["name"]) in program
 
 
+def test_the_job_whose_engines_drain_is_the_one_of_its_page_and_would_be_admitted() -> None:
+    text = (ROOT / "examples/roles/drain.yaml").read_text()
+    job = yaml.safe_load(text)
+    assert validate_job({**job, "spec": with_defaults(job["spec"])}) == []
+    learner, engine = job["spec"]["tasks"]
+    program = learner["template"]["spec"]["containers"][0]["command"][-1]
+    assert task_service_env(engine["name"]) in program
+    section = (ROOT / "docs/roles.md").read_text().partition("\n## Leaving well\n")[2]
+    shown = section.partition("```yaml\n")[2].partition("```")[0].split("\n      service:")
+    assert all(part in text for part in ("\n      service:" + shown[1], shown[0]))
+
+
 def test_the_job_with_checkpoints_is_the_same_job_and_would_be_admitted() -> None:
     plain = manifest("cartpole")
     file = EXAMPLES["cartpole"].with_name("checkpoint.yaml")

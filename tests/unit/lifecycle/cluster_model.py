@@ -239,8 +239,10 @@ class ClusterModel:
             case Reclaim(resource=resource, name=name):
                 self.writes.append(f"reclaim {resource.kind} {name}")
                 metadata = self.objects[resource.kind, name]["metadata"]
-                metadata["labels"] = {**metadata.get("labels", {}), **action.labels}
-                metadata["annotations"] = {**metadata.get("annotations", {}), **action.annotations}
+                metadata |= _merged(
+                    {key: metadata.get(key) for key in ("labels", "annotations")},
+                    {"labels": action.labels, "annotations": action.annotations},
+                )
                 self._touch(self.objects[resource.kind, name])
             case Delete(resource=resource, name=name) if resource == DIJOBS:
                 self.writes.append("delete DIJob")

@@ -99,6 +99,12 @@ by the operator."""
 ANNOTATION_REPLICA_ATTEMPT: Final = "diengine/replica-attempt"
 """How often the pod's replica of several pods had been made anew when the pod was made; absent:
 never. Read by the operator."""
+ANNOTATION_LEFT_SERVICE: Final = "diengine/left-service"
+"""When the pod was taken out of its task's Service (RFC 3339), since it is to go; absent: it was
+not. Written and read by the operator."""
+ANNOTATION_GRACE_SECONDS: Final = "diengine/grace-seconds"
+"""Of a pod that is asked to drain: the grace period of its template, which its own is longer than.
+Read by the operator."""
 ANNOTATION_NODE: Final = "diengine/node"
 """Node chosen by the allocator, or empty. Read by the operator."""
 ANNOTATION_SERVER_CA: Final = "diengine/server-ca"

@@ -21,6 +21,8 @@ import orjson
 from di_api.kube.cache import Subscriber, WatchCache
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import (
+    ANNOTATION_GRACE_SECONDS,
+    ANNOTATION_LEFT_SERVICE,
     ANNOTATION_RANK,
     ANNOTATION_REPLICA_ATTEMPT,
     ANNOTATION_RESTART_ATTEMPT,
@@ -75,6 +77,7 @@ _POD_LABELS = (
 _POD_NOTES = (
     *(ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS),
     *(ANNOTATION_RESTART_ATTEMPT, ANNOTATION_REPLICA_ATTEMPT, ANNOTATION_SERVER_CA),
+    *(ANNOTATION_LEFT_SERVICE, ANNOTATION_GRACE_SECONDS),
 )
 _ENDED = ("exitCode", "reason", "finishedAt")
 _POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")

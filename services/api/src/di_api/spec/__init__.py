@@ -7,6 +7,7 @@ declared of it); `make generate` brings the CRD and docs/dijob.md up to date.
 from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS
 from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated, Replica, Role
+from di_api.spec.drain import Drain
 from di_api.spec.elastic_tier import ElasticTier
 from di_api.spec.failure import (
     ExitCodeOperator,
@@ -39,6 +40,7 @@ __all__ = [
     "Checkpoint",
     "CleanPodPolicy",
     "Coordinated",
+    "Drain",
     "ElasticTier",
     "ExitCodeOperator",
     "ExitCodes",

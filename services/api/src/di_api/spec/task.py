@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from di_api.spec.bounds import MAX_INT64, MAX_PODS_PER_REPLICA, MAX_TASKS
 from di_api.spec.declared import Declared
+from di_api.spec.drain import Drain
 from di_api.spec.elastic_tier import ElasticTier
 from di_api.spec.kinds import (
     Label,
@@ -25,7 +26,7 @@ from di_api.spec.kinds import (
 from di_api.spec.node_check import NodeCheck
 from di_api.spec.process_group import ProcessGroup
 from di_api.spec.task_port import MAX_TASK_PORTS, TaskPort
-from di_api.spec.task_service import TaskService
+from di_api.spec.task_service import Selected, TaskService
 from di_api.spec.template import Template
 from di_api.template_patch import patched
 
@@ -172,6 +173,14 @@ class Task:
             about="A Service <job>-<task> before those pods of the task that are ready.",
         ),
     ] = None
+    drain: Annotated[
+        Drain | None,
+        Declared(
+            kind=Struct(Drain),
+            about="How each pod is asked to finish what it has before it is ended.",
+            more="[How replicas leave](roles.md#leaving-well).",
+        ),
+    ] = None
     ports: Annotated[
         tuple[TaskPort, ...],
         Declared(
@@ -231,3 +240,9 @@ class Task:
     def has_elastic_group(self) -> bool:
         """Whether its pods are a process group that members come to and leave."""
         return self.process_group is not None and self.process_group.elastic
+
+    @property
+    def drains_leaders(self) -> bool:
+        """Whether only the first pod of each replica is asked to drain: the one that its Service
+        lists."""
+        return self.service is not None and self.service.select is Selected.LEADERS

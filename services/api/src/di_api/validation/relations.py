@@ -25,6 +25,7 @@ from di_api.validation.checkpoint import (
     wrong_places,
     wrong_source,
 )
+from di_api.validation.drain import hook_in_the_way, wrong_drain
 from di_api.validation.elastic_tier import contended_tiers, wrong_tier
 from di_api.validation.failure import pod_groups_in_place, roles_in_place, wrong_failure_policy
 from di_api.validation.node_check import contended_nodes, taken_names
@@ -362,6 +363,29 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
             },
         ),
     ),
+    Relation(
+        errors=lambda one: wrong_drain(one.path, one.task),
+        rules=(
+            {
+                "rule": "!has(self.drain) || has(self.drain.path) != "
+                "(has(self.drain.command) && self.drain.command.size() > 0)",
+                "message": "exactly one of path and command must be given",
+                "fieldPath": ".drain",
+            },
+            {
+                "rule": "!has(self.drain) || has(self.drain.path) == has(self.drain.port)",
+                "message": "port goes with path",
+                "fieldPath": ".drain",
+            },
+            {
+                "rule": "!has(self.drain) || !has(self.drain.path) || "
+                "self.drain.path.startsWith('/')",
+                "message": "must begin with a slash",
+                "fieldPath": ".drain.path",
+            },
+        ),
+    ),
+    Relation(errors=lambda one: hook_in_the_way(one.path, one.task), is_all=False),
     Relation(
         errors=lambda one: repeated_ports(one.path, one.task),
         rules=(

@@ -11,6 +11,7 @@ from di_api.spec import Task, TaskType
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.companion import naming_companions
+from di_operator.builders.drain import grace_note, is_asked, with_drain
 from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.node_check import check_container
@@ -135,6 +136,10 @@ def pod_body(
     body = avoiding(body, frame.avoided.get(task.name, ()))
     if node:
         body = placed(body, node, frame.binding)
+    notes: dict[str, str] = {}
+    if task.drain is not None and is_asked(task, index):
+        notes = grace_note(body)
+        body = with_drain(body, task.drain)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -159,6 +164,7 @@ def pod_body(
                 names.ANNOTATION_NODE: node,
                 **attempt_note(frame.attempts.get(task.name, 0)),
                 **_replica_note(frame, task, index),
+                **notes,
                 **frame.access.annotations(),
             },
             "ownerReferences": [owner_reference(frame.job)],

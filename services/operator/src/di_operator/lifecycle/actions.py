@@ -118,14 +118,15 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaim:
-    """Write labels and annotations of an object, whatever else has changed since."""
+    """Write labels and annotations of an object, whatever else has changed since; None takes one
+    away."""
 
     resource: Resource
     namespace: str
     name: str
     uid: str
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
+    labels: Mapping[str, str | None]
+    annotations: Mapping[str, str | None]
 
     @property
     def label(self) -> str:

@@ -9,6 +9,7 @@ from di_api.spec import CleanPodPolicy
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
+from di_operator.lifecycle.drain import own_grace
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
@@ -23,7 +24,11 @@ def clean_up(snapshot: Snapshot) -> Decision:
     """
     policy = _policy(snapshot)
     pods = [pod for pod in _own_pods(snapshot) if _goes(pod, policy)]
-    deletions: list[Action] = [delete_pod(pod) for pod in (*pods, *_namesakes(snapshot))]
+    # What drains has nobody left to finish it for.
+    deletions: list[Action] = [
+        delete_pod(pod, grace_period_seconds=own_grace(pod))
+        for pod in (*pods, *_namesakes(snapshot))
+    ]
     services = (*snapshot.services, *snapshot.old_services)
     configmaps = (snapshot.configmap, *snapshot.old_configmaps)
     deletions += [delete(SERVICES, s) for s in services if not is_terminating(s)]

@@ -18,6 +18,7 @@ from di_operator.lifecycle.conclude import conclude
 from di_operator.lifecycle.converge import converge
 from di_operator.lifecycle.deadline import judge_deadline, time_left
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
+from di_operator.lifecycle.drain import departure_time_left
 from di_operator.lifecycle.frozen import judge_frozen
 from di_operator.lifecycle.groups import tell_groups
 from di_operator.lifecycle.kinds.choose import kind_of
@@ -69,6 +70,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
             pending_time_left(snapshot, now),
             progress_time_left(snapshot, now),
             blocked_time_left(snapshot, now),
+            departure_time_left(snapshot, now),
             more,
         ),
         lacks_template=isinstance(step, Plan) and step.lacks_template,
@@ -84,7 +86,7 @@ def _judge(kind: Kind, snapshot: Snapshot, now: datetime, settings: Settings) ->
     step = (
         kind.judge_end(snapshot, now)
         or judge_deadline(snapshot, now)
-        or judge_suspension(snapshot)
+        or judge_suspension(snapshot, now)
         or kind.judge(snapshot, now, settings)
     )
     if isinstance(step, Verdict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from di_operator.lifecycle.actions import Create, CreateCompanion, Delete, Replace
+from di_operator.lifecycle.actions import Create, CreateCompanion, Delete, Reclaim, Replace
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Snapshot, is_before_task
 from di_operator.lifecycle.status import ReplicaKey
@@ -19,12 +19,13 @@ NODE_LOST_PATIENCE = 30.0
 class Plan:
     """The next steps, and how far they reach."""
 
-    removals: tuple[Delete, ...]
+    removals: tuple[Delete | Reclaim, ...]
+    """Deletes, and what is written to those that are to go, or stay after all."""
     creations: tuple[Create | CreateCompanion | Replace, ...]
     created: int
     """Pods among the creations."""
     removed: int
-    """Pods of this job among the removals."""
+    """Pods of this job that the removals delete."""
     waiting: str | None
     """Why some replica will have no pod after the creations; None if all will have one."""
     obstacle: str | None = None

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from di_api.kube.resources import PODS, Resource
-from di_api.names import ANNOTATION_RANK
+from di_api.names import ANNOTATION_RANK, LABEL_IN_SERVICE
 from di_operator.builders.metadata import job_labels
 from di_operator.lifecycle.actions import Reclaim
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import is_terminating
+from di_operator.lifecycle.drain import has_left
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.verdict import count_of
@@ -33,6 +34,9 @@ def reclaim(
     """
     labels, annotations = _marks(snapshot, slot)
     metadata = found["metadata"]
+    if has_left(metadata):
+        # Not by hand: it is to go.
+        labels.pop(LABEL_IN_SERVICE, None)
     lost = _difference(labels, metadata.get("labels") or {})
     changed = _difference(annotations, metadata.get("annotations") or {})
     # Whose it is comes last: of thousands of pods at each look, hardly one was edited.

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from di_api.phase import Phase
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import delete_pod
+from di_operator.lifecycle.drain import departures
+from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 
 
-def judge_suspension(snapshot: Snapshot) -> Verdict | None:
+def judge_suspension(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """End the pods of a job with ``suspend: true``; those that have finished stay.
 
     The job goes on from Pending once ``suspend`` is false: whatever is missing then is created.
     """
     if snapshot.spec is None or not snapshot.spec.suspend:
         return None
-    ending = [
-        pod
-        for pod in (*snapshot.outdated, *snapshot.live, *snapshot.surplus, *snapshot.predecessors)
-        if not pod.is_finished and not pod.terminating
-    ]
-    what = f"suspended, {count_of(len(ending), 'pod')} to end"
+    own = [*filter(_runs, (*snapshot.outdated, *snapshot.live, *snapshot.surplus))]
+    old = [*filter(_runs, snapshot.predecessors)]
+    leaving = departures(snapshot, own, now)
+    ending = (*leaving.due, *old)
+    what = f"suspended, {count_of(len(own) + len(old), 'pod')} to end"
     present = snapshot.status
     waiting = present.is_waiting and present.reason == Reason.JOB_SUSPENDED
     return Verdict(
         phase=Phase.PENDING,
         reason=Reason.JOB_SUSPENDED,
         message=None if waiting else what,
-        actions=tuple(delete_pod(pod) for pod in ending),
+        actions=(*leaving.marks, *(delete_pod(pod) for pod in ending)),
         events=(JobEvent(reason=Reason.PODS_DELETED, message=what),) if ending else (),
+        requeue_after=leaving.requeue_after,
     )
+
+
+def _runs(pod: Pod) -> bool:
+    return not pod.is_finished and not pod.terminating

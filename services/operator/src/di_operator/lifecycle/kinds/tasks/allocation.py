@@ -6,9 +6,12 @@ phase. A changed placement of a job that runs is a rescheduling (see ``scale``).
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from di_api.phase import Phase
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import delete_pod
+from di_operator.lifecycle.drain import departures
 from di_operator.lifecycle.placement import is_placed
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
@@ -17,7 +20,7 @@ from di_operator.lifecycle.verdict import Verdict, count_of
 _WAITING = "waiting for the allocator"
 
 
-def judge_allocation(snapshot: Snapshot) -> Verdict | None:
+def judge_allocation(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """Let a job without room wait; its pods, if it has any, end with their own grace period."""
     grant = snapshot.grant
     reason = (grant.reason if grant else None) or Reason.WAITING_FOR_NODES
@@ -31,12 +34,14 @@ def judge_allocation(snapshot: Snapshot) -> Verdict | None:
     if is_placed(snapshot.placement):
         return None
     ending = [pod for pod in snapshot.surplus if not pod.is_finished]
+    leaving = departures(snapshot, ending, now)
     what = f"preempted, {count_of(len(ending), 'pod')} to end"
     return Verdict(
         phase=Phase.PENDING,
         reason=reason,
         message=message,
         reschedules=int(not waits),
-        actions=tuple(delete_pod(pod) for pod in ending),
-        events=(JobEvent(reason=Reason.PODS_DELETED, message=what),) if ending else (),
+        actions=(*leaving.marks, *(delete_pod(pod) for pod in leaving.due)),
+        events=(JobEvent(reason=Reason.PODS_DELETED, message=what),) if leaving.due else (),
+        requeue_after=leaving.requeue_after,
     )

@@ -49,7 +49,7 @@ class WithTasks(Kind):
 
     @override
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
-        if verdict := judge_allocation(snapshot):
+        if verdict := judge_allocation(snapshot, now):
             return verdict
         job, spec = snapshot.name, snapshot.spec
         assert spec is not None, "there is nothing to judge by"

@@ -21,11 +21,12 @@ from di_operator.builders.configmap import (
 from di_operator.builders.pod import PodFrame, PodRecipe
 from di_operator.builders.ports import JobPorts
 from di_operator.builders.task_service import service_environment
-from di_operator.lifecycle.actions import Create, Delete, Replace
+from di_operator.lifecycle.actions import Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.dependencies import waiting_tasks
+from di_operator.lifecycle.drain import departures, returns
 from di_operator.lifecycle.failure.pause import pause_left
 from di_operator.lifecycle.groups import group_files, grouped_tasks
 from di_operator.lifecycle.kinds.tasks.services import missing_services
@@ -42,20 +43,21 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
 
     Removed are objects of an earlier job of the same name, surplus replicas (the highest indexes
     of a task that was scaled down), outdated pods, and failed or lost pods whose loss the status
-    has counted.
+    has counted; those that are asked to drain are out of their Service before.
     A name is used again only when its pod is gone.
     """
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted, *snapshot.displaced)
     dead = [pod for pod in ended if pod.uid in counted]
     outdated, waiting = outdated_pods(snapshot)
-    own = [*snapshot.surplus, *outdated, *dead]
+    leaving = departures(snapshot, (*snapshot.surplus, *outdated, *dead), now)
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
-    removals: list[Delete] = [
+    removals: list[Delete | Reclaim] = [
         *(delete(SERVICES, found) for found in snapshot.old_services if not is_terminating(found)),
         *(delete(CONFIGMAPS, c) for c in snapshot.old_configmaps if not is_terminating(c)),
-        *(delete_pod(pod) for pod in (*namesakes, *own)),
+        *(*leaving.marks, *returns(snapshot)),
+        *(delete_pod(pod) for pod in (*namesakes, *leaving.due)),
         *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
     ]
     pause = _pause(snapshot, now)
@@ -67,14 +69,14 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         removals=tuple(removals),
         creations=tuple(creations),
         created=0 if obstacle else len(fill.slots),
-        removed=len(own) + len(overdue),
+        removed=len(leaving.due) + len(overdue),
         waiting=fill.waiting,
         obstacle=obstacle,
         restores_lists=any(action.resource == CONFIGMAPS for action in creations)
         and _lists_are_spoilt(snapshot)
         and (snapshot.configmap is not None or _pods_have_files(snapshot)),
         pause=pause,
-        requeue_after=earliest(patience, fill.next_due),
+        requeue_after=earliest(patience, fill.next_due, leaving.requeue_after),
     )
 
 
