@@ -155,6 +155,7 @@ def drains() -> ClusterModel:
         job(
             task("judge", service=service, drain=asked),
             task("rollout", **groups, drain={"command": ["drain", "--all"]}, template=own),
+            task("collector", 2, vacant=[1]),
         )
     )
 

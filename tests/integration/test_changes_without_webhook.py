@@ -107,6 +107,7 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
         None,
     ),
     "elastic": ({"priorityClassName": "other", "templatePatch": {}}, None),
+    "vacant": ([1],),
     "drain": ({"path": "/drain", "port": 80}, {"command": ["a"]}, None),
     "ports": ([{"name": "other"}], [{"name": "rpc", "scope": "Job"}], [], None),
     "activeDeadlineSeconds": (200, None),

@@ -312,6 +312,7 @@ def tasks(*changed: Object) -> Object:
 
 BY_THE_SERVER: dict[str, tuple[Object, bool]] = {
     "replicas": (tasks(*SCALED), True),
+    "vacant indexes": (tasks(SCALED[0], {**SCALED[1], "vacant": [1]}), True),
     "replicas, and a name by the mutating webhook": (tasks(*NAMED), True),
     "what it has answered": (notes(**{ANNOTATION_IDEMPOTENCY: "[]"}), True),
     "a template": (tasks({**SCALED[0], "template": OTHER}, SCALED[1]), False),

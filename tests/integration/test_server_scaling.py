@@ -97,6 +97,33 @@ def test_a_refused_request_writes_nothing(  # noqa: PLR0917  fixtures and a tabl
     assert read_job(kube, job)["metadata"]["resourceVersion"] == before
 
 
+def test_replicas_go_by_their_names_and_the_gap_is_filled_first(
+    server: ServerProcess, kube: SyncKubeClient, namespace: str
+) -> None:
+    job = new_job(kube, namespace, tasks=[{}, {"replicas": 4, "minReplicas": 2}])
+    url = server.replicas_of(job)
+
+    def ask(method: str, key: str = "", **body: object) -> tuple[int, Any]:
+        headers = {"Idempotency-Key": key} if key else {}
+        answer = requests.request(method, url, json=body, headers=headers, timeout=10)
+        return answer.status_code, (answer.json()["data"] or {}).get("replicas")
+
+    def stored() -> tuple[int, list[int] | None]:
+        task = read_job(kube, job)["spec"]["tasks"][1]
+        return task["replicas"], task.get("vacant")
+
+    # The second time as after a lost answer.
+    for _ in range(2):
+        assert ask("DELETE", "first", names=["cartpole-collector-1"]) == (200, 3)
+    assert stored() == (3, [1])
+    assert ask("DELETE", names=["cartpole-collector-1"]) == (422, None)
+    assert ask("DELETE", names=["cartpole-collector-0", "cartpole-collector-3"]) == (422, None)
+    assert ask("DELETE", names=["cartpole-collector-0"], replicas=1) == (400, None)
+    assert stored() == (3, [1])
+    assert ask("POST", replicas=2) == (200, 5)
+    assert stored() == (5, None)
+
+
 def test_an_unknown_job_is_404(server: ServerProcess, namespace: str) -> None:
     url = f"{server.url}/v2alpha1/{namespace}.missing/replicas"
     assert requests.get(url, timeout=10).status_code == 404

@@ -58,6 +58,7 @@ _SPECIAL: Final = {
     "minReplicas": st.just(1),
     "maxReplicas": st.just(3),
     "podsPerReplica": st.integers(1, 2),
+    "vacant": st.lists(st.integers(0, 3), max_size=2, unique=True),
 }
 
 

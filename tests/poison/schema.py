@@ -32,7 +32,7 @@ READ: Final = frozenset(
         *("profilings", "progress", "startTime", "completionTimestamp"),
         *("replicaSeconds", "restarts", "service", "port", "targetPort", "select", "scope"),
         *("companions", "kind", "apiVersion"),
-        *("podsPerReplica", "leaderTemplatePatch", "replicaAttempts", "templatePatch"),
+        *("podsPerReplica", "leaderTemplatePatch", "replicaAttempts", "templatePatch", "vacant"),
         *("drain", "path", "command", "timeoutSeconds", "terminationGracePeriodSeconds"),
     ]
 )

@@ -4,7 +4,7 @@ A new field is an attribute of one of these dataclasses (`di_api.spec.declared` 
 declared of it); `make generate` brings the CRD and docs/dijob.md up to date.
 """
 
-from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS
+from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS, MAX_VACANT
 from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated, Replica, Role
 from di_api.spec.drain import Drain
@@ -37,6 +37,7 @@ __all__ = [
     "MAX_INT64",
     "MAX_PODS",
     "MAX_REPLICAS",
+    "MAX_VACANT",
     "Checkpoint",
     "CleanPodPolicy",
     "Coordinated",

@@ -10,6 +10,8 @@ MAX_TASKS: Final = 64
 """Most tasks in a job; bounds the cost of the CRD's rules, which compare tasks pairwise."""
 MAX_PODS: Final = 4096
 """Most pods of a job, of each task the larger of `replicas` and `maxReplicas` counted."""
+MAX_VACANT: Final = 1024
+"""Most indexes of a task that are left out."""
 MAX_PODS_PER_REPLICA: Final = 1024
 """Most pods of one replica of a task."""
 MAX_REPLICAS: Final = 2048

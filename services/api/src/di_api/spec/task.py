@@ -8,7 +8,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any
 
-from di_api.spec.bounds import MAX_INT64, MAX_PODS_PER_REPLICA, MAX_TASKS
+from di_api.spec.bounds import (
+    MAX_INT64,
+    MAX_PODS,
+    MAX_PODS_PER_REPLICA,
+    MAX_TASKS,
+    MAX_VACANT,
+)
 from di_api.spec.declared import Declared
 from di_api.spec.drain import Drain
 from di_api.spec.elastic_tier import ElasticTier
@@ -21,6 +27,7 @@ from di_api.spec.kinds import (
     Struct,
     Structs,
     TemplatePatch,
+    Values,
     Whole,
 )
 from di_api.spec.node_check import NodeCheck
@@ -94,6 +101,16 @@ class Task:
             may_change=True,
         ),
     ] = None
+    vacant: Annotated[
+        tuple[int, ...],
+        Declared(
+            kind=Values(Whole(0, MAX_PODS - 1), "index", MAX_VACANT),
+            about="Indexes that no replica has: they have the lowest others.",
+            more="Removing replicas [by name](rest.md#scaling-tasks) writes it. "
+            "[What follows from it](roles.md#who-goes).",
+            may_change=True,
+        ),
+    ] = ()
     pods_per_replica: Annotated[
         int,
         Declared(

@@ -13,6 +13,7 @@ from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
 from di_api.validation.size import pods_per_replica, total_errors
 from di_api.validation.strict import load_spec
 from di_api.validation.update import validate_update
+from di_api.validation.vacancies import vacant_members, vacant_of_allocator
 
 __all__ = [
     "MAX_NODE_LISTS",
@@ -24,6 +25,8 @@ __all__ = [
     "node_list_errors",
     "pods_per_replica",
     "total_errors",
+    "vacant_members",
+    "vacant_of_allocator",
     "validate_job",
     "validate_update",
 ]

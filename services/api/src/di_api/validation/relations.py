@@ -52,6 +52,7 @@ from di_api.validation.tasks import (
     wrong_dependencies,
 )
 from di_api.validation.templates import coordinated_templates, unfit_pods
+from di_api.validation.vacancies import vacant_members, vacant_of_allocator
 
 Rule: TypeAlias = dict[str, Any]
 """One of `x-kubernetes-validations`."""
@@ -101,10 +102,12 @@ def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
         yield FieldError("spec.successPolicy", policy, "the end of its coordinator ends the job")
 
 
+_PLACES: Final = "(t.replicas + (has(t.vacant) ? t.vacant.size() : 0))"
 _PODS: Final = (
-    "map(t, (has(t.maxReplicas) && t.maxReplicas > t.replicas ? t.maxReplicas : t.replicas) * "
+    f"map(t, (has(t.maxReplicas) && t.maxReplicas > {_PLACES} ? t.maxReplicas : {_PLACES}) * "
     "(has(t.podsPerReplica) ? t.podsPerReplica : 1)).sum()"
 )
+_HAS_VACANT: Final = "has(self.vacant) && self.vacant.size() > 0"
 _HAS_GROUPS: Final = "has(self.podsPerReplica) && self.podsPerReplica > 1"
 _TOO_MANY: Final = (
     f"a job may have {MAX_PODS} pods, of each task the larger of replicas and maxReplicas "
@@ -132,6 +135,17 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "!has(t.nodeCheck) || t.nodeCheck.action == 'Notify')",
                 "message": "the allocator chooses the nodes of a preemptible job, so action of a "
                 "nodeCheck must be Notify",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: vacant_of_allocator(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!self.preemptible || !has(self.tasks) || self.tasks.all(t, "
+                "!has(t.vacant) || t.vacant.size() == 0)",
+                "message": "the allocator chooses which replicas a preemptible job has, so none of "
+                "its tasks may have vacant indexes",
             },
         ),
     ),
@@ -360,6 +374,18 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
                 "self.service.ports.exists_one(q, q.port == p.port && q.protocol == p.protocol))",
                 "message": "names of ports must be unique, and numbers with their protocol",
                 "fieldPath": ".service.ports",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda one: vacant_members(one.path, one.task),
+        rules=(
+            {
+                "rule": f"!({_HAS_VACANT}) || !has(self.processGroup) || "
+                f"self.processGroup.elastic || {_HAS_GROUPS}",
+                "message": "the ranks of a process group that is not elastic are its indexes, with "
+                "no gap",
+                "fieldPath": ".vacant",
             },
         ),
     ),

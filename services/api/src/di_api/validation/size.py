@@ -18,9 +18,13 @@ _LEAST: Final = 1
 
 
 def reach(task: Mapping[str, Any]) -> int:
-    """Most pods a raw task may get. A count that the schema refuses is left out."""
-    counts = (task.get("replicas"), task.get("maxReplicas"))
-    possible = [count for count in counts if isinstance(count, int) and 0 < count <= MAX_INT32]
+    """Most pods a raw task may get, those counted that vacant indexes are kept free for: they have
+    a place in its node list. A count that the schema refuses is left out."""
+    vacant = len(items(task.get("vacant")))
+    counts = ((task.get("replicas"), vacant), (task.get("maxReplicas"), 0))
+    possible = [
+        count + more for count, more in counts if isinstance(count, int) and 0 < count <= MAX_INT32
+    ]
     return max(possible, default=_LEAST) * pods_per_replica(task)
 
 

@@ -43,7 +43,10 @@ def node_lists(snapshot: Snapshot, ranks: Mapping[str, int], service_domain: str
         fqdn = pod_fqdn(slot.name, snapshot.name, snapshot.namespace, service_domain)
         node = NODE_HOLE if slot.name in done else fqdn
         by_rank[ranks[slot.name]] = node
-        by_task.setdefault(slot.task.name, []).append(node)
+        known = by_task.setdefault(slot.task.name, [])
+        # They are indexed by local index, of which some may be vacant.
+        known.extend([NODE_HOLE] * (slot.index - len(known)))
+        known.append(node)
     return NodeLists(
         by_rank=tuple(by_rank),
         by_task={task: tuple(nodes) for task, nodes in by_task.items()},

@@ -24,6 +24,20 @@ _SCALING_BODY: Final[Shape] = {
         },
     },
 }
+_REMOVAL_BODY: Final[Shape] = {
+    "type": "object",
+    "oneOf": [{"required": ["replicas"]}, {"required": ["names"]}],
+    "properties": {
+        **_SCALING_BODY["properties"],
+        "names": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "maxItems": MAX_PODS,
+            "description": "Replicas of one task, or pods of them. Default: the highest indexes.",
+        },
+    },
+}
 _SCALING_DATA: Final[Shape] = {
     "type": "object",
     "required": ["task", "replicas"],
@@ -59,9 +73,9 @@ REMOVE_REPLICAS: Final = Operation(
     method="DELETE",
     resource="replicas",
     verb="update",
-    summary="Remove replicas from a task.",
+    summary="Remove replicas from a task, some number of them or those that are named.",
     message="successfully delete replicas",
-    body=_SCALING_BODY,
+    body=_REMOVAL_BODY,
     data=_SCALING_DATA,
     idempotent=True,
 )

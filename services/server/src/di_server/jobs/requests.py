@@ -26,11 +26,19 @@ def scaling_request(body: Mapping[str, Any], *, sign: int) -> ScalingRequest:
         Malformed, OutOfBounds: naming the field.
     """
     try:
-        values = _SCHEMA.load(body)
+        values = (_SCALING if sign > 0 else _REMOVAL).load(body)
     except ValidationError as error:
         found = error.messages_dict
         raise Malformed("; ".join(f"{key}: {' '.join(found[key])}" for key in found)) from error
-    replicas = values["replicas"]
+    replicas, named = values["replicas"], values.get("names")
+    if named is not None:
+        if replicas is not None:
+            raise Malformed("replicas: is the number of names, and not given beside them")
+        if not 1 <= len(named) <= MAX_PODS:
+            raise OutOfBounds(f"names must be between 1 and {MAX_PODS}, the most pods of a job")
+        return ScalingRequest(-len(named), values["task"], tuple(named))
+    if replicas is None:
+        raise Malformed(f"replicas: {_NO_NUMBER['required']}")
     if not 1 <= replicas <= MAX_PODS:
         raise OutOfBounds(f"replicas must be between 1 and {MAX_PODS}, the most pods of a job")
     return ScalingRequest(sign * replicas, values["task"])
@@ -56,18 +64,22 @@ def group_request(task: str, query: Iterable[tuple[str, str]]) -> GroupRequest:
     return GroupRequest(task=task, known=found.get(GENERATION), wait=wait)
 
 
+_NO_NUMBER: Final[dict[str, Any]] = {
+    "required": "is missing, a whole number",
+    **dict.fromkeys(("null", "invalid", "too_large"), "must be a whole number"),
+}
+
+
+def _check_names(value: object) -> None:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValidationError("must be a list of names of replicas or pods")
+
+
 class _ScalingBody(Schema):
     class Meta:
         unknown = EXCLUDE
 
-    replicas = fields.Integer(
-        required=True,
-        strict=True,
-        error_messages={
-            "required": "is missing, a whole number",
-            **dict.fromkeys(("null", "invalid", "too_large"), "must be a whole number"),
-        },
-    )
+    replicas = fields.Integer(required=True, strict=True, error_messages=_NO_NUMBER)
     task = fields.String(
         load_default=None,
         allow_none=True,
@@ -75,4 +87,12 @@ class _ScalingBody(Schema):
     )
 
 
-_SCHEMA: Final = _ScalingBody()
+class _RemovalBody(_ScalingBody):
+    replicas = fields.Integer(
+        load_default=None, allow_none=False, strict=True, error_messages=_NO_NUMBER
+    )
+    names = fields.Raw(load_default=None, allow_none=True, validate=_check_names)
+
+
+_SCALING: Final = _ScalingBody()
+_REMOVAL: Final = _RemovalBody()

@@ -9,10 +9,18 @@ from typing import Any
 from di_api.coordinated import is_coordinated
 from di_api.defaults import with_defaults
 from di_api.names import COORDINATED_VERSIONS, MAX_LABEL, pod_name
-from di_api.spec import TaskType
-from di_api.validation import node_list_errors, pods_per_replica, total_errors
+from di_api.spec import MAX_VACANT, TaskType
+from di_api.vacancies import filled, indexes, left_vacant
+from di_api.validation import (
+    node_list_errors,
+    pods_per_replica,
+    total_errors,
+    vacant_members,
+    vacant_of_allocator,
+)
 from di_server.config import DEFAULT_MAX_REPLICAS
 from di_server.jobs.idempotency import IdempotencyKey, IdempotencyRecords, ScalingResult, recording
+from di_server.jobs.victims import named_replicas
 from di_server.model.job import check_active
 from di_server.problems import NotNow, OutOfBounds
 
@@ -23,6 +31,8 @@ class ScalingRequest:
 
     delta: int
     task: str | None = None
+    names: tuple[str, ...] = ()
+    """Of those that are to go, or of their pods; none: those of the highest indexes, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +79,22 @@ def decide(
     if spec["suspend"]:
         raise NotNow("the job is suspended, resume it first")
     metadata, tasks = job["metadata"], spec.get("tasks") or []
-    index = _pick(tasks, asked.task)
+    index, gone = (
+        named_replicas(metadata["name"], tasks, asked.names, asked.task)
+        if asked.names
+        else (_pick(tasks, asked.task), frozenset[int]())
+    )
     task = tasks[index]
-    replicas = task["replicas"] + asked.delta
+    before, replicas = task.get("vacant") or [], task["replicas"] + asked.delta
     if asked.delta < 0:
         _check_least(task, replicas)
+        vacant = left_vacant(replicas, {*before, *gone})
+        if gone:
+            _check_vacant(spec, task, len(vacant))
     else:
         _check_most(task, replicas, default_max_replicas)
-        grown = {**task, "replicas": replicas}
+        vacant = filled(task["replicas"], before, asked.delta)
+        grown = {**task, "replicas": replicas, "vacant": [*vacant]}
         others = {**spec, "tasks": [*tasks[:index], grown, *tasks[index + 1 :]]}
         _check_job(metadata, others, grown)
     result = ScalingResult(task["name"], replicas)
@@ -89,6 +107,7 @@ def decide(
             "value": metadata["resourceVersion"],
         },
         {"op": "add", "path": f"/spec/tasks/{index}/replicas", "value": replicas},
+        *_vacating(f"/spec/tasks/{index}/vacant", [*before], [*vacant]),
         *recording(job, records, key, result),
     ]
     return ScalingPatch(operations, result)
@@ -133,12 +152,35 @@ def _check_most(task: Mapping[str, Any], asked: int, default: int) -> None:
         )
 
 
+def _check_vacant(spec: Mapping[str, Any], task: Mapping[str, Any], vacant: int) -> None:
+    """Whether the task may leave indexes out, by the rules of admission, and so many of them."""
+    name = task["name"]
+    some = {**task, "vacant": [0]}
+    for error in (*vacant_of_allocator(spec, [(name, some)]), *vacant_members(name, some)):
+        raise OutOfBounds(f"replicas of task {name} cannot be chosen: {error.message}")
+    if vacant > MAX_VACANT:
+        raise OutOfBounds(
+            f"task {name} would leave {vacant} indexes vacant and may leave {MAX_VACANT}; remove "
+            "those of the highest indexes"
+        )
+
+
+def _vacating(path: str, before: list[int], vacant: list[int]) -> list[dict[str, Any]]:
+    """The operations that say which indexes are vacant, where that changes."""
+    if vacant == before:
+        return []
+    return [
+        {"op": "add", "path": path, "value": vacant} if vacant else {"op": "remove", "path": path}
+    ]
+
+
 def _check_job(
     metadata: Mapping[str, Any], spec: Mapping[str, Any], grown: Mapping[str, Any]
 ) -> None:
     """The bounds of the whole job, by the rules of admission, so that the refusal names them."""
     task, asked, size = grown["name"], grown["replicas"], pods_per_replica(grown)
-    if len(pod_name(metadata["name"], task, asked * size - 1, size)) > MAX_LABEL:
+    last = max(indexes(asked, grown["vacant"]))
+    if len(pod_name(metadata["name"], task, last * size + size - 1, size)) > MAX_LABEL:
         raise OutOfBounds(
             f"task {task} with {asked} replicas has pod names over {MAX_LABEL} characters"
         )

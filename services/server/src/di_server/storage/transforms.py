@@ -37,7 +37,7 @@ _OWNER: Final = ("apiVersion", "kind", "name", "uid", "controller")
 _SHARED: Final = 4096
 _TASK: Final = (
     *("name", "type", "replicas", "minReplicas", "maxReplicas"),
-    *("podsPerReplica", "processGroup"),
+    *("podsPerReplica", "processGroup", "vacant"),
 )
 _ROLES: Final = ("coordinator", "collector", "learner")
 
@@ -47,7 +47,7 @@ def transform_job(job: Object) -> Object:
     listen."""
     metadata = job["metadata"]
     spec = job.get("spec") or {}
-    kept: Object = _some(spec, ("suspend",))
+    kept: Object = _some(spec, ("suspend", "preemptible"))
     if spec.get("tasks"):
         kept["tasks"] = [_some(task, _TASK) for task in spec["tasks"]]
     if rules := _rules_in_place(spec):

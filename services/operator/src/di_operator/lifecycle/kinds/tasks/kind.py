@@ -12,6 +12,7 @@ from typing_extensions import override
 from di_api.names import LABEL_TASK_NAME, index_of_pod, pod_name, task_of_pod
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
+from di_api.vacancies import indexes
 from di_operator.builders.task_service import service_labels
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.failure.pause import note_ignored
@@ -90,12 +91,14 @@ class WithTasks(Kind):
 
 def _slots(job: str, tasks: Iterable[Task], placement: Placement | None) -> Iterator[Slot]:
     for task in tasks:
+        size = task.pods_per_replica
         nodes = [""] * task.pods if placement is None else placement.get(task.name, ())
-        # A placement may have been edited.
-        whole = len(nodes) - len(nodes) % task.pods_per_replica
-        for index, node in enumerate(nodes[:whole]):
+        # A placement may have been edited, so only whole replicas of it.
+        replicas = indexes(len(nodes) // size, task.vacant)
+        places = (replica * size + place for replica in replicas for place in range(size))
+        for index, node in zip(places, nodes, strict=False):
             yield Slot(
-                name=pod_name(job, task.name, index, task.pods_per_replica),
+                name=pod_name(job, task.name, index, size),
                 task=task,
                 part=Part.TASK,
                 index=index,

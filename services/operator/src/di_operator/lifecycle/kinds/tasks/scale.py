@@ -129,16 +129,23 @@ def _gone(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:
     """Replicas whose pod vanished between two looks.
 
     All that the spec asked for when the phase was written had one; those added since never did.
+    Which these are nobody has written: the last of those that are missing with all their pods.
     """
     counted = snapshot.rule(Seen.POD_GONE, Part.TASK).then is Then.RESCHEDULE
-    if not counted or settling(snapshot, now) > 0:
+    if not snapshot.missing or not counted or settling(snapshot, now) > 0:
         return ()
-    asked = snapshot.status.desired
-    return tuple(
-        slot
-        for slot in snapshot.missing
-        if asked is None or slot.index < asked.get(slot.task.name, 0)
-    )
+    asked, wanted = snapshot.status.desired, snapshot.desired
+    if asked is None:
+        return snapshot.missing
+    present = {slot.replica for slot in snapshot.slots if slot.name in snapshot.held}
+    added = {task: count - asked.get(task, 0) for task, count in wanted.items()}
+    gone: list[Slot] = []
+    for slot in reversed(snapshot.missing):
+        if added[slot.task.name] > 0 and slot.replica not in present:
+            added[slot.task.name] -= 1
+        else:
+            gone.append(slot)
+    return tuple(reversed(gone))
 
 
 def _resized(snapshot: Snapshot, old: Mapping[str, int]) -> str:

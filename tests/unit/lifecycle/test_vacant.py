@@ -1,0 +1,190 @@
+"""Indexes that are left out: who goes, who stays, and what the others are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, running, task
+
+DOMAIN = "di-x.rl.svc.cluster.local"
+
+
+def vacate(cluster: ClusterModel, replicas: int, *vacant: int, name: str = "rollout") -> None:
+    """The change that di-server writes."""
+    tasks = [
+        {**each, "replicas": replicas, "vacant": [*vacant]} if each["name"] == name else each
+        for each in cluster.job["spec"]["tasks"]
+    ]
+    cluster.edit(tasks=tasks)
+
+
+def settled(cluster: ClusterModel) -> dict[str, str]:
+    """Deleted pods end, all pods become ready; the UIDs that pods have then."""
+    for _ in range(2):
+        cluster.settle()
+        for name, pod in tuple(cluster.pods.items()):
+            if "deletionTimestamp" in pod["metadata"]:
+                cluster.end(name)
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    return {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
+
+
+def of(*indexes: int) -> set[str]:
+    return {f"x-rollout-{index}" for index in indexes}
+
+
+def grown() -> ClusterModel:
+    return running(task("learner"), task("rollout", 4))
+
+
+def test_the_replica_goes_whose_index_is_left_out_and_no_other() -> None:
+    cluster = grown()
+    before = settled(cluster)
+    vacate(cluster, 3, 1)
+    after = settled(cluster)
+    assert after == {name: uid for name, uid in before.items() if name != "x-rollout-1"}
+    assert cluster.phase == "Running"
+    assert (cluster.status["replicas"], cluster.status["readyReplicas"]) == (4, 4)
+    assert (cluster.status["reschedules"], cluster.status["restarts"]) == (1, 0)
+    assert cluster.status["taskStatus"]["rollout"] == {"Running": 3}
+
+
+def test_the_next_fills_the_gap_and_is_no_loss() -> None:
+    cluster = grown()
+    vacate(cluster, 3, 1)
+    before = settled(cluster)
+    vacate(cluster, 4)
+    decision = cluster.decide()
+    assert not decision.from_absence
+    after = settled(cluster)
+    assert {*after} - {*before} == of(1)
+    assert all(after[name] == uid for name, uid in before.items())
+    assert cluster.status["reschedules"] == 2
+
+
+def test_others_are_told_of_the_gap() -> None:
+    cluster = grown()
+    vacate(cluster, 3, 1)
+    settled(cluster)
+    vacate(cluster, 4, 1)
+    settled(cluster)
+    told = cluster.env("x-rollout-4")
+    names = ["x-rollout-0", "", "x-rollout-2", "x-rollout-3", "x-rollout-4"]
+    listed = [f"{name}.{DOMAIN}" if name else "localhost" for name in names]
+    assert told["DI_ROLLOUT_NODES"].split(",") == listed
+    assert told["DI_TASK_RANK"] == "4"
+    # It has the rank that is free, and finds itself there.
+    assert told["DI_RANK"] == "2"
+    by_rank = [f"x-learner-0.{DOMAIN}", listed[0], listed[4], *listed[2:4]]
+    assert told["DI_NODES"].split(",") == by_rank
+
+
+@pytest.mark.parametrize(
+    ("replicas", "vacant", "there"),
+    [
+        (4, (1,), of(0, 2, 3, 4)),
+        (2, (1,), of(0, 2)),
+        (1, (1,), of(0)),
+        (3, (), of(0, 1, 2)),
+        (3, (1, 2), of(0, 3, 4)),
+        (3, (7,), of(0, 1, 2)),
+    ],
+)
+def test_who_is_there_follows_from_what_is_stored(
+    replicas: int, vacant: tuple[int, ...], there: set[str]
+) -> None:
+    cluster = grown()
+    vacate(cluster, 3, 1)
+    settled(cluster)
+    vacate(cluster, replicas, *vacant)
+    assert {*settled(cluster)} == {"x-learner-0", *there}
+    assert cluster.phase == "Running"
+
+
+def test_a_replica_beyond_a_gap_fails_is_counted_and_comes_back() -> None:
+    cluster = running(task("learner"), task("rollout", 4), failurePolicy={"replicaBackoffLimit": 3})
+    vacate(cluster, 3, 1)
+    before = settled(cluster)
+    cluster.fail("x-rollout-3")
+    after = settled(cluster)
+    assert {name for name in after if after[name] != before[name]} == of(3)
+    assert cluster.status["restarts"] == 1
+    assert [*cluster.status["replicaFailures"]["rollout"]] == ["3"]
+
+
+@pytest.mark.parametrize("index", [0, 3])
+def test_one_that_vanishes_beside_a_gap_is_lost_once(index: int) -> None:
+    cluster = grown()
+    vacate(cluster, 3, 1)
+    settled(cluster)
+    del cluster.objects["Pod", f"x-rollout-{index}"]
+    decision = cluster.decide()
+    assert decision.from_absence
+    assert {*settled(cluster)} == {"x-learner-0", *of(0, 2, 3)}
+    assert cluster.status["reschedules"] == 2
+
+
+def test_success_is_that_of_those_who_are_there() -> None:
+    cluster = running(task("rollout", 4))
+    vacate(cluster, 3, 1)
+    settled(cluster)
+    cluster.succeed()
+    cluster.settle()
+    assert cluster.phase == "Succeeded"
+
+
+def test_replicas_of_several_pods_are_left_out_whole() -> None:
+    cluster = running(task("rollout", 3, podsPerReplica=2, processGroup={"framework": "torch"}))
+    before = settled(cluster)
+    vacate(cluster, 2, 1)
+    after = settled(cluster)
+    assert {*before} - {*after} == {"x-rollout-1-0", "x-rollout-1-1"}
+    vacate(cluster, 3, 1)
+    assert {*settled(cluster)} - {*after} == {"x-rollout-3-0", "x-rollout-3-1"}
+    told = cluster.env("x-rollout-3-1")
+    assert (told["DI_REPLICA_INDEX"], told["DI_REPLICA_RANK"]) == ("3", "1")
+    assert (told["MASTER_ADDR"], told["RANK"]) == (f"x-rollout-3-0.{DOMAIN}", "1")
+    assert told["DI_ROLLOUT_NODES"].split(",")[2:4] == ["localhost", "localhost"]
+    assert "replicaAttempts" not in cluster.status
+
+
+def test_a_pod_of_a_replica_that_vanishes_while_a_gap_is_filled_takes_its_replica_along() -> None:
+    cluster = running(task("rollout", 3, podsPerReplica=2))
+    vacate(cluster, 2, 1)
+    before = settled(cluster)
+    del cluster.objects["Pod", "x-rollout-2-0"]
+    vacate(cluster, 3)
+    after = settled(cluster)
+    kept = {name for name in before if after.get(name) == before[name]}
+    assert kept == {"x-rollout-0-0", "x-rollout-0-1"}
+    assert len(after) == 6
+    assert cluster.status["replicaAttempts"] == {"rollout": {"2": 1}}
+
+
+def test_members_of_a_group_are_known_by_their_indexes() -> None:
+    group: dict[str, Any] = {"processGroup": {"elastic": True}, "minReplicas": 1, "maxReplicas": 4}
+    cluster = running(task("rollout", 3, **group))
+    vacate(cluster, 2, 0)
+    settled(cluster)
+    found = cluster.status["groups"]["rollout"]
+    assert (found["state"], sorted(found["members"])) == ("Formed", ["1", "2"])
+
+
+@pytest.mark.parametrize("writes", range(1, 8))
+def test_an_operator_that_dies_at_any_write_takes_the_right_one(writes: int) -> None:
+    cluster = grown()
+    vacate(cluster, 3, 1)
+    left = writes
+    for _ in range(5):
+        before = len(cluster.writes)
+        try:
+            cluster.reconcile(crash_after=left)
+        except Crash:
+            break
+        left -= len(cluster.writes) - before
+    assert {*settled(cluster)} == {"x-learner-0", *of(0, 2, 3)}
+    assert cluster.status["reschedules"] == 1

@@ -1,0 +1,172 @@
+"""Replicas that are removed by name, and the gaps that are left and filled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from di_server.jobs.idempotency import ScalingResult
+from di_server.jobs.requests import scaling_request
+from di_server.jobs.scaling import ScalingPatch, ScalingRequest, decide
+from di_server.problems import Malformed, OutOfBounds, Problem
+from tests.unit.server.fakes import job, task
+
+Object = dict[str, Any]
+
+
+def asked(*names: str, task: str | None = None) -> ScalingRequest:
+    return scaling_request({"names": [*names], "task": task}, sign=-1)
+
+
+def patched(raw: Object, request: ScalingRequest) -> dict[str, Any]:
+    """The paths that are written, but for the version, with their values; None for a removal."""
+    found = decide(raw, request, None)
+    assert isinstance(found, ScalingPatch)
+    return {each["path"]: each.get("value") for each in found.operations[1:]}
+
+
+def rollout(replicas: int, *vacant: int, **fields: Any) -> Object:
+    given = {"vacant": [*vacant]} if vacant else {}
+    return job(name="x", tasks=[task("learner", 1), task("collector", replicas, **given, **fields)])
+
+
+@pytest.mark.parametrize(
+    ("raw", "request_", "replicas", "vacant"),
+    [
+        pytest.param(rollout(4), asked("x-collector-1"), 3, [1], id="a gap"),
+        pytest.param(rollout(4), asked("x-collector-3"), 3, "as before", id="the last"),
+        pytest.param(rollout(3, 1), asked("x-collector-2"), 2, [1, 2], id="another gap"),
+        pytest.param(rollout(3, 1), asked("x-collector-3"), 2, "as before", id="the last beyond"),
+        pytest.param(rollout(2, 1), asked("x-collector-2"), 1, None, id="what is above is free"),
+        pytest.param(
+            rollout(4), asked("x-collector-3", "x-collector-0"), 2, [0], id="several at once"
+        ),
+        pytest.param(rollout(3, 1), ScalingRequest(-1), 2, "as before", id="fewer beside a gap"),
+        pytest.param(rollout(3, 1), ScalingRequest(-2), 1, None, id="fewer than the gap"),
+        pytest.param(rollout(3, 1), ScalingRequest(1), 4, None, id="the gap is filled"),
+        pytest.param(rollout(3, 2, 1), ScalingRequest(1), 4, [2], id="the lowest gap is filled"),
+        pytest.param(rollout(3, 1), ScalingRequest(3), 6, None, id="all gaps and more"),
+    ],
+)
+def test_the_number_and_the_gaps_are_one_write(
+    raw: Object, request_: ScalingRequest, replicas: int, vacant: list[int] | str | None
+) -> None:
+    written: dict[str, Any] = {"/spec/tasks/1/replicas": replicas}
+    if vacant != "as before":
+        written["/spec/tasks/1/vacant"] = vacant
+    assert patched(raw, request_) == written
+
+
+def test_pods_of_a_replica_stand_for_it() -> None:
+    for name in ("x-collector-1", "x-collector-1-0", "x-collector-1-1"):
+        written = patched(rollout(3, podsPerReplica=2), asked(name))
+        assert written == {"/spec/tasks/1/replicas": 2, "/spec/tasks/1/vacant": [1]}
+
+
+def test_names_say_which_task_is_meant() -> None:
+    raw = job(name="x", tasks=[task("learner", 3), task("collector", 3)])
+    assert patched(raw, asked("x-learner-0"))["/spec/tasks/0/vacant"] == [0]
+    assert decide(raw, asked("x-learner-0", task="learner"), None).result == ScalingResult(
+        "learner", 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "request_", "why"),
+    [
+        (rollout(3), asked("y-collector-0"), "this job has no replica or pod y-collector-0"),
+        (rollout(3), asked("x-collector-3"), "this job has no replica or pod x-collector-3"),
+        (rollout(3, 1), asked("x-collector-1"), "this job has no replica or pod x-collector-1"),
+        (rollout(3), asked("x-collector-01"), "this job has no replica or pod x-collector-01"),
+        (
+            rollout(3, podsPerReplica=2),
+            asked("x-collector-1-2"),
+            "this job has no replica or pod x-collector-1-2",
+        ),
+        (
+            rollout(3),
+            asked("x-learner-0", task="collector"),
+            "task collector has no replica or pod x-learner-0",
+        ),
+        (
+            rollout(3),
+            asked("x-collector-0", task="none"),
+            "task none has no replica or pod x-collector-0",
+        ),
+        (
+            rollout(3),
+            asked("x-collector-0", "x-collector-0"),
+            "x-collector-0 and x-collector-0 are one replica, which is to be named once",
+        ),
+        (
+            rollout(3, podsPerReplica=2),
+            asked("x-collector-1-0", "x-collector-1-1"),
+            "x-collector-1-0 and x-collector-1-1 are one replica, which is to be named once",
+        ),
+        (
+            rollout(3),
+            asked("x-collector-0", "x-learner-0"),
+            "names must be of one task, and are of learner, collector",
+        ),
+        (
+            rollout(3, minReplicas=3),
+            asked("x-collector-0"),
+            "task collector must have at least 3 replicas (minReplicas), has 3",
+        ),
+        (
+            rollout(1),
+            asked("x-collector-0"),
+            "task collector must have at least 1 replicas, has 1",
+        ),
+        (
+            job(name="x", preemptible=True, tasks=[task("collector", 3)]),
+            asked("x-collector-2"),
+            "replicas of task collector cannot be chosen: the allocator chooses which replicas a "
+            "preemptible job has",
+        ),
+        (
+            rollout(3, processGroup={}),
+            asked("x-collector-2"),
+            "replicas of task collector cannot be chosen: the ranks of a process group that is not "
+            "elastic are its indexes, with no gap",
+        ),
+        (
+            rollout(1025 + 1, *range(1024), maxReplicas=4096),
+            asked("x-collector-1030"),
+            "task collector would leave 1025 indexes vacant and may leave 1024; remove those of "
+            "the highest indexes",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(raw: Object, request_: ScalingRequest, why: str) -> None:
+    with pytest.raises(OutOfBounds) as refused:
+        decide(raw, request_, None)
+    assert str(refused.value) == why
+
+
+@pytest.mark.parametrize(
+    ("body", "problem", "why"),
+    [
+        ({}, Malformed, "replicas: is missing, a whole number"),
+        ({"replicas": 1, "names": ["a"]}, Malformed, "replicas: is the number of names"),
+        ({"names": "a"}, Malformed, "names: must be a list of names of replicas or pods"),
+        ({"names": [1]}, Malformed, "names: must be a list of names of replicas or pods"),
+        ({"names": [], "replicas": None}, Malformed, "replicas: must be a whole number"),
+        ({"names": []}, OutOfBounds, "names must be between 1 and 4096"),
+        ({"names": ["a"] * 4097}, OutOfBounds, "names must be between 1 and 4096"),
+    ],
+)
+def test_a_body_that_makes_no_sense_is_refused(
+    body: Object, problem: type[Problem], why: str
+) -> None:
+    with pytest.raises(problem, match=why):
+        scaling_request(body, sign=-1)
+
+
+def test_names_mean_nothing_where_replicas_are_added() -> None:
+    assert scaling_request({"replicas": 1, "names": ["a"]}, sign=1) == ScalingRequest(1)
+
+
+def test_no_names_are_as_none_given() -> None:
+    assert scaling_request({"replicas": 1, "names": None}, sign=-1) == ScalingRequest(-1)
