@@ -311,6 +311,28 @@ async def elastic_tier(stage: Stage) -> None:
     await finish_all(stage)
 
 
+async def leaving(stage: Stage) -> None:
+    service = {"ports": [{"name": "http", "port": 80}]}
+    drain = {"path": "/drain", "port": 80}
+
+    def serve(replicas: int, *vacant: int) -> Object:
+        work = task("work", replicas, stop_after="0.1")
+        return {**work, "service": service, "drain": drain, "vacant": [*vacant]}
+
+    def are(*indexes: int) -> Callable[[], bool]:
+        return lambda: {*stage.pods()} == {f"{JOB}-work-{index}" for index in indexes}
+
+    await stage.submit(job(JOB, serve(3)))
+    await stage.reached("Running", runs(3))
+    await stage.patch({"tasks": [serve(2, 0)]})
+    await stage.until("the first to be gone", are(1, 2))
+    await stage.reached("Running with 2", runs(2))
+    await stage.patch({"tasks": [serve(3)]})
+    await stage.until("it to be back", are(0, 1, 2))
+    await stage.reached("Running with 3", runs(3))
+    await finish_all(stage)
+
+
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
     "failure": failure,
@@ -328,6 +350,7 @@ WORKLOADS: Mapping[str, Story] = {
     "pods-of-a-replica": pods_of_a_replica,
     "node-check": node_check,
     "elastic-tier": elastic_tier,
+    "leaving": leaving,
 }
 
 RACING = frozenset({"delete", "recreate"})
