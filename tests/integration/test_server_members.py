@@ -31,6 +31,8 @@ from tests.integration.di_server import (
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
+OFTEN = "100000"
+"""A pod may ask as often as a test looks."""
 
 
 @pytest.fixture
@@ -103,58 +105,64 @@ def test_three_servers_have_one_board_and_one_of_them_may_be_killed(
         together=True,
         auth="optional",
         peer_token_file=str(token),
+        rate=OFTEN,
+        burst=OFTEN,
     ) as servers:
         one, two, three = servers
         for pod, server in zip((first, second, third), servers, strict=True):
             pod.put(server)
         everybody = [first.name, second.name, third.name]
-        for server in servers:
-            wait_until(
-                lambda server=server: first.names(server) == everybody,  # type: ignore[misc]
-                30,
-                what="each server to know all",
-            )
-        (generation,) = {first.ask(server)["generation"] for server in servers}
-
-        with ThreadPoolExecutor(3) as pool:
-
-            def wait(server: ServerProcess) -> Any:
-                # Again where the time was up before there was news.
-                while True:
-                    found = first.ask(server, generation=generation, wait=20, changes="true")
-                    if found["generation"] != generation:
-                        return found
-
-            # The client knows the state from any of them, and is told of the change by each.
-            waiting = [pool.submit(wait, server) for server in servers]
+        with beating(one, first, second, third):
             for server in servers:
-                wait_until(lambda server=server: _waiting(server) == 1, 30, what="all to wait")  # type: ignore[misc]
-            second.put(three, weightVersion=2)
-            for each in waiting:
-                data = each.result(60)
-                assert (data["complete"], data["gone"]) == (False, [])
-                (member,) = data["members"]
-                assert (member["pod"], member["says"]["weightVersion"]) == (second.name, 2)
+                wait_until(
+                    lambda server=server: first.names(server) == everybody,  # type: ignore[misc]
+                    30,
+                    what="each server to know all",
+                )
+            (generation,) = {first.ask(server)["generation"] for server in servers}
 
-        three.kill()
-        # What only that one was told by its pod is known to the others, and more is.
-        assert first.names(one) == first.names(two) == everybody
+            with ThreadPoolExecutor(3) as pool:
+
+                def wait(server: ServerProcess) -> Any:
+                    # Again where the time was up before there was news.
+                    while True:
+                        found = first.ask(server, generation=generation, wait=20, changes="true")
+                        if found["generation"] != generation:
+                            return found
+
+                # The client knows the state from any of them, and is told of the change by each.
+                waiting = [pool.submit(wait, server) for server in servers]
+                for server in servers:
+                    wait_until(lambda server=server: _waiting(server) == 1, 30, what="all to wait")  # type: ignore[misc]
+                second.put(three, weightVersion=2)
+                for each in waiting:
+                    data = each.result(60)
+                    assert (data["complete"], data["gone"]) == (False, [])
+                    (member,) = data["members"]
+                    assert (member["pod"], member["says"]["weightVersion"]) == (second.name, 2)
+
+            three.kill()
+            # What only that one was told by its pod is known to the others, and more is.
+            assert first.names(one) == first.names(two) == everybody
+
         fourth = Pod(kube, job, 4)
         fourth.put(one)
-        for server in (one, two):
-            wait_until(
-                lambda server=server: fourth.name in first.names(server),  # type: ignore[misc]
-                30,
-                what="the others to tell each other",
-            )
-        _kubectl(api_server, namespace, "delete", "pod", first.name, "--now")
-        for server in (one, two):
-            wait_until(
-                lambda server=server: first.name not in second.names(server),  # type: ignore[misc]
-                30,
-                what="the entry to go with its pod",
-            )
-        assert second.ask(one)["generation"] == second.ask(two)["generation"]
+        with beating(one, second, third, fourth):
+            for server in (one, two):
+                wait_until(
+                    lambda server=server: fourth.name in first.names(server),  # type: ignore[misc]
+                    30,
+                    what="the others to tell each other",
+                )
+            _kubectl(api_server, namespace, "delete", "pod", first.name, "--now")
+            for server in (one, two):
+                wait_until(
+                    lambda server=server: first.name not in second.names(server),  # type: ignore[misc]
+                    30,
+                    what="the entry to go with its pod",
+                )
+            assert second.ask(one)["generation"] == second.ask(two)["generation"]
+
         # A stranger's token for the same audience is no server's.
         other = requests.post(
             f"{one.encrypted_url}/internal/members",
@@ -171,11 +179,16 @@ def test_a_server_that_nobody_knows_knows_all_before_it_is_ready(
 ) -> None:
     job = new_job(kube, namespace)
     pod = Pod(kube, job, 9)
-    with running_server(tmp_path, api_server.kubeconfig) as old:
+    with running_server(tmp_path, api_server.kubeconfig, rate=OFTEN, burst=OFTEN) as old:
         pod.put(old)
         peers = f"127.0.0.1:{old.ports[1]}"
-        with running_server(tmp_path, api_server.kubeconfig, peers=peers) as new:
-            wait_until(lambda: pod.names(new) == [pod.name], 30, what="the watch to show the pod")
+        with (
+            running_server(
+                tmp_path, api_server.kubeconfig, peers=peers, rate=OFTEN, burst=OFTEN
+            ) as new,
+            beating(old, pod),
+        ):
+            wait_until(lambda: pod.names(new) == [pod.name], what="the watch to show the pod")
 
 
 def _waiting(server: ServerProcess) -> int:
