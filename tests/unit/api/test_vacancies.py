@@ -76,6 +76,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         job(task(vacant=[1], processGroup={})),
         f"spec.tasks[0].vacant: a list of 1: {FIXED}",
     ),
+    "the core beside an elastic tier": (
+        job(task(vacant=[1], replicas=3, minReplicas=2, maxReplicas=4, elastic={})),
+        "spec.tasks[0].vacant: a list of 1: the core of a task with an elastic tier has the "
+        "indexes below 2, with no gap",
+    ),
 }
 
 
@@ -90,6 +95,7 @@ def test_it_is_refused(name: str) -> None:
     [
         {"vacant": []},
         {"vacant": [1, 3]},
+        {"vacant": [2], "replicas": 3, "minReplicas": 2, "maxReplicas": 4, "elastic": {}},
         {"vacant": [1], "processGroup": {}, "podsPerReplica": 2},
         {"vacant": [1], "processGroup": {"elastic": True}, "minReplicas": 1, "maxReplicas": 2},
     ],

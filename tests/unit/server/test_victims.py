@@ -64,6 +64,11 @@ def test_pods_of_a_replica_stand_for_it() -> None:
         assert written == {"/spec/tasks/1/replicas": 2, "/spec/tasks/1/vacant": [1]}
 
 
+def test_one_of_an_elastic_tier_may_be_named() -> None:
+    raw = rollout(3, minReplicas=1, maxReplicas=4, elastic={})
+    assert patched(raw, asked("x-collector-1"))["/spec/tasks/1/vacant"] == [1]
+
+
 def test_names_say_which_task_is_meant() -> None:
     raw = job(name="x", tasks=[task("learner", 3), task("collector", 3)])
     assert patched(raw, asked("x-learner-0"))["/spec/tasks/0/vacant"] == [0]
@@ -130,6 +135,12 @@ def test_names_say_which_task_is_meant() -> None:
             asked("x-collector-2"),
             "replicas of task collector cannot be chosen: the ranks of a process group that is not "
             "elastic are its indexes, with no gap",
+        ),
+        (
+            rollout(3, minReplicas=1, maxReplicas=4, elastic={}),
+            asked("x-collector-0"),
+            "replicas of task collector cannot be chosen: the core of a task with an elastic tier "
+            "has the indexes below 1, with no gap",
         ),
         (
             rollout(1025 + 1, *range(1024), maxReplicas=4096),

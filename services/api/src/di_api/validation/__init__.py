@@ -13,7 +13,7 @@ from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
 from di_api.validation.size import pods_per_replica, total_errors
 from di_api.validation.strict import load_spec
 from di_api.validation.update import validate_update
-from di_api.validation.vacancies import vacant_members, vacant_of_allocator
+from di_api.validation.vacancies import vacant_core, vacant_members, vacant_of_allocator
 
 __all__ = [
     "MAX_NODE_LISTS",
@@ -25,6 +25,7 @@ __all__ = [
     "node_list_errors",
     "pods_per_replica",
     "total_errors",
+    "vacant_core",
     "vacant_members",
     "vacant_of_allocator",
     "validate_job",

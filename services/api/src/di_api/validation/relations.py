@@ -52,7 +52,7 @@ from di_api.validation.tasks import (
     wrong_dependencies,
 )
 from di_api.validation.templates import coordinated_templates, unfit_pods
-from di_api.validation.vacancies import vacant_members, vacant_of_allocator
+from di_api.validation.vacancies import vacant_core, vacant_members, vacant_of_allocator
 
 Rule: TypeAlias = dict[str, Any]
 """One of `x-kubernetes-validations`."""
@@ -385,6 +385,18 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
                 f"self.processGroup.elastic || {_HAS_GROUPS}",
                 "message": "the ranks of a process group that is not elastic are its indexes, with "
                 "no gap",
+                "fieldPath": ".vacant",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda one: vacant_core(one.path, one.task),
+        rules=(
+            {
+                "rule": f"!({_HAS_VACANT}) || !has(self.elastic) || !has(self.minReplicas) || "
+                "self.vacant.all(i, i >= self.minReplicas)",
+                "message": "the core of a task with an elastic tier has the indexes below "
+                "minReplicas, with no gap",
                 "fieldPath": ".vacant",
             },
         ),

@@ -28,3 +28,15 @@ def vacant_members(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
     if mapping(group).get("elastic") is not True:
         message = "the ranks of a process group that is not elastic are its indexes, with no gap"
         yield FieldError(f"{path}.vacant", vacant, message)
+
+
+def vacant_core(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Indexes of the replicas that a task with an elastic tier is to have in any case."""
+    least, vacant = task.get("minReplicas"), items(task.get("vacant"))
+    if not isinstance(task.get("elastic"), Mapping) or not isinstance(least, int):
+        return
+    if any(isinstance(index, int) and index < least for index in vacant):
+        message = (
+            f"the core of a task with an elastic tier has the indexes below {least}, with no gap"
+        )
+        yield FieldError(f"{path}.vacant", vacant, message)

@@ -15,6 +15,7 @@ from di_api.validation import (
     node_list_errors,
     pods_per_replica,
     total_errors,
+    vacant_core,
     vacant_members,
     vacant_of_allocator,
 )
@@ -90,7 +91,7 @@ def decide(
         _check_least(task, replicas)
         vacant = left_vacant(replicas, {*before, *gone})
         if gone:
-            _check_vacant(spec, task, len(vacant))
+            _check_vacant(spec, task, vacant)
     else:
         _check_most(task, replicas, default_max_replicas)
         vacant = filled(task["replicas"], before, asked.delta)
@@ -152,16 +153,20 @@ def _check_most(task: Mapping[str, Any], asked: int, default: int) -> None:
         )
 
 
-def _check_vacant(spec: Mapping[str, Any], task: Mapping[str, Any], vacant: int) -> None:
-    """Whether the task may leave indexes out, by the rules of admission, and so many of them."""
+def _check_vacant(spec: Mapping[str, Any], task: Mapping[str, Any], vacant: Sequence[int]) -> None:
+    """Whether the task may leave indexes out, by the rules of admission, and these of them."""
     name = task["name"]
-    some = {**task, "vacant": [0]}
-    for error in (*vacant_of_allocator(spec, [(name, some)]), *vacant_members(name, some)):
+    some, these = {**task, "vacant": [0]}, {**task, "vacant": [*vacant]}
+    for error in (
+        *vacant_of_allocator(spec, [(name, some)]),
+        *vacant_members(name, some),
+        *vacant_core(name, these),
+    ):
         raise OutOfBounds(f"replicas of task {name} cannot be chosen: {error.message}")
-    if vacant > MAX_VACANT:
+    if len(vacant) > MAX_VACANT:
         raise OutOfBounds(
-            f"task {name} would leave {vacant} indexes vacant and may leave {MAX_VACANT}; remove "
-            "those of the highest indexes"
+            f"task {name} would leave {len(vacant)} indexes vacant and may leave {MAX_VACANT}; "
+            "remove those of the highest indexes"
         )
 
 

@@ -49,7 +49,7 @@ def transform_job(job: Object) -> Object:
     spec = job.get("spec") or {}
     kept: Object = _some(spec, ("suspend", "preemptible"))
     if spec.get("tasks"):
-        kept["tasks"] = [_some(task, _TASK) for task in spec["tasks"]]
+        kept["tasks"] = [_task(task) for task in spec["tasks"]]
     if rules := _rules_in_place(spec):
         kept["failurePolicy"] = {"rules": rules}
     coordinated = spec.get("coordinated")
@@ -70,6 +70,12 @@ def transform_job(job: Object) -> Object:
         "spec": kept,
         "status": _some(job.get("status") or {}, ("phase", GROUPS)),
     }
+
+
+def _task(task: Mapping[str, Any]) -> Object:
+    # Whether it has a tier is all there is to know of that.
+    tier: Object = {} if task.get("elastic") is None else {"elastic": {}}
+    return _some(task, _TASK) | tier
 
 
 def transform_pod(pod: Object) -> Object:
