@@ -6,6 +6,7 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import NODES, PODS
+from di_api.names import LABEL_IN_SERVICE
 from di_operator.builders.pinning import pin
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.operator_testbed import (
@@ -72,6 +73,7 @@ def test_a_replica_of_two_pods_comes_and_goes_as_one(
             **task("rollout", replicas, stop_after="0.1"),
             "podsPerReplica": 2,
             "leaderTemplatePatch": patch,
+            "service": {"ports": [{"name": "http", "port": 80}], "select": "Leaders"},
         }
 
     async def body(testbed: Testbed) -> None:
@@ -87,9 +89,17 @@ def test_a_replica_of_two_pods_comes_and_goes_as_one(
         async def is_alone() -> bool:
             return set(await uids()) == {"a-rollout-0-0", "a-rollout-0-1"}
 
+        async def serve(*names: str) -> bool:
+            pods = await testbed.pods("a")
+            return {n for n in pods if LABEL_IN_SERVICE in pods[n]["metadata"]["labels"]} == {
+                *names
+            }
+
         async with testbed.operator():
             await testbed.submit(job("a", rollout(2)))
             await testbed.phase("a", "Running")
+            leaders = ("a-rollout-0-0", "a-rollout-1-0")
+            await testbed.until(lambda: serve(*leaders), "the leaders to be behind the Service")
             first = await uids()
             assert sorted(first) == [
                 f"a-rollout-{replica}-{pod}" for replica in "01" for pod in "01"
@@ -100,6 +110,7 @@ def test_a_replica_of_two_pods_comes_and_goes_as_one(
 
             await testbed.client.delete(PODS, "a-rollout-0-1", namespace)
             await testbed.until(lambda: runs_with(4, 1), "the replica to be made anew")
+            await testbed.until(lambda: serve(*leaders), "its leader to be behind the Service")
             second = await uids()
             changed = {name for name in first if first[name] != second[name]}
             assert changed == {"a-rollout-0-0", "a-rollout-0-1"}

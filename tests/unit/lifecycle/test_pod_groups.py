@@ -19,6 +19,17 @@ def rollout(replicas: int = 2, **fields: Any) -> dict[str, Any]:
     return task("rollout", replicas, podsPerReplica=2, **fields)
 
 
+SERVICE: dict[str, Any] = {"ports": [{"name": "http", "port": 80}]}
+
+
+def behind(cluster: ClusterModel) -> set[str]:
+    """The pods that the Service of the task selects."""
+    marks = cluster.objects["Service", "x-rollout"]["spec"]["selector"].items()
+    return {
+        name for name, pod in cluster.pods.items() if marks <= pod["metadata"]["labels"].items()
+    }
+
+
 def uids(cluster: ClusterModel) -> dict[str, str]:
     return {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
 
@@ -85,13 +96,46 @@ def test_such_a_group_is_always_whole_so_nobody_is_told_who_has_come() -> None:
     ("select", "listed"), [("All", {*ROLLOUT}), ("Leaders", {"x-rollout-0-0", "x-rollout-1-0"})]
 )
 def test_a_service_lists_all_pods_or_the_leaders(select: str, listed: set[str]) -> None:
-    service = {"ports": [{"name": "http", "port": 80}], "select": select}
-    cluster = running(task("learner"), rollout(service=service))
-    marks = cluster.objects["Service", "x-rollout"]["spec"]["selector"].items()
-    behind = {
-        name for name, pod in cluster.pods.items() if marks <= pod["metadata"]["labels"].items()
-    }
-    assert behind == listed
+    cluster = running(task("learner"), rollout(service={**SERVICE, "select": select}))
+    cluster.settle()
+    assert behind(cluster) == listed
+
+
+def test_a_replica_is_behind_its_service_for_as_long_as_all_its_pods_are_ready() -> None:
+    cluster = ClusterModel(job(rollout(service={**SERVICE, "select": "Leaders"})))
+    cluster.settle()
+    cluster.run("x-rollout-0-0", "x-rollout-1-0", "x-rollout-1-1")
+    cluster.settle()
+    assert behind(cluster) == {"x-rollout-1-0"}
+    cluster.run("x-rollout-0-1")
+    cluster.settle()
+    assert behind(cluster) == {"x-rollout-0-0", "x-rollout-1-0"}
+    for condition in cluster.pods["x-rollout-1-1"]["status"]["conditions"]:
+        condition["status"] = "False"
+    cluster.settle()
+    assert behind(cluster) == {"x-rollout-0-0"}
+    assert not [event for event in cluster.events if "Restored" in str(event)]
+
+
+@pytest.mark.parametrize("writes", range(5))
+def test_an_operator_that_dies_meanwhile_leaves_no_replica_out(writes: int) -> None:
+    cluster = ClusterModel(job(rollout(service=SERVICE)))
+    cluster.settle()
+    cluster.run()
+    with suppress(Crash):
+        cluster.reconcile(crash_after=writes)
+    cluster.settle()
+    assert behind(cluster) == {*ROLLOUT}
+
+
+def test_a_replica_that_is_scaled_away_leaves_and_is_asked_by_its_leader() -> None:
+    drain = {"path": "/drain", "port": 80}
+    leaders = {**SERVICE, "select": "Leaders"}
+    cluster = running(rollout(service=leaders, drain=drain))
+    cluster.settle()
+    cluster.scale("rollout", 1)
+    cluster.settle()
+    assert behind(cluster) == {"x-rollout-0-0"}
 
 
 def test_a_leader_is_made_from_the_template_that_is_patched() -> None:

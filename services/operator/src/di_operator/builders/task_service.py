@@ -42,13 +42,25 @@ def task_service_body(job: Mapping[str, Any], task: str, service: TaskService) -
 
 
 def service_labels(task: Task, index: int) -> dict[str, str]:
-    """The labels by which the pod at a local index is behind the task's Service; none if it is
-    not, or there is none."""
-    if task.service is None:
+    """The labels by which the pod at a local index is behind the task's Service, from when it is
+    made; none if it is not, or there is none.
+
+    Those of replicas of several pods lack the last one until all pods of theirs are ready.
+    """
+    if task.service is None or not is_behind(task, index):
         return {}
+    marks = _marks(task.service)
+    if task.has_pod_groups:
+        del marks[names.LABEL_IN_SERVICE]
+    return marks
+
+
+def is_behind(task: Task, index: int) -> bool:
+    """Whether the pod at a local index is one that the task's Service lists when it is ready."""
+    if task.service is None:
+        return False
     is_leader = index % task.pods_per_replica == 0
-    is_behind = is_leader or task.service.select is Selected.ALL
-    return _marks(task.service) if is_behind else {}
+    return is_leader or task.service.select is Selected.ALL
 
 
 def service_environment(

@@ -70,7 +70,7 @@ def departures(snapshot: Snapshot, pods: Iterable[Pod], now: datetime) -> Depart
         left = _seconds_left(pod, now)
         if task is None or pod.phase != "Running" or pod.has_ended:
             due.append(pod)
-        elif _is_listed(pod) or (left is not None and left > LEAVE_SECONDS):
+        elif is_listed(pod) or (left is not None and left > LEAVE_SECONDS):
             marks.append(_mark(pod, {LABEL_IN_SERVICE: None}, format_time(now)))
             waits.append(LEAVE_SECONDS)
         elif left is not None and left > 0:
@@ -107,6 +107,11 @@ def has_left(metadata: Mapping[str, object]) -> bool:
     return isinstance(annotations, Mapping) and ANNOTATION_LEFT_SERVICE in annotations
 
 
+def is_listed(pod: Pod) -> bool:
+    """Whether a pod is behind the Service of its task, once it is ready."""
+    return bool((pod.raw["metadata"].get("labels") or {}).get(LABEL_IN_SERVICE) == MARKED)
+
+
 def own_grace(pod: Pod) -> int | None:
     """The grace period that the template of a pod gives it, if its own is longer for a drain."""
     text = (pod.raw["metadata"].get("annotations") or {}).get(ANNOTATION_GRACE_SECONDS)
@@ -122,10 +127,6 @@ def _is_led(pod: Pod, task: Task, ending: Set[str]) -> bool:
     """Whether a pod serves under another one that is ending, and is asked to drain in its place."""
     leader = f"{pod.name.rpartition('-')[0]}-0"
     return task.has_pod_groups and task.drains_leaders and leader != pod.name and leader in ending
-
-
-def _is_listed(pod: Pod) -> bool:
-    return bool((pod.raw["metadata"].get("labels") or {}).get(LABEL_IN_SERVICE) == MARKED)
 
 
 def _left_at(pod: Pod) -> str | None:

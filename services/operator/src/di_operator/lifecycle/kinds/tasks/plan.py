@@ -30,6 +30,7 @@ from di_operator.lifecycle.drain import departures, returns
 from di_operator.lifecycle.failure.pause import pause_left
 from di_operator.lifecycle.groups import group_files, grouped_tasks
 from di_operator.lifecycle.kinds.tasks.services import missing_services
+from di_operator.lifecycle.listed import listings
 from di_operator.lifecycle.node_checks import checked_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
@@ -56,7 +57,7 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
     removals: list[Delete | Reclaim] = [
         *(delete(SERVICES, found) for found in snapshot.old_services if not is_terminating(found)),
         *(delete(CONFIGMAPS, c) for c in snapshot.old_configmaps if not is_terminating(c)),
-        *(*leaving.marks, *returns(snapshot)),
+        *(*leaving.marks, *returns(snapshot), *listings(snapshot)),
         *(delete_pod(pod) for pod in (*namesakes, *leaving.due)),
         *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
     ]
