@@ -118,10 +118,10 @@ def said():
 while True:
     try:
         answers = said()
-        if all(answers) or time.monotonic() > deadline:
+        # A replica that goes is there for a while, and its name for longer.
+        if len(answers) == 2 and all(answers) or time.monotonic() > deadline:
             break
     except OSError:
-        # A replica that has gone; the name is known for longer.
         if time.monotonic() > deadline:
             raise
     time.sleep(0.5)
