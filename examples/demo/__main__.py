@@ -26,9 +26,10 @@ from di_cluster.errors import ClusterError
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
-from examples.demo.curve import draw_png, draw_terminal, read_record
+from examples.demo.curve import read_record
 from examples.demo.follow import events, follow
 from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, templates
+from examples.demo.records import record_of
 
 NAMESPACE = "default"
 JOB_SECONDS = 600.0
@@ -154,18 +155,18 @@ class Demo:
             print(f"  {line}")
         group, _, version = job["apiVersion"].partition("/")
         print(self._kubectl("get", f"{DIJOBS.plural}.{version}.{group}")[1].rstrip())
-        record = self._record(job)
-        for seconds, change in record.get("scaling", []):
-            print(f"Scaling: {seconds:.1f} s into training the job asked for {change:+d}")
-        if not record.get("curve"):
+        record = record_of(self._profilings(job))
+        if record is None:
             return
-        print(draw_terminal(record))
+        for line in record.changes():
+            print(line)
+        print(record.draw_terminal())
         self._out.mkdir(parents=True, exist_ok=True)
         picture = self._out / f"{job['metadata']['name']}.png"
-        draw_png(record, picture, title=f"DIJob {job['metadata']['name']}")
+        record.draw_png(picture, title=f"DIJob {job['metadata']['name']}")
         print(f"Learning curve: {picture}")
 
-    def _record(self, job: dict[str, Any]) -> Mapping[str, Any]:
+    def _profilings(self, job: dict[str, Any]) -> Mapping[str, Any]:
         """What the job tells of its training: in its status, or in its coordinator's log."""
         if "coordinator" not in job["spec"]:
             profilings: Mapping[str, Any] = job["status"].get("profilings", {})

@@ -12,6 +12,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError, Gone
 from di_api.kube.resources import EVENTS, Resource
 from di_api.phase import Phase
+from examples.demo.records import record_of
 
 Job = dict[str, Any]
 
@@ -24,7 +25,7 @@ class View:
     ready: str = ""
     counts: dict[str, int] = field(default_factory=dict)
     trouble: str = ""
-    mean_return: float = 0.0
+    value: float = 0.0
     history: list[str] = field(default_factory=list)
 
     def changes(self, job: Job) -> Iterator[str]:
@@ -50,10 +51,10 @@ class View:
         if trouble and trouble != self.trouble:
             yield trouble
         self.trouble = trouble
-        curve = status.get("profilings", {}).get("curve", [])
-        if curve and curve[-1][2] >= self.mean_return + 50:
-            self.mean_return = curve[-1][2]
-            yield f"mean return {self.mean_return:.0f} of 500"
+        record = record_of(status.get("profilings", {}))
+        if record and record.value >= self.value + record.notable:
+            self.value = record.value
+            yield record.sentence()
 
     def standing(self) -> Iterator[str]:
         """Describe what has not changed for a while; nothing of a job that was never looked at."""
