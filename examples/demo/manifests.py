@@ -15,6 +15,7 @@ EXAMPLES: Mapping[str, Path] = {
     "di-engine-dist": _FOLDER / "di-engine" / "dist.yaml",
     "torch-ddp": _FOLDER / "torch-ddp" / "job.yaml",
     "jax": _FOLDER / "jax" / "job.yaml",
+    "grpo": _FOLDER / "grpo" / "job.yaml",
 }
 """By name; the image of each is built from the manifest's folder."""
 REFUSED = _FOLDER / "cartpole" / "refused.yaml"

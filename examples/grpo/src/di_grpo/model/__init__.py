@@ -1,0 +1,1 @@
+"""The language model and what it is to learn: all that its warm-up needs, nothing of the job."""

@@ -1,0 +1,146 @@
+"""The language model of the GRPO example: two implementations, and what samples teach it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from di_grpo.grpo import CLIP, advantages, gradient
+from di_grpo.model.adam import LONGEST, Adam
+from di_grpo.model.network import log_probabilities
+from di_grpo.model.problems import (
+    ANSWER,
+    HELD_OUT,
+    LENGTH,
+    PROMPT,
+    answers,
+    decode,
+    encode,
+    held_out_problems,
+    prompts,
+    training_problems,
+)
+from di_grpo.model.sampler import Sampler
+from di_grpo.model.warm_up import LOOK_STEPS, pass_at_1, warmed_up
+from di_grpo.model.weights import Floats, Weights, initial_weights
+from di_grpo.samples import GROUP
+from di_grpo.shares import Share
+
+RNG = np.random.default_rng
+ROWS = 2 * GROUP
+
+
+@pytest.fixture
+def weights() -> Weights:
+    return initial_weights(RNG(3))
+
+
+def share_of(weights: Weights, better: Floats) -> Share:
+    """Samples of these weights, one for each advantage."""
+    samples = Sampler(weights).sample(prompts(training_problems(RNG(1), len(better))), RNG(2))
+    return Share(
+        index=0,
+        version=0,
+        texts=samples.texts,
+        advantages=better,
+        log_probabilities=samples.log_probabilities,
+    )
+
+
+def test_problems_and_answers_are_additions() -> None:
+    problems = np.array([1234, 9999, 305])
+    assert decode(prompts(problems)) == ["12+34=", "99+99=", "03+05="]
+    assert decode(answers(problems)) == ["046.", "198.", "008."]
+    assert PROMPT + ANSWER == LENGTH
+
+
+def test_what_is_no_text_cannot_be_encoded() -> None:
+    with pytest.raises(ValueError, match="substring"):
+        encode(["1-2"])
+
+
+def test_nobody_trains_on_what_is_held_out() -> None:
+    held = held_out_problems(HELD_OUT)
+    assert len(set(held.tolist())) == HELD_OUT
+    assert not set(held.tolist()) & set(training_problems(RNG(0), 50_000).tolist())
+    assert (held_out_problems(10) == held[:10]).all()
+
+
+def test_engines_and_learners_agree_on_probabilities(weights: Weights) -> None:
+    samples = Sampler(weights).sample(prompts(training_problems(RNG(0), ROWS)), RNG(1))
+    assert samples.texts.shape == (ROWS, LENGTH)
+    learned = log_probabilities(weights, samples.texts)[:, -ANSWER:]
+    np.testing.assert_allclose(samples.log_probabilities, learned, atol=1e-4)
+
+
+def test_the_same_draw_gives_the_same_samples(weights: Weights) -> None:
+    asked = prompts(training_problems(RNG(0), ROWS))
+    one, other = (Sampler(weights).sample(asked, RNG(5)).texts for _ in range(2))
+    assert (one == other).all()
+    assert (one[:, :PROMPT] == asked).all()
+
+
+def test_an_answer_is_good_by_its_group_and_one_like_all_others_teaches_nothing() -> None:
+    rewards = np.array([1, *[0] * (GROUP - 1), *[1] * GROUP], np.float32)
+    better = advantages(rewards)
+    assert better[0] > 2
+    assert (better[1:GROUP] < 0).all()
+    assert abs(better[:GROUP].sum()) < 1e-4
+    assert (better[GROUP:] == 0).all()
+
+
+def test_the_gradient_is_that_of_the_loss(weights: Weights) -> None:
+    """Numerically, of the unclipped loss, whose ratio of probabilities is 1 here."""
+    share = share_of(weights, RNG(4).standard_normal(ROWS).astype(np.float32))
+    found = gradient(weights, share)
+    assert {part.dtype for part in found.values()} == {np.dtype(np.float32)}
+    direction = {name: RNG(6).standard_normal(part.shape) for name, part in weights.items()}
+
+    def loss(step: float) -> float:
+        moved = {
+            name: (part + step * direction[name]).astype(np.float32)
+            for name, part in weights.items()
+        }
+        ratio = np.exp(log_probabilities(moved, share.texts)[:, -ANSWER:] - share.log_probabilities)
+        return -float((ratio * share.advantages[:, None]).mean())
+
+    slope = (loss(1e-4) - loss(-1e-4)) / 2e-4
+    along = sum(float((found[name] * part).sum()) for name, part in direction.items())
+    assert along == pytest.approx(slope, rel=0.02)
+
+
+def test_what_is_much_more_probable_than_when_it_was_sampled_is_pushed_no_further(
+    weights: Weights,
+) -> None:
+    share = share_of(weights, np.ones(ROWS, np.float32))
+    before = share.log_probabilities - np.float32(np.log(1 + 2 * CLIP))
+    far = Share(
+        index=0,
+        version=0,
+        texts=share.texts,
+        advantages=share.advantages,
+        log_probabilities=before,
+    )
+    assert all((part == 0).all() for part in gradient(weights, far).values())
+    assert any((part != 0).any() for part in gradient(weights, share).values())
+
+
+def test_a_step_goes_down_the_gradient_and_long_gradients_are_cut() -> None:
+    start = {"x": np.array([1.0, -1.0], np.float32)}
+    steep = {"x": np.array([3e6, -4e6], np.float32)}
+    adam = Adam(0.1)
+    after = adam.step(start, steep)
+    np.testing.assert_allclose(after["x"], [0.9, -0.9], atol=1e-4)
+    length = float(np.sqrt((adam.first["x"] ** 2).sum())) / 0.1
+    assert length == pytest.approx(LONGEST, rel=1e-3)
+    assert after["x"].dtype == np.float32
+
+
+def test_the_warm_up_is_the_same_each_time_and_imitates() -> None:
+    (one, steps), (other, _) = (warmed_up(RNG(0), most=LOOK_STEPS) for _ in range(2))
+    assert steps == LOOK_STEPS
+    assert all((one[name] == other[name]).all() for name in one)
+    asked = prompts(held_out_problems(ROWS))
+    right = np.concatenate([asked, answers(held_out_problems(ROWS))], 1)
+    first = log_probabilities(initial_weights(RNG(0)), right)[:, -ANSWER:].mean()
+    assert log_probabilities(one, right)[:, -ANSWER:].mean() > first
+    assert pass_at_1(one) < 0.1

@@ -1,0 +1,158 @@
+"""Samples of the GRPO example age, and its batches are shared among processes that may be late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from di_grpo.messages import pack, unpack
+from di_grpo.model.problems import ALPHABET, ANSWER, LENGTH
+from di_grpo.samples import GROUP, MOST_BATCHES, MOST_TEXTS, OLDEST, Batch, Buffer
+from di_grpo.shares import Share, Shares, split
+
+
+def arrays(version: int = 0, *, count: int = GROUP) -> dict[str, Any]:
+    """A batch as it travels."""
+    return {
+        "version": version,
+        "texts": np.zeros((count, LENGTH), np.uint8),
+        "rewards": np.zeros(count, np.float32),
+        "log_probabilities": np.zeros((count, ANSWER), np.float32),
+    }
+
+
+def batch(version: int) -> Batch:
+    return Batch.of(arrays(version))
+
+
+def versions(batches: list[Batch]) -> list[int]:
+    return [each.version for each in batches]
+
+
+class TestBatch:
+    def test_one_that_has_travelled_is_the_same(self) -> None:
+        found = Batch.of(unpack(pack(**arrays(7))))
+        assert found.version == 7
+        assert found.texts.shape == (GROUP, LENGTH)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"texts": np.zeros((GROUP - 1, LENGTH), np.uint8)},
+            {"texts": np.zeros((GROUP, LENGTH + 1), np.uint8)},
+            {"texts": np.zeros((0, LENGTH), np.uint8)},
+            {"texts": np.zeros((MOST_TEXTS + GROUP, LENGTH), np.uint8)},
+            {"texts": np.full((GROUP, LENGTH), len(ALPHABET), np.uint8)},
+            {"rewards": np.full(GROUP, np.nan, np.float32)},
+            {"rewards": np.zeros(GROUP + 1, np.float32)},
+            {"log_probabilities": np.full((GROUP, ANSWER), -np.inf, np.float32)},
+            {"version": "x"},
+        ],
+        ids=lambda wrong: next(iter(wrong)),
+    )
+    def test_what_is_no_batch_is_refused(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match=r"must be|no token|invalid"):
+            Batch.of({**arrays(), **wrong})
+
+    @pytest.mark.parametrize(
+        "message", [b"", b"PK\x03\x04", b"{}", b"\x93NUMPY", pack(x=np.zeros(2))[:-30]], ids=repr
+    )
+    def test_what_is_no_message_is_refused(self, message: bytes) -> None:
+        with pytest.raises(ValueError, match="no arrays"):
+            unpack(message)
+
+
+class TestBuffer:
+    def test_none_are_taken_until_there_are_enough(self) -> None:
+        buffer = Buffer()
+        buffer.add(batch(0), version=0)
+        assert buffer.take(2, version=0) == []
+        buffer.add(batch(0), version=0)
+        assert len(buffer.take(2, version=0)) == 2
+        assert buffer.take(1, version=0) == []
+
+    def test_the_newest_go_first(self) -> None:
+        buffer = Buffer()
+        for version in (1, 2, 3):
+            buffer.add(batch(version), version=3)
+        assert versions(buffer.take(2, version=3)) == [2, 3]
+        assert versions(buffer.take(1, version=3)) == [1]
+
+    def test_what_is_too_old_is_dropped_and_counted_once(self) -> None:
+        buffer = Buffer()
+        for version in (0, 1):
+            buffer.add(batch(version), version=1)
+        assert versions(buffer.take(1, version=1 + OLDEST)) == [1]
+        assert buffer.dropped() == 1
+        assert buffer.dropped() == 0
+
+    def test_what_is_of_a_training_that_was_lost_is_dropped(self) -> None:
+        buffer = Buffer()
+        buffer.add(batch(9), version=3)
+        assert buffer.take(1, version=9) == []
+        assert buffer.dropped() == 1
+
+    def test_it_does_not_grow_without_end(self) -> None:
+        buffer = Buffer()
+        for _ in range(MOST_BATCHES + 3):
+            buffer.add(batch(0), version=0)
+        assert buffer.dropped() == 3
+        assert buffer.take(MOST_BATCHES + 1, version=0) == []
+        assert len(buffer.take(MOST_BATCHES, version=0)) == MOST_BATCHES
+
+
+def whole(rows: int, version: int = 5) -> Share:
+    return Share(
+        index=0,
+        version=version,
+        texts=np.arange(rows * LENGTH, dtype=np.uint8).reshape(rows, LENGTH),
+        advantages=np.arange(rows, dtype=np.float32),
+        log_probabilities=np.zeros((rows, ANSWER), np.float32),
+    )
+
+
+class TestShares:
+    def test_a_batch_is_split_without_loss(self) -> None:
+        parts = split(whole(7), 3)
+        assert [part.index for part in parts] == [0, 1, 2]
+        assert [len(part.texts) for part in parts] == [3, 2, 2]
+        assert np.concatenate([part.advantages for part in parts]).tolist() == list(range(7))
+        assert len(split(whole(1), 3)) == 1
+
+    def test_one_that_has_travelled_is_the_same(self) -> None:
+        sent = whole(3)
+        found = Share.of(unpack(pack(**sent.arrays())))
+        assert (found.index, found.version) == (0, 5)
+        assert (found.texts == sent.texts).all()
+
+    def test_each_is_with_one_process_at_a_time_until_that_is_late(self) -> None:
+        shares = Shares(split(whole(4), 2), lease=3.0)
+        first, second = shares.take(10.0), shares.take(11.0)
+        assert first is not None
+        assert second is not None
+        assert [first.index, second.index] == [0, 1]
+        assert shares.take(12.9) is None
+        assert shares.next_late == 13.0
+        late = shares.take(13.0)
+        assert late is not None
+        assert late.index == 0
+
+    def test_the_first_gradient_of_a_share_counts_and_one_of_another_step_does_not(self) -> None:
+        shares = Shares(split(whole(4), 2), lease=3.0)
+        one, other = {"x": np.ones(1, np.float32)}, {"x": np.zeros(1, np.float32)}
+        assert not shares.give(4, 0, other)
+        assert shares.give(5, 0, one)
+        assert not shares.give(5, 0, other)
+        assert not shares.give(5, 2, other)
+        assert shares.give(5, 1, one)
+        assert shares.next_late is None
+        assert shares.take(100.0) is None
+        assert shares.mean()["x"] == 1
+
+    def test_a_share_is_worth_its_samples(self) -> None:
+        shares = Shares(split(whole(3), 2), lease=3.0)
+        shares.give(5, 1, {"x": np.array([6.0], np.float32)})
+        shares.give(5, 0, {"x": np.array([3.0], np.float32)})
+        assert shares.mean()["x"] == pytest.approx(4.0)
+        assert shares.mean()["x"].dtype == np.float32
