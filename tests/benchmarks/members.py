@@ -36,6 +36,7 @@ MEMBERS = 1000
 SERVERS = 3
 _WAIT = 20
 _DEADLINE = 120.0
+_PAUSE = 1.0
 _QUIET_SECONDS = 3.0
 """Longer than a board rests after it has told all."""
 _WAITING = re.compile(rb"^di_server_members_waiting (\S+)", re.MULTILINE)
@@ -130,6 +131,7 @@ class _Member:
         self, number: int, name: str, path: str, servers: Sequence[ServerProcess], at: int
     ) -> None:
         self.address = _address(number)
+        self._number = number
         self.seen: dict[int, float] = {}
         """When it read of each change."""
         self._name = name
@@ -170,9 +172,15 @@ class _Member:
                 reader, writer = await self._connect(self._servers[self._at])
                 with contextlib.closing(writer):
                     while True:
-                        known = await self._ask(reader, writer, known)
+                        asked = time.monotonic()
+                        before, known = known, await self._ask(reader, writer, known)
+                        if known == before and time.monotonic() - asked < _PAUSE:
+                            # There was no place.
+                            await asyncio.sleep(_PAUSE)
             except (OSError, asyncio.IncompleteReadError):
-                self._at = (self._at + 1) % len(self._servers)
+                # To any of the others, as a Service would have it.
+                step = 1 + self._number // len(self._servers) % (len(self._servers) - 1)
+                self._at = (self._at + step) % len(self._servers)
 
     async def _ask(self, reader: _Reader, writer: asyncio.StreamWriter, known: str) -> str:
         query = f"?changes=true&wait={_WAIT}" + (f"&generation={known}" if known else "")
