@@ -70,6 +70,7 @@ MANY: Object = {
         },
     ],
 }
+LABELLED: Object = {"metadata": {"labels": {"a": "b"}}}
 # What every field is changed to; None takes it away.
 SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "priority": ("high",),
@@ -106,7 +107,11 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
         {"ports": [{"name": "http", "port": 80}], "select": "Leaders"},
         None,
     ),
-    "elastic": ({"priorityClassName": "other", "templatePatch": {}}, None),
+    "elastic": (
+        {"priorityClassName": "other", "templatePatch": {}},
+        {"priorityClassName": "spot", "templatePatch": LABELLED},
+        None,
+    ),
     "vacant": ([1],),
     "drain": ({"path": "/drain", "port": 80}, {"command": ["a"]}, None),
     "ports": ([{"name": "other"}], [{"name": "rpc", "scope": "Job"}], [], None),
@@ -126,11 +131,7 @@ COORDINATED_CHANGES: dict[str, tuple[object, ...]] = {
 }
 # Of what the schema does not know its rules cannot see the change: the webhook alone refuses it.
 UNSEEN = {"coordinator": ({"template": template("other")},)}
-LABELLED: Object = {"metadata": {"labels": {"a": "b"}}}
-UNSEEN_IN_TASKS = {
-    "leaderTemplatePatch": (LABELLED,),
-    "elastic": ({"priorityClassName": "spot", "templatePatch": LABELLED},),
-}
+UNSEEN_IN_TASKS = {"leaderTemplatePatch": (LABELLED,)}
 
 
 def changed(fields: Mapping[str, Any], name: str, value: object) -> Object:

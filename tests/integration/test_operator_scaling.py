@@ -139,7 +139,8 @@ def test_an_elastic_tier_goes_with_its_node_and_comes_back(
             return {name: pod["metadata"]["uid"] for name, pod in pods.items()}
 
         async def is_complete() -> bool:
-            return (await testbed.status("a")).get("readyReplicas") == 3
+            pods = (await testbed.pods("a")).values()
+            return len(pods) == 3 and all(pod["status"]["phase"] == "Running" for pod in pods)
 
         async def is_alone() -> bool:
             pods = await testbed.pods("a")
@@ -162,7 +163,8 @@ def test_an_elastic_tier_goes_with_its_node_and_comes_back(
             testbed.operator(),
         ):
             await testbed.submit(job("a", work, backoffLimit=0))
-            await testbed.until(is_complete, "the core and its tier to be ready")
+            await testbed.until(is_complete, "the core and its tier to run")
+            await testbed.phase("a", "Running")
             before = await uids()
 
             await taint({"key": "fake/reclaimed", "effect": "NoExecute"})
