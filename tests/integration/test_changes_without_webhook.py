@@ -31,9 +31,17 @@ def template(image: str = "busybox") -> Object:
     return {"spec": {"containers": [{"name": "di-container", "image": image}]}}
 
 
+def settings(value: str, suffix: str = "") -> Object:
+    """A companion."""
+    name = f"$(JOB){suffix}"
+    about: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    return {**about, "data": {"value": value}}
+
+
 MANY: Object = {
     "group": "a",
     "volumes": [{"name": "data", "hostPath": {"path": "/data"}}],
+    "companions": [settings("1")],
     "scheduling": {"gang": False},
     "successPolicy": {"tasks": ["learner"]},
     "checkpoint": {"volume": "data"},
@@ -80,6 +88,7 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "backoffLimit": (7,),
     "group": ("b", None),
     "volumes": ([{"name": "data", "hostPath": {"path": "/"}}], [], None),
+    "companions": ([settings("2")], [settings("1"), settings("1", "-b")], [], None),
     "successPolicy": ({"tasks": ["buffer"]}, {"tasks": ["learner"], "operator": "Any"}, None),
     "checkpoint": ({"persistentVolumeClaim": "a"}, {"volume": "data", "path": "/a"}, None),
     "failurePolicy": ({"replicaBackoffLimit": 3}, {"rules": [{"avoidNode": True}]}, None),
