@@ -329,10 +329,8 @@ async def leaving(stage: Stage) -> None:
     await stage.reached("Running", runs(3))
     await stage.patch({"tasks": [serve(2, 0)]})
     await stage.until("the first to be gone", are(1, 2))
+    # Nobody comes after it: the rank of that one hangs on whether the end of the first was seen.
     await stage.reached("Running with 2", runs(2))
-    await stage.patch({"tasks": [serve(3, 0)]})
-    await stage.until("another one above them", are(1, 2, 3))
-    await stage.reached("Running with 3", runs(3))
     await finish_all(stage)
 
 
