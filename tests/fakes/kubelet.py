@@ -138,11 +138,6 @@ class FakeKubelet:
             life.cancel()
         await self._write_status(pod, _ended(pod, exit_code, reason))
 
-    async def evict(self, namespace: str, name: str) -> None:
-        """End a running pod for want of room, as a kubelet does; the pod itself stays."""
-        pod = await self._client.get(PODS, name, namespace)
-        await self._write_status(pod, {**_ended(pod, 137, None), "reason": "Evicted"})
-
     async def run_on(self, node: str, namespace: str, name: str, *, said: str) -> None:
         """Run a pod that nobody else binds on another node, after a first init container that
         ended well with a last word. Nothing there stops it: its grace period has to be 0.

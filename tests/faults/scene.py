@@ -160,9 +160,6 @@ class Scene:
         said = json.dumps({"seconds": seconds})
         await self.testbed.kubelet.run_on(node, self.namespace, pod, said=said)
 
-    async def evict(self, pod: str) -> None:
-        await self.testbed.kubelet.evict(self.namespace, pod)
-
     async def restart(self, pod: str) -> None:
         await self.testbed.kubelet.restart(self.namespace, pod)
 

@@ -27,10 +27,6 @@ class Stage(Protocol):
         """Its container is killed for want of memory."""
         ...
 
-    async def evict(self, pod: str) -> None:
-        """Its node ends it for want of room."""
-        ...
-
     async def check(self, pod: str, *, node: str, seconds: float) -> None:
         """It runs on a node, if nobody else binds it, and its check took so long there."""
         ...
@@ -292,28 +288,6 @@ async def node_check(stage: Stage) -> None:
     await finish_all(stage)
 
 
-async def elastic_tier(stage: Stage) -> None:
-    patch = {"metadata": {"labels": {"tier": "spot"}}}
-    tier = {"minReplicas": 1, "elastic": {"templatePatch": patch}}
-    work = {**task("work", 3, stop_after="0.1"), **tier}
-    await stage.submit(job(JOB, work, backoffLimit=0))
-    everybody = [f"a-work-{index}" for index in range(3)]
-    await stage.until("its tier", _serve(stage, *everybody))
-    lost = stage.pods()["a-work-2"]["metadata"]["uid"]
-    await stage.evict("a-work-2")
-
-    def is_another() -> bool:
-        pod = stage.pods().get("a-work-2")
-        return pod is not None and pod["metadata"]["uid"] != lost
-
-    await stage.until("another one", is_another)
-    await stage.until("its tier again", _serve(stage, *everybody))
-    # Not to its success: that waits for those alone that the operator has seen at work.
-    await stage.patch({"suspend": True})
-    await stage.reached("Pending", is_in("Pending"))
-    await stage.until("its pods to be gone", lambda: not stage.pods())
-
-
 async def leaving(stage: Stage) -> None:
     service = {"ports": [{"name": "http", "port": 80}]}
     drain = {"path": "/drain", "port": 80}
@@ -350,7 +324,6 @@ WORKLOADS: Mapping[str, Story] = {
     "members": members,
     "pods-of-a-replica": pods_of_a_replica,
     "node-check": node_check,
-    "elastic-tier": elastic_tier,
     "leaving": leaving,
 }
 
