@@ -152,7 +152,13 @@ ROWS_OF_ALL: tuple[Relation[Whole], ...] = (*OF_SPEC, *OF_TASKS, *OF_CHECKPOINT)
 @pytest.fixture(scope="module")
 def place(kube_config: KubeConfig, crd: str) -> Iterator[tuple[SyncKubeClient, str]]:
     assert crd
-    with fresh_namespace(kube_config) as namespace, SyncKubeClient(config=kube_config) as kube:
+    with (
+        fresh_namespace(kube_config) as namespace,
+        SyncKubeClient(config=kube_config) as kube,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        # A spec that breaks many rules is refused at length, and the last rule counts as the first.
+        patch.setattr("di_api.kube.errors._MAX_MESSAGE", 1 << 20)
         yield kube, namespace
 
 
