@@ -225,10 +225,7 @@ class WatchCache:
     def recognise(self, obj: Object) -> Object:
         """What is kept, or would be, of an object that was read: the very object that is kept if
         it is that, so that reading a collection anew does not hold it twice."""
-        kept = self._store.get(key_of(obj))
-        if kept and kept["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
-            return kept
-        return self._transform(obj)
+        return self._kept(obj) or self._transform(obj)
 
     async def run(self) -> None:
         """Keep the cache up to date until cancelled; no error ends it."""
@@ -373,12 +370,18 @@ class WatchCache:
 
     def _as_listed(self, obj: Object) -> Object:
         """What `relist` compares: of fifty thousand objects nearly all are the very ones kept."""
-        kept = self._store.get(key_of(obj))
         metadata = obj["metadata"]
-        if kept and kept["metadata"]["resourceVersion"] == metadata["resourceVersion"]:
-            return kept
         compared = ("namespace", "name", "resourceVersion")
-        return {"metadata": {key: metadata[key] for key in compared if key in metadata}}
+        return self._kept(obj) or {
+            "metadata": {key: metadata[key] for key in compared if key in metadata}
+        }
+
+    def _kept(self, obj: Object) -> Object | None:
+        """The very object that is kept, if it is the one that was read."""
+        kept = self._store.get(key_of(obj))
+        if kept and kept["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+            return kept
+        return None
 
     def _is_behind(self, one: Object) -> bool:
         """Whether what is kept of an object, if anything, is older than the version listed."""

@@ -245,7 +245,11 @@ class Task:
         leader, other = (
             (self.leader_template, self.template) if self.is_core(index) else self.elastic_templates
         )
-        return other if index % self.pods_per_replica else leader
+        return leader if self.is_leader(index) else other
+
+    def is_leader(self, index: int) -> bool:
+        """Whether the pod at a local index is the first of its replica."""
+        return index % self.pods_per_replica == 0
 
     def is_core(self, index: int) -> bool:
         """Whether the job needs the pod at a local index: it is not of the elastic tier."""

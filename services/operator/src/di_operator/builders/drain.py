@@ -21,8 +21,7 @@ DEFAULT_GRACE: Final = 30
 def is_asked(task: Task, index: int) -> bool:
     """Whether the pod at a local index is asked to drain: of a Service that lists leaders they
     alone are."""
-    is_leader = index % task.pods_per_replica == 0
-    return task.drain is not None and (is_leader or not task.drains_leaders)
+    return task.drain is not None and (task.is_leader(index) or not task.drains_leaders)
 
 
 def with_drain(spec: Mapping[str, Any], drain: Drain) -> dict[str, Any]:

@@ -59,8 +59,7 @@ def is_behind(task: Task, index: int) -> bool:
     """Whether the pod at a local index is one that the task's Service lists when it is ready."""
     if task.service is None:
         return False
-    is_leader = index % task.pods_per_replica == 0
-    return is_leader or task.service.select is Selected.ALL
+    return task.is_leader(index) or task.service.select is Selected.ALL
 
 
 def service_environment(

@@ -112,6 +112,20 @@ def is_listed(pod: Pod) -> bool:
     return bool((pod.raw["metadata"].get("labels") or {}).get(LABEL_IN_SERVICE) == MARKED)
 
 
+def relabelled(
+    pod: Pod, labels: Mapping[str, str | None], annotations: Mapping[str, str | None]
+) -> Reclaim:
+    """What writes these labels and annotations of a pod; None takes one away."""
+    return Reclaim(
+        resource=PODS,
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        labels=labels,
+        annotations=annotations,
+    )
+
+
 def own_grace(pod: Pod) -> int | None:
     """The grace period that the template of a pod gives it, if its own is longer for a drain."""
     text = (pod.raw["metadata"].get("annotations") or {}).get(ANNOTATION_GRACE_SECONDS)
@@ -144,11 +158,4 @@ def _service_label(labels: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def _mark(pod: Pod, labels: Mapping[str, str | None], since: str | None) -> Reclaim:
-    return Reclaim(
-        resource=PODS,
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
-        labels=labels,
-        annotations={ANNOTATION_LEFT_SERVICE: since},
-    )
+    return relabelled(pod, labels, {ANNOTATION_LEFT_SERVICE: since})

@@ -7,11 +7,10 @@ long as the replica is ready as a whole.
 
 from __future__ import annotations
 
-from di_api.kube.resources import PODS
 from di_api.names import LABEL_IN_SERVICE, MARKED
 from di_operator.builders.task_service import is_behind
 from di_operator.lifecycle.actions import Reclaim
-from di_operator.lifecycle.drain import has_left, is_listed
+from di_operator.lifecycle.drain import has_left, is_listed, relabelled
 from di_operator.lifecycle.snapshot import Snapshot
 
 
@@ -24,14 +23,7 @@ def listings(snapshot: Snapshot) -> tuple[Reclaim, ...]:
     live = {pod.name: pod for pod in snapshot.live}
     broken = {slot.replica for slot in slots if slot.name not in ready}
     return tuple(
-        Reclaim(
-            resource=PODS,
-            namespace=pod.namespace,
-            name=pod.name,
-            uid=pod.uid,
-            labels={LABEL_IN_SERVICE: None if is_listed(pod) else MARKED},
-            annotations={},
-        )
+        relabelled(pod, {LABEL_IN_SERVICE: None if is_listed(pod) else MARKED}, {})
         for slot in slots
         if is_behind(slot.task, slot.index)
         # One that left it because it was to go is put right first.

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from di_api.coordinated import is_coordinated
 from di_api.defaults import with_defaults
 from di_api.field_error import InvalidSpec, mapping
 from di_api.group_status import GroupState, GroupStatus, has_group, read_groups
-from di_api.names import COORDINATED_VERSIONS, pod_fqdn, pod_name
+from di_api.names import pod_fqdn, pod_name
 from di_api.spec import FailurePolicy
 from di_api.spec.reading import read
 from di_api.validation.size import pods_per_replica
+from di_server.model.tasks import check_has_tasks, place_of
 from di_server.problems import OutOfBounds
 
 
@@ -41,8 +41,7 @@ def group_of(job: Mapping[str, Any], task: str) -> GroupStatus:
     Raises:
         OutOfBounds: there is no such task, or nobody is told who belongs to its pods.
     """
-    if is_coordinated(job):
-        raise OutOfBounds(f"this job has a coordinator; see /{COORDINATED_VERSIONS[0]}/replicas")
+    check_has_tasks(job)
     _group(job, task)
     return read_groups(job.get("status")).get(task) or GroupStatus(members={})
 
@@ -67,24 +66,21 @@ def described(job: Mapping[str, Any], task: str, service_domain: str) -> dict[st
 
 def _group(job: Mapping[str, Any], task: str) -> Mapping[str, Any]:
     tasks = with_defaults(job["spec"]).get("tasks") or []
-    found = next((each for each in tasks if each.get("name") == task), None)
-    if found is None:
-        names = ", ".join(str(each.get("name")) for each in tasks)
-        raise OutOfBounds(f"no such task; the tasks of this job are {names}")
+    found = tasks[place_of(tasks, task)]
     group, pods = found.get("processGroup"), pods_per_replica(found)
+    if has_group(
+        task, has_process_group=group is not None, pods_per_replica=pods, policy=_policy(job)
+    ):
+        return mapping(group)
     if pods > 1:
         raise OutOfBounds(
             f"task {task} has no process group of its own: each of its replicas is one, of "
             f"{pods} pods, which are told of each other in their environment"
         )
-    if not has_group(
-        task, has_process_group=group is not None, pods_per_replica=pods, policy=_policy(job)
-    ):
-        raise OutOfBounds(
-            f"task {task} has no process group; it needs a processGroup, if an empty one, or a "
-            "rule of the failurePolicy with RestartInPlace"
-        )
-    return mapping(group)
+    raise OutOfBounds(
+        f"task {task} has no process group; it needs a processGroup, if an empty one, or a "
+        "rule of the failurePolicy with RestartInPlace"
+    )
 
 
 def _policy(job: Mapping[str, Any]) -> FailurePolicy | None:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from di_api.coordinated import is_coordinated
 from di_api.defaults import with_defaults
-from di_api.names import COORDINATED_VERSIONS, MAX_LABEL, pod_name
+from di_api.names import MAX_LABEL, pod_name
 from di_api.spec import MAX_VACANT, TaskType
 from di_api.vacancies import filled, indexes, left_vacant
 from di_api.validation import (
@@ -23,6 +22,7 @@ from di_server.config import DEFAULT_MAX_REPLICAS
 from di_server.jobs.idempotency import IdempotencyKey, IdempotencyRecords, ScalingResult, recording
 from di_server.jobs.victims import named_replicas
 from di_server.model.job import check_active
+from di_server.model.tasks import check_has_tasks, place_of
 from di_server.problems import NotNow, OutOfBounds
 
 
@@ -73,8 +73,7 @@ def decide(
     if known is not None:
         return Replay(known)
 
-    if is_coordinated(job):
-        raise OutOfBounds(f"this job has a coordinator; see /{COORDINATED_VERSIONS[0]}/replicas")
+    check_has_tasks(job)
     check_active(job)
     spec = with_defaults(job["spec"])
     if spec["suspend"]:
@@ -115,15 +114,12 @@ def decide(
 
 
 def _pick(tasks: Sequence[Mapping[str, Any]], asked: str | None) -> int:
-    names = [str(task.get("name")) for task in tasks]
     if asked is not None:
-        if asked not in names:
-            raise OutOfBounds(f"no such task; the tasks of this job are {', '.join(names)}")
-        return names.index(asked)
+        return place_of(tasks, asked)
     collectors = [i for i, task in enumerate(tasks) if task["type"] == TaskType.COLLECTOR]
     among = collectors or range(len(tasks))
     if len(among) != 1:
-        choice = ", ".join(names[index] for index in among)
+        choice = ", ".join(str(tasks[index].get("name")) for index in among)
         raise OutOfBounds(f"task must be given, one of {choice or 'none'}")
     return among[0]
 

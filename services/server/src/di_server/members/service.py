@@ -7,9 +7,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from di_api.coordinated import is_coordinated
 from di_api.defaults import with_defaults
-from di_api.names import COORDINATED_VERSIONS, LABEL_TASK_NAME
+from di_api.names import LABEL_TASK_NAME
 from di_api.ownership import is_controlled_by
 from di_server.access.grants import Grant
 from di_server.deadline import Deadline
@@ -19,6 +18,7 @@ from di_server.members.exchange import MAX_TOLD, News
 from di_server.members.requests import MembersRequest
 from di_server.members.shared import Members, Watched
 from di_server.model.pod import is_leaving
+from di_server.model.tasks import check_has_tasks, place_of
 from di_server.problems import NotNow, OutOfBounds
 from di_server.rest.deferred import Deferred
 from di_server.storage.jobs import JobStore
@@ -43,7 +43,7 @@ class MemberService:
 
     def put(self, grant: Grant, pod_name: str, says: bytes, deadline: Deadline) -> dict[str, float]:
         """Keep what a pod of the job says; returns when it is to say so again."""
-        job = self._checked(grant, _check_kind, deadline)
+        job = self._checked(grant, check_has_tasks, deadline)
         job_uid: str = job["metadata"]["uid"]
         pod = self._pods.current(grant.ref.namespace, pod_name, deadline)
         if pod is None or not is_controlled_by(pod, job_uid):
@@ -130,13 +130,7 @@ def _data(answer: Answer) -> object:
     return answer.data
 
 
-def _check_kind(job: Mapping[str, Any]) -> None:
-    if is_coordinated(job):
-        raise OutOfBounds(f"this job has a coordinator; see /{COORDINATED_VERSIONS[0]}/replicas")
-
-
 def _check_task(task: str | None, job: Mapping[str, Any]) -> None:
-    _check_kind(job)
-    names = [str(each.get("name")) for each in with_defaults(job["spec"]).get("tasks") or []]
-    if task is not None and task not in names:
-        raise OutOfBounds(f"no such task; the tasks of this job are {', '.join(names)}")
+    check_has_tasks(job)
+    if task is not None:
+        place_of(with_defaults(job["spec"]).get("tasks") or [], task)
