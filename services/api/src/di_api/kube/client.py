@@ -15,6 +15,7 @@ from di_api.kube import wire
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import Gone
 from di_api.kube.resources import Resource
+from di_api.kube.sockets import Sockets
 from di_api.kube.wire import MERGE_PATCH, Object, Objects, Target
 from di_api.wording import reason_of
 
@@ -61,6 +62,7 @@ class KubeClient:
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None
         self._watch_session: aiohttp.ClientSession | None = None
+        self._sockets = Sockets()
         # The queue for a connection must not eat into a request's own time-out: a thousand
         # creates at once would fail for waiting, not for the server.
         self._slots = asyncio.Semaphore(connections)
@@ -82,6 +84,7 @@ class KubeClient:
             if session is not None:
                 await session.close()
         self._session = self._watch_session = None
+        await self._sockets.close()
 
     async def get(
         self,
@@ -393,7 +396,9 @@ class KubeClient:
         secure = self._config.server.startswith("https:")
         context = self._config.ssl_context() if secure else True
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=limit, ssl=context),
+            connector=aiohttp.TCPConnector(
+                limit=limit, ssl=context, socket_factory=self._sockets.make
+            ),
             # Proxy variables and .netrc are for the web, not for the cluster's own network.
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
