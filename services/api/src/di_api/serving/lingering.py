@@ -1,18 +1,25 @@
-"""Ending a connection so that its client still reads the answer."""
+"""How an answer leaves: in as few packets as may be, and with an end that lets it be read."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from typing_extensions import override
 
 from di_api.serving.bounds import LINGER_BYTES, LINGER_SECONDS
 
+_HELD_BYTES: Final = 4096
+"""Longer ones fill a packet anyway."""
+
 
 class LingeringTransport(asyncio.Transport):
-    """A transport whose `close` waits for the client to hang up, for a second at most."""
+    """A transport whose `close` waits for the client to hang up, for a second at most.
+
+    What is written first waits for what is written next, until this turn of the loop ends: the
+    head of an answer goes in one packet with its body, and the client wakes up once.
+    """
 
     def __init__(
         self, inner: asyncio.Transport, *, loop: asyncio.AbstractEventLoop, write_seconds: float
@@ -24,11 +31,14 @@ class LingeringTransport(asyncio.Transport):
         self._left = LINGER_BYTES
         self._timer: asyncio.TimerHandle | None = None
         self._closing = False
+        self._held = b""
+        self._flush_handle: asyncio.Handle | None = None
 
     @override
     def close(self) -> None:
         if self._closing:
             return
+        self._flush()
         self._closing = True
         if self._inner.can_write_eof() and not self._inner.is_closing():
             self._inner.write_eof()
@@ -38,6 +48,7 @@ class LingeringTransport(asyncio.Transport):
 
     def close_now(self) -> None:
         """End it when what was written is gone, at the latest in `write_seconds`."""
+        self._flush()
         self._closing = True
         self.ended()
         self._inner.close()
@@ -66,8 +77,24 @@ class LingeringTransport(asyncio.Transport):
 
     @override
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if not self.is_closing():
+        if self.is_closing():
+            return
+        if self._held:
+            self._held += data
+            self._flush()
+        elif len(data) < _HELD_BYTES:
+            self._held = bytes(data)
+            self._flush_handle = self._loop.call_soon(self._flush)
+        else:
             self._inner.write(data)
+
+    def _flush(self) -> None:
+        held, self._held = self._held, b""
+        if self._flush_handle is not None:
+            self._flush_handle.cancel()
+            self._flush_handle = None
+        if held and not self.is_closing():
+            self._inner.write(held)
 
     @override
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
