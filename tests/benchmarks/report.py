@@ -71,6 +71,20 @@ def targets(results: Results) -> Iterator[Target]:
             what="one job alone: create to its 4 pods, p50", value=pods["p50"], bound=20, unit="ms"
         )
         yield Target(what="same, p99", value=pods["p99"], bound=100, unit="ms")
+        beside = found["beside_large"]
+        yield Target(
+            what=f"same, beside one of {beside['replicas']:,} pods that starts, p50",
+            value=beside["small"]["create_to_pods_ms"]["p50"],
+            bound=150,
+            unit="ms",
+        )
+    if found := results.get("tenants"):
+        yield Target(
+            what=f"a job beside {found['backlog']:,} of another tenant: to its 4 pods, p50",
+            value=found["small"]["create_to_pods_ms"]["p50"],
+            bound=1000,
+            unit="ms",
+        )
     if found := results.get("many_jobs"):
         ours, rest = _of(found["runs"], OPERATOR)[0], found["idle"]
         yield Target(

@@ -69,6 +69,7 @@ def results(**changes: Any) -> dict[str, Any]:
             "beside_large": {"replicas": 1000, "small": alone},
             "ceiling_beside_large": {"replicas": 1000, "small": alone},
         },
+        "tenants": {"backlog": 10_000, "small": alone},
         "many_jobs": {
             **compared,
             "idle": {"peak_memory_mib": 150.0, "calls_per_second": 0.6, "cpu_share": 0.012},
@@ -120,6 +121,8 @@ def test_every_target_is_in_the_table() -> None:
         "| 200 jobs x 4: share of the ceiling | ≥ 90% | 90% | yes |",
         "| writes a job in that burst | ≤ 10 | 9.4 | yes |",
         "| writes besides pods, a 64-pod job | ≤ 10 | 5.4 | yes |",
+        "| same, beside one of 1,000 pods that starts, p50 | ≤ 150 ms | 10 ms | yes |",
+        "| a job beside 10,000 of another tenant: to its 4 pods, p50 | ≤ 1000 ms | 10 ms | yes |",
         "| idle among them: API calls | ≤ 1 a s | 0.6 a s | yes |",
         "| same, of a core | ≤ 2% | 1.2% | yes |",
         "| jobs seen Running, of all in every workload | ≥ 100% | 100% | yes |",
