@@ -42,8 +42,7 @@ down: setup ## end the demo's cluster
 # ---------------------------------------------------------------- tests
 .PHONY: test
 test: setup ## all tests: unit, chart, integration and faults (real API server), e2e (real node)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) \
-		tests/unit tests/golden tests/poison tests/chart tests/integration tests/faults tests/e2e
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.lanes
 
 .PHONY: unit chart integration faults e2e
 unit: setup ## tests without I/O, seconds

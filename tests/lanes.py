@@ -1,0 +1,60 @@
+"""All tests in two lanes side by side: those that only compute, and those that wait for clusters.
+
+    python -m tests.lanes [PYTEST OPTION ...]
+
+What the second lane says is seen at once, what the first one says when both have ended.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import IO
+
+COMPUTING = ("tests/unit", "tests/golden", "tests/poison", "tests/chart")
+WAITING = ("tests/integration", "tests/faults", "tests/e2e")
+_NO_TESTS = 5
+"""pytest's exit code where options choose none."""
+
+
+def run(lanes: Sequence[Sequence[str]]) -> int:
+    """Run pytest on each lane's folders and options; returns 0 if all of them passed.
+
+    The last lane has this process's output.
+    """
+    codes = []
+    with ExitStack() as stack:
+        started = [
+            (lane, stack.enter_context(tempfile.TemporaryFile()), time.monotonic())
+            for lane in lanes[:-1]
+        ]
+        processes = [_begin(stack, lane, said) for lane, said, _ in started]
+        last = _begin(stack, lanes[-1], None)
+        codes.append(last.wait())
+        for process, (lane, said, _) in zip(processes, started, strict=True):
+            codes.append(process.wait())
+            said.seek(0)
+            print(f"\nbeside these: {' '.join(lane)}", flush=True)
+            sys.stdout.buffer.write(said.read())
+            sys.stdout.flush()
+    return 0 if set(codes) <= {0, _NO_TESTS} else 1
+
+
+def _begin(
+    stack: ExitStack, arguments: Sequence[str], output: IO[bytes] | None
+) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *arguments],
+        stdout=output,
+        stderr=subprocess.STDOUT if output else None,
+    )
+    return stack.enter_context(process)
+
+
+if __name__ == "__main__":
+    options = sys.argv[1:]
+    raise SystemExit(run([[*COMPUTING, *options], [*WAITING, *options]]))
