@@ -33,7 +33,15 @@ READ: Final = frozenset(
         *("replicaSeconds", "restarts", "service", "port", "targetPort", "select", "scope"),
         *("companions", "kind", "apiVersion"),
         *("podsPerReplica", "leaderTemplatePatch", "replicaAttempts", "templatePatch", "vacant"),
-        *("drain", "path", "command", "timeoutSeconds", "terminationGracePeriodSeconds"),
+        *(
+            "standby",
+            "standIns",
+            "drain",
+            "path",
+            "command",
+            "timeoutSeconds",
+            "terminationGracePeriodSeconds",
+        ),
     ]
 )
 TEXTS: Final = (

@@ -58,6 +58,9 @@ LABEL_TIER: Final = "diengine/tier"
 users."""
 CORE: Final = "core"
 ELASTIC: Final = "elastic"
+LABEL_STANDBY: Final = "diengine/standby"
+"""MARKED on pods that stand by, until one takes the place of a replica. Read by the operator when
+the job has ended, and by users."""
 
 LABEL_IN_SERVICE: Final = "diengine/in-service"
 """MARKED on the pods that their task's Service is to list, once they are ready. Read by that
@@ -147,6 +150,8 @@ ENV_REPLICA_LEADER: Final = "DI_REPLICA_LEADER"
 """FQDN of the first pod of the replica."""
 ENV_TIER: Final = "DI_TIER"
 """CORE or ELASTIC, in tasks with an elastic tier."""
+ENV_STANDBY: Final = "DI_STANDBY"
+"""MARKED in pods that were made to stand by, in place of ENV_RANK and ENV_TASK_RANK."""
 ENV_CHECKPOINT_DIR: Final = "DI_CHECKPOINT_DIR"
 """Directory of the job's checkpoints, in learners of a job that has one."""
 ENV_RESTORE_STEP: Final = "DI_RESTORE_STEP"
@@ -242,6 +247,7 @@ PORT_NAME: Final = "([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*"
 are, their length aside; the CRD has it as a pattern."""
 LONGEST_PORT_NAME: Final = 15
 _SERVICE_PREFIX: Final = "di-"
+_STANDBY: Final = "standby"
 
 
 def service_name(job: str) -> str:
@@ -264,14 +270,29 @@ def pod_name(job: str, task: str, index: int, size: int = 1) -> str:
     return f"{job}-{task}-{place}"
 
 
-def task_of_pod(job: str, pod: str, groups: Container[str] = ()) -> str:
-    """The task a pod of that name belongs to, the inverse of `pod_name`.
+def standby_name(job: str, task: str, number: int) -> str:
+    """Name and host name of a pod of the task that was made to stand by."""
+    return f"{job}-{task}-{_STANDBY}-{number}"
 
-    `groups` are the tasks whose replicas are of several pods.
+
+def task_of_pod(
+    job: str, pod: str, groups: Container[str] = (), standbys: Container[str] = ()
+) -> str:
+    """The task a pod of that name belongs to, the inverse of `pod_name` and `standby_name`.
+
+    `groups` are the tasks whose replicas are of several pods, `standbys` those that have pods which
+    stand by.
     """
     task = pod.removeprefix(f"{job}-").rpartition("-")[0]
     outer, _, replica = task.rpartition("-")
-    return outer if outer in groups and replica.isdecimal() else task
+    if outer in groups and replica.isdecimal():
+        return outer
+    return outer if outer in standbys and replica == _STANDBY else task
+
+
+def standby_task(name: str) -> str:
+    """The task whose pods would be named as those that stand by for the task of this name."""
+    return f"{name}-{_STANDBY}"
 
 
 def index_of_pod(pod: str, size: int = 1) -> int:

@@ -34,6 +34,7 @@ from di_api.names import (
     LABEL_OPERATOR,
     LABEL_POD_NAME,
     LABEL_REPLICA_LEADER,
+    LABEL_STANDBY,
     LABEL_TASK_NAME,
 )
 from di_api.ownership import controlling_job
@@ -72,7 +73,7 @@ _POD_METADATA = (
 # All that the operator puts back where somebody takes them off.
 _POD_LABELS = (
     *(LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME),
-    *(LABEL_IN_SERVICE, LABEL_REPLICA_LEADER),
+    *(LABEL_IN_SERVICE, LABEL_REPLICA_LEADER, LABEL_STANDBY),
 )
 _POD_NOTES = (
     *(ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS),

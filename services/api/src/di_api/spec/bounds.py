@@ -14,6 +14,8 @@ MAX_VACANT: Final = 1024
 """Most indexes of a task that are left out."""
 MAX_PODS_PER_REPLICA: Final = 1024
 """Most pods of one replica of a task."""
+MAX_STANDBY: Final = 64
+"""Most pods of a task that stand by."""
 MAX_REPLICAS: Final = 2048
 """Most replicas a coordinator may have; the job carries the list of them to every watcher."""
 MAX_COMPANIONS: Final = 16

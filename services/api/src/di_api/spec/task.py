@@ -12,6 +12,7 @@ from di_api.spec.bounds import (
     MAX_INT64,
     MAX_PODS,
     MAX_PODS_PER_REPLICA,
+    MAX_STANDBY,
     MAX_TASKS,
     MAX_VACANT,
 )
@@ -138,6 +139,17 @@ class Task:
             "losing one is neither a failure nor a reschedule, and the job runs without them.",
         ),
     ] = None
+    standby: Annotated[
+        int,
+        Declared(
+            kind=Whole(0, MAX_STANDBY),
+            about="Pods that are kept ready beside the replicas, without a rank: one takes the "
+            "place of a replica that fails or is lost, and another is made.",
+            more="[Which tasks may have them](roles.md#warm-stand-by).",
+            is_filled_in=False,
+            absent="`0`",
+        ),
+    ] = 0
     backoff_limit: Annotated[
         float | None,
         Declared(

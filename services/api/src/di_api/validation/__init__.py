@@ -10,7 +10,7 @@ from di_api.validation.companions import foreign_kinds
 from di_api.validation.job import validate_job
 from di_api.validation.lenient import load_leniently
 from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
-from di_api.validation.size import pods_per_replica, total_errors
+from di_api.validation.size import pods_per_replica, standby_pods, total_errors
 from di_api.validation.strict import load_spec
 from di_api.validation.update import validate_update
 from di_api.validation.vacancies import vacant_core, vacant_members, vacant_of_allocator
@@ -24,6 +24,7 @@ __all__ = [
     "load_spec",
     "node_list_errors",
     "pods_per_replica",
+    "standby_pods",
     "total_errors",
     "vacant_core",
     "vacant_members",

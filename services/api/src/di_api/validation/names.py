@@ -11,7 +11,7 @@ from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.names import is_dns_label
 from di_api.spec.bounds import MAX_PODS
 from di_api.spec.coordinated import Role
-from di_api.validation.size import pods_per_replica, reach
+from di_api.validation.size import pods_per_replica, reach, standby_pods
 
 GENERATED_SUFFIX: Final = 5
 """Characters the API server adds to metadata.generateName."""
@@ -30,17 +30,27 @@ _CHARACTERS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Largest:
-    """The last pod of a task at the highest replica count its spec allows."""
+    """The last pod of a task at the highest replica count its spec allows, those that stand by
+    among them: any of these may take the place of a replica."""
 
     path: str
     task: str
     pods: int
     size: int
     """Pods of each replica."""
+    has_standbys: bool
 
     @property
     def suffix(self) -> str:
+        if self.has_standbys:
+            return names.standby_name("", self.task, self.pods - 1)
         return names.pod_name("", self.task, self.pods - 1, self.size)
+
+    @property
+    def lists(self) -> int:
+        """How many lists the name of each of its pods is in."""
+        # What its process group is told has them too.
+        return _LISTS + self.has_standbys
 
     def entry(self, job: str, namespace: str) -> int:
         """Characters of its DNS name in a list, the comma counted."""
@@ -123,7 +133,7 @@ def node_list_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> It
     pods = sum(each.pods for each in tasks)
     if pods > MAX_PODS:
         return  # reported by `total_errors`
-    size = sum(_LISTS * each.pods * each.entry(job, where) for each in tasks)
+    size = sum(each.lists * each.pods * each.entry(job, where) for each in tasks)
     if size > MAX_NODE_LISTS:
         yield FieldError(
             "spec.tasks",
@@ -168,7 +178,13 @@ def _largest_pods(spec: Mapping[str, Any]) -> Iterator[_Largest]:
         if not is_dns_label(name):
             continue  # reported by the schema
         path, size = f"spec.tasks[{index}].name", pods_per_replica(task)
-        yield _Largest(path=path, task=str(name), pods=reach(task), size=size)
+        yield _Largest(
+            path=path,
+            task=str(name),
+            pods=reach(task),
+            size=size,
+            has_standbys=standby_pods(task) > 0,
+        )
 
 
 def _tasks_without_room(length: int, tasks: list[_Largest]) -> Iterator[FieldError]:

@@ -42,6 +42,7 @@ from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.replicas import replica_errors
 from di_api.validation.service import wrong_service
 from di_api.validation.size import total_errors
+from di_api.validation.standby import contended_standbys, names_of_standbys, wrong_standby
 from di_api.validation.success import wrong_success_policy
 from di_api.validation.tasks import (
     Tasks,
@@ -105,10 +106,11 @@ def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
 _PLACES: Final = "(t.replicas + (has(t.vacant) ? t.vacant.size() : 0))"
 _PODS: Final = (
     f"map(t, (has(t.maxReplicas) && t.maxReplicas > {_PLACES} ? t.maxReplicas : {_PLACES}) * "
-    "(has(t.podsPerReplica) ? t.podsPerReplica : 1)).sum()"
+    "(has(t.podsPerReplica) ? t.podsPerReplica : 1) + (has(t.standby) ? t.standby : 0)).sum()"
 )
 _HAS_VACANT: Final = "has(self.vacant) && self.vacant.size() > 0"
 _HAS_GROUPS: Final = "has(self.podsPerReplica) && self.podsPerReplica > 1"
+_NO_STANDBY: Final = "!has(self.standby) || self.standby == 0"
 _TOO_MANY: Final = (
     f"a job may have {MAX_PODS} pods, of each task the larger of replicas and maxReplicas "
     "counted; lower some, or make it several jobs"
@@ -189,6 +191,17 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
         ),
     ),
     Relation(
+        errors=lambda whole: contended_standbys(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!(self.preemptible || has(self.scheduling) && self.scheduling.gang) || "
+                "!has(self.tasks) || self.tasks.all(t, !has(t.standby) || t.standby == 0)",
+                "message": "standby of a task goes neither with preemptible nor with "
+                "scheduling.gang",
+            },
+        ),
+    ),
+    Relation(
         errors=lambda whole: wrong_time_outs(whole.spec),
         rules=(
             {
@@ -233,6 +246,7 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
         ),
     ),
     Relation(errors=lambda whole: shared_pod_names(whole.tasks), is_all=False),
+    Relation(errors=lambda whole: names_of_standbys(whole.tasks), is_all=False),
     Relation(errors=lambda whole: wrong_success_policy(whole.spec, whole.tasks), is_all=False),
     Relation(errors=lambda whole: taken_names(whole.tasks), is_all=False),
     Relation(errors=lambda whole: confused_variables(whole.tasks), is_all=False),
@@ -352,6 +366,30 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
             },
         ),
         is_all=False,
+    ),
+    Relation(
+        errors=lambda one: wrong_standby(one.path, one.task),
+        rules=(
+            {
+                "rule": f"{_NO_STANDBY} || !({_HAS_GROUPS}) && !has(self.elastic) && "
+                "!has(self.nodeCheck)",
+                "message": "goes neither with podsPerReplica above 1 nor with elastic nor with "
+                "nodeCheck",
+                "fieldPath": ".standby",
+            },
+            {
+                "rule": f"{_NO_STANDBY} || !has(self.processGroup) || "
+                "self.processGroup.elastic && self.processGroup.framework == 'none'",
+                "message": "needs a processGroup that is elastic and of framework none, or none "
+                "at all",
+                "fieldPath": ".standby",
+            },
+            {
+                "rule": f"{_NO_STANDBY} || !has(self.ports) || self.ports.all(p, p.scope == 'Job')",
+                "message": "the ports of a task with standby must be of scope Job",
+                "fieldPath": ".standby",
+            },
+        ),
     ),
     Relation(
         errors=lambda one: wrong_dependencies(one.path, one.task, one.known),

@@ -1,8 +1,8 @@
 """How many pods a job may have.
 
 Not what it has counts but what it may reach, of each task the larger of `replicas` and
-`maxReplicas`, times the pods of each replica: a job that was admitted can be scaled within its own
-bounds.
+`maxReplicas`, times the pods of each replica, and those that stand by: a job that was admitted can
+be scaled within its own bounds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from di_api.field_error import FieldError, items, mapping
-from di_api.spec.bounds import MAX_INT32, MAX_PODS, MAX_PODS_PER_REPLICA
+from di_api.spec.bounds import MAX_INT32, MAX_PODS, MAX_PODS_PER_REPLICA, MAX_STANDBY
 
 _LEAST: Final = 1
 """Replicas of a task of which nothing can be read."""
@@ -25,13 +25,20 @@ def reach(task: Mapping[str, Any]) -> int:
     possible = [
         count + more for count, more in counts if isinstance(count, int) and 0 < count <= MAX_INT32
     ]
-    return max(possible, default=_LEAST) * pods_per_replica(task)
+    return max(possible, default=_LEAST) * pods_per_replica(task) + standby_pods(task)
 
 
 def pods_per_replica(task: Mapping[str, Any]) -> int:
     """Pods of each replica of a raw task; 1 if the schema refuses what it says."""
     size = task.get("podsPerReplica")
     return size if isinstance(size, int) and 1 <= size <= MAX_PODS_PER_REPLICA else 1
+
+
+def standby_pods(task: Mapping[str, Any]) -> int:
+    """Pods of a raw task that stand by; none if the schema refuses what it says."""
+    number = task.get("standby")
+    is_number = isinstance(number, int) and not isinstance(number, bool)
+    return number if is_number and 0 <= number <= MAX_STANDBY else 0
 
 
 def total_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:

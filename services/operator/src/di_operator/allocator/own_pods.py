@@ -53,6 +53,7 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind
     need."""
     found, name = OwnPods(), job["metadata"]["name"]
     groups = {task.name for task in spec.tasks if task.has_pod_groups}
+    standbys = {task.name for task in spec.tasks if task.standby}
     # By identity; the template is kept beside, so that no other can take its address.
     requests: dict[int, tuple[Object, Resources]] = {}
     for pod in pods:
@@ -64,7 +65,7 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind
             priority = pod["spec"].get("priority") or 0
             found.priority = priority if found.priority is None else max(found.priority, priority)
             # By the name, which nobody can change; the label is anybody's.
-            found.present[task_of_pod(name, own, groups), node or ""] += 1
+            found.present[task_of_pod(name, own, groups, standbys), node or ""] += 1
         if not node:
             continue
         asked = kind.pod_spec(name, spec, own)

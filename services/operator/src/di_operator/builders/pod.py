@@ -65,12 +65,14 @@ class PodFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRecipe:
-    """The pod of one replica, still to be built."""
+    """The pod of one replica, or one that stands by, still to be built."""
 
     frame: PodFrame
     task: Task
     index: int
-    rank: int
+    """Of one that stands by its number among those."""
+    rank: int | None
+    """None: it stands by."""
     node: str = ""
     memory: Mapping[str, str] = field(default_factory=dict)
     """By container: what it gets in place of what the template says."""
@@ -93,9 +95,9 @@ class PodRecipe:
 
 
 def pod_body(
-    frame: PodFrame, *, task: Task, index: int, rank: int, node: str = ""
+    frame: PodFrame, *, task: Task, index: int, rank: int | None, node: str = ""
 ) -> dict[str, Any]:
-    """Return the pod of one replica.
+    """Return the pod of one replica, or without a rank one that stands by for any of its task.
 
     The user's template stays as it is but for: restartPolicy, hostname and subdomain; our labels
     and annotations; variables, volumes, mounts and a priority class that it does not define itself;
@@ -106,7 +108,7 @@ def pod_body(
     template: Object = task.template_of(index)
     own: Object = template.get("metadata") or {}
     spec: Object = template.get("spec") or {}
-    name = names.pod_name(metadata["name"], task.name, index, task.pods_per_replica)
+    name = _name(metadata["name"], task, index, rank)
     checkpoints = frame.checkpoints if task.type is TaskType.LEARNER else Checkpoints()
     env = {
         **_env(frame, task, index, rank),
@@ -122,7 +124,8 @@ def pod_body(
         "restartPolicy": "OnFailure" if task.name in frame.in_place else "Never",
         "containers": with_ports(
             [with_environment(c, env, mounts) for c in spec.get("containers") or ()],
-            frame.ports.listened(task, rank),
+            # Without a rank there are ports of scope Job alone.
+            frame.ports.listened(task, rank or 0),
             on_host=spec.get("hostNetwork") is True,
         ),
     }
@@ -152,15 +155,14 @@ def pod_body(
                 names.LABEL_POD: name,
                 names.LABEL_TASK_TYPE: task.type.value,
                 names.LABEL_TASK_NAME: task.name,
-                **service_labels(task, index),
+                **_standing(task, index, rank),
                 **({names.LABEL_TIER: _tier(task, index)} if task.elastic is not None else {}),
             },
             "annotations": {
                 **(own.get("annotations") or {}),
                 names.ANNOTATION_REPLICAS: str(sum(frame.replicas.values())),
                 names.ANNOTATION_TASK_REPLICAS: str(frame.replicas[task.name]),
-                names.ANNOTATION_RANK: str(rank),
-                names.ANNOTATION_TASK_RANK: str(index),
+                **place_notes(index, rank),
                 names.ANNOTATION_NODE: node,
                 **attempt_note(frame.attempts.get(task.name, 0)),
                 **_replica_note(frame, task, index),
@@ -171,6 +173,13 @@ def pod_body(
         },
         "spec": body,
     }
+
+
+def place_notes(index: int, rank: int | None) -> dict[str, str]:
+    """The annotations that say which place in its job a pod has; none without a rank."""
+    if rank is None:
+        return {}
+    return {names.ANNOTATION_RANK: str(rank), names.ANNOTATION_TASK_RANK: str(index)}
 
 
 def attempt_note(attempt: int) -> dict[str, str]:
@@ -184,7 +193,20 @@ def _replica_note(frame: PodFrame, task: Task, index: int) -> dict[str, str]:
     return {names.ANNOTATION_REPLICA_ATTEMPT: str(attempt)} if attempt else {}
 
 
-def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
+def _name(job: str, task: Task, index: int, rank: int | None) -> str:
+    if rank is None:
+        return names.standby_name(job, task.name, index)
+    return names.pod_name(job, task.name, index, task.pods_per_replica)
+
+
+def _standing(task: Task, index: int, rank: int | None) -> dict[str, str]:
+    """The labels of a pod that stands by, or those by which a Service has it."""
+    if rank is None:
+        return {names.LABEL_STANDBY: names.MARKED}
+    return service_labels(task, index)
+
+
+def _env(frame: PodFrame, task: Task, index: int, rank: int | None) -> dict[str, str]:
     metadata: Object = frame.job["metadata"]
     # What is one group of pods: those of a replica, where it has several, else those of the task.
     pods, place = frame.nodes.by_task[task.name], index
@@ -195,17 +217,17 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int) -> dict[str, str]:
     return {
         names.ENV_JOB_ID: names.job_id(metadata["namespace"], metadata["name"]),
         names.ENV_SERVER_URL: frame.server_url,
-        names.ENV_RANK: str(rank),
+        **({names.ENV_STANDBY: names.MARKED} if rank is None else {names.ENV_RANK: str(rank)}),
         names.ENV_TASK_NAME: task.name,
         names.ENV_TASK_TYPE: task.type.value,
-        names.ENV_TASK_RANK: str(index),
+        **({} if rank is None else {names.ENV_TASK_RANK: str(index)}),
         **(_replica(task, index, pods[0]) if task.has_pod_groups else {}),
         **({names.ENV_TIER: _tier(task, index)} if task.elastic is not None else {}),
         **nodes,
         **frame.access.environment(),
         **_group_file(frame, task),
         **frame.services,
-        **frame.ports.environment(task, rank),
+        **frame.ports.environment(task, rank or 0),
         **group_environment(task, place, pods),
     }
 

@@ -10,7 +10,7 @@ from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.drain import own_grace
-from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.pods import Pod, is_marked_standby
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import count_of
@@ -59,7 +59,8 @@ def _goes(pod: Pod, policy: CleanPodPolicy) -> bool:
         case CleanPodPolicy.RUNNING:
             return not pod.has_ended  # a pod whose containers ended keeps its logs
         case CleanPodPolicy.NONE:
-            return False
+            # Nobody comes back to ask one that stands by.
+            return is_marked_standby(pod) and not pod.has_ended
 
 
 def _policy(snapshot: Snapshot) -> CleanPodPolicy:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from di_api.stand_ins import as_status
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.conditions import Aside
@@ -161,6 +162,8 @@ def _status(
         status["failures"] = losses
     if groups := _groups(snapshot, verdict):
         status["groups"] = groups
+    if stand_ins := _stand_ins(snapshot, verdict):
+        status["standIns"] = stand_ins
     if not _is_suspended(snapshot):
         # As in batch/v1 Job: the clock of activeDeadlineSeconds starts anew after a suspension.
         status["startTime"] = format_time(before.started or now)
@@ -189,6 +192,12 @@ def _replica_attempts(before: Status, verdict: Verdict) -> dict[str, dict[str, i
 
 def _groups(snapshot: Snapshot, verdict: Verdict) -> Any:
     return snapshot.status.raw.get("groups") if verdict.groups is None else verdict.groups.status
+
+
+def _stand_ins(snapshot: Snapshot, verdict: Verdict) -> Any:
+    if verdict.stand_ins is None:
+        return snapshot.status.raw.get("standIns")
+    return as_status(verdict.stand_ins)
 
 
 def _counts(snapshot: Snapshot) -> dict[str, Any]:
@@ -229,6 +238,7 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) ->
         or bool(verdict.restarts or verdict.reschedules or verdict.restarted or verdict.regrouped)
         or any(pod.uid not in counted for pod in verdict.counted)
         or verdict.ledger is not None
+        or verdict.stand_ins is not None
         or any(aside.is_news(before.conditions) for aside in asides)
         or _groups(snapshot, verdict) != before.raw.get("groups")
         or (snapshot.spec is not None and snapshot.desired != before.desired)

@@ -18,7 +18,7 @@ def converge(snapshot: Snapshot, steps: Plan) -> Verdict:
         return Verdict(
             phase=phase or Phase.PENDING,
             actions=steps.removals,
-            events=_deleted(steps),
+            events=_happened(steps),
             requeue_after=earliest(steps.pause, steps.requeue_after),
         )
     actions = (*steps.removals, *steps.creations)
@@ -28,14 +28,14 @@ def converge(snapshot: Snapshot, steps: Plan) -> Verdict:
             reason=Reason.NODE_LISTS_TOO_LONG,
             message=steps.obstacle,
             actions=actions,
-            events=_deleted(steps),
+            events=_happened(steps),
             requeue_after=steps.requeue_after,
         )
     if phase is not None and phase.is_up:
         return Verdict(
             phase=phase,
             actions=actions,
-            events=(*_deleted(steps), *_unmade(steps), *_relisted(snapshot, steps)),
+            events=(*_happened(steps), *_unmade(steps), *_relisted(snapshot, steps)),
             requeue_after=steps.requeue_after,
         )
     if steps.waiting is None:
@@ -43,7 +43,7 @@ def converge(snapshot: Snapshot, steps: Plan) -> Verdict:
             phase=Phase.STARTING,
             message=_started(snapshot, steps),
             actions=actions,
-            events=_deleted(steps),
+            events=_happened(steps),
             requeue_after=steps.requeue_after,
         )
     waiting = snapshot.status.is_waiting
@@ -52,7 +52,7 @@ def converge(snapshot: Snapshot, steps: Plan) -> Verdict:
         reason=Reason.JOB_PENDING if waiting else None,
         message=steps.waiting if waiting else None,
         actions=actions,
-        events=(*_deleted(steps), *_created(steps)),
+        events=(*_happened(steps), *_created(steps)),
         requeue_after=steps.requeue_after,
     )
 
@@ -87,8 +87,9 @@ def _created(steps: Plan) -> tuple[JobEvent, ...]:
     return (JobEvent(reason=Reason.PODS_CREATED, message=message),)
 
 
-def _deleted(steps: Plan) -> tuple[JobEvent, ...]:
+def _happened(steps: Plan) -> tuple[JobEvent, ...]:
+    """What is told whatever phase the job is in."""
     if not steps.removed:
-        return ()
+        return steps.events
     message = f"deleted {count_of(steps.removed, 'pod')}"
-    return (JobEvent(reason=Reason.PODS_DELETED, message=message),)
+    return (*steps.events, JobEvent(reason=Reason.PODS_DELETED, message=message))

@@ -115,6 +115,7 @@ def _has_more_to_do(verdict: Verdict) -> bool:
         verdict.phase.is_finished
         or bool(verdict.restarts or verdict.reschedules or verdict.restarted or verdict.regrouped)
         or verdict.ledger is not None
+        or verdict.stand_ins is not None
     )
 
 

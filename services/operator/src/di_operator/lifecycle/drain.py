@@ -60,13 +60,14 @@ def departures(snapshot: Snapshot, pods: Iterable[Pod], now: datetime) -> Depart
     if not drained:
         return Departures(due=going)
     groups = frozenset(task.name for task in snapshot.tasks if task.has_pod_groups)
+    standbys = frozenset(task.name for task in snapshot.tasks if task.standby)
     ending = (*going, *(pod for pod in snapshot.pods if pod.terminating))
     unfinished = frozenset(pod.name for pod in ending if not pod.has_ended)
     due: list[Pod] = []
     marks: list[Reclaim] = []
     waits: list[float] = []
     for pod in going:
-        task = drained.get(task_of_pod(snapshot.name, pod.name, groups))
+        task = drained.get(task_of_pod(snapshot.name, pod.name, groups, standbys))
         left = _seconds_left(pod, now)
         if task is None or pod.phase != "Running" or pod.has_ended:
             due.append(pod)

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from di_api.group_status import GroupState, GroupStatus, has_group, read_member
-from di_api.names import group_file_key, pod_fqdn, pod_name
+from di_api.names import group_file_key, pod_fqdn
 from di_api.spec import ProcessGroup, Task
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.membership import Terms, next_step, time_left
@@ -58,7 +58,7 @@ def group_files(snapshot: Snapshot, service_domain: str) -> dict[str, str]:
     """The files that tell the pods of groups what the status says, by name."""
     found = snapshot.status.groups
     return {
-        group_file_key(task.name): _file(snapshot, task.name, group, found, service_domain)
+        group_file_key(task.name): _file(snapshot, task, group, found, service_domain)
         for task, group in _groups(snapshot)
     }
 
@@ -75,22 +75,27 @@ def least_members(task: Task, replicas: int) -> int:
 
 def _file(
     snapshot: Snapshot,
-    task: str,
+    task: Task,
     group: ProcessGroup,
     found: Mapping[str, GroupStatus],
     service_domain: str,
 ) -> str:
-    status = found.get(task) or GroupStatus(members={})
+    status = found.get(task.name) or GroupStatus(members={})
     world = [*status.world]
-    master = pod_name(snapshot.name, task, world[0]) if world else ""
+    # Thousands, of which mostly the first is told.
+    asked = world if task.standby else world[:1]
+    pods = (snapshot.serving(task.name, index) for index in asked)
+    addresses = [pod_fqdn(pod, snapshot.name, snapshot.namespace, service_domain) for pod in pods]
     told: dict[str, Any] = {
         "generation": status.generation,
         "state": status.state.value,
         "worldSize": len(world) * group.processes_per_replica,
-        "masterAddress": master
-        and pod_fqdn(master, snapshot.name, snapshot.namespace, service_domain),
+        "masterAddress": addresses[0] if world else "",
         "members": world,
     }
+    if task.standby:
+        # Of which pod has which place, its name does not tell.
+        told["addresses"] = addresses
     return f"{json.dumps(told)}\n"
 
 

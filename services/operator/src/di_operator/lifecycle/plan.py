@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from di_operator.lifecycle.actions import Create, CreateCompanion, Delete, Reclaim, Replace
+from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Snapshot, is_before_task
 from di_operator.lifecycle.status import ReplicaKey
@@ -38,6 +39,8 @@ class Plan:
     """Whether nothing can be made before the job's companions are looked at."""
     pause: float
     """Seconds for which nothing may be created, and nothing is; 0 or less if it may."""
+    events: tuple[JobEvent, ...] = ()
+    """What is told beside what the steps themselves say."""
     requeue_after: float | None
 
 

@@ -14,6 +14,8 @@ from di_api.names import (
     ANNOTATION_RESTART_ATTEMPT,
     ANNOTATION_TASK_REPLICAS,
     ENV_RANK,
+    LABEL_STANDBY,
+    MARKED,
 )
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
@@ -71,6 +73,12 @@ def refusal_of(raw: Mapping[str, Any]) -> str:
     if condition is None or condition.get("reason") != _UNSCHEDULABLE:
         return ""
     return condition["message"] or _UNSCHEDULABLE
+
+
+def is_marked_standby(pod: Pod) -> bool:
+    """Whether a pod stands by, as its label says: where there is no spec to tell it by."""
+    labels = pod.raw["metadata"].get("labels") or {}
+    return bool(labels.get(LABEL_STANDBY) == MARKED)
 
 
 def is_finished(raw: Mapping[str, Any]) -> bool:

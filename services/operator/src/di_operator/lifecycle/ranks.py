@@ -1,7 +1,9 @@
 """Global ranks: who holds which, and the lists that pods find each other by.
 
 A pod keeps its rank for life, in an annotation. A new pod takes the lowest rank that no pod of
-the job holds, one that is being deleted included: two pods of one rank would both be alive.
+the job holds, one that is being deleted included: two pods of one rank would both be alive. Not so
+one whose loss is counted where others stand by: that another is at work in its place at once is
+what they are for.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ def assign_ranks(snapshot: Snapshot) -> dict[str, int]:
     Slots that cannot be filled yet get theirs too, so that a pod which starts first already
     knows where the others will be.
     """
+    replaced = _replaced(snapshot)
     holders = chain(snapshot.held.values(), snapshot.surplus, snapshot.leaving)
-    taken = {pod.rank for pod in holders if pod.rank is not None}
+    taken = {pod.rank for pod in holders if pod.rank is not None and pod.uid not in replaced}
     free = _free(taken)
     ranks: dict[str, int] = {}
     for slot in snapshot.slots:
@@ -60,6 +63,13 @@ def allocation_by_rank(snapshot: Snapshot) -> list[str]:
     for slot in snapshot.slots:
         nodes[ranks[slot.name]] = slot.node
     return nodes
+
+
+def _replaced(snapshot: Snapshot) -> frozenset[str]:
+    """UIDs of pods that others may have taken the places, and the ranks, of."""
+    if not any(task.standby for task in snapshot.tasks):
+        return frozenset()
+    return snapshot.status.counted - {pod.uid for pod in snapshot.held.values()}
 
 
 def _free(taken: set[int]) -> Iterator[int]:

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from di_api.field_error import FieldError
 from di_api.names import ENV_RANK, nodes_config_map_name
 from di_api.ownership import controlling_job, names_earlier_job
-from di_api.spec import JobSpec, TaskType, Template
+from di_api.spec import JobSpec, Task, TaskType, Template
+from di_api.stand_ins import StandIns, read_stand_ins, standby_number
 from di_operator.lifecycle.kinds.choose import kind_of
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Answers, Pod, PodReader
@@ -68,6 +69,8 @@ def read_snapshot(
         if spec
         else ((), ())
     )
+    stand_ins = read_stand_ins(metadata["name"], job.get("status"))
+    slots = _as_served(slots, stand_ins)
     own_services, old_services = _by_owner(metadata, services, controlling_job)
     # A job may bring others along.
     name = nodes_config_map_name(metadata["name"])
@@ -111,6 +114,8 @@ def read_snapshot(
             buckets[bucket].append(pod)
             if answer is Then.RENEW and bucket == "live":
                 renewed.append(pod)
+    others = [pod for pod in by_name.values() if not pod.terminating]
+    standby = {pod.name for pod in others if _stands_by(pod, metadata["name"], tasks)}
     return Snapshot(
         job=job,
         namespace=metadata["namespace"],
@@ -137,7 +142,9 @@ def read_snapshot(
         failed=tuple(buckets["failed"]),
         disrupted=tuple(buckets["disrupted"]),
         terminating=tuple(buckets["terminating"]),
-        surplus=tuple(pod for pod in by_name.values() if not pod.terminating),
+        stand_ins=stand_ins,
+        standbys=tuple(pod for pod in others if pod.name in standby),
+        surplus=tuple(pod for pod in others if pod.name not in standby),
         leaving=tuple(pod for pod in by_name.values() if pod.terminating),
         missing=tuple(slot for slot in slots if slot.name not in held),
         predecessors=tuple(predecessors),
@@ -167,6 +174,25 @@ def _placement(spec: JobSpec | None, status: Status, grant: Grant | None) -> Pla
     if status.placement is None and grant is not None:
         return {}  # the allocator has not looked at it yet
     return status.placement
+
+
+def _as_served(slots: tuple[Slot, ...], stand_ins: StandIns) -> tuple[Slot, ...]:
+    """The slots with the names of the pods that serve there."""
+    if not stand_ins:
+        return slots
+    served = (stand_ins.get(slot.task.name, {}).get(slot.index) for slot in slots)
+    return tuple(
+        slot if pod is None or not slot.task.standby else replace(slot, name=pod)
+        for slot, pod in zip(slots, served, strict=True)
+    )
+
+
+def _stands_by(pod: Pod, job: str, tasks: Iterable[Task]) -> bool:
+    """Whether a pod was made to stand by and never had a place: one that had one knows its rank,
+    and is of no use for another."""
+    return pod.rank is None and any(
+        task.standby and standby_number(job, task.name, pod.name) is not None for task in tasks
+    )
 
 
 def _at_its_rank(pod: Pod, slot: Slot) -> Pod:

@@ -264,6 +264,18 @@ class Reason(_Declared):
         "replicas of an [elastic tier](roles.md#core-and-elastic-tier) were evicted, preempted, "
         "deleted or on a node that was lost; the message names the first",
     )
+    STAND_IN = (
+        "StandIn",
+        "Normal",
+        "a pod that [stood by](roles.md#warm-stand-by) has taken the place of a replica; the "
+        "message names the first",
+    )
+    STANDBY_FAILED = (
+        "StandbyFailed",
+        "Warning",
+        "a pod that [stands by](roles.md#warm-stand-by) failed, and is made anew; no restart is "
+        "counted",
+    )
     NAME_CONFLICT = (
         "NameConflict",
         "Warning",

@@ -20,7 +20,8 @@ class Part(StrEnum):
 
     TASK = "replica of a task"
     ELASTIC = "replica of the elastic tier of a task"
-    """Of pods that failed, and of refused writes. Whether one is lost is asked as of TASK."""
+    """Of pods that failed, and of refused writes, those of pods that stand by too. Whether one is
+    lost is asked as of TASK."""
     COORDINATOR = "coordinator"
     REPLICA = "replica that a coordinator asked for"
 

@@ -23,7 +23,7 @@ def tell_pods(snapshot: Snapshot, server_ca: str | None) -> tuple[Reclaim, ...]:
     """
     if not server_ca:
         return ()
-    pods = (*snapshot.held.values(), *snapshot.surplus)
+    pods = (*snapshot.held.values(), *snapshot.standbys, *snapshot.surplus)
     labels, annotations = dict[str, str](), {ANNOTATION_SERVER_CA: server_ca}
     return tuple(
         Reclaim(

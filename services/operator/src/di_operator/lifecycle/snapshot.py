@@ -12,6 +12,7 @@ from typing import Any
 from di_api.field_error import FieldError
 from di_api.ownership import is_controlled_by, is_of_earlier_job
 from di_api.spec import JobSpec, Task
+from di_api.stand_ins import StandIns, serving_pod
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.rules import Case, Part, Rule, Seen, rule_for
@@ -25,6 +26,7 @@ class Slot:
     """One pod the spec asks for, whether or not there is one: a replica, or one of its pods."""
 
     name: str
+    """Of the pod: that of the replica, unless one that stood by serves in its place."""
     task: Task
     part: Part
     """What its pod is to the job."""
@@ -65,8 +67,9 @@ class Snapshot:
     ``outdated`` were made before their task was restarted as a whole, or before their replica of
     several pods was made anew: nothing that they do counts. ``displaced`` run where, or in a group,
     that the placement has given up, or on a node that their task is kept away from. Others of its
-    pods are ``surplus``, or ``leaving`` once deleted. Pods and objects of an earlier job of the
-    same name are ``predecessors``. Objects of anybody else are not kept: whether a name is taken is
+    pods are ``standbys`` if they were made to stand by and never had a place, else ``surplus``;
+    both are ``leaving`` once deleted. Pods and objects of an earlier job of the same name are
+    ``predecessors``. Objects of anybody else are not kept: whether a name is taken is
     the API server's to say, at the time of the create.
     """
 
@@ -103,6 +106,9 @@ class Snapshot:
     failed: tuple[Pod, ...]
     disrupted: tuple[Pod, ...]
     terminating: tuple[Pod, ...]
+    stand_ins: StandIns
+    """Which pods serve in the place of a replica's own, also at places that there are no more."""
+    standbys: tuple[Pod, ...]
     surplus: tuple[Pod, ...]
     leaving: tuple[Pod, ...]
     missing: tuple[Slot, ...]
@@ -158,7 +164,7 @@ class Snapshot:
     @property
     def pods(self) -> tuple[Pod, ...]:
         """All pods of this very job, in a slot or not."""
-        return (*self.held.values(), *self.surplus, *self.leaving)
+        return (*self.held.values(), *self.standbys, *self.surplus, *self.leaving)
 
     @property
     def is_deleted(self) -> bool:
@@ -171,6 +177,10 @@ class Snapshot:
         return rule_for(
             Case(seen=seen, part=part, phase=status.phase, has_started=status.has_started)
         )
+
+    def serving(self, task: str, index: int) -> str:
+        """The name of the pod that serves at a local index of a task of single pods."""
+        return serving_pod(self.name, task, index, self.stand_ins)
 
     def slot(self, name: str) -> Slot | None:
         """The replica of that name, None if the spec asks for none."""

@@ -43,7 +43,7 @@ OWNED_FIELDS = (
     "placementTime",
     "replicaSeconds",
     "failures",
-    "groups",
+    *("groups", "standIns"),
     "avoidedNodes",
     "startTime",
     "completionTimestamp",

@@ -21,7 +21,8 @@ def judge_suspension(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """
     if snapshot.spec is None or not snapshot.spec.suspend:
         return None
-    own = [*filter(_runs, (*snapshot.outdated, *snapshot.live, *snapshot.surplus))]
+    in_slots = (*snapshot.outdated, *snapshot.live)
+    own = [*filter(_runs, (*in_slots, *snapshot.standbys, *snapshot.surplus))]
     old = [*filter(_runs, snapshot.predecessors)]
     leaving = departures(snapshot, own, now)
     ending = (*leaving.due, *old)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from di_api.phase import Phase
+from di_api.stand_ins import StandIns
 from di_operator.lifecycle.actions import Action
 from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import JobEvent
@@ -37,6 +38,8 @@ class Verdict:
     ``regrouped`` are replicas of several pods of which one was lost: so are all the pods they have.
     ``lost`` are replicas of elastic tiers that were lost.
     ``groups`` None leaves the process groups as they are.
+    ``stand_ins`` are the pods that serve in the place of others from now on, None if they are the
+    same.
     ``ledger`` is what is remembered of failures from now on, None if nothing is counted.
     """
 
@@ -56,6 +59,7 @@ class Verdict:
     regrouped: frozenset[ReplicaKey] = frozenset()
     lost: frozenset[ReplicaKey] = frozenset()
     groups: Groups | None = None
+    stand_ins: StandIns | None = None
     ledger: Ledger | None = None
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from di_api.defaults import with_defaults
 from di_api.field_error import InvalidSpec, mapping
 from di_api.group_status import GroupState, GroupStatus, has_group, read_groups
-from di_api.names import pod_fqdn, pod_name
+from di_api.names import pod_fqdn
 from di_api.spec import FailurePolicy
 from di_api.spec.reading import read
+from di_api.stand_ins import read_stand_ins, serving_pod
 from di_api.validation.size import pods_per_replica
 from di_server.model.tasks import check_has_tasks, place_of
 from di_server.problems import OutOfBounds
@@ -50,9 +51,10 @@ def described(job: Mapping[str, Any], task: str, service_domain: str) -> dict[st
     """The data of the answer; a rank is the place among the members. Raises as `group_of`."""
     status = group_of(job, task)
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
+    stand_ins = read_stand_ins(name, job.get("status"))
     members = []
     for rank, index in enumerate(status.world):
-        pod = pod_name(name, task, index)
+        pod = serving_pod(name, task, index, stand_ins)
         address = pod_fqdn(pod, name, namespace, service_domain)
         members.append({"index": index, "rank": rank, "pod": pod, "address": address})
     return {

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from di_api.defaults import with_defaults
-from di_api.names import MAX_LABEL, pod_name
+from di_api.names import MAX_LABEL, pod_name, standby_name
 from di_api.spec import MAX_VACANT, TaskType
 from di_api.vacancies import filled, indexes, left_vacant
 from di_api.validation import (
     node_list_errors,
     pods_per_replica,
+    standby_pods,
     total_errors,
     vacant_core,
     vacant_members,
@@ -80,7 +81,7 @@ def decide(
         raise NotNow("the job is suspended, resume it first")
     metadata, tasks = job["metadata"], spec.get("tasks") or []
     index, gone = (
-        named_replicas(metadata["name"], tasks, asked.names, asked.task)
+        named_replicas(job, tasks, asked.names, asked.task)
         if asked.names
         else (_pick(tasks, asked.task), frozenset[int]())
     )
@@ -181,7 +182,10 @@ def _check_job(
     """The bounds of the whole job, by the rules of admission, so that the refusal names them."""
     task, asked, size = grown["name"], grown["replicas"], pods_per_replica(grown)
     last = max(indexes(asked, grown["vacant"]))
-    if len(pod_name(metadata["name"], task, last * size + size - 1, size)) > MAX_LABEL:
+    longest = pod_name(metadata["name"], task, last * size + size - 1, size)
+    if standbys := standby_pods(grown):
+        longest = standby_name(metadata["name"], task, last + standbys)
+    if len(longest) > MAX_LABEL:
         raise OutOfBounds(
             f"task {task} with {asked} replicas has pod names over {MAX_LABEL} characters"
         )

@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from di_api.names import pod_name
+from di_api.stand_ins import StandIns, read_stand_ins, serving_pod
 from di_api.vacancies import indexes
 from di_api.validation import pods_per_replica
 from di_server.problems import OutOfBounds
 
 
 def named_replicas(
-    job: str, tasks: Sequence[Mapping[str, Any]], names: Sequence[str], task: str | None
+    job: Mapping[str, Any],
+    tasks: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    task: str | None,
 ) -> tuple[int, frozenset[int]]:
     """The place of the one task in the spec whose replicas have these names, and their indexes.
 
@@ -22,12 +26,14 @@ def named_replicas(
         OutOfBounds: a name is that of no replica there is to be, or stands for one that another
             stands for too, or they are of several tasks.
     """
+    own = job["metadata"]["name"]
+    stand_ins = read_stand_ins(own, job.get("status"))
     known = {
         name: (place, replica)
         for place, each in enumerate(tasks)
         if task in (None, each.get("name"))
         for replica in indexes(each["replicas"], each.get("vacant") or ())
-        for name in _names(job, each, replica)
+        for name in _names(own, each, replica, stand_ins)
     }
     found = dict[tuple[int, int], str]()
     for name in names:
@@ -44,8 +50,9 @@ def named_replicas(
     return places.pop(), frozenset(replica for _, replica in found)
 
 
-def _names(job: str, task: Mapping[str, Any], replica: int) -> set[str]:
+def _names(job: str, task: Mapping[str, Any], replica: int, stand_ins: StandIns) -> set[str]:
     size = pods_per_replica(task)
     first = replica * size
     pods = {pod_name(job, task["name"], first + place, size) for place in range(size)}
-    return {pod_name(job, task["name"], replica), *pods}
+    served = serving_pod(job, task["name"], replica, stand_ins)
+    return {pod_name(job, task["name"], replica), served, *pods}

@@ -23,6 +23,7 @@ from di_api.names import (
     LABEL_TASK_NAME,
 )
 from di_api.spec import FailureAction
+from di_api.stand_ins import FIELD as STAND_INS
 from di_server.storage.kube import Object
 
 _METADATA: Final = (
@@ -37,7 +38,7 @@ _OWNER: Final = ("apiVersion", "kind", "name", "uid", "controller")
 _SHARED: Final = 4096
 _TASK: Final = (
     *("name", "type", "replicas", "minReplicas", "maxReplicas"),
-    *("podsPerReplica", "processGroup", "vacant"),
+    *("podsPerReplica", "processGroup", "vacant", "standby"),
 )
 _ROLES: Final = ("coordinator", "collector", "learner")
 
@@ -68,7 +69,7 @@ def transform_job(job: Object) -> Object:
             | _some(annotations, (ANNOTATION_IDEMPOTENCY,)),
         },
         "spec": kept,
-        "status": _some(job.get("status") or {}, ("phase", GROUPS)),
+        "status": _some(job.get("status") or {}, ("phase", GROUPS, STAND_INS)),
     }
 
 

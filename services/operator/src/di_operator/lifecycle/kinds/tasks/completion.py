@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from di_api.phase import Phase
 from di_operator.lifecycle.phases import may_follow
+from di_operator.lifecycle.pods import is_marked_standby
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 
@@ -32,8 +33,9 @@ def judge_completion(snapshot: Snapshot) -> Verdict | None:
 
 def end_of_frozen(snapshot: Snapshot) -> Verdict | None:
     """End a job whose spec cannot be read when as many pods as it had have succeeded."""
-    # Without a spec no pod has a slot.
-    pods, wanted = snapshot.surplus, sum((snapshot.status.desired or {}).values())
+    # Without a spec no pod has a slot, and none is known to stand by.
+    pods = [pod for pod in snapshot.surplus if not is_marked_standby(pod)]
+    wanted = sum((snapshot.status.desired or {}).values())
     if len(pods) != wanted or not all(pod.phase == "Succeeded" for pod in pods):
         return None
     return Verdict(phase=Phase.SUCCEEDED, message=f"{count_of(wanted, 'pod')} succeeded")

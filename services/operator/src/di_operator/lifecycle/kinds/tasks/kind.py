@@ -22,6 +22,7 @@ from di_operator.lifecycle.kinds.tasks.completion import end_of_frozen, judge_co
 from di_operator.lifecycle.kinds.tasks.plan import plan_tasks
 from di_operator.lifecycle.kinds.tasks.restart import judge_failures
 from di_operator.lifecycle.kinds.tasks.scale import judge_change
+from di_operator.lifecycle.kinds.tasks.standbys import judge_stand_ins, with_stand_ins
 from di_operator.lifecycle.kinds.tasks.success import judge_success
 from di_operator.lifecycle.placement import Placement
 from di_operator.lifecycle.plan import Plan
@@ -41,7 +42,9 @@ class WithTasks(Kind):
 
     @override
     def pod_spec(self, job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
-        name = task_of_pod(job, pod, [task.name for task in spec.tasks if task.has_pod_groups])
+        groups = [task.name for task in spec.tasks if task.has_pod_groups]
+        standbys = [task.name for task in spec.tasks if task.standby]
+        name = task_of_pod(job, pod, groups, standbys)
         task = next((task for task in spec.tasks if task.name == name), None)
         if task is None:
             return {}
@@ -68,8 +71,12 @@ class WithTasks(Kind):
                 lost=change.lost,
             )
         if (verdict := failure or change) is not None:
-            return note_ignored(snapshot, verdict, now)
-        return judge_completion(snapshot) or plan_tasks(snapshot, now, settings)
+            return with_stand_ins(snapshot, note_ignored(snapshot, verdict, now), now)
+        return (
+            judge_completion(snapshot)
+            or judge_stand_ins(snapshot, now)
+            or plan_tasks(snapshot, now, settings)
+        )
 
     @override
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
@@ -81,7 +88,10 @@ class WithTasks(Kind):
 
     @override
     def refused(self, snapshot: Snapshot) -> Part:
-        of_tier = snapshot.missing and not any(slot.is_core for slot in snapshot.missing)
+        if not snapshot.missing:
+            # Of pods only one that stands by can have been refused.
+            return Part.ELASTIC if any(task.standby for task in snapshot.tasks) else Part.TASK
+        of_tier = not any(slot.is_core for slot in snapshot.missing)
         return Part.ELASTIC if of_tier else Part.TASK
 
     @override

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_api.names import NODES_FILE_THRESHOLD
+from di_api.spec import Task
 from di_api.validation import MAX_NODE_LISTS
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
@@ -30,6 +31,7 @@ from di_operator.lifecycle.drain import departures, returns
 from di_operator.lifecycle.failure.pause import pause_left
 from di_operator.lifecycle.groups import group_files, grouped_tasks
 from di_operator.lifecycle.kinds.tasks.services import missing_services
+from di_operator.lifecycle.kinds.tasks.standbys import places_to_tell, reserve
 from di_operator.lifecycle.listed import listings
 from di_operator.lifecycle.node_checks import checked_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
@@ -44,7 +46,8 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
 
     Removed are objects of an earlier job of the same name, surplus replicas (the highest indexes
     of a task that was scaled down), outdated pods, and failed or lost pods whose loss the status
-    has counted; those that are asked to drain are out of their Service before.
+    has counted; those that are asked to drain are out of their Service before. Pods that have taken
+    places are told so before all else.
     A name is used again only when its pod is gone.
     """
     counted = snapshot.status.counted
@@ -54,30 +57,38 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
     leaving = departures(snapshot, (*snapshot.surplus, *outdated, *dead), now)
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
+    pause = _pause(snapshot, now)
+    fill = _fillable(snapshot, waiting, now) if pause <= 0 else _Fill()
+    told, events = places_to_tell(snapshot)
+    standing = reserve(snapshot, now, may_make=pause <= 0 and _has_all(snapshot, fill))
     removals: list[Delete | Reclaim] = [
+        *told,
         *(delete(SERVICES, found) for found in snapshot.old_services if not is_terminating(found)),
         *(delete(CONFIGMAPS, c) for c in snapshot.old_configmaps if not is_terminating(c)),
         *(*leaving.marks, *returns(snapshot), *listings(snapshot)),
-        *(delete_pod(pod) for pod in (*namesakes, *leaving.due)),
+        *(delete_pod(pod) for pod in (*namesakes, *leaving.due, *standing.due)),
         *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
     ]
-    pause = _pause(snapshot, now)
-    fill = _fillable(snapshot, waiting, now) if pause <= 0 else _Fill()
     creations, obstacle = (
-        _creations(snapshot, fill.slots, settings, now) if pause <= 0 else ([], None)
+        _creations(snapshot, fill.slots, standing.wanted, settings, now)
+        if pause <= 0
+        else ([], None)
     )
     return Plan(
         removals=tuple(removals),
         creations=tuple(creations),
         created=0 if obstacle else len(fill.slots),
-        removed=len(leaving.due) + len(overdue),
+        removed=len(leaving.due) + len(standing.due) + len(overdue),
         waiting=fill.waiting,
         obstacle=obstacle,
         restores_lists=any(action.resource == CONFIGMAPS for action in creations)
         and _lists_are_spoilt(snapshot)
         and (snapshot.configmap is not None or _pods_have_files(snapshot)),
         pause=pause,
-        requeue_after=earliest(patience, fill.next_due, leaving.requeue_after),
+        events=(*events, *standing.events),
+        requeue_after=earliest(
+            patience, fill.next_due, leaving.requeue_after, standing.requeue_after
+        ),
     )
 
 
@@ -137,6 +148,13 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], now: datetime) -> _Fill:
     )
 
 
+def _has_all(snapshot: Snapshot, fill: _Fill) -> bool:
+    """Whether the job is up, and no replica lacks its pod or waits for one to end."""
+    phase = snapshot.status.phase
+    is_up = phase is not None and phase.is_up
+    return is_up and not snapshot.missing and fill.waiting is None
+
+
 def _due(snapshot: Snapshot) -> tuple[Slot, ...]:
     """The missing slots to be filled now, unless something is in the way.
 
@@ -149,7 +167,11 @@ def _due(snapshot: Snapshot) -> tuple[Slot, ...]:
 
 
 def _creations(
-    snapshot: Snapshot, slots: list[Slot], settings: Settings, now: datetime
+    snapshot: Snapshot,
+    slots: list[Slot],
+    standbys: Sequence[tuple[Task, int]],
+    settings: Settings,
+    now: datetime,
 ) -> tuple[list[Create | Replace], str | None]:
     """Return what is to be created, and why no pods are among it although they are missing."""
     if snapshot.spec is None or snapshot.old_services or snapshot.old_configmaps:
@@ -157,7 +179,7 @@ def _creations(
     actions: list[Create | Replace] = [*missing_services(snapshot)]
     groups = group_files(snapshot, settings.service_domain)
     behind = snapshot.configmap is not None and not has_groups(snapshot.configmap, groups)
-    if not slots and not behind and not _lists_are_spoilt(snapshot):
+    if not slots and not standbys and not behind and not _lists_are_spoilt(snapshot):
         return actions, None
     ranks = assign_ranks(snapshot)
     nodes = node_lists(snapshot, ranks, settings.service_domain)
@@ -207,6 +229,9 @@ def _creations(
             memory=record.memory,
             avoided=record.avoided(now),
         )
+        actions.append(Create(resource=PODS, recipe=recipe))
+    for task, number in standbys:
+        recipe = PodRecipe(frame=frame, task=task, index=number, rank=None)
         actions.append(Create(resource=PODS, recipe=recipe))
     return actions, None
 
