@@ -8,7 +8,8 @@
 | the job is up with all of its pods, and too few stand by | others are made |
 
 Who has which place is in the status alone, before anything is deleted or told: all else follows
-from it, so whoever decides next goes on from there. One that had a place never stands by again: its program has begun to work.
+from it, so whoever decides next goes on from there. One that had a place never stands by again: its
+program has begun to work.
 """
 
 from __future__ import annotations
