@@ -231,11 +231,24 @@ def coordinated() -> ClusterModel:
     return cluster
 
 
+def standby() -> ClusterModel:
+    group = {"elastic": True, "lastCallSeconds": 5, "deadlineSeconds": 60}
+    bounds = {"minReplicas": 1, "maxReplicas": 4, "standby": 1, "processGroup": group}
+    service = {"ports": [{"name": "http", "port": 80}]}
+    cluster = ClusterModel(job(task("learner", 2, service=service, **bounds), task("collector")))
+    cluster.settings = SECURE
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    cluster.fail("x-learner-1")
+    return cluster
+
+
 KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
-        *(task_services, drains, ports, replicas_of_several_pods, elastic_tier),
+        *(task_services, drains, ports, replicas_of_several_pods, elastic_tier, standby),
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
     )
 }

@@ -107,6 +107,8 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
     # Alone it would be a patch that needs several pods.
     "podsPerReplica": (3,),
     "leaderTemplatePatch": (None,),
+    # More would not go with the rest.
+    "standby": (0,),
     "backoffLimit": ("Unlimited", 0, None),
     "dependsOn": ([], None),
     "processGroup": ({"framework": "jax"}, {"framework": "torch", "lastCallSeconds": 1}, None),

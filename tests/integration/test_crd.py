@@ -226,6 +226,11 @@ BAD = {
         lambda s: first(s).update(minReplicas=1, elastic={"templatePatch": []}),
         "spec.tasks[0].elastic.templatePatch in body must be of type object",
     ),
+    "pods that stand by for replicas of several pods": (
+        lambda s: first(s).update(standby=1, podsPerReplica=2),
+        "spec.tasks[0].standby: Invalid value: goes neither with podsPerReplica above 1 nor with "
+        "elastic nor with nodeCheck",
+    ),
     "more replicas than max": (
         lambda s: s["tasks"][1].update(replicas=5),
         "spec.tasks[1].replicas: Invalid value: must be between minReplicas and maxReplicas",

@@ -69,6 +69,7 @@ def tasks() -> st.SearchStrategy[Object]:
             "nodeCheck": st.sampled_from(({}, {"action": "AvoidNode"}, {"action": "Notify"})),
             "service": services(),
             "drain": drains(),
+            "standby": st.sampled_from((0, 1, 64)),
             "vacant": st.sampled_from(([], [0], [1, 3])),
             "ports": st.lists(
                 st.fixed_dictionaries(

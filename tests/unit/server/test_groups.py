@@ -14,6 +14,7 @@ from di_server.model.references import JobRef
 from di_server.storage.transforms import transform_job
 from tests.unit.server.fakes import Clock, Harness, Object, coordinated, job, task, watch
 
+STANDING_BY = "cartpole-learner-standby-0"
 PATH = "/v2alpha1/rl.cartpole/group/learner"
 FORMED: Object = {"generation": 2, "state": "Formed", "members": {"2": "u2", "0": "u0"}}
 FORMING: Object = {"generation": 2, "state": "Forming", "members": {"0": "u0"}}
@@ -45,6 +46,22 @@ def watched(harness: Harness) -> Harness:
     harness.add(elastic())
     watch(harness)
     return harness
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_pod_that_stood_by_is_told_where_it_serves(harness: Harness, cached: bool) -> None:
+    body = elastic()
+    body["spec"]["tasks"][0]["standby"] = 1
+    body["status"]["standIns"] = {"learner": {"0": STANDING_BY, "2": "cartpole-learner-7"}}
+    harness.add(body)
+    if cached:
+        watch(harness)
+    status, told = ask(harness)
+    assert status == 200
+    # What names no pod that may serve there says nothing.
+    assert [each["pod"] for each in told["members"]] == [STANDING_BY, "cartpole-learner-2"]
+    assert told["masterAddress"] == told["members"][0]["address"]
+    assert told["masterAddress"].startswith(f"{STANDING_BY}.di-cartpole.")
 
 
 @pytest.mark.parametrize("cached", [True, False])

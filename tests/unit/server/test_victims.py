@@ -58,6 +58,21 @@ def test_the_number_and_the_gaps_are_one_write(
     assert patched(raw, request_) == written
 
 
+@pytest.mark.parametrize("name", ["x-collector-1", "x-collector-standby-0"])
+def test_the_pod_that_serves_in_place_of_a_replica_stands_for_it(name: str) -> None:
+    raw = rollout(3, standby=1)
+    raw["status"]["standIns"] = {"collector": {"1": "x-collector-standby-0"}}
+    assert patched(raw, asked(name)) == {
+        "/spec/tasks/1/replicas": 2,
+        "/spec/tasks/1/vacant": [1],
+    }
+
+
+def test_pods_that_stand_by_are_no_replicas() -> None:
+    with pytest.raises(OutOfBounds, match="no replica or pod x-collector-standby-0"):
+        patched(rollout(3, standby=1), asked("x-collector-standby-0"))
+
+
 def test_pods_of_a_replica_stand_for_it() -> None:
     for name in ("x-collector-1", "x-collector-1-0", "x-collector-1-1"):
         written = patched(rollout(3, podsPerReplica=2), asked(name))
