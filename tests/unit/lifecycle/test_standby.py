@@ -456,6 +456,21 @@ def test_a_quota_that_has_no_room_for_one_leaves_the_job_running() -> None:
     assert BY in cluster.pods
 
 
+def test_one_that_finds_no_room_is_told_of_and_keeps_nobody_waiting() -> None:
+    cluster = ClusterModel(job(work(), pendingTimeoutSeconds=60))
+    cluster.settle()
+    cluster.run(FIRST, SECOND)
+    cluster.refuse(BY, "0/3 nodes are available")
+    cluster.wait(10)
+    cluster.wait(100)
+    said = cluster.condition("Running")
+    assert (said["status"], said["reason"]) == ("True", "Unschedulable")
+    assert said["message"] == f"1 of 3 pods cannot run, {BY} first: 0/3 nodes are available"
+    cluster.run(BY)
+    cluster.wait(10)
+    assert cluster.condition("Running")["reason"] == "JobRunning"
+
+
 def test_a_template_that_is_refused_ends_the_job_as_ever() -> None:
     cluster = ClusterModel(job(work()))
     cluster.refuse_pods = TemplateRefused(message="bad")

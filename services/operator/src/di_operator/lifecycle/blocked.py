@@ -37,27 +37,34 @@ def tell_blocked(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict
 
 def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
     """What keeps the first pod from running, and how many are kept; None: nothing that is known."""
-    found = ((pod, _blocker(pod, now)) for pod in snapshot.live)
+    found = ((pod, _blocker(pod, now)) for pod in _alive(snapshot))
     blocked = [(pod, blocker) for pod, blocker in found if blocker is not None]
     if not blocked:
         return None
-    elastic = snapshot.elastic
+    others = snapshot.elastic | {pod.name for pod in snapshot.standbys}
     # One that the job needs goes first.
-    pod, blocker = min(blocked, key=lambda each: each[0].name in elastic)
-    which = f"{len(blocked)} of {count_of(len(snapshot.slots), 'pod')}"
+    pod, blocker = min(blocked, key=lambda each: each[0].name in others)
+    total = count_of(len(snapshot.slots) + len(snapshot.standbys), "pod")
+    which = f"{len(blocked)} of {total}"
     message = f"{which} cannot run, {pod.name} first: {blocker.message}"
     return Blocker(reason=blocker.reason, message=message)
 
 
 def blocked_time_left(snapshot: Snapshot, now: datetime) -> float | None:
     """Seconds until a pod that shows nothing new is to be told of; None: there is none."""
-    lefts = (_preparing_left(pod, now) for pod in snapshot.live)
+    lefts = (_preparing_left(pod, now) for pod in _alive(snapshot))
     return min((left for left in lefts if left is not None and left > 0), default=None)
+
+
+def _alive(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """The pods that run, or are to run, those that stand by too."""
+    standbys = (pod for pod in snapshot.standbys if not pod.is_finished)
+    return (*snapshot.live, *standbys)
 
 
 def _was_blocked(snapshot: Snapshot, verdict: Verdict) -> bool:
     reason = snapshot.status.reason
-    # A job that does not wait is refused only what is of an elastic tier.
+    # A job that does not wait is refused only what is of an elastic tier, or stands by.
     return reason in BLOCKED_REASONS or (reason in WAITING and verdict.phase.is_up)
 
 
