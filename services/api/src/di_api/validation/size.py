@@ -37,8 +37,9 @@ def pods_per_replica(task: Mapping[str, Any]) -> int:
 def standby_pods(task: Mapping[str, Any]) -> int:
     """Pods of a raw task that stand by; none if the schema refuses what it says."""
     number = task.get("standby")
-    is_number = isinstance(number, int) and not isinstance(number, bool)
-    return number if is_number and 0 <= number <= MAX_STANDBY else 0
+    if not isinstance(number, int) or isinstance(number, bool):
+        return 0
+    return number if 0 <= number <= MAX_STANDBY else 0
 
 
 def total_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
