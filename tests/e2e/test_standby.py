@@ -27,7 +27,10 @@ def is_ready(kubectl: Kubectl, namespace: str, pod: str) -> bool:
 def test_one_that_stands_by_takes_the_place_of_a_member_that_failed(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:
-    kubectl.apply(job_of("standby", image=python_image, namespace=namespace))
+    body = job_of("standby", image=python_image, namespace=namespace)
+    (container,) = body["spec"]["tasks"][0]["template"]["spec"]["containers"]
+    container["env"] = [{"name": "LOADS_FOR", "value": "1"}]
+    kubectl.apply(body)
 
     def first_world() -> int:
         assert is_ready(kubectl, namespace, BY)
