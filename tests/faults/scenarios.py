@@ -14,8 +14,8 @@ from di_api.kube.resources import DIJOBS, PODS
 from tests.fakes.kubelet import FakeKubelet
 from tests.faults.plan import ANY, NEXT, Fault, Hold, Kill, Notice, Refuse, Request, Rewind, Slow
 from tests.faults.scene import Scene
+from tests.faults.stage import is_in, runs
 from tests.faults.testbed import Object
-from tests.faults.workloads import is_in, runs
 from tests.integration.operator_testbed import job, task
 
 Story: TypeAlias = Callable[[Scene], Awaitable[None]]

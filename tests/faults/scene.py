@@ -10,13 +10,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from di_api.kube.resources import DIJOBS
+from di_api.kube.resources import DIJOBS, PODS
 from tests.faults.component import Component
 from tests.faults.journal import Done
 from tests.faults.plan import Fault, Kill, Terminate
 from tests.faults.proxy import FaultProxy
+from tests.faults.stage import JOB
 from tests.faults.testbed import Object, Testbed
-from tests.faults.workloads import JOB
 from tests.ports import free_port
 from tests.waiting import wait_until_async
 
@@ -26,6 +26,9 @@ DEADLINE = 40.0
 SYNC_PERIOD = 3.0
 # Seconds after which a kubelet would start a container again that ended on its own.
 _RESTART_PAUSE = 1.0
+CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps"}
+"""What jobs may bring along."""
+_HELD = "fake/held"
 _numbers = itertools.count(1)
 
 
@@ -58,6 +61,7 @@ class Replica:
             "DI_OPERATOR_IDENTITY": self.identity,
             "DI_OPERATOR_HEALTH_BIND": self.health,
             "DI_OPERATOR_SYNC_PERIOD": str(SYNC_PERIOD),
+            "DI_OPERATOR_COMPANION_KINDS": json.dumps([CONFIG_MAPS]),
         }
         self._component = Component(
             folder=self._folder,
@@ -134,7 +138,7 @@ class Replica:
 
 
 class Scene:
-    """The user of a workload, who sees the API server itself (see `workloads.Stage`)."""
+    """The user of a workload, who sees the API server itself (see `stage.Stage`)."""
 
     def __init__(self, testbed: Testbed, namespace: str, replicas: list[Replica]) -> None:
         self.testbed = testbed
@@ -165,6 +169,12 @@ class Scene:
 
     async def finish(self, pod: str) -> None:
         await self.testbed.kubelet.finish(self.namespace, pod)
+
+    async def hold(self, pod: str) -> None:
+        await self._set_finalizers(pod, [_HELD])
+
+    async def let_go(self, pod: str) -> None:
+        await self._set_finalizers(pod, [])
 
     async def reached(
         self, what: str, test: Callable[[Object], bool], deadline: float = DEADLINE
@@ -209,6 +219,10 @@ class Scene:
     def requests(self) -> list[Done]:
         """What all replicas asked for, each in its order."""
         return [done for replica in self.replicas for done in replica.proxy.journal.requests]
+
+    async def _set_finalizers(self, pod: str, names: list[str]) -> None:
+        patch = {"metadata": {"finalizers": names}}
+        await self.testbed.client.patch(PODS, pod, patch, self.namespace)
 
     @property
     def logs(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from di_api.kube.config import KubeConfig
 from tests.faults.scene import Scene
 from tests.faults.session import play
-from tests.faults.workloads import runs
+from tests.faults.stage import runs
 from tests.integration.operator_testbed import job, task
 
 

@@ -15,7 +15,7 @@ from di_api.kube.config import KubeConfig
 from di_operator.claim import LEASE_NAME
 from tests.faults.scene import Scene
 from tests.faults.session import audit_log, play
-from tests.faults.workloads import runs
+from tests.faults.stage import runs
 from tests.integration.operator_testbed import job, task
 
 LEASE = 15.0

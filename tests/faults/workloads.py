@@ -3,75 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Final
 
+from tests.faults.stage import JOB, Stage, Story, finish_all, is_in, runs
 from tests.faults.testbed import CHECKED_NODES, Object
 from tests.integration.operator_testbed import coordinated_job, job, replica, task
-
-JOB = "a"
-
-
-class Stage(Protocol):
-    """What a workload may do; it sees the API server directly, not through a proxy."""
-
-    async def submit(self, body: Object) -> Object: ...
-
-    async def patch(self, spec: Object) -> None: ...
-
-    async def delete(self) -> None: ...
-
-    async def fail(self, pod: str) -> None: ...
-
-    async def exhaust(self, pod: str) -> None:
-        """Its container is killed for want of memory."""
-        ...
-
-    async def check(self, pod: str, *, node: str, seconds: float) -> None:
-        """It runs on a node, if nobody else binds it, and its check took so long there."""
-        ...
-
-    async def restart(self, pod: str) -> None:
-        """Its container fails, and is started again in it."""
-        ...
-
-    async def finish(self, pod: str) -> None: ...
-
-    async def reached(self, what: str, test: Callable[[Object], bool]) -> None:
-        """Wait until the job's status passes the test."""
-        ...
-
-    async def until(self, what: str, test: Callable[[], object]) -> None: ...
-
-    def pods(self) -> Mapping[str, Object]: ...
-
-    def job(self) -> Object | None: ...
-
-    async def hand_over(self) -> None:
-        """Tell the leader to stop, while another replica stands by."""
-        ...
-
-
-Story: TypeAlias = Callable[[Stage], Awaitable[None]]
-
-
-def runs(replicas: int, restarts: int = 0) -> Callable[[Object], bool]:
-    """The job runs with so many replicas, after so many restarts."""
-    return lambda status: (
-        status.get("phase") == "Running"
-        and status.get("replicas") == replicas
-        and status.get("restarts", 0) >= restarts
-    )
-
-
-def is_in(phase: str) -> Callable[[Object], bool]:
-    return lambda status: status.get("phase") == phase
-
-
-async def finish_all(stage: Stage) -> None:
-    """End every pod well; not by a timer, or a slow run would see others end than a fast one."""
-    await asyncio.gather(*(stage.finish(pod) for pod in stage.pods()))
-    await stage.reached("Succeeded", is_in("Succeeded"))
 
 
 async def success(stage: Stage) -> None:
@@ -308,6 +245,56 @@ async def leaving(stage: Stage) -> None:
     await finish_all(stage)
 
 
+COMPANION: Final = f"{JOB}-config"
+"""The name of the object that the job of `companions` brings along."""
+
+
+async def companions(stage: Stage) -> None:
+    brought = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "$(JOB)-config"}}
+    body = job(JOB, task("work", 2, stop_after="0.1"), companions=[brought | {"data": {"a": "b"}}])
+    await stage.submit(body)
+    await stage.reached("Running", runs(2))
+    await stage.fail("a-work-0")
+    await stage.reached("Running again", runs(2, restarts=1))
+    await finish_all(stage)
+
+
+STANDBYS: Final = (f"{JOB}-work-standby-0", f"{JOB}-work-standby-1")
+"""Pods that stand by in the job of `standby`, which runs without them."""
+
+
+async def standby(stage: Stage) -> None:
+    first, second = f"{JOB}-work-0", f"{JOB}-work-1"
+    by, another = STANDBYS
+
+    def stand(*names: str) -> Callable[[], bool]:
+        """These pods are there, the last of them ready."""
+        return lambda: {*stage.pods()} == {*names} and _is_ready(stage.pods()[names[-1]])
+
+    def is_taken(status: Object) -> bool:
+        return bool(status.get("standIns") == {"work": {"1": by}})
+
+    await stage.submit(job(JOB, {**task("work", 2, stop_after="0.1"), "standby": 1}))
+    await stage.until("one that stands by", stand(first, second, by))
+    await stage.reached("Running", runs(2))
+    # As long as it is there, the other one takes its place however late that is seen to be ready.
+    await stage.hold(second)
+    await stage.fail(second)
+    await stage.reached("the place to be taken", is_taken)
+    await stage.until("another that stands by", stand(first, second, by, another))
+    await stage.let_go(second)
+    await stage.until("the one that failed to be gone", stand(first, by, another))
+    await stage.reached("Running again", runs(2, restarts=1))
+    await asyncio.gather(stage.finish(first), stage.finish(by))
+    await stage.reached("Succeeded", is_in("Succeeded"))
+    await stage.until("nobody to stand by", lambda: {*stage.pods()} == {first, by})
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+
+
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
     "failure": failure,
@@ -325,6 +312,8 @@ WORKLOADS: Mapping[str, Story] = {
     "pods-of-a-replica": pods_of_a_replica,
     "node-check": node_check,
     "leaving": leaving,
+    "companions": companions,
+    "standby": standby,
 }
 
 RACING = frozenset({"delete", "recreate"})
