@@ -10,9 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.faults import QuotaExceeded, TemplateRefused
 from di_operator.lifecycle.kinds.tasks.standbys import MADE_ANEW_AFTER
-from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, Object, job, running, task
+from tests.unit.lifecycle.cluster_model import (
+    SETTINGS,
+    ClusterModel,
+    Crash,
+    Object,
+    job,
+    running,
+    task,
+)
 
 FIRST, SECOND = "x-work-0", "x-work-1"
 BY, NEXT = "x-work-standby-0", "x-work-standby-1"
@@ -280,6 +289,18 @@ def test_with_nobody_ready_its_place_is_that_of_a_pod_of_its_own_again(how: str)
     assert {FIRST, SECOND} <= set(cluster.pods)
     assert ranks(cluster) == {FIRST: "0", SECOND: "1"}
     assert sum("standby" in name for name in cluster.pods) == 1
+
+
+def test_of_one_that_is_not_seen_the_place_is_another_s_only_once_it_is_known_to_be_gone() -> None:
+    cluster = warm()
+    cluster.fail(SECOND)
+    seen = cluster.reconcile()
+    assert (places(cluster), seen.from_absence) == ({"work": {"1": BY}}, False)
+    # Of the world before the job nothing tells that one from a pod that was deleted.
+    blind = decide(cluster.snapshot([]), cluster.now, SETTINGS)
+    assert blind.status is not None
+    assert "standIns" not in blind.status
+    assert blind.from_absence
 
 
 # --- what does not go ---

@@ -58,7 +58,10 @@ def with_stand_ins(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdi
     if verdict.phase.is_finished or not _has_standbys(snapshot):
         return verdict
     found = _next(snapshot, now, verdict)
-    return verdict if found == snapshot.stand_ins else replace(verdict, stand_ins=found)
+    if found == snapshot.stand_ins:
+        return verdict
+    from_absence = verdict.from_absence or _is_from_absence(snapshot, found)
+    return replace(verdict, stand_ins=found, from_absence=from_absence)
 
 
 def judge_stand_ins(snapshot: Snapshot, now: datetime) -> Verdict | None:
@@ -72,7 +75,11 @@ def judge_stand_ins(snapshot: Snapshot, now: datetime) -> Verdict | None:
     found = _next(snapshot, now)
     if found == snapshot.stand_ins:
         return None
-    return Verdict(phase=snapshot.status.phase or Phase.PENDING, stand_ins=found)
+    return Verdict(
+        phase=snapshot.status.phase or Phase.PENDING,
+        stand_ins=found,
+        from_absence=_is_from_absence(snapshot, found),
+    )
 
 
 def places_to_tell(snapshot: Snapshot) -> tuple[tuple[Reclaim, ...], tuple[JobEvent, ...]]:
@@ -172,6 +179,15 @@ def _next(snapshot: Snapshot, now: datetime, verdict: Verdict | None = None) -> 
         if name is not None and name != _own_name(snapshot, slot):
             places[slot.task.name][slot.index] = name
     return places
+
+
+def _is_from_absence(snapshot: Snapshot, found: StandIns) -> bool:
+    """Whether a pod that is not seen loses its place to another."""
+    return any(
+        found.get(slot.task.name, {}).get(slot.index, _own_name(snapshot, slot)) != slot.name
+        for slot in snapshot.missing
+        if slot.task.standby
+    )
 
 
 def _choose(snapshot: Snapshot, slot: Slot, ready: list[Pod], now: datetime) -> str | None:
