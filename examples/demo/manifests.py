@@ -16,6 +16,7 @@ EXAMPLES: Mapping[str, Path] = {
     "torch-ddp": _FOLDER / "torch-ddp" / "job.yaml",
     "jax": _FOLDER / "jax" / "job.yaml",
     "grpo": _FOLDER / "grpo" / "job.yaml",
+    "impala": _FOLDER / "impala" / "job.yaml",
 }
 """By name; the image of each is built from the manifest's folder."""
 REFUSED = _FOLDER / "cartpole" / "refused.yaml"

@@ -30,6 +30,8 @@ NAMESPACE = "di-system"
 HERE = Path(__file__).parent
 # The first looks at the services as they were installed, the last ends the release.
 ORDER = {"test_install.py": 1, "test_uninstall.py": 3}
+NODES, GPUS = 16, 4
+"""Simulated nodes, and what each of them has."""
 VALUES = ("--set", "operator.allocator.periodSeconds=5")
 """What differs from what users install: the allocator looks again every few seconds."""
 FIXTURES_SECONDS = 1800
@@ -66,6 +68,14 @@ def cluster(reporter: Reporter) -> Iterator[Cluster | CurrentCluster]:
         yield made
     finally:
         made.down(purge=True)
+
+
+@pytest.fixture(scope="session")
+def gpu_nodes(cluster: Cluster | CurrentCluster, release: Release) -> list[str]:
+    """Simulated nodes; those of all tests that need some."""
+    if isinstance(cluster, CurrentCluster):
+        pytest.skip("nodes can be simulated in a cluster of our own only")
+    return cluster.add_nodes(NODES, gpus=GPUS)
 
 
 @pytest.fixture(scope="session")

@@ -10,18 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from di_cluster.cluster import Cluster
-from di_cluster.current import CurrentCluster
-from di_cluster.release import Release
 from di_cluster.simulated import NODE_LABEL, NODE_TAINT
+from tests.e2e.conftest import GPUS, NODES
 from tests.e2e.jobs import job, task
 from tests.e2e.kubectl import Kubectl, Object
 from tests.e2e.pods import condition, pods_of, wait_for_phase
 from tests.waiting import wait_until
 
-NODES, GPUS = 16, 4
 GPU = "nvidia.com/gpu"
 SIMULATED = f"--selector={NODE_LABEL[0]}={NODE_LABEL[1]}"
 SECONDS = 180
@@ -40,14 +35,6 @@ REPORT = {
         **{"alphaR": 0.01, "betaR": 0.001, "gamma": 1.5},
     },
 }
-
-
-@pytest.fixture(scope="module")
-def gpu_nodes(cluster: Cluster | CurrentCluster, release: Release) -> list[str]:
-    """Simulated nodes."""
-    if isinstance(cluster, CurrentCluster):
-        pytest.skip("nodes can be simulated in a cluster of our own only")
-    return cluster.add_nodes(NODES, gpus=GPUS)
 
 
 def learners(name: str, namespace: str) -> Any:

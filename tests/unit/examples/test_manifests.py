@@ -41,6 +41,7 @@ def test_a_manifest_would_be_admitted_but_for_the_refused_one(file: Path) -> Non
         ("di-engine-dist", 3),
         ("torch-ddp", 1),
         ("grpo", 4),
+        ("impala", 2),
     ],
 )
 def test_all_templates_of_a_manifest_are_found(example: str, pods: int) -> None:
