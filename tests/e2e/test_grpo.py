@@ -14,11 +14,12 @@ from di_cluster.errors import CommandFailed
 from tests.e2e.examples import job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import events_of, pods_of, run_in_pod
+from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
 EXAMPLE = "grpo"
 LEARNERS = (f"{EXAMPLE}-learner-0", f"{EXAMPLE}-learner-1")
-ENGINE = f"{EXAMPLE}-rollout-0"
+ENGINES = (f"{EXAMPLE}-rollout-0", f"{EXAMPLE}-rollout-1")
 TARGET = 0.6
 """pass@1 that ends the training, after some sixty steps; the losses come in the first ten."""
 SECONDS = 300
@@ -35,10 +36,10 @@ print("{}")
 
 @pytest.fixture
 def manifest(cluster: Cluster | CurrentCluster, kubectl: Kubectl, namespace: str) -> dict[str, Any]:
-    """The example's job with the image of this machine, and one engine, which is too few for it."""
+    """The example's job with the image of this machine, and two engines, which are too few."""
     found = job_of(EXAMPLE, image=load_image(cluster, EXAMPLE), namespace=namespace)
     tasks = {task.get("name", task["type"]): task for task in found["spec"]["tasks"]}
-    tasks["rollout"]["replicas"] = 1
+    tasks["rollout"]["replicas"] = len(ENGINES)
     learner = tasks["learner"]["template"]["spec"]
     # Process 1 of a namespace of its own could not be killed from within.
     learner["shareProcessNamespace"] = True
@@ -55,10 +56,20 @@ def test_it_learns_scales_its_engines_and_survives_losses(
     _wait_for_work(kubectl, namespace, generation=1)
     before = pods_of(kubectl, EXAMPLE, namespace=namespace)
 
-    # Another engine takes the place of the only one, which is deleted.
-    kubectl("--namespace", namespace, "delete", "pod", ENGINE, "--wait=false")
+    # An engine is not wanted any more: it goes when it has brought what it had begun.
+    kept, given_back = ENGINES
+    body = {"names": [given_back]}
+    code, said = rest(kubectl, namespace, "DELETE", body, pod=LEARNERS[1])
+    assert code == 200, said
+    _wait_for_departure(kubectl, namespace)
+
+    # Another engine takes the place of one that is killed.
+    kubectl(
+        *("--namespace", namespace, "delete", "pod", kept),
+        *("--grace-period=0", "--force", "--wait=false"),
+    )
     wait_until(
-        lambda: pods_of(kubectl, EXAMPLE, namespace=namespace)[ENGINE].uid != before[ENGINE].uid,
+        lambda: pods_of(kubectl, EXAMPLE, namespace=namespace)[kept].uid != before[kept].uid,
         60,
         what="another engine",
         every=0.3,
@@ -98,10 +109,25 @@ def test_it_learns_scales_its_engines_and_survives_losses(
     assert "begins with version 0," not in said
     assert "learned: pass@1" in said
 
-    # It asked for more engines.
-    assert max(engines for _, engines in series["engines"]) > 1
+    # It asked for more engines, and lost no sample of those that it had no need of.
     (rollout,) = (task for task in found["spec"]["tasks"] if task.get("name") == "rollout")
-    assert rollout["replicas"] == series["engines"][-1][1]
+    assert rollout["replicas"] == series["engines"][-1][1] > 1
+    assert (status["profilings"]["drained"] > 0, status["profilings"]["lost"]) == (True, 0)
+
+
+def _wait_for_departure(kubectl: Kubectl, namespace: str) -> None:
+    """Wait until the learner tells of an engine that has left, and of those that are there."""
+
+    def told() -> bool:
+        found = kubectl.get("dijob", EXAMPLE, namespace=namespace)["status"]["profilings"]
+        assert (found["drained"] > 0, found["lost"]) == (True, 0), found
+        assert found["members"], found
+        for member in found["members"]:
+            assert member["weightVersion"] >= 0, member
+            assert member["url"].startswith(f"http://{member['pod']}."), member
+        return True
+
+    wait_until(told, SECONDS, what="an engine that leaves", every=0.5)
 
 
 def _wait_for_work(kubectl: Kubectl, namespace: str, *, generation: int) -> None:

@@ -13,6 +13,7 @@ import pytest
 from di_grpo import judge
 from di_grpo.book import PRESENT_SECONDS, Book
 from di_grpo.client import GONE, Answer, Over, Refused, Unreachable, ask, ask_patiently
+from di_grpo.drain import Drain
 from di_grpo.hub import MAX_BODY, Request, relay, serve
 from di_grpo.messages import pack, unpack
 from di_grpo.model.adam import Adam
@@ -24,6 +25,7 @@ from di_grpo.shares import Share, split
 from di_grpo.state import RATE, State
 
 from tests.unit.examples.test_grpo_samples import arrays, whole
+from tests.waiting import wait_until
 
 WEIGHTS: Weights = {"x": np.arange(3, dtype=np.float32)}
 MAX_BYTES = 32 * 1024
@@ -42,6 +44,11 @@ class FakeClock:
 
 def request(method: str, path: str, body: bytes = b"", **query: str) -> Request:
     return Request(method=method, target=path, path=path, query=query, body=body)
+
+
+def samples(who: str, number: int, *, version: int = 5) -> Request:
+    """A batch of an engine."""
+    return request("POST", "/samples", pack(**arrays(version)), who=who, batch=str(number))
 
 
 class TestBook:
@@ -63,16 +70,31 @@ class TestBook:
         assert book.answer(request("GET", "/weights", who="a", have="5")) == Answer(200)
 
     def test_samples_are_taken_when_there_are_enough(self, book: Book) -> None:
-        brought = request("POST", "/samples", pack(**arrays(5)))
-        assert book.answer(brought).code == 200
+        assert book.answer(samples("a", 1)).code == 200
         assert book.take(2, seconds=0) == []
-        book.answer(brought)
+        book.answer(samples("b", 1))
         assert [batch.version for batch in book.take(2, seconds=0)] == [5, 5]
 
     def test_stale_samples_are_counted(self, book: Book) -> None:
-        book.answer(request("POST", "/samples", pack(**arrays(0))))
+        book.answer(samples("a", 1, version=0))
         assert book.take(1, seconds=0) == []
         assert book.dropped() == 1
+
+    def test_who_leaves_has_brought_what_it_began_or_it_is_lost(self, book: Book) -> None:
+        for number in (1, 2, 3):
+            book.answer(samples("whole", number))
+            book.answer(samples("broken", number))
+        for who, batches in (("whole", 3), ("broken", 4), ("unknown", 9)):
+            left = request("POST", "/left", who=who, batches=str(batches))
+            assert book.answer(left) == Answer(200)
+        assert book.left() == [0, 1, 0]
+        assert book.left() == []
+
+    def test_who_comes_back_under_its_name_counts_from_one(self, book: Book) -> None:
+        for number in (1, 2, 3, 1):
+            book.answer(samples("a", number))
+        book.answer(request("POST", "/left", who="a", batches="1"))
+        assert book.left() == [0]
 
     def test_who_asks_gets_a_share_and_the_first_learner_those_that_are_left(
         self, book: Book
@@ -175,6 +197,8 @@ def state() -> State:
         engines=4,
         seconds=12.5,
         series={"passAt1": [[1.5, 0.25]]},
+        drained=3,
+        lost=1,
     )
 
 
@@ -186,6 +210,7 @@ class TestState:
         assert found is not None
         assert (found.version, found.engines, found.seconds) == (7, 4, 12.5)
         assert found.series == state.series
+        assert (found.drained, found.lost) == (3, 1)
         assert (found.adam.steps, found.adam.rate) == (7, RATE)
         gradient = {"x": np.full(3, 0.1, np.float32)}
         one, other = (s.adam.step(s.weights, gradient)["x"] for s in (state, found))
@@ -219,6 +244,7 @@ class TestRecord:
             "engines": [[12.5, 4]],
         }
         assert (report["step"], report["totalSteps"], report["collectors"]) == (7, 100, 4)
+        assert (report["drained"], report["lost"]) == (3, 1)
 
     def test_a_long_record_fits_into_a_report(self, state: State) -> None:
         record, window = Record(state, target=0.9, most_steps=100), Window(0.0)
@@ -250,6 +276,39 @@ class TestReports:
         go_on.set()
         reports.finish()
         assert sent == [{"step": 1}, {"step": 3}]
+
+    def test_the_last_one_is_repeated_where_that_is_asked_for(self) -> None:
+        sent: list[Mapping[str, Any]] = []
+        often = threading.Event()
+
+        def send(report: Mapping[str, Any]) -> None:
+            sent.append(report)
+            if len(sent) == 3:
+                often.set()
+
+        reports = Reports(send, repeat_seconds=0.01)
+        reports.tell({"step": 1})
+        assert often.wait(30)
+        reports.tell({"step": 2})
+        reports.finish()
+        assert sent[:3] == 3 * [{"step": 1}]
+        assert sent[-1] == {"step": 2}
+
+
+def test_who_asks_an_engine_to_drain_is_answered_when_it_has_finished() -> None:
+    drain, answers = Drain(), list[Answer]()
+    asking = threading.Thread(
+        target=lambda: answers.append(drain.answer(request("GET", "/drain"))), daemon=True
+    )
+    assert not drain.is_asked
+    asking.start()
+    wait_until(lambda: drain.is_asked)
+    assert answers == []
+    drain.finish()
+    asking.join(30)
+    assert answers == [Answer(200)]
+    with pytest.raises(LookupError):
+        drain.answer(request("GET", "/else"))
 
 
 @pytest.mark.parametrize(

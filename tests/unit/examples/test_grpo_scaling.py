@@ -91,12 +91,12 @@ class FakeServer:
         self,
         method: str,
         url: str,
-        body: bytes,
+        body: bytes | None,
         *,
         headers: Mapping[str, str],
         ca_file: str | None,
     ) -> Answer:
-        self.requests.append((method, url, json.loads(body), headers, ca_file))
+        self.requests.append((method, url, body and json.loads(body), headers, ca_file))
         if not self.answers:
             return Answer(200, b'{"data": {"task": "rollout", "replicas": 4}}')
         answer = self.answers.pop(0)
@@ -119,6 +119,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
 ENVIRONMENT = {
     "DI_TASK_NAME": "learner",
     "DI_TASK_RANK": "0",
+    "HOSTNAME": "grpo-learner-0",
+    "DI_RANK": "0",
+    "DI_NODES": "a,b,c,d,e",
     "DI_LEARNER_NODES": "a,b",
     "DI_ROLLOUT_NODES": "c,d,e",
     "DI_LEARNER_SERVICE": "grpo-learner.rl.svc:80",
@@ -137,6 +140,7 @@ def test_a_pod_knows_its_job_from_its_environment() -> None:
     peers = Peers.from_environment(ENVIRONMENT)
     assert peers.first_learner == "http://a:22270"
     assert peers.learner_service == "http://grpo-learner.rl.svc:80"
+    assert (peers.pod, peers.url) == ("grpo-learner-0", "http://a:22270")
     assert peers.engines == 3
     with pytest.raises(KeyError, match="DI_JUDGE_SERVICE"):
         Peers.from_environment(
@@ -191,3 +195,26 @@ def test_a_lost_report_does_no_harm_and_the_token_is_read_for_each(
     ] * 2
     sent = [headers["Authorization"] for *_, headers, _ in server.requests]
     assert sent == ["Bearer first", "Bearer renewed"]
+
+
+def test_a_pod_says_on_the_board_what_others_read_there(server: FakeServer) -> None:
+    says = {"url": "http://c:22270", "weightVersion": 7, "load": 0.9}
+    board = {"members": [{"pod": "grpo-rollout-0", "uid": "x", "task": "rollout", "says": says}]}
+    server.answers = [Answer(200, b"{}"), Answer(200, json.dumps({"data": board}).encode())]
+    asking = client()
+    asking.say("grpo-rollout-0", says)
+    assert asking.members("rollout") == {"grpo-rollout-0": says}
+    url = "https://di-server/v2alpha1/job/rl/grpo/members"
+    assert [request[:3] for request in server.requests] == [
+        ("PUT", f"{url}/grpo-rollout-0", says),
+        ("GET", f"{url}?task=rollout", None),
+    ]
+
+
+def test_a_board_that_nobody_shows_is_empty(server: FakeServer) -> None:
+    server.answers = [Unreachable("nobody")]
+    asking = client()
+    asking.say("grpo-rollout-0", {"url": "http://c:22270"})
+    server.answers = [Answer(503)]
+    assert asking.members("rollout") == {}
+    assert len(server.requests) == 2

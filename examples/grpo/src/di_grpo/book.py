@@ -33,6 +33,8 @@ class Book:
         self._evaluations: list[dict[str, Any]] = []
         self._heard: dict[str, float] = {}
         self._told: set[str] = set()
+        self._brought: dict[str, int] = {}
+        self._left: list[int] = []
         self._finished = False
 
     def answer(self, request: Request) -> Answer:
@@ -50,17 +52,18 @@ class Book:
             case "GET", "/share":
                 return self._tell_share(request.query["who"])
             case "POST", "/samples":
-                return self._take_samples(Batch.of(unpack(request.body)))
+                self._take_samples(request, Batch.of(unpack(request.body)))
+            case "POST", "/left":
+                self._take_leave(request.query["who"], int(request.query["batches"]))
             case "POST", "/gradient":
                 gradient = unpack(request.body)
                 self.give(int(gradient.pop("version")), int(gradient.pop("index")), gradient)
-                return Answer(200)
             case "POST", "/evaluations":
                 with self._changed:
                     self._evaluations.append(json.loads(request.body))
-                return Answer(200)
             case _:
                 raise LookupError(request.path)
+        return Answer(200)
 
     def _tell_weights(self, who: str, have: int) -> Answer:
         with self._changed:
@@ -88,11 +91,18 @@ class Book:
         self._told.add(who)
         return Answer(GONE)
 
-    def _take_samples(self, batch: Batch) -> Answer:
+    def _take_samples(self, request: Request, batch: Batch) -> None:
+        who, number = request.query["who"], int(request.query["batch"])
         with self._changed:
+            self._brought[who] = number
             self._buffer.add(batch, version=self._version)
             self._changed.notify_all()
-            return Answer(200)
+
+    def _take_leave(self, who: str, batches: int) -> None:
+        with self._changed:
+            # An engine brings one batch after the other. Of one that brought nothing to this
+            # process everything came to the one before.
+            self._left.append(batches - self._brought.pop(who, batches))
 
     def publish(self, version: int, weights: Weights) -> None:
         """From now on these are the weights."""
@@ -116,6 +126,13 @@ class Book:
         """How many batches were dropped as stale since the last time this was asked."""
         with self._changed:
             return self._buffer.dropped()
+
+    def left(self) -> list[int]:
+        """For each engine that has left since the last time this was asked, the batches that it
+        began and did not bring."""
+        with self._changed:
+            left, self._left = self._left, []
+            return left
 
     def open(self, shares: list[Share], *, lease: float) -> None:
         """Let the shares of a step be taken."""

@@ -1,4 +1,4 @@
-"""The REST server of DIJobs, as the learner asks it."""
+"""The REST server of DIJobs, as the pods of a job ask it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from di_grpo.peers import Peers
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 3
+HEARTBEAT_SECONDS = 10.0
+"""After which a member repeats what it says."""
 BUSY = (429, 503)
 """Answers after which the same request may be taken."""
 
@@ -44,11 +46,22 @@ class DIServer:
         """Publish what was measured in the job's status; a lost report does no harm."""
         self._call("POST", "profilings", profilings, {}, attempts=1)
 
+    def say(self, pod: str, entry: Mapping[str, Any]) -> None:
+        """Put what a pod says of itself on the board; one that is lost is repeated."""
+        self._call("PUT", f"members/{pod}", entry, {}, attempts=1)
+
+    def members(self, task: str) -> dict[str, dict[str, Any]]:
+        """What the pods of a task say of themselves, by pod; nothing if nobody answers."""
+        said = self._call("GET", f"members?task={task}", None, {}, attempts=1)
+        if said is None:
+            return {}
+        return {member["pod"]: member["says"] for member in said["data"]["members"]}
+
     def _call(
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | None,
         headers: dict[str, str],
         *,
         attempts: int,
@@ -61,7 +74,7 @@ class DIServer:
                 answer = exchange(
                     method,
                     f"{self._job}/{path}",
-                    json.dumps(body).encode(),
+                    None if body is None else json.dumps(body).encode(),
                     headers={"Content-Type": "application/json", **headers},
                     ca_file=self._ca_file,
                 )

@@ -17,7 +17,7 @@ from di_grpo.hub import serve
 from di_grpo.model.weights import Weights
 from di_grpo.peers import PORT, Peers
 from di_grpo.record import Record
-from di_grpo.reports import Reports
+from di_grpo.reports import Report, Reports
 from di_grpo.samples import Batch
 from di_grpo.scaling import Step, Window, wanted_change
 from di_grpo.shares import Share, split
@@ -98,9 +98,10 @@ class _Training:
         self._record = Record(state, settings.target, settings.most_steps)
 
     def run(self, leaving: threading.Event) -> None:
-        reports = Reports(self._server.report)
+        reports = Reports(self._report)
         try:
             while self._record.best < self._settings.target:
+                self._scale()
                 if self._state.version >= self._settings.most_steps:
                     raise NotLearned(
                         f"pass@1 {self._record.best} after {self._state.version} steps"
@@ -108,10 +109,15 @@ class _Training:
                 self._step(leaving)
                 if self._note_evaluations():
                     reports.tell(self._record.profilings(self._window))
-                self._scale()
         finally:
             reports.finish()
         log.info("learned: pass@1 %.3f, version %d", self._record.best, self._state.version)
+
+    def _report(self, measured: Report) -> None:
+        """With who is there, and which weights each of them has."""
+        board = self._server.members(ENGINES)
+        members = [{"pod": pod, **says} for pod, says in sorted(board.items())]
+        self._server.report({**measured, "members": members})
 
     def _step(self, leaving: threading.Event) -> None:
         began = time.monotonic()
@@ -120,6 +126,8 @@ class _Training:
         state = self._state
         state.weights = state.adam.step(state.weights, self._gradient(batches))
         state.version += 1
+        left = self._book.left()
+        state.drained, state.lost = state.drained + len(left), state.lost + sum(left)
         state.seconds = time.monotonic() - self._started
         # Before anybody has them: a version is the same weights to all, whoever is killed.
         state.save(self._settings.folder)

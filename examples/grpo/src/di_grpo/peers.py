@@ -18,6 +18,8 @@ class Peers:
     Attributes:
         task: name of the pod's task.
         index: the pod's own position in its task.
+        pod: its name.
+        url: where the others reach it.
         learners: the address of every learner by position.
         engines: how many rollout engines there were when this pod was made.
         learner_service: where the learners are reached, whichever of them answers.
@@ -30,6 +32,8 @@ class Peers:
 
     task: str
     index: int
+    pod: str
+    url: str
     learners: tuple[str, ...]
     engines: int
     learner_service: str
@@ -46,9 +50,12 @@ class Peers:
         Raises:
             KeyError: a variable is missing: the program does not run inside a DIJob.
         """
+        nodes = environment["DI_NODES"].split(",")
         return cls(
             task=environment["DI_TASK_NAME"],
             index=int(environment["DI_TASK_RANK"]),
+            pod=environment["HOSTNAME"],
+            url=f"http://{nodes[int(environment['DI_RANK'])]}:{PORT}",
             learners=tuple(environment["DI_LEARNER_NODES"].split(",")),
             engines=len(environment["DI_ROLLOUT_NODES"].split(",")),
             learner_service=f"http://{environment['DI_LEARNER_SERVICE']}",

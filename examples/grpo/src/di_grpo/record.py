@@ -46,6 +46,8 @@ class Record:
             "totalSteps": self.most_steps,
             "learnerWaitFrac": round(window.waiting, 4),
             "collectors": self.state.engines,
+            "drained": self.state.drained,
+            "lost": self.state.lost,
             "target": self.target,
             "series": {name: _thinned(points) for name, points in self.state.series.items()},
         }

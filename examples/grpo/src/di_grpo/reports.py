@@ -1,4 +1,4 @@
-"""Reports that are sent while training goes on: di-server answers up to a second later."""
+"""Reports that are sent while work goes on: di-server answers up to a second later."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ Report = Mapping[str, Any]
 
 
 class Reports:
-    """Sends the newest report, and the next one when that was answered."""
+    """Sends the newest report, and the next one when that was answered.
 
-    def __init__(self, send: Callable[[Report], None]) -> None:
+    Args:
+        repeat_seconds: after which it is sent again if there is no other; None: never.
+    """
+
+    def __init__(
+        self, send: Callable[[Report], None], *, repeat_seconds: float | None = None
+    ) -> None:
         self._send = send
+        self._repeat_seconds = repeat_seconds
         self._changed = threading.Condition()
         self._newest: Report | None = None
         self._is_last = False
@@ -34,10 +41,15 @@ class Reports:
         self._thread.join()
 
     def _run(self) -> None:
+        sent: Report | None = None
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._newest is not None or self._is_last)
+                self._changed.wait_for(self._has_news, self._repeat_seconds)
                 report, self._newest = self._newest, None
-            if report is None:
-                return
-            self._send(report)
+                if report is None and self._is_last:
+                    return
+            if (sent := report or sent) is not None:
+                self._send(sent)
+
+    def _has_news(self) -> bool:
+        return self._newest is not None or self._is_last

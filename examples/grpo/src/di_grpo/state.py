@@ -27,6 +27,8 @@ class State:
         version: steps so far, which is the version of the weights.
         engines: rollout engines that the job has been asked for.
         seconds: of training so far.
+        drained: engines that have left.
+        lost: batches that these began and did not bring.
         series: what was measured.
     """
 
@@ -36,6 +38,8 @@ class State:
     engines: int
     seconds: float
     series: Series
+    drained: int = 0
+    lost: int = 0
 
     @classmethod
     def first(cls, base: Path, *, engines: int) -> Self:
@@ -57,6 +61,8 @@ class State:
             engines=self.engines,
             seconds=self.seconds,
             series=json.dumps(self.series),
+            drained=self.drained,
+            lost=self.lost,
             **{f"weights {name}": part for name, part in self.weights.items()},
             **{f"first {name}": part for name, part in self.adam.first.items()},
             **{f"second {name}": part for name, part in self.adam.second.items()},
@@ -89,4 +95,6 @@ class State:
             engines=int(held["engines"]),
             seconds=float(held["seconds"]),
             series=json.loads(str(held["series"])),
+            drained=int(held["drained"]),
+            lost=int(held["lost"]),
         )
