@@ -32,7 +32,7 @@ setup: $(VENV)/.ready ## the Python environment in .venv, from the lock
 
 # ---------------------------------------------------------------- seeing it work
 .PHONY: demo
-demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist]|torch-ddp|jax)
+demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist]|torch-ddp|jax|ray)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m examples.demo --example $(EXAMPLE)
 
 .PHONY: down
@@ -57,7 +57,7 @@ e2e: setup ## tests on a real node with the chart installed
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
 
 .PHONY: frameworks
-frameworks: setup ## torch and JAX in process groups on a real node, whose images are large (10 min)
+frameworks: setup ## torch and JAX in process groups, and Ray, on a real node: their images are large (15 min)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/frameworks
 
 .PHONY: hostile
@@ -105,7 +105,7 @@ lock: ## pin all dependencies anew
 	@$(COMPILE) services/build.in -o services/build.lock
 	@for s in webhook operator server; do \
 		$(COMPILE) services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
-	@for e in cartpole coordinated-cartpole grpo impala jax; do \
+	@for e in cartpole coordinated-cartpole grpo impala jax ray; do \
 		$(COMPILE) examples/$$e/pyproject.toml -o examples/$$e/requirements.lock; done
 
 .PHONY: logs

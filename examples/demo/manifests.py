@@ -15,6 +15,7 @@ EXAMPLES: Mapping[str, Path] = {
     "di-engine-dist": _FOLDER / "di-engine" / "dist.yaml",
     "torch-ddp": _FOLDER / "torch-ddp" / "job.yaml",
     "jax": _FOLDER / "jax" / "job.yaml",
+    "ray": _FOLDER / "ray" / "job.yaml",
     "grpo": _FOLDER / "grpo" / "job.yaml",
     "impala": _FOLDER / "impala" / "job.yaml",
 }

@@ -41,6 +41,7 @@ def test_a_manifest_would_be_admitted_but_for_the_refused_one(file: Path) -> Non
         ("di-engine-dist", 3),
         ("torch-ddp", 1),
         ("grpo", 4),
+        ("ray", 2),
         ("impala", 2),
     ],
 )
