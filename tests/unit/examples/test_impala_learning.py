@@ -30,7 +30,7 @@ def floats(*values: float) -> Floats:
 def some_weights(seed: int) -> Weights:
     rng = np.random.default_rng(seed)
     return {
-        name: rng.standard_normal(part.shape).astype(np.float32) / 2
+        name: rng.standard_normal(part.shape).astype(np.float32) / np.float32(2)
         for name, part in first_weights(seed).items()
     }
 
@@ -104,7 +104,9 @@ class TestGradient:
     def test_the_action_that_earns_becomes_likelier(self, better: int) -> None:
         weights, adam = first_weights(1), Adam(1e-2)
         seen = batch(weights)
-        seen = replace(seen, rewards=(seen.actions == better).astype(np.float32))
+        # Every step an episode of its own, so that no other one earns by it.
+        rewards = (seen.actions == better).astype(np.float32)
+        seen = replace(seen, rewards=rewards, goes_on=np.zeros_like(seen.goes_on))
         for _ in range(20):
             weights = adam.step(weights, gradient(weights, seen, aims(weights, seen)))
         chances = np.exp(log_chances(forward(weights, ACTOR, seen.observations)[1]))
