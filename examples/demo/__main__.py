@@ -136,8 +136,12 @@ class Demo:
         """Show what a job's events and the last lines of its pods' logs say."""
         for line in self._events(name):
             print(f"  {line}")
-        selector = f"--selector={LABEL_JOB}={name}"
-        _, said = self._kubectl("logs", selector, "--prefix", "--tail=15", "--all-containers")
+        self._say_last_words(name, lines=15)
+
+    def _say_last_words(self, name: str, *, lines: int) -> None:
+        """Show how the logs of a job's pods end."""
+        arguments = (f"--selector={LABEL_JOB}={name}", f"--tail={lines}")
+        _, said = self._kubectl("logs", *arguments, "--prefix", "--all-containers")
         print(said.rstrip())
 
     def _events(self, name: str) -> list[str]:
@@ -157,6 +161,8 @@ class Demo:
         print(self._kubectl("get", f"{DIJOBS.plural}.{version}.{group}")[1].rstrip())
         record = record_of(self._profilings(job))
         if record is None:
+            print("What its pods said last:")
+            self._say_last_words(job["metadata"]["name"], lines=5)
             return
         for line in record.changes():
             print(line)
@@ -172,10 +178,7 @@ class Demo:
             profilings: Mapping[str, Any] = job["status"].get("profilings", {})
             return profilings
         _, said = self._kubectl("logs", coordinator_name(job["metadata"]["name"]))
-        record = read_record(said)
-        if not record["curve"]:
-            print(f"The coordinator's last words: {said.splitlines()[-1] if said else ''}")
-        return record
+        return read_record(said)
 
     def _kubectl(self, *arguments: str, stdin: str | None = None) -> tuple[int, str]:
         done = subprocess.run(
