@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 EXAMPLE = "impala"
 LEARNER = f"{EXAMPLE}-learner-0"
 TARGET = 300
-"""Mean return that ends the training, long after the ten seconds in which it only measures."""
+"""Mean return that ends the training, long after the six seconds in which it only measures."""
 TRAINING_SECONDS = 300
 SECONDS = 180
 """For each number of collectors; all of it takes less than a minute."""

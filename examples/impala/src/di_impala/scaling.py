@@ -12,7 +12,7 @@ WAITS = 0.5
 """A learner that waits for this share of its time wants more collectors."""
 DROPS = 0.5
 """One that drops more than this share of the unrolls wants fewer: half of them bring enough."""
-PAUSE_SECONDS = 10.0
+PAUSE_SECONDS = 6.0
 """From one change to the next: pods start, or end, and then it is measured what came of it."""
 
 
