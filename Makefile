@@ -57,7 +57,7 @@ e2e: setup ## tests on a real node with the chart installed
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
 
 .PHONY: frameworks
-frameworks: setup ## torch and JAX in process groups, and Ray, on a real node: their images are large (15 min)
+frameworks: setup ## torch and JAX in process groups, and Ray, on a real node: their images are large (12 min)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/frameworks
 
 .PHONY: hostile
