@@ -232,7 +232,7 @@ class TestState:
 
 class TestRecord:
     def test_an_evaluation_is_noted_with_what_was_measured(self, state: State) -> None:
-        record, window = Record(state, target=0.9, most_steps=100), Window(0.0)
+        record, window = Record(state, target=0.9), Window(0.0)
         window.add(Step(seconds=2.0, waited=1.0, used=3, stale=1))
         record.note(0.5, window)
         assert record.best == 0.5
@@ -243,11 +243,13 @@ class TestRecord:
             "stale": [[12.5, 0.25]],
             "engines": [[12.5, 4]],
         }
-        assert (report["step"], report["totalSteps"], report["collectors"]) == (7, 100, 4)
+        assert (report["step"], report["collectors"]) == (7, 4)
+        # Of one that ends at a target a share would tell nothing.
+        assert "totalSteps" not in report
         assert (report["drained"], report["lost"]) == (3, 1)
 
     def test_a_long_record_fits_into_a_report(self, state: State) -> None:
-        record, window = Record(state, target=0.9, most_steps=100), Window(0.0)
+        record, window = Record(state, target=0.9), Window(0.0)
         for second in range(10 * POINTS):
             state.seconds = 1000.1 + second
             record.note(0.1234, window)

@@ -95,7 +95,7 @@ class _Training:
         self._learners = learners
         self._started = time.monotonic() - state.seconds
         self._window = Window(time.monotonic())
-        self._record = Record(state, settings.target, settings.most_steps)
+        self._record = Record(state, settings.target)
 
     def run(self, leaving: threading.Event) -> None:
         reports = Reports(self._report)

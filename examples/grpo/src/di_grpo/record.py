@@ -19,7 +19,6 @@ class Record:
 
     state: State
     target: float
-    most_steps: int
 
     def note(self, pass_at_1: float, window: Window) -> None:
         """Enter an evaluation, and how it goes at that moment."""
@@ -42,8 +41,8 @@ class Record:
         """The report; each series is thinned to the points that fit."""
         return {
             "reportedAt": datetime.now(UTC).isoformat(timespec="seconds"),
+            # Without how many there will be: who ends at a target does not know.
             "step": self.state.version,
-            "totalSteps": self.most_steps,
             "learnerWaitFrac": round(window.waiting, 4),
             "collectors": self.state.engines,
             "drained": self.state.drained,

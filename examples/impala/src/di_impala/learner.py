@@ -72,7 +72,7 @@ class _Training:
         self._version = 0
         self._began = self._looked = time.monotonic()
         self._window = Window(began=self._began)
-        self._record = Record(settings.target, settings.most_steps)
+        self._record = Record(settings.target)
         book.publish(self._version, self._weights)
 
     def run(self, leaving: threading.Event) -> None:

@@ -15,13 +15,11 @@ class Record:
     """
     Attributes:
         target: mean return at which training is over.
-        most_steps: steps that it may take.
         curve: [seconds, environment steps, mean return].
         scaling: [seconds, change of the number of collectors] for each change.
     """
 
     target: float
-    most_steps: int
     curve: list[list[float]] = field(default_factory=list)
     scaling: list[list[float]] = field(default_factory=list)
 
@@ -39,8 +37,8 @@ class Record:
         stride = -(-len(self.curve) // POINTS) or 1
         return {
             "reportedAt": datetime.now(UTC).isoformat(timespec="seconds"),
+            # Without how many there will be: who ends at a target does not know.
             "step": step,
-            "totalSteps": self.most_steps,
             "envSteps": env_steps,
             "envStepsPerSec": round(env_steps / seconds, 1),
             "trainStepsPerSec": round(step / seconds, 3),
