@@ -18,6 +18,7 @@ from typing import Any
 from aiohttp import web
 
 from di_api.kube.resources import DIJOBS, PODS
+from di_api.kube.wire import METADATA_LIST
 
 Object = dict[str, Any]
 # Every copy has it: nothing ever changes here.
@@ -34,7 +35,9 @@ class SyntheticLoad:
 
     def __init__(self, job: Object, pods: Sequence[Object], copies: int) -> None:
         self._name = job["metadata"]["name"]
-        self._texts = {DIJOBS.plural: [_text(job)], PODS.plural: [_text(pod) for pod in pods]}
+        samples = {DIJOBS.plural: [job], PODS.plural: pods}
+        self._texts = {plural: [*map(_text, found)] for plural, found in samples.items()}
+        self._heads = {plural: [*map(_head, found)] for plural, found in samples.items()}
         self._uids = [one["metadata"]["uid"] for one in (job, *pods)]
         self._copies = copies
         self.lists: Counter[str] = Counter()
@@ -54,9 +57,10 @@ class SyntheticLoad:
         finally:
             await runner.cleanup()
 
-    def objects(self, plural: str, start: int = 0) -> Iterator[str]:
-        """The copies as JSON from number `start` on; each has a name and UIDs of its own."""
-        texts = self._texts.get(plural, ())
+    def objects(self, plural: str, start: int = 0, *, is_metadata: bool = False) -> Iterator[str]:
+        """The copies, or their `metadata` alone, as JSON from number `start` on; each has a name
+        and UIDs of its own."""
+        texts = (self._heads if is_metadata else self._texts).get(plural, ())
         for number in range(start, self._copies * len(texts)):
             copy, which = divmod(number, len(texts))
             text = texts[which].replace(self._name, f"copy-{copy:06d}")
@@ -69,11 +73,12 @@ class SyntheticLoad:
         plural = request.path.rpartition("/")[2]
         if request.query.get("watch") == "true":
             return await self._watch(request, plural)
-        return self._page(request.query, plural)
+        is_metadata = request.headers.get("Accept") == METADATA_LIST
+        return self._page(request.query, plural, is_metadata=is_metadata)
 
-    def _page(self, query: Mapping[str, str], plural: str) -> web.Response:
+    def _page(self, query: Mapping[str, str], plural: str, *, is_metadata: bool) -> web.Response:
         start, limit = int(query.get("continue") or 0), int(query.get("limit") or _CHUNK)
-        items = list(islice(self.objects(plural, start), limit))
+        items = list(islice(self.objects(plural, start, is_metadata=is_metadata), limit))
         more = str(start + limit) if len(items) == limit else ""
         if not more:
             self.lists[plural] += 1
@@ -102,3 +107,7 @@ class SyntheticLoad:
 def _text(body: Object) -> str:
     metadata = {**body["metadata"], "resourceVersion": _VERSION}
     return json.dumps({**body, "metadata": metadata}, separators=(",", ":"))
+
+
+def _head(body: Object) -> str:
+    return _text({"metadata": body["metadata"]})

@@ -44,6 +44,12 @@ def test_a_copied_pod_belongs_to_the_copied_job() -> None:
         assert pod["metadata"]["name"].startswith(owner["name"])
 
 
+def test_where_metadata_is_asked_for_there_is_nothing_else() -> None:
+    whole = copies_of("pods", 3)
+    heads = [json.loads(text) for text in load(3).objects("pods", is_metadata=True)]
+    assert heads == [{"metadata": pod["metadata"]} for pod in whole]
+
+
 def test_a_page_goes_on_where_the_last_one_ended() -> None:
     assert copies_of("pods", 3, start=3) == copies_of("pods", 3)[3:]
     assert copies_of("pods", 3, start=6) == []
