@@ -291,8 +291,9 @@ async def staged(scene: Scene) -> AsyncGenerator[Stage, None]:
     }
     others = Shown(scene.others())
     read_spec = SpecCache(size=REMEMBERED_SPECS)
-    jobs = _cache(shown[DIJOBS], DIJOBS, informer_state.transform)
-    pods = _cache(shown[PODS], PODS, informer_state.transform_pod)
+    jobs = _cache(shown[DIJOBS], DIJOBS, informer_state.transform_job)
+    by_job = {informer_state.INDEX_JOB: informer_state.index_job}
+    pods = _cache(shown[PODS], PODS, informer_state.transform_pod, indexes=by_job)
     nodes = _cache(shown[NODES], NODES, informer_state.transform_node)
     strangers = _cache(others, PODS, informer_state.transform_other_pod)
     scheduler = Scheduler(
@@ -383,11 +384,10 @@ def _least(times: dict[str, float], name: str, seconds: float) -> None:
     times[name] = min(seconds, times.get(name, seconds))
 
 
-def _cache(shown: Shown, resource: Resource, transform: Any) -> WatchCache:
+def _cache(shown: Shown, resource: Resource, transform: Any, **parts: Any) -> WatchCache:
     client = cast("KubeClient", shown)
-    return WatchCache(
-        client, resource, transform=transform, clock=time.monotonic, rng=random.Random(1)
-    )
+    parts |= {"clock": time.monotonic, "rng": random.Random(1)}
+    return WatchCache(client, resource, transform=transform, **parts)
 
 
 def _time(seconds: float) -> str:

@@ -18,7 +18,7 @@ from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig, load_config
 from di_api.kube.errors import Gone, Throttled, Unavailable
 from di_api.kube.resources import CONFIGMAPS
-from di_api.kube.store import Index
+from di_api.kube.store import Index, Kept
 from di_api.kube.wire import Object
 from di_cluster.cluster import Cluster
 from tests.fakes.network import Network
@@ -67,7 +67,7 @@ async def truth(client: KubeClient, namespace: str) -> dict[str, Object]:
     return {item["metadata"]["name"]: item for item in items}
 
 
-def held(cache: WatchCache) -> dict[str, Object]:
+def held(cache: WatchCache) -> dict[str, Kept]:
     return {item["metadata"]["name"]: item for item in cache.items()}
 
 
@@ -168,24 +168,6 @@ def test_a_poll_brings_what_no_watch_told(kube_config: KubeConfig, namespace: st
             assert cache.stats.repairs == 4
             # One of all versions, one for each that differs, and the one above.
             assert client.requests["GET", "configmaps", 200] - lists == 4
-
-    asyncio.run(main())
-
-
-def test_objects_are_found_by_their_owner(kube_config: KubeConfig, namespace: str) -> None:
-    async def main() -> None:
-        async with KubeClient(config=kube_config) as client:
-            owner = await client.create(CONFIGMAPS, configmap("owner"), namespace)
-            uid = owner["metadata"]["uid"]
-            reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
-            async with following(client, namespace) as cache:
-                body = configmap("owned")
-                body["metadata"]["ownerReferences"] = [reference]
-                await client.create(CONFIGMAPS, body, namespace)
-                await wait_until_async(lambda: len(cache.by_owner(uid)) == 1)
-                assert cache.by_owner(uid)[0]["metadata"]["name"] == "owned"
-                await client.delete(CONFIGMAPS, "owned", namespace)
-                await wait_until_async(lambda: cache.by_owner(uid) == [])
 
     asyncio.run(main())
 

@@ -167,7 +167,7 @@ async def decided(
     phases = {informer_state.INDEX_PHASE: informer_state.index_phase}
     caches = {
         DIJOBS: cache_of(
-            [*some_jobs, JOB], DIJOBS, transform=informer_state.transform, indexes=phases
+            [*some_jobs, JOB], DIJOBS, transform=informer_state.transform_job, indexes=phases
         ),
         PODS: cache_of(
             [*some_pods, POD], PODS, transform=informer_state.transform_pod, indexes=indexes

@@ -81,7 +81,7 @@ def test_every_job_gets_a_decision_whatever_lies_beside_it(
         "configmaps": [informer_state.transform(belonging(each, uid)) for each in configmaps],
     }
     job["metadata"].pop("deletionTimestamp", None)
-    live_through(informer_state.transform(job), aggregator=aggregator, others=others)
+    live_through(dict(informer_state.transform_job(job)), aggregator=aggregator, others=others)
 
 
 @FEW
@@ -108,7 +108,7 @@ def test_every_pod_is_kept_and_read(pod: Object) -> None:
 def test_the_allocator_can_read_every_node_and_every_pod(
     some: list[Object], labelled: list[Object], others: list[Object], found: list[Object]
 ) -> None:
-    by_name = {job["metadata"]["name"]: informer_state.transform(job) for job in some}
+    by_name = {job["metadata"]["name"]: informer_state.transform_job(job) for job in some}
     reader = ClusterReader(read_spec)
     reader.take(
         Changes.all(

@@ -20,6 +20,7 @@ from di_api.kube.cache import WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import Gone, Unavailable
 from di_api.kube.resources import CONFIGMAPS
+from di_api.kube.store import Kept
 from di_api.kube.wire import Object
 
 Event = tuple[str, Object]
@@ -139,7 +140,7 @@ async def settle(done: Callable[[], bool]) -> None:
     raise AssertionError("the cache does not settle")
 
 
-def by_name(cache: WatchCache) -> dict[str, Object]:
+def by_name(cache: WatchCache) -> dict[str, Kept]:
     return {obj["metadata"]["name"]: obj for obj in cache.items()}
 
 

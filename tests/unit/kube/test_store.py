@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from di_api.kube.store import Store, as_number, owner_uids
+from di_api.kube.store import Kept, Store, as_number
 from di_api.kube.wire import Object
+
+
+def owner_uids(obj: Kept) -> list[str]:
+    return [owner["uid"] for owner in obj["metadata"]["ownerReferences"]]
 
 
 def made(name: str, owners: list[str]) -> Object:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
-from di_api.names import ANNOTATION_RANK, API_VERSION, ENV_RANK, KIND, LABEL_JOB
+from di_api.names import (
+    ANNOTATION_RANK,
+    API_VERSION,
+    ENV_RANK,
+    KIND,
+    LABEL_JOB,
+    LABEL_POD_NAME,
+)
 from di_operator.builders.pinning import Binding, pin, placed
 from di_operator.controller import JobKey
 from di_operator.informer_state import (
@@ -99,16 +107,26 @@ def test_pods_that_are_alike_share_what_they_have_in_common() -> None:
         owner = {"apiVersion": API_VERSION, "kind": KIND, "name": "a", "uid": "u"}
         body = pod(name)
         body["metadata"] |= {"uid": uid, "ownerReferences": [{**owner, "controller": True}]}
+        body["metadata"]["annotations"] = {ANNOTATION_RANK: "0"}
+        body["metadata"]["labels"][LABEL_POD_NAME] = name
         ready = {"type": "Ready", "status": "True"}
         spec = {"nodeName": "n", "containers": [{"name": "c"}]}
         return {**body, "spec": spec, "status": {"phase": "Running", "conditions": [ready]}}
 
-    one, two = transform_pod(alike("a-work-0", "1")), transform_pod(alike("a-work-1", "2"))
+    def received(name: str, uid: str) -> Object:
+        # Each text anew, as the parser makes them.
+        return cast(Object, json.loads(json.dumps(alike(name, uid))))
+
+    one, two = transform_pod(received("a-work-0", "1")), transform_pod(received("a-work-1", "2"))
     assert one["spec"] is two["spec"]
     assert one["status"] is two["status"]
     assert one["metadata"]["ownerReferences"] is two["metadata"]["ownerReferences"]
-    assert one["metadata"]["labels"] is two["metadata"]["labels"]
-    assert one["metadata"]["uid"] != two["metadata"]["uid"]
+    assert one["metadata"]["annotations"] is two["metadata"]["annotations"]
+    assert one["metadata"]["namespace"] is two["metadata"]["namespace"]
+    assert one["metadata"]["labels"][LABEL_JOB] is two["metadata"]["labels"][LABEL_JOB]
+    for each, name in ((one, "a-work-0"), (two, "a-work-1")):
+        assert each["metadata"]["labels"] == {LABEL_JOB: "a", LABEL_POD_NAME: name}
+        assert each["metadata"]["labels"][LABEL_POD_NAME] is each["metadata"]["name"]
 
 
 def test_an_event_of_a_pod_wakes_the_job_its_label_names() -> None:

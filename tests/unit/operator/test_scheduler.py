@@ -16,6 +16,7 @@ from di_api.spec import JobSpec
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 from di_operator.clock import SystemClock
+from di_operator.informer_state import INDEX_JOB, index_job
 from di_operator.lifecycle.specs import SpecReader, read_spec
 from di_operator.metrics import Metrics
 from di_operator.scheduler import SETTLE, Scheduler
@@ -48,13 +49,9 @@ class Cache:
         self.reads += 1
         return self.bodies
 
-    def by_owner(self, uid: str) -> list[Object]:
-        owned = (body["metadata"].get("ownerReferences") or () for body in self.bodies)
-        return [
-            body
-            for body, owners in zip(self.bodies, owned, strict=True)
-            if any(owner["uid"] == uid for owner in owners)
-        ]
+    def by_index(self, index: str, value: str) -> list[Object]:
+        assert index == INDEX_JOB
+        return [body for body in self.bodies if value in index_job(body)]
 
     async def run(self) -> None:
         await asyncio.Event().wait()

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.store import owner_uids
 from di_api.names import ANNOTATION_IDEMPOTENCY
 from di_api.ownership import controller_uid
 from di_api.spec import Role
@@ -95,7 +94,6 @@ def test_of_other_objects_owners_addresses_and_gpus() -> None:
     transformed: Any = transform_pod(made)
     assert _no_ballast(transformed)
     assert controller_uid(transformed) == "uid-1"
-    assert owner_uids(transformed) == ["uid-1"]
     assert transformed["spec"]["hostNetwork"] is True
     assert addresses(transform_job(job()), [transformed]) == addresses(job(), [made])
     assert addresses(job(), [transformed])[0] == "10.0.0.1:4000"

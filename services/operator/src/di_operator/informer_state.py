@@ -54,6 +54,7 @@ from di_operator.lifecycle.pods import (
     refusal_of,
     told_rank,
 )
+from di_operator.packed import Packed
 
 INDEX_JOB = "job"
 INDEX_PHASE = "phase"
@@ -94,17 +95,36 @@ def transform(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+def transform_job(body: dict[str, Any]) -> Packed:
+    """Pack of a job what nobody reads as long as nothing happens to it, which is most of it."""
+    body = transform(body)
+    for shared in ("apiVersion", "kind"):
+        if shared in body:
+            body[shared] = _shared(body[shared])
+    metadata = body["metadata"]
+    if "namespace" in metadata:
+        metadata["namespace"] = _shared(metadata["namespace"])
+    return Packed(body, packed=("spec", "status"))
+
+
 def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
     """Keep of a pod what decisions read: of fifty thousand pods every field counts."""
     metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
     kept = {key: metadata[key] for key in _POD_METADATA if key in metadata}
-    if "ownerReferences" in kept:
-        kept["ownerReferences"] = _shared(kept["ownerReferences"])
+    for shared in ("namespace", "ownerReferences"):
+        if shared in kept:
+            kept[shared] = _shared(kept[shared])
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    kept["labels"] = _shared({key: labels[key] for key in _POD_LABELS if key in labels})
-    kept["annotations"] = {
-        key: intern(annotations[key]) for key in _POD_NOTES if key in annotations
+    name = kept["name"]
+    kept["labels"] = {
+        # Its own name is the only label that no other pod has.
+        key: name if labels[key] == name else _shared(labels[key])
+        for key in _POD_LABELS
+        if key in labels
     }
+    kept["annotations"] = _shared(
+        {key: annotations[key] for key in _POD_NOTES if key in annotations}
+    )
     if controlling_job(body) is None:
         # Somebody else's that carries our labels: it takes room as all others do.
         placed = _of_others(body)
@@ -275,7 +295,12 @@ def index_job(body: Mapping[str, Any]) -> Iterable[str]:
     One and the same, but for what somebody edited: a pod without its label is the job's still,
     and one without an owner has a name that the job needs.
     """
-    return [_index_value(*key) for key in _jobs_of(body)]
+    return [index_value(*key) for key in _jobs_of(body)]
+
+
+def index_value(namespace: str, name: str) -> str:
+    """What `index_job` finds the objects of a job under."""
+    return f"{namespace}/{name}"
 
 
 class InformerState:
@@ -297,8 +322,8 @@ class InformerState:
             cache.subscribe(self._listener(resource))
         caches[PODS].subscribe(follow_pod)
 
-    def job(self, key: JobKey) -> dict[str, Any] | None:
-        """Return the job of that name, None if there is none."""
+    def job(self, key: JobKey) -> Mapping[str, Any] | None:
+        """Return the job of that name, None if there is none; `dict` of it reads all at once."""
         job = self._caches[DIJOBS].get(key.namespace, key.name)
         return None if job is None or job["metadata"]["uid"] in self._hidden else job
 
@@ -325,11 +350,13 @@ class InformerState:
         finally:
             self._absorbing = False
 
-    def recognise(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
+    def recognise(self, resource: Resource, body: dict[str, Any]) -> Mapping[str, Any]:
         """What is kept of an object that a list showed, for `observe_all`."""
         return self._caches[resource].recognise(body)
 
-    def observe_all(self, resource: Resource, bodies: list[dict[str, Any]], version: str) -> bool:
+    def observe_all(
+        self, resource: Resource, bodies: Iterable[Mapping[str, Any]], version: str
+    ) -> bool:
         """Take in what a list of some objects showed; False if the watch is ahead of it."""
         self._absorbing = True
         try:
@@ -362,14 +389,14 @@ class InformerState:
         for job in self._caches[DIJOBS].items():
             self._wake(JobKey(job["metadata"]["namespace"], job["metadata"]["name"]), 0.0)
 
-    def _of_job(self, resource: Resource, key: JobKey) -> list[dict[str, Any]]:
-        found = self._caches[resource].by_index(INDEX_JOB, _index_value(*key))
+    def _of_job(self, resource: Resource, key: JobKey) -> list[Mapping[str, Any]]:
+        found = self._caches[resource].by_index(INDEX_JOB, index_value(*key))
         if not self._hidden:
             return found
         return [body for body in found if body["metadata"]["uid"] not in self._hidden]
 
-    def _listener(self, resource: Resource) -> Callable[[str, dict[str, Any]], None]:
-        def listen(kind: str, body: dict[str, Any]) -> None:
+    def _listener(self, resource: Resource) -> Callable[[str, Mapping[str, Any]], None]:
+        def listen(kind: str, body: Mapping[str, Any]) -> None:
             if kind == "DELETED":
                 self._hidden.pop(body["metadata"]["uid"], None)
             if not self._absorbing:
@@ -386,7 +413,7 @@ class InformerState:
             self._wake(key, self._settle(key) if resource == PODS else 0.0)
 
     def _settle(self, key: JobKey) -> float:
-        pods = self._caches[PODS].count(INDEX_JOB, _index_value(*key))
+        pods = self._caches[PODS].count(INDEX_JOB, index_value(*key))
         return min(SETTLE_MAX, pods * SETTLE_PER_POD) if pods > SETTLE_ABOVE else 0.0
 
 
@@ -395,7 +422,3 @@ def _jobs_of(body: Mapping[str, Any]) -> set[JobKey]:
     owner = controlling_job(body) or {}
     found = (owner.get("name"), (metadata.get("labels") or {}).get(LABEL_JOB))
     return {JobKey(metadata["namespace"], name) for name in found if isinstance(name, str)}
-
-
-def _index_value(namespace: str, name: str) -> str:
-    return f"{namespace}/{name}"

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 import uvloop
 
-from di_api.kube.cache import WatchCache, WatchLimits
+from di_api.kube.cache import Transform, WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
 from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig
@@ -48,6 +48,7 @@ from di_operator.informer_state import (
     index_job,
     index_phase,
     transform,
+    transform_job,
     transform_node,
     transform_other_pod,
     transform_pod,
@@ -259,17 +260,19 @@ def _caches(
 ) -> Mapping[Resource, WatchCache]:
     ours = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
     selectors = {DIJOBS: None, PODS: ours, SERVICES: ours, CONFIGMAPS: ours}
+    kept_of: Mapping[Resource, Transform] = {
+        DIJOBS: transform_job,
+        PODS: transform_pod,
+        CONFIGMAPS: transform_configmap,
+    }
     return {
         resource: WatchCache(
             client,
             resource,
             namespace=config.watch_namespace,
             label_selector=selector,
-            transform={PODS: transform_pod, CONFIGMAPS: transform_configmap}.get(
-                resource, transform
-            ),
-            indexes={INDEX_JOB: index_job}
-            | ({INDEX_PHASE: index_phase} if resource == DIJOBS else {}),
+            transform=kept_of.get(resource, transform),
+            indexes={INDEX_PHASE: index_phase} if resource == DIJOBS else {INDEX_JOB: index_job},
             clock=clock.monotonic,
             rng=rng,
             limits=WATCH_LIMITS,

@@ -62,8 +62,8 @@ READ_AT_ONCE = 512
 class InformerState(ExecutorWrites, Protocol):
     """What is known of the cluster, own writes included."""
 
-    def job(self, key: JobKey) -> dict[str, Any] | None:
-        """Return the job of that name, None if there is none."""
+    def job(self, key: JobKey) -> Mapping[str, Any] | None:
+        """Return the job of that name, None if there is none; `dict` of it reads all at once."""
         ...
 
     def pods(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
@@ -78,11 +78,13 @@ class InformerState(ExecutorWrites, Protocol):
         """Return the ConfigMaps of the job, and of others under its name."""
         ...
 
-    def recognise(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
+    def recognise(self, resource: Resource, body: dict[str, Any]) -> Mapping[str, Any]:
         """Return what is kept of an object that a list showed."""
         ...
 
-    def observe_all(self, resource: Resource, bodies: list[dict[str, Any]], version: str) -> bool:
+    def observe_all(
+        self, resource: Resource, bodies: Iterable[Mapping[str, Any]], version: str
+    ) -> bool:
         """Take in what a list of some objects showed; False if more than that is known."""
         ...
 
@@ -153,7 +155,7 @@ class Reconciler:
                 return None
             try:
                 with bound_contextvars(**key._asdict(), uid=job["metadata"]["uid"]):
-                    return await self._step(job, key)
+                    return await self._step(dict(job), key)
             except NotFound as error:
                 if error.kind != DIJOBS.kind:
                     raise

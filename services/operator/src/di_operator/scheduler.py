@@ -21,6 +21,7 @@ from di_api.field_error import InvalidSpec
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
 from di_api.names import KIND
+from di_api.ownership import is_controlled_by
 from di_operator.allocator.arrivals import ask_for_arrivals
 from di_operator.allocator.changes import Changes, News
 from di_operator.allocator.cluster_reader import ClusterReader
@@ -32,6 +33,7 @@ from di_operator.allocator.policy import Policy
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
+from di_operator.informer_state import INDEX_JOB, index_value
 from di_operator.largest_node import LargestNode
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.reasons import Reason
@@ -202,9 +204,15 @@ class Scheduler:
         await self._clock.sleep(SETTLE)
 
     def _forget_departed(self) -> None:
-        pods, departed = self._caches[PODS], self._news.departed or {}
-        for uid in [uid for uid in departed if not pods.by_owner(uid)]:
+        departed = self._news.departed or {}
+        for uid in [uid for uid, job in departed.items() if not self._has_pods(job)]:
             del departed[uid]
+
+    def _has_pods(self, job: Object) -> bool:
+        metadata = job["metadata"]
+        place = index_value(metadata["namespace"], metadata["name"])
+        pods = self._caches[PODS].by_index(INDEX_JOB, place)
+        return any(is_controlled_by(pod, metadata["uid"]) for pod in pods)
 
     def _take_up(self) -> ClusterReader:
         """The reader; one that knows nothing is told of everything there is."""

@@ -17,16 +17,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from di_api.kube.client import WATCH_SILENCE, KubeClient
 from di_api.kube.errors import ApiError, Gone, Invalid
 from di_api.kube.resources import Resource
-from di_api.kube.store import Index, Key, Store, as_number, key_of, owner_uids, version_of
-from di_api.kube.wire import Object, Objects
+from di_api.kube.store import Index, Kept, Key, Store, as_number, key_of, version_of
+from di_api.kube.wire import Object
 from di_api.service.backoff import Backoff
 from di_api.wording import describe
 
@@ -42,10 +43,10 @@ _SKELETON = (
 # What differs of so many objects is read one by one; of more, everything anew.
 _READ_ONE_BY_ONE = 64
 _INITIAL_END = "k8s.io/initial-events-end"
-_BY_OWNER = "owner-uid"
 
-Subscriber = Callable[[str, Object], None]
-Transform = Callable[[Object], Object]
+Subscriber = Callable[[str, Any], None]
+"""Told of the type of an event and of the object, as it is kept."""
+Transform = Callable[[Object], Kept]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +110,9 @@ class WatchCache:
         client: an open client.
         resource, namespace, label_selector: what to keep; None means all.
         transform: makes the object that is kept from the one received; it may change its argument,
-            and must leave metadata.{name,namespace,uid,resourceVersion,ownerReferences}. What it
-            raises concerns that object alone.
-        indexes: further indexes, by name (see `by_index`).
+            and must leave metadata.{name,namespace,uid,resourceVersion}. What it raises concerns
+            that object alone.
+        indexes: by name (see `by_index`).
         clock: monotonic seconds.
         rng: for jitter.
         limits: times, shortened by tests.
@@ -145,8 +146,8 @@ class WatchCache:
         self._backoff = Backoff(
             minimum=self._limits.backoff_minimum, maximum=self._limits.backoff_maximum, rng=rng
         )
-        indexes = {_BY_OWNER: owner_uids, **(indexes or {})}
-        self._store = Store(indexes={name: self._total(index) for name, index in indexes.items()})
+        totals = {name: self._total(index) for name, index in (indexes or {}).items()}
+        self._store = Store(indexes=totals)
         self._subscribers: list[Subscriber] = []
         self._version = ""
         self._streams_lists = True
@@ -170,19 +171,15 @@ class WatchCache:
     def __len__(self) -> int:
         return len(self._store)
 
-    def get(self, namespace: str | None, name: str) -> Object | None:
+    def get(self, namespace: str | None, name: str) -> Kept | None:
         """The object of that name, None if there is none."""
         return self._store.get((namespace or "", name))
 
-    def items(self) -> Objects:
+    def items(self) -> list[Kept]:
         """All objects."""
         return self._store.items()
 
-    def by_owner(self, uid: str) -> Objects:
-        """The objects with an ownerReference to `uid`."""
-        return self._store.by_index(_BY_OWNER, uid)
-
-    def by_index(self, index: str, value: str) -> Objects:
+    def by_index(self, index: str, value: str) -> list[Kept]:
         """The objects one of the constructor's `indexes` finds under `value`."""
         return self._store.by_index(index, value)
 
@@ -209,7 +206,7 @@ class WatchCache:
         if self._version and version_of(obj) > as_number(self._version):
             self._upsert(self._transform(obj))
 
-    def absorb_list(self, objects: Iterable[Object], version: str) -> bool:
+    def absorb_list(self, objects: Iterable[Kept], version: str) -> bool:
         """Take in what a list of a part of the collection showed at `version`; the objects as
         `recognise` returned them.
 
@@ -222,7 +219,7 @@ class WatchCache:
             self._upsert(obj)
         return True
 
-    def recognise(self, obj: Object) -> Object:
+    def recognise(self, obj: Object) -> Kept:
         """What is kept, or would be, of an object that was read: the very object that is kept if
         it is that, so that reading a collection anew does not hold it twice."""
         return self._kept(obj) or self._transform(obj)
@@ -345,7 +342,7 @@ class WatchCache:
 
     async def _list(
         self, transform: Transform, *, is_metadata: bool = False
-    ) -> tuple[Objects, str]:
+    ) -> tuple[Sequence[Kept], str]:
         return await self._client.list(
             self._resource,
             self._namespace,
@@ -354,7 +351,7 @@ class WatchCache:
             transform=transform,
         )
 
-    async def _read(self, one: Object, listed: str) -> Objects:
+    async def _read(self, one: Kept, listed: str) -> Sequence[Kept]:
         """The object as it is now; none if it is gone, or none of the collection any more, or what
         was read is older than what was `listed`."""
         namespace, name = key_of(one)
@@ -368,7 +365,7 @@ class WatchCache:
         )
         return found if as_number(version) >= as_number(listed) else []
 
-    def _as_listed(self, obj: Object) -> Object:
+    def _as_listed(self, obj: Object) -> Kept:
         """What `relist` compares: of fifty thousand objects nearly all are the very ones kept."""
         metadata = obj["metadata"]
         compared = ("namespace", "name", "resourceVersion")
@@ -383,7 +380,7 @@ class WatchCache:
             return kept
         return None
 
-    def _is_behind(self, one: Object) -> bool:
+    def _is_behind(self, one: Kept) -> bool:
         """Whether what is kept of an object, if anything, is older than the version listed."""
         kept = self._store.get(key_of(one))
         buried = (self._buried or {}).get(key_of(one), -1)
@@ -408,7 +405,7 @@ class WatchCache:
         self._empty_streams = 0
         self._version = version
 
-    def _replace(self, objects: Iterable[Object], version: str) -> None:
+    def _replace(self, objects: Iterable[Kept], version: str) -> None:
         """Make the cache equal to a whole collection; the difference goes to subscribers."""
         vanished = set(self._store.keys())
         for obj in objects:
@@ -422,7 +419,7 @@ class WatchCache:
         self.synced.set()
 
     def _repair(
-        self, changed: Objects, present: set[Key], version: int, buried: Mapping[Key, int]
+        self, changed: Iterable[Kept], present: set[Key], version: int, buried: Mapping[Key, int]
     ) -> None:
         """Take in what has changed, and drop what was not among the `present` at `version`."""
         vanished = set(self._store.keys()) - present
@@ -435,7 +432,7 @@ class WatchCache:
                 self.stats.repairs += 1
                 self._drop(key)
 
-    def _upsert(self, obj: Object, *, known_newest: bool = False) -> bool:
+    def _upsert(self, obj: Kept, *, known_newest: bool = False) -> bool:
         """Keep `obj` unless it is known already or older than what is kept."""
         old = self._store.get(key_of(obj))
         if old is None:
@@ -454,7 +451,7 @@ class WatchCache:
         self._tell(MODIFIED, obj)
         return True
 
-    def _remove(self, obj: Object) -> None:
+    def _remove(self, obj: Kept) -> None:
         key = key_of(obj)
         if self._buried is not None:
             self._buried[key] = version_of(obj)
@@ -468,14 +465,14 @@ class WatchCache:
         if old is not None:
             self._tell(DELETED, old)
 
-    def _tell(self, kind: str, obj: Object) -> None:
+    def _tell(self, kind: str, obj: Kept) -> None:
         for subscriber in self._subscribers:
             try:
                 subscriber(kind, obj)
             except Exception as error:
                 self._blame(obj, "an object is no news to a subscriber that failed", error)
 
-    def _transform(self, obj: Object) -> Object:
+    def _transform(self, obj: Object) -> Kept:
         """What is kept of an object; of one that cannot be read its metadata and the reason."""
         try:
             return self._wanted_transform(obj)
@@ -490,7 +487,7 @@ class WatchCache:
     def _total(self, index: Index) -> Index:
         """The index, which finds an object under nothing where it cannot read it."""
 
-        def values(obj: Object) -> Iterable[str]:
+        def values(obj: Kept) -> Iterable[str]:
             try:
                 return list(index(obj))
             except Exception as error:
@@ -499,7 +496,7 @@ class WatchCache:
 
         return values
 
-    def _blame(self, obj: Object, what: str, error: Exception) -> None:
+    def _blame(self, obj: Kept, what: str, error: Exception) -> None:
         """Name the object at fault. Anybody may write one, so it is worth a line and no more."""
         self.stats.unreadable += 1
         namespace, name = key_of(obj)
@@ -515,7 +512,7 @@ class WatchCache:
 class _Filling:
     """A collection that arrives as a stream; changes may already be mixed in."""
 
-    objects: dict[Key, Object]
+    objects: dict[Key, Kept]
 
     def take(self, kind: str, obj: Object, transform: Transform) -> bool:
         """Take one event in; returns whether it was the one that ends the collection."""

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, overload
 
 import aiohttp
 from yarl import URL
@@ -28,6 +28,7 @@ _LIST_ATTEMPTS = 3
 _TRANSFORM_AT_ONCE = 100
 # Events of a watch that are parsed, and taken in, before others get their turn; some milliseconds.
 _EVENTS_AT_ONCE = 50
+T = TypeVar("T")
 _NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
 
 
@@ -98,6 +99,7 @@ class KubeClient:
         path = resource.path(namespace, name)
         return await self._call("GET", path, Target(resource, namespace, name), timeout=timeout)
 
+    @overload
     async def list(
         self,
         resource: Resource,
@@ -108,8 +110,34 @@ class KubeClient:
         limit: int = wire.PAGE,
         timeout: float | None = None,
         is_metadata: bool = False,
-        transform: Callable[[Object], Object] = _as_it_is,
-    ) -> tuple[Objects, str]:
+    ) -> tuple[Objects, str]: ...
+
+    @overload
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = wire.PAGE,
+        timeout: float | None = None,
+        is_metadata: bool = False,
+        transform: Callable[[Object], T],
+    ) -> tuple[Sequence[T], str]: ...
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = wire.PAGE,
+        timeout: float | None = None,
+        is_metadata: bool = False,
+        transform: Callable[[Object], Any] = _as_it_is,
+    ) -> tuple[Sequence[Any], str]:
         """Read a whole collection, `limit` objects a request; `timeout` is for each of them. With
         `is_metadata` nothing but `metadata` is read of each, for half the API server's work.
 
@@ -307,9 +335,9 @@ class KubeClient:
         limit: int,
         timeout: float | None,
         accept: str,
-        transform: Callable[[Object], Object],
-    ) -> tuple[Objects, str]:
-        items: Objects = []
+        transform: Callable[[Object], T],
+    ) -> tuple[Sequence[T], str]:
+        items: list[T] = []
         token: str | None = None
         while True:
             query = {**selectors, "limit": limit, "continue": token}

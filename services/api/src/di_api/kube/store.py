@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
-from di_api.kube.wire import Object, Objects
-
+Kept: TypeAlias = Mapping[str, Any]
+"""An object as its transform left it. Shared: nobody may change one."""
 Key = tuple[str, str]
 """(namespace, name); the namespace is "" for cluster-scoped objects."""
-Index = Callable[[Object], Iterable[str]]
-"""The values an object is found under in an index."""
+Index = Callable[[Any], Iterable[str]]
+"""The values an object, as it is kept, is found under in an index."""
 
 
-def key_of(obj: Object) -> Key:
+def key_of(obj: Kept) -> Key:
     """Where an object is kept."""
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
 
-def version_of(obj: Object) -> int:
+def version_of(obj: Kept) -> int:
     """The object's resourceVersion as a number (see `as_number`)."""
     return as_number(obj["metadata"].get("resourceVersion", ""))
 
@@ -32,23 +33,18 @@ def as_number(version: str) -> int:
     return int(version) if version.isdecimal() else 0
 
 
-def owner_uids(obj: Object) -> Iterable[str]:
-    """The UIDs in the object's ownerReferences."""
-    return [owner["uid"] for owner in obj["metadata"].get("ownerReferences", ())]
-
-
 class Store:
     """A dict of objects with secondary indexes that follow every change."""
 
     def __init__(self, *, indexes: Mapping[str, Index]) -> None:
-        self._objects: dict[Key, Object] = {}
+        self._objects: dict[Key, Kept] = {}
         self._indexes = dict(indexes)
-        self._found: dict[str, dict[str, dict[Key, Object]]] = {name: {} for name in indexes}
+        self._found: dict[str, dict[str, dict[Key, Kept]]] = {name: {} for name in indexes}
 
     def __len__(self) -> int:
         return len(self._objects)
 
-    def get(self, key: Key) -> Object | None:
+    def get(self, key: Key) -> Kept | None:
         """The object there, None if there is none."""
         return self._objects.get(key)
 
@@ -56,11 +52,11 @@ class Store:
         """The keys of all objects."""
         return list(self._objects)
 
-    def items(self) -> Objects:
+    def items(self) -> list[Kept]:
         """All objects."""
         return list(self._objects.values())
 
-    def by_index(self, name: str, value: str) -> Objects:
+    def by_index(self, name: str, value: str) -> list[Kept]:
         """The objects found under `value`, in the order they came.
 
         Raises:
@@ -80,7 +76,7 @@ class Store:
         """
         return {value: len(found) for value, found in self._found[name].items()}
 
-    def put(self, obj: Object) -> None:
+    def put(self, obj: Kept) -> None:
         """Take an object in, in place of the one of its key."""
         key = key_of(obj)
         self.remove(key)
@@ -89,7 +85,7 @@ class Store:
             for value in index(obj):
                 self._found[name].setdefault(value, {})[key] = obj
 
-    def remove(self, key: Key) -> Object | None:
+    def remove(self, key: Key) -> Kept | None:
         """Forget an object, and return it; None if there is none."""
         obj = self._objects.pop(key, None)
         if obj is None:
