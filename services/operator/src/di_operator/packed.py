@@ -45,7 +45,8 @@ class Packed(Mapping[str, Any]):
 
 def _text_of(value: Any) -> Any:
     try:
-        return orjson.dumps(value)
+        # A copy: what orjson returns keeps the room that it was written in, 4 KiB at least.
+        return bytes(memoryview(orjson.dumps(value)))
     except orjson.JSONEncodeError:
         # Nested more deeply than it writes, which is less deep than it reads.
         return value
