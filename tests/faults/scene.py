@@ -192,13 +192,14 @@ class Scene:
 
     def pods(self) -> Mapping[str, Object]:
         return {
-            pod["metadata"]["name"]: pod
+            pod["metadata"]["name"]: dict(pod)
             for pod in self.testbed.pods.items()
             if pod["metadata"]["namespace"] == self.namespace
         }
 
     def job(self) -> Object | None:
-        return self.testbed.jobs.get(self.namespace, JOB)
+        job = self.testbed.jobs.get(self.namespace, JOB)
+        return None if job is None else dict(job)
 
     @property
     def status(self) -> Object:

@@ -88,9 +88,9 @@ def test_of_a_job_its_metadata_is_read_without_parsing() -> None:
     assert list(index_phase(kept)) == ["x"]
 
 
-# What the text of the specs and statuses below takes, and about 1 KiB for each object.
+# Bytes: 8,380 on Python 3.11. Not packed it is 17,300, with the packed texts held twice 10,000.
 JOBS, REPLICAS = 400, 5
-MOST_OF_A_JOB = 9000
+MOST_OF_A_JOB = 9500
 TIME = "2030-01-01T00:00:00Z"
 
 

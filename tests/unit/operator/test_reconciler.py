@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any
 
@@ -51,9 +51,11 @@ class Known:
     def recognise(self, resource: Resource, body: Object) -> Object:
         return body
 
-    def observe_all(self, resource: Resource, bodies: list[Object], version: str) -> bool:
+    def observe_all(
+        self, resource: Resource, bodies: Iterable[Mapping[str, Any]], version: str
+    ) -> bool:
         for body in bodies:
-            self.observe(resource, body)
+            self.observe(resource, dict(body))
         return True
 
     def forget(self, uid: str) -> None:
