@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 from typing_extensions import override
 
+from di_api.compact import compact
+
 
 class Packed(Mapping[str, Any]):
     """An object of which some fields are kept as JSON, and parsed each time they are read.
@@ -45,8 +47,7 @@ class Packed(Mapping[str, Any]):
 
 def _text_of(value: Any) -> Any:
     try:
-        # A copy: what orjson returns keeps the room that it was written in, 4 KiB at least.
-        return bytes(memoryview(orjson.dumps(value)))
+        return compact(orjson.dumps(value))
     except orjson.JSONEncodeError:
         # Nested more deeply than it writes, which is less deep than it reads.
         return value

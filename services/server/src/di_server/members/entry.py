@@ -9,6 +9,8 @@ from typing import Final
 
 import orjson
 
+from di_api.compact import compact
+
 HEARTBEAT: Final = 10.0
 """Seconds after which a pod repeats its entry."""
 LIFETIME: Final = 3 * HEARTBEAT
@@ -37,13 +39,15 @@ class Entry:
     @cached_property
     def shown(self) -> bytes:
         """As clients read it, JSON."""
-        return orjson.dumps(
-            {
-                "pod": self.pod,
-                "uid": self.pod_uid,
-                "task": self.task,
-                "says": orjson.Fragment(self.says),
-            }
+        return compact(
+            orjson.dumps(
+                {
+                    "pod": self.pod,
+                    "uid": self.pod_uid,
+                    "task": self.task,
+                    "says": orjson.Fragment(self.says),
+                }
+            )
         )
 
     @cached_property

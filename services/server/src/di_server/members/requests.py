@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from di_api.compact import compact
 from di_api.names import MAX_LABEL
 from di_server.deadline import check_wait
 from di_server.members.entry import MAX_SAYS
@@ -81,7 +82,7 @@ def says(body: Mapping[str, Any]) -> bytes:
     if len(found) > MAX_SAYS:
         # Numbers may be longer than they were.
         raise TooLarge(f"the body must not be longer than {MAX_SAYS} bytes, written without spaces")
-    return found
+    return compact(found)
 
 
 def _is_url(text: str) -> bool:
