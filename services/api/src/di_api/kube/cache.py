@@ -373,7 +373,7 @@ class WatchCache:
             "metadata": {key: metadata[key] for key in compared if key in metadata}
         }
 
-    def _kept(self, obj: Object) -> Object | None:
+    def _kept(self, obj: Object) -> Kept | None:
         """The very object that is kept, if it is the one that was read."""
         kept = self._store.get(key_of(obj))
         if kept and kept["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
