@@ -74,7 +74,9 @@ class SyntheticLoad:
         if request.query.get("watch") == "true":
             return await self._watch(request, plural)
         is_metadata = request.headers.get("Accept") == METADATA_LIST
-        return self._page(request.query, plural, is_metadata=is_metadata)
+        # Who asks by a field asks for a name, which no copy has.
+        shown = "" if "fieldSelector" in request.query else plural
+        return self._page(request.query, shown, is_metadata=is_metadata)
 
     def _page(self, query: Mapping[str, str], plural: str, *, is_metadata: bool) -> web.Response:
         start, limit = int(query.get("continue") or 0), int(query.get("limit") or _CHUNK)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
+
+import aiohttp
 
 from tests.benchmarks.synthetic_load import SyntheticLoad
 
@@ -53,3 +56,15 @@ def test_where_metadata_is_asked_for_there_is_nothing_else() -> None:
 def test_a_page_goes_on_where_the_last_one_ended() -> None:
     assert copies_of("pods", 3, start=3) == copies_of("pods", 3)[3:]
     assert copies_of("pods", 3, start=6) == []
+
+
+def test_a_list_by_name_shows_no_copy_and_is_none_of_the_polls_that_are_counted() -> None:
+    async def main() -> tuple[list[int], int]:
+        copies, found = load(3), list[int]()
+        async with copies.serve() as url, aiohttp.ClientSession() as http:
+            for query in ("fieldSelector=metadata.name%3Dnobody", "limit=500"):
+                async with http.get(f"{url}/apis/any/v1/dijobs?{query}") as answer:
+                    found.append(len((await answer.json())["items"]))
+        return found, copies.lists["dijobs"]
+
+    assert asyncio.run(main()) == ([0, 3], 1)
