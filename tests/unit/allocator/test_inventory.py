@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from di_api.spec import Task, TaskType
-from di_api.validation import load_spec
+from di_api.validation import load_leniently
 from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.inventory import pod_request, read_job, read_node, read_task
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
@@ -260,7 +260,7 @@ def read_info(reported_at: datetime, held: NodeList) -> JobInfo:
         "status": {"reschedules": 3},
     }
     report = Reports().read("x", {**REPORTED, "reportedAt": reported_at.isoformat()})
-    return read_job(job, load_spec(spec), report=report).at(NOW, held=held, attained=7.0)
+    return read_job(job, load_leniently(spec), report=report).at(NOW, held=held, attained=7.0)
 
 
 def test_a_job_is_read_with_its_report() -> None:
@@ -281,7 +281,7 @@ def bounds_of_learners(*learners: dict[str, int | None]) -> list[tuple[int, int]
     ]
     metadata = {"namespace": "rl", "name": "x", "creationTimestamp": "2025-06-01T11:00:00Z"}
     spec = {"tasks": tasks, "preemptible": True}
-    info = read_job({"metadata": metadata, "spec": spec}, load_spec(spec), report=None).info
+    info = read_job({"metadata": metadata, "spec": spec}, load_leniently(spec), report=None).info
     assert info.scaled.type is TaskType.LEARNER
     assert [task.name for task in info.tasks if task.varies] in ([], [info.scaled.name])
     return [(task.minimum, task.maximum) for task in info.tasks]
@@ -348,7 +348,7 @@ def test_what_a_job_measured_on_a_kind_is_told_to_the_policy() -> None:
     spec = {"tasks": [{"type": "learner", "replicas": 1, "template": template}]}
     metadata = {"namespace": "rl", "name": "x", "creationTimestamp": "2025-06-01T11:00:00Z"}
     report = Reports().read("x", {**REPORTED, "kind": "fast"})
-    known = read_job({"metadata": metadata, "spec": spec}, load_spec(spec), report=report)
+    known = read_job({"metadata": metadata, "spec": spec}, load_leniently(spec), report=report)
 
     assert known.info.model is None
     assert set(known.info.by_kind) == {"fast"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from di_api.names import API_VERSION, KIND
-from di_api.validation import load_spec as load
+from di_api.validation import load_leniently as load
 from di_operator.allocator.arrivals import LeftRoom
 from di_operator.allocator.changes import Changes
 from di_operator.allocator.cluster_reader import ClusterReader

@@ -1,8 +1,7 @@
 """Whether a DIJob may be created or changed, and what can be read of one that is there already.
 
 Judging: `job` and `update` bring together what each of the other modules, named for what it
-checks, has against a spec. Reading: `strict` takes only what is right, `lenient` all that has a
-meaning.
+checks, has against a spec. Reading: `lenient` takes all that has a meaning.
 """
 
 from di_api.field_error import FieldError, InvalidSpec
@@ -11,7 +10,6 @@ from di_api.validation.job import validate_job
 from di_api.validation.lenient import load_leniently
 from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
 from di_api.validation.size import pods_per_replica, standby_pods, total_errors
-from di_api.validation.strict import load_spec
 from di_api.validation.update import validate_update
 from di_api.validation.vacancies import vacant_core, vacant_members, vacant_of_allocator
 
@@ -21,7 +19,6 @@ __all__ = [
     "InvalidSpec",
     "foreign_kinds",
     "load_leniently",
-    "load_spec",
     "node_list_errors",
     "pods_per_replica",
     "standby_pods",

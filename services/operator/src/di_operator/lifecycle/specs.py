@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from di_api.field_error import FieldError, InvalidSpec
 from di_api.spec import JobSpec
-from di_api.validation import load_leniently, load_spec, validate_job
+from di_api.validation import load_leniently, validate_job
 from di_operator.lifecycle.status import Status
 
 
@@ -42,11 +42,8 @@ def examine(job: Mapping[str, Any]) -> Reading:
     The webhook may have been off when the job was created, so nothing is taken for granted.
     """
     errors = tuple(validate_job(job))
-    raw = job.get("spec")
-    if not errors and isinstance(raw, Mapping):
-        return Reading(spec=load_spec(raw))
     try:
-        return Reading(spec=load_leniently(raw), errors=errors)
+        return Reading(spec=load_leniently(job.get("spec")), errors=errors)
     except InvalidSpec as unreadable:
         known = {error.path for error in errors}
         new = (error for error in unreadable.errors if error.path not in known)
