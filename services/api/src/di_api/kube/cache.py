@@ -398,7 +398,8 @@ class WatchCache:
             if kind == DELETED:
                 self._remove(self._transform(obj))
             else:
-                self._upsert(self._transform(obj))
+                # Mostly the echo of an own write, which is kept already.
+                self._upsert(self.recognise(obj))
         # Only what follows a fill proves that versions lead somewhere. The fill itself does not:
         # resetting there would turn a server that always answers 410 into a hot loop.
         self._backoff.reset()
