@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import gc
+from collections.abc import Awaitable, Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -16,7 +17,7 @@ from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.events import EventRecorder
 from di_operator.metrics import Metrics
 from di_operator.queue import KeyedBackoff, KeyQueue
-from di_operator.runtime import CATCH_UP_PAUSE, DRAIN_SECONDS, Runtime
+from di_operator.runtime import CATCH_UP_PAUSE, COLLECT_AFTER, DRAIN_SECONDS, Runtime
 from di_operator.supervision import Supervisor
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi
@@ -149,6 +150,15 @@ class Bench:
         )
 
 
+@pytest.fixture(autouse=True)
+def collector_as_before() -> Iterator[None]:
+    """A replica has its process for itself."""
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
 async def ignore(_key: JobKey, _error: Exception) -> None:
     return None
 
@@ -174,6 +184,22 @@ def test_a_standby_fills_its_caches_does_nothing_and_is_ready() -> None:
         bench.stop.set()
         await running
         assert bench.diary == []
+
+    virtual_time.run(scenario())
+
+
+def test_the_collector_leaves_the_caches_alone_and_looks_less_often() -> None:
+    async def scenario() -> None:
+        bench = Bench(nothing)
+        gc.unfreeze()
+        before = gc.get_threshold()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(600)
+        assert gc.get_freeze_count() > 0
+        assert gc.get_threshold() == (COLLECT_AFTER, *before[1:])
+        assert before[0] < COLLECT_AFTER
+        bench.stop.set()
+        await running
 
     virtual_time.run(scenario())
 
