@@ -257,6 +257,8 @@ class ClusterReader:
         self._pool.staying.put(uid, ())
         self._pool.passing.put(uid, ())
         if job is not None:
+            # Its fields may be packed, and are read several times.
+            job = dict(job)
             # Of thousands of jobs that have ended nothing is to be known, and reading a spec
             # takes time.
             if pods or asks_for_nodes(job):
