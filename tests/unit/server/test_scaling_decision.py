@@ -9,7 +9,7 @@ import pytest
 from di_api.spec import MAX_PODS
 from di_server.config import DEFAULT_MAX_REPLICAS
 from di_server.jobs.idempotency import ScalingResult
-from di_server.jobs.requests import scaling_request
+from di_server.jobs.requests import addition, removal
 from di_server.jobs.scaling import ScalingPatch, ScalingRequest, decide
 from di_server.problems import NotNow, OutOfBounds, Problem
 from tests.unit.server.fakes import job, task
@@ -192,10 +192,8 @@ def test_a_job_without_status_is_scaled() -> None:
 @pytest.mark.parametrize("count", [0, -1, MAX_PODS + 1, -(2**62)])
 def test_a_count_that_is_none_is_refused(count: int) -> None:
     with pytest.raises(OutOfBounds, match="between 1 and 4096, the most pods of a job"):
-        scaling_request({"replicas": count}, sign=1)
+        addition({"replicas": count})
 
 
 def test_removing_is_a_negative_change() -> None:
-    assert scaling_request({"replicas": 3, "task": "learner"}, sign=-1) == ScalingRequest(
-        -3, "learner"
-    )
+    assert removal({"replicas": 3, "task": "learner"}) == ScalingRequest(-3, "learner")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from di_server.jobs.idempotency import ScalingResult
-from di_server.jobs.requests import scaling_request
+from di_server.jobs.requests import addition, removal
 from di_server.jobs.scaling import ScalingPatch, ScalingRequest, decide
 from di_server.problems import Malformed, OutOfBounds, Problem
 from tests.unit.server.fakes import job, task
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 def asked(*names: str, task: str | None = None) -> ScalingRequest:
-    return scaling_request({"names": [*names], "task": task}, sign=-1)
+    return removal({"names": [*names], "task": task})
 
 
 def patched(raw: Object, request: ScalingRequest) -> dict[str, Any]:
@@ -187,12 +187,12 @@ def test_a_body_that_makes_no_sense_is_refused(
     body: Object, problem: type[Problem], why: str
 ) -> None:
     with pytest.raises(problem, match=why):
-        scaling_request(body, sign=-1)
+        removal(body)
 
 
 def test_names_mean_nothing_where_replicas_are_added() -> None:
-    assert scaling_request({"replicas": 1, "names": ["a"]}, sign=1) == ScalingRequest(1)
+    assert addition({"replicas": 1, "names": ["a"]}) == ScalingRequest(1)
 
 
 def test_no_names_are_as_none_given() -> None:
-    assert scaling_request({"replicas": 1, "names": None}, sign=-1) == ScalingRequest(-1)
+    assert removal({"replicas": 1, "names": None}) == ScalingRequest(-1)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from di_api.defaults import with_defaults
-from di_api.names import ANNOTATION_RANK, DI_CONTAINER, DI_PORT, DI_PORT_NAME
+from di_api.names import ANNOTATION_RANK, DI_CONTAINER, DI_PORT, DI_PORT_NAME, LABEL_TASK_NAME
 from di_api.ownership import is_controlled_by
 from di_api.validation import pods_per_replica
 from di_server.model.pod import is_leaving
+from di_server.model.tasks import check_has_tasks, place_of
 
 MAX_RANKS: Final = 65_536
 """No job is nearly as large; a rank edited by hand must not make the list endless."""
@@ -20,17 +21,41 @@ def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list
 
     As long as the job is to have pods, longer while a pod of a higher rank still runs.
     """
-    found = {
-        rank: _address(pod)
+    found = {rank: _address(pod) for rank, pod in _by_rank(job, pods).items()}
+    tasks = with_defaults(job["spec"]).get("tasks") or []
+    wanted = sum(task["replicas"] * pods_per_replica(task) for task in tasks)
+    length = max(min(wanted, MAX_RANKS), max(found, default=-1) + 1)
+    return [found.get(rank, "") for rank in range(length)]
+
+
+def pods_of(
+    job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], task: str
+) -> list[dict[str, str | int]]:
+    """Name, rank and `ip:port` of the pods of a task, those that listen somewhere, by rank.
+
+    Raises:
+        OutOfBounds: the job has no such task, or none at all.
+    """
+    check_has_tasks(job)
+    place_of(with_defaults(job["spec"]).get("tasks") or [], task)
+    return [
+        {"pod": pod["metadata"]["name"], "rank": rank, "address": address}
+        for rank, pod in sorted(_by_rank(job, pods).items())
+        if (pod["metadata"].get("labels") or {}).get(LABEL_TASK_NAME) == task
+        if (address := _address(pod))
+    ]
+
+
+def _by_rank(
+    job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]
+) -> dict[int, Mapping[str, Any]]:
+    return {
+        rank: pod
         for pod in pods
         if is_controlled_by(pod, job["metadata"]["uid"])
         if not is_leaving(pod)
         if (rank := _rank(pod)) is not None
     }
-    tasks = with_defaults(job["spec"]).get("tasks") or []
-    wanted = sum(task["replicas"] * pods_per_replica(task) for task in tasks)
-    length = max(min(wanted, MAX_RANKS), max(found, default=-1) + 1)
-    return [found.get(rank, "") for rank in range(length)]
 
 
 def _rank(pod: Mapping[str, Any]) -> int | None:

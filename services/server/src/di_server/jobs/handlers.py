@@ -13,6 +13,7 @@ from di_server.access.grants import Grant
 from di_server.deadline import Clock, Deadline
 from di_server.jobs import operations, requests
 from di_server.jobs.idempotency import idempotency_key
+from di_server.jobs.scaling import ScalingRequest
 from di_server.jobs.service import JobService
 from di_server.model.references import JobRef
 from di_server.rest.incoming import Incoming
@@ -32,7 +33,9 @@ class JobHandlers:
         self._handlers: Mapping[Operation, _Handler] = {
             operations.LIST_REPLICAS: self._list,
             operations.ADD_REPLICAS: self._add,
+            operations.SET_REPLICAS: self._set,
             operations.REMOVE_REPLICAS: self._remove,
+            operations.LIST_PODS: self._pods,
             operations.REPORT_PROFILINGS: self._report,
             operations.SHOW_GROUP: self._group,
         }
@@ -46,21 +49,31 @@ class JobHandlers:
     def _list(self, grant: Grant, _incoming: Incoming, deadline: Deadline) -> list[str]:
         return self._service.replicas(grant, deadline)
 
+    def _pods(
+        self, grant: Grant, incoming: Incoming, deadline: Deadline
+    ) -> list[dict[str, str | int]]:
+        return self._service.pods(grant, incoming.below, deadline)
+
     def _add(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> dict[str, Any]:
-        return self._scale(operations.ADD_REPLICAS, 1, grant, incoming, deadline)
+        asked = requests.addition(incoming.body)
+        return self._scale(operations.ADD_REPLICAS, asked, grant, incoming, deadline)
+
+    def _set(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> dict[str, Any]:
+        asked = requests.setting(incoming.body)
+        return self._scale(operations.SET_REPLICAS, asked, grant, incoming, deadline)
 
     def _remove(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> dict[str, Any]:
-        return self._scale(operations.REMOVE_REPLICAS, -1, grant, incoming, deadline)
+        asked = requests.removal(incoming.body)
+        return self._scale(operations.REMOVE_REPLICAS, asked, grant, incoming, deadline)
 
     def _scale(
         self,
         operation: Operation,
-        sign: int,
+        asked: ScalingRequest,
         grant: Grant,
         incoming: Incoming,
         deadline: Deadline,
     ) -> dict[str, Any]:
-        asked = requests.scaling_request(incoming.body, sign=sign)
         key = idempotency_key(incoming.idempotency_key, operation.method, incoming.body)
         result = self._service.scale(grant, asked, key, deadline)
         ref = grant.ref
@@ -71,6 +84,7 @@ class JobHandlers:
             task=result.task,
             replicas=result.replicas,
             delta=asked.delta,
+            to=asked.to,
         )
         return dataclasses.asdict(result)
 

@@ -79,6 +79,40 @@ REMOVE_REPLICAS: Final = Operation(
     data=_SCALING_DATA,
     idempotent=True,
 )
+SET_REPLICAS: Final = Operation(
+    name="setReplicas",
+    method="PUT",
+    resource="replicas",
+    verb="update",
+    summary="Set the number of replicas of a task.",
+    message="successfully set replicas",
+    body=_SCALING_BODY,
+    data=_SCALING_DATA,
+    idempotent=True,
+)
+LIST_PODS: Final = Operation(
+    name="listPods",
+    method="GET",
+    resource="pods",
+    below="task",
+    verb="get",
+    summary="The pods of a task that run, by rank, and where they listen.",
+    message="successfully get pods",
+    body=None,
+    errors={422: "No such task."},
+    data={
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["pod", "rank", "address"],
+            "properties": {
+                "pod": {"type": "string"},
+                "rank": {"type": "integer"},
+                "address": {"type": "string", "description": "ip:port"},
+            },
+        },
+    },
+)
 REPORT_PROFILINGS: Final = Operation(
     name="reportProfilings",
     method="POST",
@@ -126,4 +160,12 @@ SHOW_GROUP: Final = Operation(
         },
     },
 )
-OPERATIONS: Final = (LIST_REPLICAS, ADD_REPLICAS, REMOVE_REPLICAS, REPORT_PROFILINGS, SHOW_GROUP)
+OPERATIONS: Final = (
+    LIST_REPLICAS,
+    ADD_REPLICAS,
+    SET_REPLICAS,
+    REMOVE_REPLICAS,
+    LIST_PODS,
+    REPORT_PROFILINGS,
+    SHOW_GROUP,
+)

@@ -16,21 +16,34 @@ from di_server.problems import Malformed, OutOfBounds
 from di_server.rest.query import read_query, whole_number
 
 
-def scaling_request(body: Mapping[str, Any], *, sign: int) -> ScalingRequest:
-    """What a body of `.../replicas` asks for; unknown keys are ignored.
-
-    Args:
-        sign: 1 to add and -1 to remove.
+def addition(body: Mapping[str, Any]) -> ScalingRequest:
+    """How many replicas a body asks for beside those there are; unknown keys are ignored.
 
     Raises:
         Malformed, OutOfBounds: naming the field.
     """
-    try:
-        values = (_SCALING if sign > 0 else _REMOVAL).load(body)
-    except ValidationError as error:
-        found = error.messages_dict
-        raise Malformed("; ".join(f"{key}: {' '.join(found[key])}" for key in found)) from error
-    replicas, named = values["replicas"], values.get("names")
+    values = _load(_SCALING, body)
+    return ScalingRequest(_within_bounds(values["replicas"]), values["task"])
+
+
+def setting(body: Mapping[str, Any]) -> ScalingRequest:
+    """How many replicas a body asks for in all; unknown keys are ignored.
+
+    Raises:
+        Malformed, OutOfBounds: naming the field.
+    """
+    values = _load(_SCALING, body)
+    return ScalingRequest(0, values["task"], to=_within_bounds(values["replicas"]))
+
+
+def removal(body: Mapping[str, Any]) -> ScalingRequest:
+    """How many replicas, or which, a body gives back; unknown keys are ignored.
+
+    Raises:
+        Malformed, OutOfBounds: naming the field.
+    """
+    values = _load(_REMOVAL, body)
+    replicas, named = values["replicas"], values["names"]
     if named is not None:
         if replicas is not None:
             raise Malformed("replicas: is the number of names, and not given beside them")
@@ -39,9 +52,22 @@ def scaling_request(body: Mapping[str, Any], *, sign: int) -> ScalingRequest:
         return ScalingRequest(-len(named), values["task"], tuple(named))
     if replicas is None:
         raise Malformed(f"replicas: {_NO_NUMBER['required']}")
+    return ScalingRequest(-_within_bounds(replicas), values["task"])
+
+
+def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = schema.load(body)
+    except ValidationError as error:
+        found = error.messages_dict
+        raise Malformed("; ".join(f"{key}: {' '.join(found[key])}" for key in found)) from error
+    return values
+
+
+def _within_bounds(replicas: int) -> int:
     if not 1 <= replicas <= MAX_PODS:
         raise OutOfBounds(f"replicas must be between 1 and {MAX_PODS}, the most pods of a job")
-    return ScalingRequest(sign * replicas, values["task"])
+    return replicas
 
 
 def profilings(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -29,12 +29,15 @@ from di_server.problems import NotNow, OutOfBounds
 
 @dataclass(frozen=True, slots=True)
 class ScalingRequest:
-    """Add `delta` replicas (fewer when negative) to a task; None means the default task."""
+    """Add `delta` replicas (fewer when negative) to a task, or have `to` of them in all; task None
+    means the default task."""
 
     delta: int
     task: str | None = None
     names: tuple[str, ...] = ()
     """Of those that are to go, or of their pods; none: those of the highest indexes, if any."""
+    to: int | None = None
+    """None: by `delta`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class ScalingPatch:
-    """A JSON patch (RFC 6902) that fails with a conflict unless the job is as it was read."""
+    """A JSON patch (RFC 6902) that fails with a conflict unless the job is as it was read; without
+    operations: the task has so many replicas already."""
 
     operations: Sequence[dict[str, Any]]
     result: ScalingResult
@@ -86,15 +90,18 @@ def decide(
         else (_pick(tasks, asked.task), frozenset[int]())
     )
     task = tasks[index]
-    before, replicas = task.get("vacant") or [], task["replicas"] + asked.delta
-    if asked.delta < 0:
+    delta = asked.delta if asked.to is None else asked.to - task["replicas"]
+    before, replicas = task.get("vacant") or [], task["replicas"] + delta
+    if delta == 0:
+        return ScalingPatch((), ScalingResult(task["name"], replicas))
+    if delta < 0:
         _check_least(task, replicas)
         vacant = left_vacant(replicas, {*before, *gone})
         if gone:
             _check_vacant(spec, task, vacant)
     else:
         _check_most(task, replicas, default_max_replicas)
-        vacant = filled(task["replicas"], before, asked.delta)
+        vacant = filled(task["replicas"], before, delta)
         grown = {**task, "replicas": replicas, "vacant": [*vacant]}
         others = {**spec, "tasks": [*tasks[:index], grown, *tasks[index + 1 :]]}
         _check_job(metadata, others, grown)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from di_server.access.grants import Grant
 from di_server.deadline import Clock, Deadline
 from di_server.jobs import profilings, scaling
-from di_server.jobs.addresses import addresses
+from di_server.jobs.addresses import addresses, pods_of
 from di_server.jobs.groups import GroupRequest, described, group_of
 from di_server.jobs.idempotency import IdempotencyKey, ScalingResult
 from di_server.jobs.waiting import Waiting
@@ -23,6 +23,8 @@ from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
 from di_server.storage.pods import PodStore
 from di_server.storage.updates import POSSIBLY_STALE, JobUpdates, Update
+
+T = TypeVar("T")
 
 
 class JobService:
@@ -72,14 +74,26 @@ class JobService:
 
     def replicas(self, grant: Grant, deadline: Deadline) -> list[str]:
         """`ip:port` by rank."""
+        return self._of_pods(grant, deadline, addresses)
+
+    def pods(self, grant: Grant, task: str, deadline: Deadline) -> list[dict[str, str | int]]:
+        """Those of a task that run, by rank."""
+        return self._of_pods(grant, deadline, lambda job, pods: pods_of(job, pods, task))
+
+    def _of_pods(
+        self,
+        grant: Grant,
+        deadline: Deadline,
+        look: Callable[[Mapping[str, Any], Iterable[Mapping[str, Any]]], list[T]],
+    ) -> list[T]:
         cached = self._jobs.cached(grant.ref)
         if cached is not None and self._pods.synced:
             with suppress(*POSSIBLY_STALE):
                 grant.check(cached.raw)
-                return addresses(cached.raw, self._pods.cached_of(grant.ref))
+                return look(cached.raw, self._pods.cached_of(grant.ref))
         job = self._jobs.get(grant.ref, deadline)
         grant.check(job)
-        return addresses(job, self._pods.of_job(grant.ref, deadline))
+        return look(job, self._pods.of_job(grant.ref, deadline))
 
     def group(self, grant: Grant, asked: GroupRequest) -> dict[str, Any]:
         """Who belongs to a task's process group, as soon as that is news to the caller.
