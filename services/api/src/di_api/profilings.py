@@ -95,6 +95,10 @@ _NUMBERS: Final = (
     _Number("samplesPerEnvStep", "samples_per_env_step", 1e-9),
     _Number("restoreSeconds", "restore_seconds"),
     _Number(REPORTED_STEP, "checkpoint_step", is_whole=True),
+    _Number("policyLag", "policy_lag"),
+    _Number("staleFrac", "stale_frac", most=1.0),
+    _count("staleDropped", "stale_dropped", least=0),
+    _count("queueDepth", "queue_depth", least=0),
 )
 # A term of 0 would make logarithms and ratios of it infinite; no link takes no time at all.
 _PERF: Final = (
