@@ -6,8 +6,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-OURS := services/api services/webhook services/operator services/server certs cluster simulator
-LOCAL := di-api di-webhook di-operator di-server di-certs di-cluster di-simulator
+OURS := services/api services/webhook services/operator services/server certs cluster simulator sdk
+LOCAL := di-api di-webhook di-operator di-server di-certs di-cluster di-simulator di-orchestrator
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
 EXAMPLE ?= cartpole
@@ -84,13 +84,14 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/vermin --quiet --no-tips --violations --target=3.9- sdk/src
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	@$(BIN)/python -m tests.documents --check
 	@./verify-generated
 
 .PHONY: generate
-generate: setup ## the CRDs, the tables of docs/dijob.md, docs/metrics.md and docs/events.md, from the declarations
+generate: setup ## the CRDs, tables of docs/dijob.md, metrics.md, events.md and sdk.md, from the declarations
 	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-crd.yaml docs/dijob.md
 	@$(BIN)/python -m tests.documents
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from tests.documents import events, metrics
+from tests.documents import events, metrics, sdk
 
-DOCUMENTS = {events.FILE: events.document, metrics.FILE: metrics.document}
+DOCUMENTS = {each.FILE: each.document for each in (events, metrics, sdk)}
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,74 @@
+"""For programs that train in a job of DI Orchestrator: `import di_orchestrator as di`.
+
+Who am I and who are the others (`job`, `peers`, `members`), more or fewer of them (`scale`,
+`remove`, `advise`), how far am I (`training`), how do I leave well (`Drain`). Outside a job every
+call works and does nothing harmful. Importing it has no effect.
+"""
+
+from di_orchestrator.advice import wanted_collectors
+from di_orchestrator.api import Member, Peer
+from di_orchestrator.client import Client
+from di_orchestrator.coordinator import Coordinator, Replicas
+from di_orchestrator.drain import Drain
+from di_orchestrator.errors import (
+    BadEnvironment,
+    BadReport,
+    CheckpointLost,
+    DIError,
+    NotInJob,
+    Refused,
+    Unreachable,
+)
+from di_orchestrator.here import (
+    Training,
+    advise,
+    client,
+    coordinator,
+    job,
+    members,
+    peers,
+    remove,
+    say,
+    scale,
+    training,
+    watch_members,
+    watch_peers,
+    watch_worlds,
+)
+from di_orchestrator.job import HOLE, PORT, Job, ProcessGroup, World
+
+__all__ = [
+    "HOLE",
+    "PORT",
+    "BadEnvironment",
+    "BadReport",
+    "CheckpointLost",
+    "Client",
+    "Coordinator",
+    "DIError",
+    "Drain",
+    "Job",
+    "Member",
+    "NotInJob",
+    "Peer",
+    "ProcessGroup",
+    "Refused",
+    "Replicas",
+    "Training",
+    "Unreachable",
+    "World",
+    "advise",
+    "client",
+    "coordinator",
+    "job",
+    "members",
+    "peers",
+    "remove",
+    "say",
+    "scale",
+    "training",
+    "wanted_collectors",
+    "watch_members",
+    "watch_peers",
+    "watch_worlds",
+]

@@ -1,0 +1,217 @@
+"""What can be asked of di-server about one job: each method is an exchange (see `exchange`).
+
+Programs use `Client` or `aio.Client`, which drive these.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from di_orchestrator.errors import Unreachable
+from di_orchestrator.exchange import (
+    ANSWER_SECONDS,
+    LONGEST_PAUSE,
+    Clock,
+    Exchange,
+    Patience,
+    Pause,
+    Request,
+    ask,
+)
+from di_orchestrator.job import World, world_of
+
+WAIT_SECONDS = 20
+"""The longest that di-server lets a request wait for news."""
+NO_NEWS_PAUSE = 1.0
+"""After an answer that is no news: who finds no place to wait is answered at once."""
+POLL_SECONDS = 2.0
+"""Between two looks at the pods of a task, in a small job."""
+POLLS_PER_SECOND = 5.0
+"""Looks that all pods of a task take together, a quarter of the requests that a job may make."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A pod of a task that runs.
+
+    Attributes:
+        pod: its name, which the one that replaces it has too.
+        rank: in the job.
+        address: `<ip>:<port>`.
+    """
+
+    pod: str
+    rank: int
+    address: str
+
+    @property
+    def url(self) -> str:
+        """Where it serves HTTP, if it does."""
+        return f"http://{self.address}"
+
+
+@dataclass(frozen=True)
+class Member:
+    """What a pod says of itself on the board of its job.
+
+    Attributes:
+        pod, uid: its name, and which pod of that name.
+        task: of the pod.
+        says: what it has put there, with its `url`.
+    """
+
+    pod: str
+    uid: str
+    task: str
+    says: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        return str(self.says["url"])
+
+
+@dataclass(frozen=True)
+class Members:
+    """The board, and the tag by which di-server knows it again."""
+
+    generation: str
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """An entry stands for `lifetime` seconds, and is to be repeated every `seconds`."""
+
+    seconds: float
+    lifetime: float
+
+
+class Api:
+    """One job with tasks at di-server, as one of its pods sees it.
+
+    Args:
+        job: `<namespace>/<name>`.
+        pod: name of the pod that asks.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        pod: str,
+        *,
+        patience: Patience | None = None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._path = f"/v2alpha1/job/{job}"
+        self._pod = pod
+        self._patience = patience or Patience()
+        self._clock = clock
+
+    def scale(self, task: str | None, change: int) -> Exchange[int]:
+        """Add replicas, or give the last ones back; how many there are to be then."""
+        method = "POST" if change > 0 else "DELETE"
+        return self._count(method, {"replicas": abs(change), **_task(task)})
+
+    def scale_to(self, task: str | None, replicas: int) -> Exchange[int]:
+        """Have so many replicas; how many there are to be then."""
+        return self._count("PUT", {"replicas": replicas, **_task(task)})
+
+    def remove(self, names: Sequence[str]) -> Exchange[int]:
+        """Give back the replicas of these names, or of these pods; how many there are then."""
+        return self._count("DELETE", {"names": list(names)})
+
+    def report(self, profilings: Mapping[str, Any], seconds: float) -> Exchange[None]:
+        """Publish what the job reports of itself; it is there when this returns."""
+        yield from self._ask(
+            Request("POST", f"{self._path}/profilings", body=profilings),
+            Patience(seconds, self._patience.random),
+        )
+
+    def peers(self, task: str) -> Exchange[tuple[Peer, ...]]:
+        """The pods of a task that run and listen, by rank."""
+        found = yield from self._ask(Request("GET", f"{self._path}/pods/{task}"))
+        return tuple(Peer(each["pod"], each["rank"], each["address"]) for each in found)
+
+    def next_peers(self, task: str, known: tuple[Peer, ...] | None) -> Exchange[tuple[Peer, ...]]:
+        """The same, once they are others than those known; waits as long as that takes."""
+        while True:
+            found = yield from _patiently(self.peers(task))
+            if found is not None and found != known:
+                return tuple(found)
+            yield Pause(max(POLL_SECONDS, len(found or ()) / POLLS_PER_SECOND))
+
+    def next_world(self, task: str, known: int | None) -> Exchange[World]:
+        """The world of a process group, once it is another than the known; waits for it."""
+        query = {} if known is None else {"generation": str(known)}
+        while True:
+            found = yield from _patiently(
+                self._wait(f"{self._path}/group/{task}", {**query, "wait": str(WAIT_SECONDS)})
+            )
+            if found is not None:
+                world = world_of(found)
+                if world.is_formed and world.generation != known:
+                    return world
+            yield Pause(NO_NEWS_PAUSE)
+
+    def say(self, said: Mapping[str, Any]) -> Exchange[Heartbeat]:
+        """Put the entry of this pod on the board."""
+        request = Request("PUT", f"{self._path}/members/{self._pod}", body=said)
+        found = yield from self._ask(request)
+        return Heartbeat(float(found["heartbeatSeconds"]), float(found["lifetimeSeconds"]))
+
+    def members(self, task: str | None) -> Exchange[Members]:
+        """The board, of one task or of all."""
+        found = yield from self._ask(Request("GET", f"{self._path}/members", _task(task)))
+        return _members(found)
+
+    def next_members(self, task: str | None, known: str | None) -> Exchange[Members]:
+        """The same, once it is another than the known; waits as long as that takes."""
+        query = {**_task(task), "wait": str(WAIT_SECONDS)}
+        if known is not None:
+            query["generation"] = known
+        while True:
+            found = yield from _patiently(self._wait(f"{self._path}/members", query))
+            if found is not None and found["generation"] != known:
+                return _members(found)
+            yield Pause(NO_NEWS_PAUSE)
+
+    def _count(self, method: str, body: Mapping[str, Any]) -> Exchange[int]:
+        # One key for the change, however often it has to be sent: it takes effect once.
+        headers = {"Idempotency-Key": uuid.uuid4().hex}
+        path = f"{self._path}/replicas"
+        found = yield from self._ask(Request(method, path, body=body, headers=headers))
+        return int(found["replicas"])
+
+    def _wait(self, path: str, query: Mapping[str, str]) -> Exchange[Any]:
+        return self._ask(Request("GET", path, query, seconds=ANSWER_SECONDS + WAIT_SECONDS))
+
+    def _ask(self, request: Request, patience: Patience | None = None) -> Exchange[Any]:
+        return ask(request, patience or self._patience, self._clock)
+
+
+def _patiently(exchange: Exchange[Any]) -> Exchange[Any]:
+    """The result, or None after a pause if nobody answered: who follows something goes on."""
+    try:
+        return (yield from exchange)
+    except Unreachable:
+        yield Pause(LONGEST_PAUSE)
+        return None
+
+
+def _task(task: str | None) -> dict[str, str]:
+    return {} if task is None else {"task": task}
+
+
+def _members(found: Mapping[str, Any]) -> Members:
+    return Members(
+        found["generation"],
+        tuple(
+            Member(each["pod"], each["uid"], each["task"], each["says"])
+            for each in found["members"]
+        ),
+    )

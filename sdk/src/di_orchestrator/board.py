@@ -1,0 +1,75 @@
+"""The entry of this pod on the board of its job, repeated while the program goes on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from di_orchestrator.api import Heartbeat
+from di_orchestrator.errors import DIError, Refused
+
+log = logging.getLogger("di_orchestrator")
+
+AGAIN_SECONDS = 1.0
+"""After an entry that did not get there."""
+_ENDING = 409
+"""The pod is being deleted: it cannot say anything any more."""
+
+Said = Mapping[str, Any]
+
+
+class Entry:
+    """Says what it was told last, at once when that is something else, from a thread of its own."""
+
+    def __init__(self, say: Callable[[Said], Heartbeat]) -> None:
+        self._say = say
+        self._changed = threading.Condition()
+        self._said: Said | None = None
+        self._is_new = False
+        self._is_closing = False
+        self._warned = set[str]()
+        self._thread: threading.Thread | None = None
+
+    def put(self, said: Said) -> None:
+        """Say this from now on; never waits for the network."""
+        with self._changed:
+            if self._is_closing:
+                return
+            if said != self._said:
+                self._said, self._is_new = dict(said), True
+                self._changed.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True, name="di-board")
+                self._thread.start()
+
+    def close(self) -> None:
+        """Say nothing any more: within half a minute the entry is gone."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        wait = 0.0
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_new or self._is_closing, wait)
+                if self._is_closing or self._said is None:
+                    return
+                said, self._is_new = self._said, False
+            try:
+                wait = self._say(said).seconds
+            except Refused as error:
+                self._warn(str(error))
+                if error.status == _ENDING:
+                    self.close()
+                wait = 10 * AGAIN_SECONDS
+            except DIError as error:
+                self._warn(str(error))
+                wait = AGAIN_SECONDS
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned and len(self._warned) < 16:
+            self._warned.add(text)
+            log.warning("%s (said once)", text)

@@ -1,0 +1,58 @@
+"""From a pod's variables to its job at di-server; and what is said outside a job, once."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from di_orchestrator.api import Api
+from di_orchestrator.client import Send
+from di_orchestrator.errors import BadEnvironment
+from di_orchestrator.job import Job
+from di_orchestrator.transport import Transport
+
+OUTSIDE = (
+    "di_orchestrator: not in a DIJob (DI_JOB_ID is not set): nothing is scaled or reported, and "
+    "there are no peers"
+)
+
+
+class _Once:
+    """Says each line once in the life of the process."""
+
+    def __init__(self) -> None:
+        self._said = set[str]()
+        self._lock = threading.Lock()
+
+    def __call__(self, line: str) -> None:
+        with self._lock:
+            if line in self._said:
+                return
+            self._said.add(line)
+        print(line, file=sys.stderr, flush=True)
+
+    def forget(self) -> None:
+        """Begin anew, for tests."""
+        with self._lock:
+            self._said.clear()
+
+
+say_once = _Once()
+
+
+def connection(job: Job) -> tuple[Api, Send] | None:
+    """What a client of the job is made of; None outside a job, which is said on stderr.
+
+    Raises:
+        BadEnvironment: the pod is not told where di-server is.
+    """
+    if not job.is_inside:
+        say_once(OUTSIDE)
+        return None
+    transport = Transport.of(job.environment)
+    if transport is None:
+        raise BadEnvironment(
+            "DI_SERVER_URL is not set, and should be where di-server answers: the operator sets it "
+            "in pods of a DIJob; does the template, or the program's start, unset it?"
+        )
+    return Api(job.id, job.pod), transport.send

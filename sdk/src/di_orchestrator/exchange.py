@@ -1,0 +1,158 @@
+"""How a request is made until it is answered, without making any.
+
+An exchange is a generator: it yields what is to be sent, or for how long to pause, is sent what
+came of it, and returns the result. `client` and `aio` drive the same ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, TypeVar, Union
+
+from di_orchestrator.errors import Refused, Unreachable
+
+ANSWER_SECONDS = 10.0
+"""As long as di-server takes at most for an answer, but where it is asked to wait."""
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 5.0
+MAX_REASON = 500
+"""Characters of an answer that are told on."""
+_REFUSED_FOR_NOW = (408, 429, 503)
+"""Nothing was done, and the same request may be taken later."""
+_LOST_BEHIND_A_PROXY = (502, 504)
+
+T = TypeVar("T")
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request to di-server.
+
+    Attributes:
+        path: below the server's URL.
+        seconds: until the whole answer has to be there.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = ANSWER_SECONDS
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, whatever it says.
+
+    Attributes:
+        retry_after: seconds, if it says so.
+    """
+
+    status: int
+    body: bytes = b""
+    retry_after: float = 0.0
+
+    @property
+    def message(self) -> str:
+        """In di-server's words, or those of whoever answers in its place."""
+        try:
+            return str(json.loads(self.body)["message"])[:MAX_REASON]
+        except (ValueError, LookupError, TypeError):
+            return self.body[:MAX_REASON].decode(errors="replace") or "no words"
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Nothing came back, so the request may have taken effect; `reason` is the transport's."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Go on in so many seconds."""
+
+    seconds: float
+
+
+Exchange = Generator[Union[Request, Pause], Union[Answer, Silence, None], T]
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long, and how, to go on asking.
+
+    Attributes:
+        seconds: from the first request until `Unreachable`; infinite for who follows something.
+        random: spreads the pauses, so that pods that lost the same server do not come together.
+    """
+
+    seconds: float = 60.0
+    random: Random = field(default_factory=Random)
+
+
+def ask(
+    request: Request, patience: Patience, clock: Clock, *, repeatable: bool = True
+) -> Exchange[Any]:
+    """The data of the answer.
+
+    Args:
+        repeatable: whether to send it again when it is not known whether it took effect.
+
+    Raises:
+        Refused: by di-server; asking again would not help.
+        Unreachable: patience is over.
+    """
+    ends, pause = clock() + patience.seconds, FIRST_PAUSE
+    while True:
+        left = max(ends - clock(), 0.001)
+        found = yield replace(request, seconds=min(request.seconds, left))
+        reason, least = _judge(request, found, repeatable=repeatable)
+        if reason is None:
+            return _data(request, found)
+        wait = max(least, pause * (0.5 + patience.random.random()))
+        if clock() + wait >= ends:
+            raise Unreachable(
+                f"{request} had no answer within {patience.seconds:g} s: {reason}; is di-server "
+                "running, and does DI_SERVER_URL lead to it?"
+            )
+        yield Pause(wait)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _judge(
+    request: Request, found: Answer | Silence | None, *, repeatable: bool
+) -> tuple[str | None, float]:
+    """Why to ask again, and after how many seconds at least; no reason: it is answered."""
+    if isinstance(found, Answer):
+        if found.status == 200:
+            return None, 0.0
+        said = f"{found.message} (HTTP {found.status})"
+        if found.status in _REFUSED_FOR_NOW:
+            return said, found.retry_after
+        if found.status not in _LOST_BEHIND_A_PROXY:
+            raise Refused(str(request), found.status, found.message)
+    else:
+        said = found.reason if found else "nothing was sent"
+    if not repeatable:
+        raise Unreachable(f"{request} may have taken effect: {said}; look before asking again")
+    return said, 0.0
+
+
+def _data(request: Request, found: Answer | Silence | None) -> Any:
+    body = found.body if isinstance(found, Answer) else b""
+    try:
+        return json.loads(body)["data"]
+    except (ValueError, LookupError, TypeError):
+        raise Unreachable(
+            f"{request}: the answer is none of di-server's: {body[:100]!r}; does DI_SERVER_URL "
+            "lead to it?"
+        ) from None

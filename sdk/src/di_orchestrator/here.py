@@ -1,0 +1,219 @@
+"""What this process is, by its environment: the functions of the package."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any
+
+from di_orchestrator import training_run
+from di_orchestrator.api import Api, Member, Peer
+from di_orchestrator.board import Entry
+from di_orchestrator.checkpoint import Checkpoints
+from di_orchestrator.client import Client, Send, run
+from di_orchestrator.connect import connection
+from di_orchestrator.coordinator import Coordinator
+from di_orchestrator.job import Job, World
+from di_orchestrator.sender import Sender
+
+REPORT_SECONDS = 15.0
+"""How long one report is tried; then the next one says more."""
+COLLECTOR = "collector"
+
+
+def job() -> Job:
+    """Who this pod is; outside a job one without others.
+
+    Raises:
+        BadEnvironment: the pod's variables are not those of the operator.
+    """
+    return Job.of(os.environ)
+
+
+def client() -> Client | None:
+    """The job at di-server; None outside a job, where one line on stderr says so, once.
+
+    Raises:
+        BadEnvironment: the pod's variables are not those of the operator.
+    """
+    found = connection(job())
+    return None if found is None else Client(*found)
+
+
+def coordinator() -> Coordinator:
+    """The coordinator of a job that has one (DI-engine's v1).
+
+    Raises:
+        NotInJob: this is not its pod.
+    """
+    return Coordinator.of(os.environ)
+
+
+def peers(task: str) -> tuple[Peer, ...]:
+    """See `Client.peers`; none outside a job."""
+    found = client()
+    return () if found is None else found.peers(task)
+
+
+def watch_peers(task: str) -> Iterator[tuple[Peer, ...]]:
+    """See `Client.watch_peers`; outside a job there are none, once."""
+    found = client()
+    return iter(((),)) if found is None else found.watch_peers(task)
+
+
+def watch_worlds(task: str | None = None) -> Iterator[World]:
+    """See `Client.watch_worlds`, of this pod's task if none is given; none outside a job."""
+    found = client()
+    return iter(()) if found is None else found.watch_worlds(task or job().task)
+
+
+def members(task: str | None = None) -> tuple[Member, ...]:
+    """See `Client.members`; none outside a job."""
+    found = client()
+    return () if found is None else found.members(task)
+
+
+def watch_members(task: str | None = None) -> Iterator[tuple[Member, ...]]:
+    """See `Client.watch_members`; outside a job there are none, once."""
+    found = client()
+    return iter(((),)) if found is None else found.watch_members(task)
+
+
+def say(url: str, **more: Any) -> None:
+    """Put this on the board of the job as the entry of this pod, and repeat it from a thread.
+
+    Say it again when it has changed; it never waits. The entry goes with the pod.
+
+    Args:
+        url: where this pod serves.
+        more: what else the others are to know, 1 KiB with the url.
+    """
+    _here.say({"url": url, **more})
+
+
+def scale(
+    task: str | None = COLLECTOR, change: int | None = None, *, to: int | None = None
+) -> int | None:
+    """See `Client.scale`; None outside a job."""
+    found = client()
+    if found is None:
+        return None
+    replicas = found.scale(task, change, to=to)
+    current = _here.current
+    if current is not None and task in (None, COLLECTOR):
+        current.now_collects(replicas)
+    return replicas
+
+
+def remove(*names: str) -> int | None:
+    """See `Client.remove`; None outside a job."""
+    found = client()
+    return None if found is None else found.remove(*names)
+
+
+def advise(*, least: int = 1, most: int | None = None) -> int | None:
+    """See `Training.advise`, of the training that is entered; None without one."""
+    current = _here.current
+    return None if current is None else current.advise(least=least, most=most)
+
+
+def training(
+    *,
+    total_steps: float | None = None,
+    max_env_steps: float | None = None,
+    learners: int | None = None,
+    nodes: int | None = None,
+    save_every: float | None = None,
+    checkpoint: str = "checkpoint",
+    observations: list[dict[str, Any]] | None = None,
+    reports: bool | None = None,
+    **known: object,
+) -> Training:
+    """A training, to be entered: times it, reports it, knows when to stop and what to go on from.
+
+    Args:
+        total_steps, max_env_steps: where `step` and `env_steps` are to end.
+        learners: how many there are; by default those of this pod's task.
+        nodes: on how many nodes they run; by default 1 of one learner, else not known.
+        save_every: seconds from one checkpoint to the next, for `run.checkpoint.is_due`.
+        checkpoint: name of this program's checkpoints in the job's directory.
+        observations: `run.observations` of the checkpoint that it goes on from.
+        reports: whether this process reports; by default the first pod of the task does.
+        known: further keys of the report, in snake case, such as `init_batch_size`.
+
+    Raises:
+        BadEnvironment: the pod's variables are not those of the operator.
+        BadReport: what is known makes no sense.
+    """
+    here = job()
+    sender = None
+    found = connection(here)
+    if found is not None and (here.is_leader if reports is None else reports):
+        sender = Sender(_reporting(*found))
+    limits = {"total_steps": total_steps, "max_env_steps": max_env_steps}
+    return Training(
+        here,
+        sender,
+        Checkpoints.of(os.environ, every_seconds=save_every, name=checkpoint),
+        known={**{key: value for key, value in limits.items() if value is not None}, **known},
+        learners=learners,
+        nodes=nodes,
+        observations=observations,
+        is_test=os.environ.get("DI_TEST") == "1",
+    )
+
+
+class Training(training_run.Training):
+    """One that `advise` and `scale` know of while it is entered."""
+
+    def __enter__(self) -> Training:
+        super().__enter__()
+        _here.current = self
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if _here.current is self:
+            _here.current = None
+        super().__exit__(kind, error, trace)
+
+
+def _reporting(api: Api, send: Send) -> Any:
+    def report(said: Mapping[str, Any]) -> None:
+        run(api.report(said, REPORT_SECONDS), send)
+
+    return report
+
+
+class _Here:
+    """What the functions of this module remember in this process."""
+
+    def __init__(self) -> None:
+        self.current: Training | None = None
+        self._lock = threading.Lock()
+        self._entry: Entry | None = None
+
+    def say(self, said: Mapping[str, Any]) -> None:
+        with self._lock:
+            if self._entry is None:
+                found = connection(job())
+                if found is None:
+                    return
+                api, send = found
+                self._entry = Entry(lambda said: run(api.say(said), send))
+        self._entry.put(said)
+
+    def close(self) -> None:
+        """Say nothing any more."""
+        with self._lock:
+            if self._entry is not None:
+                self._entry.close()
+
+
+_here = _Here()

@@ -1,0 +1,57 @@
+"""That a pod is to leave, and how long its program has run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+_START_TICKS = 19
+"""Place of `starttime` in /proc/<pid>/stat, counted after the name of the program (proc(5))."""
+
+
+class Leaving:
+    """Whether SIGTERM has come; a handler that was there before is called too."""
+
+    def __init__(self, on_asked: Callable[[], None]) -> None:
+        self.is_asked = False
+        self.event = threading.Event()
+        self._on_asked = on_asked
+        self._before: Any = None
+        self._listens = False
+
+    def listen(self) -> None:
+        """From now on; in another thread than the main one, which alone may, it hears nothing."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGTERM, self._heard)
+            self._listens = True
+
+    def restore(self) -> None:
+        """Leave SIGTERM to whoever had it before."""
+        if self._listens:
+            # A handler that was not set from Python is told as None, and cannot be set from there.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL if self._before is None else self._before)
+            self._listens = False
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        self.is_asked = True
+        self._on_asked()
+        # Not here: the main thread may hold the event's lock, and waits for this handler.
+        threading.Thread(target=self.event.set, daemon=True, name="di-leaving").start()
+        if callable(self._before):
+            self._before(number, frame)
+
+
+def seconds_since_start() -> float:
+    """Since this process began; where that is not known (no Linux), of its processor time."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        began = int(fields[_START_TICKS]) / os.sysconf("SC_CLK_TCK")
+        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - began, 0.0)
+    except (OSError, AttributeError, LookupError, ValueError):
+        return time.process_time()

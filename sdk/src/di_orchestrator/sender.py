@@ -1,0 +1,89 @@
+"""Reports on their way, while training goes on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from di_orchestrator.errors import DIError, Refused
+
+log = logging.getLogger("di_orchestrator")
+
+INTERVAL_SECONDS = 1.0
+"""From one report to the next, at least."""
+
+Report = Mapping[str, Any]
+
+
+class Sender:
+    """Sends the newest report from a thread of its own, and the last one before it ends.
+
+    A report that is not sent yet when the next one comes is never sent: each says all there is. One
+    that is lost or refused does no harm; why is logged as a warning, once for each kind of reason.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Report], None],
+        *,
+        interval: float = INTERVAL_SECONDS,
+    ) -> None:
+        self._send = send
+        self._interval = interval
+        self._changed = threading.Condition()
+        self._newest: Report | None = None
+        self._is_busy = False
+        self._is_closing = False
+        self._warned = set[str]()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="di-reports")
+        self._thread.start()
+
+    def tell(self, report: Report) -> None:
+        """Send this when it is its turn, unless there is a newer one by then; never waits."""
+        with self._changed:
+            self._newest = report
+            self._changed.notify_all()
+
+    def close(self, seconds: float) -> bool:
+        """Send the newest now, and end; False if that took longer than so many seconds."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._newest is not None or self._is_closing)
+                report, self._newest = self._newest, None
+            if report is None:
+                return
+            began = time.monotonic()
+            self._try(report)
+            with self._changed:
+                left = began + self._interval - time.monotonic()
+                self._changed.wait_for(lambda: self._is_closing, max(left, 0.0))
+
+    def _try(self, report: Report) -> None:
+        try:
+            self._send(report)
+        except Refused as error:
+            self._warn(f"{error.status} {error.reason}", str(error))
+        except DIError as error:
+            self._warn(type(error).__name__, str(error))
+        except Exception as error:  # a training is never ended by its reports
+            self._warn(type(error).__name__, f"a report could not be sent: {error!r}")
+
+    def _warn(self, kind: str, text: str) -> None:
+        if kind in self._warned or len(self._warned) >= _KINDS:
+            return
+        self._warned.add(kind)
+        log.warning("%s (said once)", text)
+
+
+_KINDS = 16
+"""Kinds of reasons that are told at most: di-server's words may differ each time."""

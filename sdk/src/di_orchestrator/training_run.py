@@ -1,0 +1,346 @@
+"""A training as the program tells of it: timed, reported, asked to stop, saved.
+
+Nothing here waits for the network, or fails the training.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from di_orchestrator.advice import wanted_collectors
+from di_orchestrator.checkpoint import Checkpoints
+from di_orchestrator.errors import BadReport
+from di_orchestrator.exchange import Clock
+from di_orchestrator.job import HOLE, Job
+from di_orchestrator.leaving import Leaving, seconds_since_start
+from di_orchestrator.report import keyed
+from di_orchestrator.sender import Sender
+from di_orchestrator.stopwatch import Lap, Observations, Stopwatch, Window
+
+log = logging.getLogger("di_orchestrator")
+
+FLUSH_SECONDS = 5.0
+"""How long the end of a training waits for its last report."""
+CONCLUSIVE_LAPS = 12
+CONCLUSIVE_SECONDS = 8.0
+"""Of so many iterations, and so long after the number of collectors changed, advice is given: a pod
+starts, or ends, and then it is measured what came of it."""
+
+T = TypeVar("T")
+
+
+class Training:
+    """See `di_orchestrator.training`, which makes one. For one thread, but where it is said.
+
+    Attributes:
+        checkpoint: where checkpoints are kept, whether one is due, what to go on from.
+        learners: how many there are.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        sender: Sender | None,
+        checkpoint: Checkpoints,
+        *,
+        known: Mapping[str, object],
+        learners: int | None = None,
+        nodes: int | None = None,
+        observations: list[dict[str, Any]] | None = None,
+        is_test: bool = False,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.learners = learners or _learners(job)
+        self._job = job
+        self._sender = sender
+        self._nodes = nodes if nodes is not None or self.learners > 1 else 1
+        self._is_test = is_test
+        self._clock = clock
+        self._leaving = Leaving(checkpoint.ask)
+        self._stopwatch = Stopwatch(clock)
+        self._window = Window()
+        self._observations = Observations(observations)
+        self._knows_waiting = False
+        self._env_steps: deque[tuple[float, float]] = deque(maxlen=64)
+        self._stale = 0
+        self._collectors: int | None = None
+        self._changed = clock()
+        self._values = keyed({"learners": self.learners, **known})
+        if job.node_kind:
+            self._values["kind"] = job.node_kind
+        self._warned = set[str]()
+
+    # ------------------------------------------------------------ its life
+    def __enter__(self) -> Training:
+        self._leaving.listen()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if (lap := self._stopwatch.stop()) is not None:
+            self._count(lap)
+        self._leaving.restore()
+        if self._sender is not None:
+            self._tell()
+            if not self._sender.close(FLUSH_SECONDS):
+                log.warning("the last report was not taken within %g s", FLUSH_SECONDS)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the pod is to leave: preempted, scaled down, its time is over. For any thread.
+
+        SIGTERM says so. Save what is to be kept (`checkpoint.is_due` is true once) and end; the
+        kubelet waits for the grace period of the pod.
+        """
+        return self._leaving.is_asked
+
+    @property
+    def leaving(self) -> threading.Event:
+        """Set when `stopping` becomes true, for threads that wait."""
+        return self._leaving.event
+
+    # ------------------------------------------------------------ what it does
+    def iteration(self, samples: int, *, stale: int = 0) -> _Working:
+        """One iteration of training begins.
+
+        As `with run.iteration(samples=n):` around the work, the time outside is waiting. As a
+        call, the iteration lasts until the next one, and waiting is what `waiting()` was around.
+
+        Args:
+            samples: that this process trains on.
+            stale: samples that were thrown away since the last one, too old to train on.
+        """
+        if (lap := self._stopwatch.begin(samples, stale)) is not None:
+            self._count(lap)
+        self._stale += stale
+        return _Working(self)
+
+    def iterations(self, batches: Iterable[T], samples: Callable[[T], int] = len) -> Iterator[T]:  # type: ignore[assignment]
+        """The batches, each trained on in an iteration; getting the next one is waiting.
+
+        Args:
+            samples: how many there are in a batch.
+        """
+        for batch in batches:
+            with self.iteration(samples(batch)):
+                yield batch
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Around what waits for samples within an iteration."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._knows_waiting = True
+            self._stopwatch.waited(self._clock() - began)
+
+    @contextmanager
+    def synchronizing(self) -> Iterator[None]:
+        """Around the exchange with other learners within an iteration.
+
+        With several learners the allocator learns from iterations only if this is measured.
+        """
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._stopwatch.synchronized(self._clock() - began)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Around what the program does in place of steps, such as `evaluation` or `saving`."""
+        self.report(phase=name)
+        try:
+            yield
+        finally:
+            self.report(phase="")
+
+    # ------------------------------------------------------------ what it tells
+    def report(
+        self, step: float | None = None, *, samples: int | None = None, **more: object
+    ) -> None:
+        """Tell how far the training is; sent in its turn, at most one report a second.
+
+        A report that makes no sense is a warning, said once, and not sent; with `DI_TEST=1` in the
+        environment it raises.
+
+        Args:
+            step: how far the program is.
+            samples: with it, an iteration on so many samples ends here: for loops that call nothing
+                but this.
+            more: the other keys that di-server knows, in snake case (`env_steps`, `policy_lag`,
+                `stale_dropped`, `queue_depth`, `collectors`, ...), and whatever else is to stand in
+                `status.profilings`.
+
+        Raises:
+            BadReport: in the test mode; each fault has its path.
+        """
+        if samples is not None:
+            self.iteration(samples)
+        try:
+            said = keyed({**more, **({} if step is None else {"step": step})})
+        except BadReport as error:
+            if self._is_test:
+                raise
+            self._warn(error)
+            return
+        self._values.update(said)
+        if "envSteps" in said:
+            self._env_steps.append((self._clock(), float(said["envSteps"] or 0)))
+        if isinstance(said.get("collectors"), int):
+            self.now_collects(said["collectors"])
+        self._tell()
+
+    def save(self, write: Callable[[Path], object], *, step: int | None = None) -> bool:
+        """Have a checkpoint written (see `Checkpoints.save`), and tell the job its step.
+
+        Args:
+            step: the one that was reported last, if none is given.
+
+        Raises:
+            ValueError: no step is known.
+        """
+        found = step if step is not None else self._values.get("step", self._values.get("envSteps"))
+        if found is None:
+            raise ValueError("a checkpoint is of a step: give one, or report one before")
+        if not self.checkpoint.save(int(found), write):
+            return False
+        self._tell()
+        return True
+
+    # ------------------------------------------------------------ what it says back
+    @property
+    def observations(self) -> list[dict[str, Any]]:
+        """What was measured, for the job's checkpoint and `training(observations=)`."""
+        return self._observations.raw()
+
+    @property
+    def waiting_share(self) -> float | None:
+        """The share of the last iterations in which it waited for samples; None: not measured."""
+        return self._window.waiting if self._knows_waiting else None
+
+    def now_collects(self, collectors: int) -> None:
+        """There are so many collectors from now on; what was measured with others is forgotten."""
+        if collectors != self._collectors:
+            self._collectors, self._changed = collectors, self._clock()
+            self._window.clear()
+
+    def advise(self, *, least: int = 1, most: int | None = None) -> int | None:
+        """How many collectors would keep the learner busy without feeding it stale samples.
+
+        By `wanted_collectors`, of the last iterations. None: as many as there are, or it is too
+        early to say, or not known how many there are (`report(collectors=)`, `di.scale`, or those
+        of the task `collector` when the pod started), or waiting was not measured.
+        """
+        collectors = self._collectors if self._collectors is not None else _at_start(self._job)
+        waiting = self.waiting_share
+        if collectors is None or waiting is None:
+            return None
+        if len(self._window) < CONCLUSIVE_LAPS:
+            return None
+        if self._clock() - self._changed < CONCLUSIVE_SECONDS:
+            return None
+        return wanted_collectors(
+            collectors, waiting=waiting, stale=self._window.stale, least=least, most=most
+        )
+
+    # ------------------------------------------------------------ inside
+    def _worked(self) -> None:
+        self._knows_waiting = True
+        self._stopwatch.end()
+
+    def _count(self, lap: Lap) -> None:
+        self._window.add(lap)
+        if self.checkpoint.restored_step is not None and "restoreSeconds" not in self._values:
+            self._values["restoreSeconds"] = round(seconds_since_start(), 2)
+        if self._nodes is not None:
+            kind = self._job.node_kind
+            self._observations.add(lap, nodes=self._nodes, replicas=self.learners, kind=kind)
+        if lap.samples and "batchSize" not in self._values:
+            self._values["batchSize"] = self.learners * lap.samples
+
+    def _tell(self) -> None:
+        if self._sender is not None:
+            self._sender.tell({**self._values, **self._measured()})
+
+    def _measured(self) -> dict[str, Any]:
+        found = {
+            "reportedAt": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "trainStepsPerSec": _rounded(self._window.rate),
+            "learnerWaitFrac": _rounded(self.waiting_share),
+            "envStepsPerSec": _rounded(_rate(self._env_steps)),
+            "observations": self._observations.raw() or None,
+            "checkpointStep": self.checkpoint.saved_step,
+        }
+        if self._stale:
+            found["staleDropped"], found["staleFrac"] = self._stale, _rounded(self._window.stale)
+        # What the program says itself goes before.
+        return {
+            key: value
+            for key, value in found.items()
+            if value is not None and key not in self._values
+        }
+
+    def _warn(self, error: BadReport) -> None:
+        for fault in error.faults:
+            if fault not in self._warned and len(self._warned) < 16:
+                self._warned.add(fault)
+                log.warning("a report was not sent: %s (said once)", fault)
+
+
+class _Working:
+    """The work of one iteration."""
+
+    def __init__(self, training: Training) -> None:
+        self._training = training
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._training._worked()
+
+
+def _learners(job: Job) -> int:
+    if not job.is_inside:
+        return 1
+    group = job.process_group
+    if group is not None and group.size:
+        return group.size
+    return max(sum(name != HOLE for name in job.addresses(job.task)), 1)
+
+
+def _at_start(job: Job) -> int | None:
+    if "DI_COLLECTOR_NODES" not in job.environment:
+        return None
+    return sum(name != HOLE for name in job.addresses("collector"))
+
+
+def _rate(points: deque[tuple[float, float]]) -> float | None:
+    if len(points) < 2 or points[-1][0] <= points[0][0] or points[-1][1] < points[0][1]:
+        return None
+    return (points[-1][1] - points[0][1]) / (points[-1][0] - points[0][0])
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")

@@ -1,0 +1,96 @@
+"""Requests on the wire: the only module that opens connections."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from di_orchestrator.exchange import Answer, Request, Silence
+
+CONNECT_SECONDS = 5.0
+MAX_ANSWER = 4 * 1024 * 1024
+"""Bytes that are read of an answer; the board of a job has a quarter of that at most."""
+_CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Transport:
+    """The way to one di-server, safe for threads.
+
+    Attributes:
+        url: where it answers.
+        token_file: file with the token of this pod; None where none is used.
+        ca_file: file with the authorities to know it by; None: those of the system.
+    """
+
+    url: str
+    token_file: str | None = None
+    ca_file: str | None = None
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], *, url: str = "DI_SERVER_URL") -> Transport | None:
+        """The way that a pod is told; None if it is told none.
+
+        Args:
+            url: the variable with the server's URL.
+        """
+        if not environment.get(url):
+            return None
+        return cls(
+            environment[url].rstrip("/"),
+            environment.get("DI_SERVER_TOKEN_FILE") or None,
+            environment.get("DI_SERVER_CA_FILE") or None,
+        )
+
+    def send(self, request: Request) -> Answer | Silence:
+        """Send a request once, within its seconds; never raises."""
+        ends = time.monotonic() + request.seconds
+        # A session for each request: token and authorities change while the pod runs, and pods are
+        # not to be led through a proxy of the image, nor have their token replaced by a netrc.
+        with requests.Session() as session:
+            session.trust_env = False
+            try:
+                with session.request(
+                    request.method,
+                    f"{self.url}{request.path}",
+                    params=dict(request.query),
+                    json=None if request.body is None else dict(request.body),
+                    headers={**request.headers, **self._authorization()},
+                    timeout=(min(CONNECT_SECONDS, request.seconds), request.seconds),
+                    verify=True if self.ca_file is None else self.ca_file,
+                    allow_redirects=False,
+                    stream=True,
+                ) as response:
+                    return Answer(
+                        response.status_code,
+                        _body(response, ends),
+                        _seconds(response.headers.get("Retry-After", "")),
+                    )
+            except (OSError, ValueError, requests.RequestException) as error:
+                return Silence(f"{request.method} {self.url}{request.path}: {error}")
+
+    def _authorization(self) -> dict[str, str]:
+        if self.token_file is None:
+            return {}
+        # Read each time: the kubelet renews it.
+        return {"Authorization": f"Bearer {Path(self.token_file).read_text().strip()}"}
+
+
+def _body(response: requests.Response, ends: float) -> bytes:
+    """The whole body; a server that sends it drop by drop is given no more time for it."""
+    found = bytearray()
+    for chunk in response.iter_content(_CHUNK):
+        found += chunk
+        if len(found) > MAX_ANSWER:
+            raise ValueError(f"the answer is longer than {MAX_ANSWER} bytes")
+        if time.monotonic() > ends:
+            raise ValueError("the answer did not come in time")
+    return bytes(found)
+
+
+def _seconds(text: str) -> float:
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0.0

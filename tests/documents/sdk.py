@@ -1,0 +1,93 @@
+"""The reference of `docs/sdk.md`, from the signatures and first sentences of the package."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import di_orchestrator
+from di_orchestrator.checkpoint import Checkpoints
+
+FILE = Path(__file__).resolve().parents[2] / "docs" / "sdk.md"
+_MARK = "<!-- reference -->\n"
+_CLASSES = (
+    di_orchestrator.Client,
+    di_orchestrator.Job,
+    di_orchestrator.Training,
+    Checkpoints,
+    di_orchestrator.Coordinator,
+    di_orchestrator.Drain,
+)
+
+
+def document() -> str:
+    """The whole document: what is written by hand, and the reference."""
+    head, _, _ = FILE.read_text().partition(_MARK)
+    return head + _MARK + "\n" + "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    functions = {
+        f"di.{name}": found
+        for name in di_orchestrator.__all__
+        if inspect.isfunction(found := getattr(di_orchestrator, name))
+    }
+    yield from _table(functions)
+    for kind in _CLASSES:
+        yield f"\n`{kind.__name__}`: {_sentence(_documented(kind))}\n"
+        members = {
+            name: found
+            for base in reversed(kind.__mro__[:-1])
+            for name, found in vars(base).items()
+            if not name.startswith("_")
+            if isinstance(found, property | classmethod) or inspect.isfunction(found)
+        }
+        yield from _table(members)
+    yield "\nErrors, all of them `di.DIError`:\n"
+    errors = {
+        f"di.{name}": found
+        for name in di_orchestrator.__all__
+        if inspect.isclass(found := getattr(di_orchestrator, name))
+        and issubclass(found, di_orchestrator.DIError)
+        and found is not di_orchestrator.DIError
+    }
+    yield "| | |"
+    yield "|---|---|"
+    for name, error in errors.items():
+        yield f"| `{name}` | {_sentence(error)} |"
+
+
+def _table(members: dict[str, Any]) -> Iterator[str]:
+    yield "| | |"
+    yield "|---|---|"
+    for name, found in members.items():
+        yield f"| `{name}{_arguments(found)}` | {_sentence(found)} |"
+
+
+def _arguments(found: Any) -> str:
+    if isinstance(found, property):
+        return ""
+    called = found.__func__ if isinstance(found, classmethod) else found
+    # Names and defaults; the types are in the code.
+    parameters = [
+        each.replace(annotation=inspect.Parameter.empty)
+        for name, each in inspect.signature(called).parameters.items()
+        if name not in ("self", "cls")
+    ]
+    shown = inspect.Signature(parameters)
+    return re.sub(r"<function (\w+).*?>|<built-in function (\w+)>", r"\1\2", str(shown)).replace(
+        "|", r"\|"
+    )
+
+
+def _documented(kind: type) -> type:
+    """The class that says what it is: `Training` of the package is one that is entered."""
+    return kind.__mro__[1] if kind is di_orchestrator.Training else kind
+
+
+def _sentence(found: Any) -> str:
+    text = inspect.cleandoc(found.__doc__).partition("\n\n")[0]
+    return " ".join(text.split()).replace("|", r"\|")

@@ -1,0 +1,118 @@
+"""What is kept, when, and what is gone on from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from di_api import names
+from di_orchestrator.checkpoint import KEPT, Checkpoints
+from di_orchestrator.errors import BadEnvironment, CheckpointLost
+from tests.unit.sdk.conftest import Clock
+
+
+def of(folder: Path, step: str | None = None) -> Checkpoints:
+    told = {names.ENV_CHECKPOINT_DIR: str(folder)}
+    return Checkpoints.of(told if step is None else {**told, names.ENV_RESTORE_STEP: step})
+
+
+def test_what_was_saved_is_restored(tmp_path: Path) -> None:
+    first = of(tmp_path)
+    assert first.restore() is None
+    assert first.save(7, lambda path: path.write_text("seven"))
+    assert first.saved_step == 7
+    again = of(tmp_path, "7")
+    found = again.restore()
+    assert found is not None
+    assert (found.read_text(), again.step_of_restored, again.restored_step) == ("seven", 7, 7)
+
+
+def test_a_folder_is_kept_as_a_file_is(tmp_path: Path) -> None:
+    def make(path: Path) -> None:
+        path.mkdir()
+        (path / "weights").write_text("w")
+
+    checkpoints = of(tmp_path)
+    for _ in range(2):
+        assert checkpoints.save(1, make)
+    found = of(tmp_path, "1").restore()
+    assert found is not None
+    assert (found / "weights").read_text() == "w"
+
+
+def test_one_saved_after_the_last_report_is_taken(tmp_path: Path) -> None:
+    for step in (10, 9, 12):
+        of(tmp_path).save(step, lambda path: path.write_text("x"))
+    assert of(tmp_path, "10").step_of_restored == 12
+
+
+def test_the_newest_are_kept(tmp_path: Path) -> None:
+    checkpoints = of(tmp_path)
+    for step in (8, 9, 10, 11):
+        checkpoints.save(step, lambda path: path.write_text("x"))
+    (tmp_path / "another").write_text("stays")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "another",
+        *sorted(f"checkpoint-{step}" for step in range(12 - KEPT, 12)),
+    ]
+
+
+def test_one_that_was_not_written_to_its_end_is_none(tmp_path: Path) -> None:
+    checkpoints = of(tmp_path)
+    checkpoints.save(1, lambda path: path.write_text("whole"))
+
+    def die(path: Path) -> None:
+        path.write_text("ha")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        checkpoints.save(2, die)
+    assert checkpoints.saved_step == 1
+    assert of(tmp_path, "1").step_of_restored == 1
+    checkpoints.save(2, lambda path: path.write_text("half no more"))
+    found = of(tmp_path, "2").restore()
+    assert found is not None
+    assert found.read_text() == "half no more"
+
+
+def test_what_the_job_has_saved_and_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointLost, match=r"step 5.*is it the volume of this job"):
+        of(tmp_path / "absent", "5").restore()
+    of(tmp_path).save(4, lambda path: path.write_text("x"))
+    with pytest.raises(CheckpointLost):
+        of(tmp_path, "5").restore()
+
+
+def test_what_an_earlier_job_has_left_is_not_of_this_one(tmp_path: Path) -> None:
+    of(tmp_path).save(4, lambda path: path.write_text("x"))
+    assert of(tmp_path).restore() is None
+
+
+def test_without_a_directory_nothing_is_written() -> None:
+    def never(path: Path) -> None:
+        raise AssertionError(path)
+
+    nowhere = Checkpoints.of({names.ENV_RESTORE_STEP: "3"})
+    assert not nowhere.save(1, never)
+    assert (nowhere.saved_step, nowhere.restore()) == (None, None)
+
+
+def test_one_is_due_after_its_time_and_when_asked(clock: Clock) -> None:
+    checkpoints = Checkpoints(every_seconds=10, clock=clock)
+    due = [checkpoints.is_due]
+    clock.pass_(10)
+    due.append(checkpoints.is_due)
+    checkpoints.save(1, lambda _: None)
+    due.append(checkpoints.is_due)
+    checkpoints.ask()
+    due.append(checkpoints.is_due)
+    assert due == [False, True, False, True]
+    assert not Checkpoints(clock=clock).is_due
+
+
+def test_what_is_no_step_or_name_is_said() -> None:
+    with pytest.raises(BadEnvironment, match="DI_RESTORE_STEP is 'x'"):
+        Checkpoints.of({names.ENV_RESTORE_STEP: "x"})
+    with pytest.raises(ValueError, match="letters, digits"):
+        Checkpoints(name="../x")

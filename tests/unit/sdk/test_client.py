@@ -1,0 +1,230 @@
+"""The client against the real application."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+import di_orchestrator as di
+from di_api.kube.errors import Unavailable
+from di_orchestrator import aio
+from di_orchestrator.exchange import Answer, Request
+from di_orchestrator.transport import MAX_ANSWER, Transport
+from di_server.config import AuthMode
+from di_server.storage.transforms import transform_pod
+from tests.unit.sdk.conftest import serving
+from tests.unit.server.fakes import Harness, job, make_harness, pod, task, watch
+
+pytestmark = pytest.mark.usefixtures("learner")
+
+
+def test_replicas_come_and_go(harness: Harness) -> None:
+    assert di.scale("collector", +2) == 4
+    assert di.scale("collector", -1) == 3
+    assert di.scale("collector", to=8) == 8
+    assert di.scale("collector", to=8) == 8
+    assert di.scale(None, to=2) == 2
+    assert harness.replicas() == 2
+
+
+def test_replicas_go_by_name(harness: Harness) -> None:
+    assert di.remove("cartpole-collector-0") == 1
+    assert harness.job()["spec"]["tasks"][1]["vacant"] == [0]
+
+
+@pytest.mark.parametrize(("change", "to"), [(None, None), (1, 2), (0, None)])
+def test_it_is_said_one_way(change: int | None, to: int | None) -> None:
+    with pytest.raises(ValueError, match="change other than 0, or `to`"):
+        di.scale("collector", change, to=to)
+
+
+def test_a_bound_is_told_in_words() -> None:
+    with pytest.raises(di.Refused, match="at most 32 replicas") as caught:
+        di.scale("collector", to=33)
+    assert caught.value.status == 422
+
+
+def test_a_change_takes_effect_once_however_often_it_is_sent(harness: Harness) -> None:
+    def lose_the_answer() -> None:
+        harness.kube.before_patch = lambda: None
+        harness.kube.failures = [Unavailable(kind="DIJob", code=503)] * 3
+
+    harness.kube.before_patch = lose_the_answer
+    assert di.scale("collector", +1) == 3
+    assert harness.replicas() == 3
+
+
+def test_peers_are_those_that_run(harness: Harness) -> None:
+    peers = di.peers("collector")
+    assert peers == (
+        di.Peer("cartpole-collector-0", 1, "10.0.0.2:22270"),
+        di.Peer("cartpole-collector-1", 2, "10.0.0.3:22270"),
+    )
+    assert peers[0].url == "http://10.0.0.2:22270"
+    with pytest.raises(di.Refused, match="no such task"):
+        di.peers("actor")
+
+
+def test_changes_follow_scaling_and_restarts(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("di_orchestrator.api.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("di_orchestrator.api.POLLS_PER_SECOND", 1000)
+    changes = di.watch_peers("collector")
+    assert [peer.address for peer in next(changes)] == ["10.0.0.2:22270", "10.0.0.3:22270"]
+    again = pod("cartpole-collector-0", 1, "10.0.0.9")
+    harness.add_pods(again)
+    harness.caches.pods.on_event("MODIFIED", transform_pod(again))
+    assert [peer.address for peer in next(changes)] == ["10.0.0.9:22270", "10.0.0.3:22270"]
+    harness.caches.pods.on_event("DELETED", transform_pod(again))
+    assert [peer.pod for peer in next(changes)] == ["cartpole-collector-1"]
+
+
+def test_worlds_follow_each_other(harness: Harness) -> None:
+    def form(generation: int, members: dict[str, str]) -> None:
+        group = {"generation": generation, "state": "Formed", "members": members}
+        body = job(tasks=[task("learner", 2, processGroup={"elastic": True}), task()])
+        body["status"]["groups"] = {"learner": group}
+        harness.add(body)
+        watch(harness)
+
+    form(1, {"0": "u0"})
+    worlds = di.watch_worlds()
+    assert next(worlds) == di.World(
+        1, True, (0,), "cartpole-learner-0.di-cartpole.rl.svc.cluster.local"
+    )
+    form(2, {"0": "u0", "1": "u1"})
+    assert next(worlds).members == (0, 1)
+
+
+def test_asyncio_has_the_same_requests(harness: Harness) -> None:
+    async def use() -> None:
+        client = aio.client()
+        assert client is not None
+        assert await client.scale("collector", to=4) == 4
+        assert await client.remove("cartpole-collector-0") == 3
+        assert [peer.rank for peer in await client.peers("collector")] == [1, 2]
+        async for peers in client.watch_peers("learner"):
+            assert [peer.pod for peer in peers] == ["cartpole-learner-0"]
+            break
+        assert await client.members() == ()
+        async for members in client.watch_members():
+            assert members == ()
+            break
+        with pytest.raises(di.Refused):
+            await client.scale("collector", to=33)
+        with pytest.raises(di.Refused, match="processGroup"):
+            async for _ in client.watch_worlds("learner"):
+                pass
+
+    asyncio.run(use())
+
+
+def test_the_client_has_the_same_methods_in_both_worlds() -> None:
+    def public(kind: type) -> set[str]:
+        return {name for name in vars(kind) if not name.startswith("_")}
+
+    assert public(aio.Client) == public(di.Client)
+
+
+def test_the_token_is_read_for_each_request(tmp_path: Path) -> None:
+    harness = make_harness(auth=AuthMode.REQUIRED)
+    harness.add(job())
+    user = {
+        "username": "system:serviceaccount:rl:default",
+        "extra": {
+            "authentication.kubernetes.io/pod-name": ["cartpole-learner-0"],
+            "authentication.kubernetes.io/pod-uid": ["uid-of-cartpole-learner-0"],
+        },
+    }
+    harness.kube.users["second"] = user
+    harness.add_pods(pod("cartpole-learner-0", 0, "127.0.0.1", task="learner"))
+    watch(harness)
+    token = tmp_path / "token"
+    for url in serving(harness):
+        way = Transport(url, str(token))
+        request = Request("GET", "/v2alpha1/job/rl/cartpole/replicas")
+        token.write_text("first\n")
+        refused = way.send(request)
+        assert isinstance(refused, Answer)
+        assert refused.status == 401
+        token.write_text("second\n")
+        found = way.send(request)
+        assert isinstance(found, Answer)
+        assert found.status == 200
+
+
+class _Odd(BaseHTTPRequestHandler):
+    """Redirects, and answers without end."""
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/redirect"):
+            self.send_response(302)
+            self.send_header("Location", "/endless")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.end_headers()
+        try:
+            for _ in range(MAX_ANSWER // 65536 + 16):
+                self.wfile.write(b" " * 65536)
+        except OSError:
+            pass
+
+    @override
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def test_no_answer_is_followed_elsewhere_or_read_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    server = HTTPServer(("127.0.0.1", 0), _Odd)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    way = Transport(f"http://127.0.0.1:{server.server_port}")
+    redirected = way.send(Request("GET", "/redirect"))
+    assert isinstance(redirected, Answer)
+    assert redirected.status == 302
+    endless = way.send(Request("GET", "/endless"))
+    assert "longer than" in endless.reason  # type: ignore[union-attr]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        Transport("http://127.0.0.1:9"),
+        Transport("nonsense"),
+        Transport("http://127.0.0.1:9", token_file="/nowhere"),
+        Transport("https://127.0.0.1:9", ca_file="/nowhere"),
+    ],
+)
+def test_nothing_that_goes_wrong_on_the_way_is_raised(way: Transport) -> None:
+    assert way.send(Request("GET", "/x", seconds=2)).reason  # type: ignore[union-attr]
+
+
+def test_members_say_and_are_read(harness: Harness) -> None:
+    di.say("http://127.0.0.1:8000", weightVersion=3)
+    for members in di.watch_members("learner"):
+        if members:
+            break
+    (member,) = members
+    assert (member.pod, member.task, member.url) == (
+        "cartpole-learner-0",
+        "learner",
+        "http://127.0.0.1:8000",
+    )
+    assert member.says["weightVersion"] == 3
+    assert di.members() == members
+    assert json.dumps(dict(member.says))

@@ -1,0 +1,61 @@
+"""A coordinator's requests against the real application."""
+
+from __future__ import annotations
+
+import pytest
+
+import di_orchestrator as di
+from di_orchestrator.exchange import Request, Silence
+from tests.unit.server.fakes import Harness, coordinated
+
+
+@pytest.fixture
+def leads(harness: Harness, url: str, monkeypatch: pytest.MonkeyPatch) -> di.Coordinator:
+    harness.add(coordinated(name="led", uid="uid-3"))
+    for name, value in {
+        "KUBERNETES_SERVER_URL": url,
+        "KUBERNETES_POD_NAMESPACE": "rl",
+        "KUBERNETES_POD_NAME": "led-coordinator",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return di.coordinator()
+
+
+def test_replicas_are_asked_for_replaced_and_given_back(leads: di.Coordinator) -> None:
+    assert leads.replicas() == di.Replicas((), ())
+    added = leads.add(collectors=2, learners=1, resources={"cpus": "200m"})
+    assert (len(added.collectors), len(added.learners)) == (2, 1)
+    assert set(leads.replicas().collectors) == set(added.collectors)
+    lost = added.collectors[0].partition(".")[0]
+    (successor,) = leads.replace(collectors=[lost]).collectors
+    assert successor not in added.collectors
+    gone = leads.drop(collectors=1)
+    assert len(gone.collectors) == 1
+    assert len(leads.replicas().collectors) == 1
+
+
+def test_a_refusal_has_the_reason(leads: di.Coordinator, harness: Harness) -> None:
+    del harness.kube.objects["dijobs", "rl", "led"]
+    with pytest.raises(di.Refused) as caught:
+        leads.replicas()
+    assert caught.value.status == 404
+
+
+def test_what_adds_is_not_sent_again_when_its_answer_is_lost() -> None:
+    sent = []
+
+    def lose(request: Request) -> Silence:
+        sent.append(request)
+        return Silence("reset")
+
+    lost = di.Coordinator(lose, namespace="rl", pod="led-coordinator")
+    with pytest.raises(di.Unreachable, match="may have taken effect"):
+        lost.add(collectors=1)
+    with pytest.raises(di.Unreachable, match="may have taken effect"):
+        lost.drop(collectors=1)
+    assert len(sent) == 2
+
+
+def test_elsewhere_it_says_where_it_belongs() -> None:
+    with pytest.raises(di.NotInJob, match="with a coordinator"):
+        di.coordinator()

@@ -1,0 +1,43 @@
+"""A pod that is asked to finish, and answers when it has."""
+
+from __future__ import annotations
+
+import threading
+
+import requests
+
+import di_orchestrator as di
+
+
+def ask(drain: di.Drain, path: str = "/drain") -> int:
+    return requests.get(f"http://127.0.0.1:{drain.port}{path}", timeout=30).status_code
+
+
+def test_who_asks_is_answered_when_all_is_done() -> None:
+    answers: list[int] = []
+    with di.Drain(0) as drain:
+        assert [drain.asked] == [False]
+        thread = threading.Thread(target=lambda: answers.append(ask(drain)))
+        thread.start()
+        assert drain.wait(10)
+        assert drain.asked
+        assert answers == []
+        drain.done()
+        thread.join(10)
+    assert answers == [200]
+
+
+def test_the_end_of_the_program_is_an_answer() -> None:
+    answers: list[int] = []
+    with di.Drain(0) as drain:
+        thread = threading.Thread(target=lambda: answers.append(ask(drain, "/drain?x=1")))
+        thread.start()
+        assert drain.wait(10)
+    thread.join(10)
+    assert answers == [200]
+
+
+def test_another_path_asks_nothing() -> None:
+    with di.Drain(0, "/leave") as drain:
+        assert ask(drain) == 404
+        assert not drain.asked

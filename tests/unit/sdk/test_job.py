@@ -1,0 +1,130 @@
+"""Who a pod is, by the variables of the contract alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from di_api import names
+from di_orchestrator import HOLE, PORT, BadEnvironment, Job, NotInJob, ProcessGroup, World
+from tests.unit.sdk.conftest import LEARNER
+
+COLLECTOR = {
+    **LEARNER,
+    names.ENV_RANK: "2",
+    names.ENV_TASK_NAME: "collector",
+    names.ENV_TASK_TYPE: "collector",
+    names.ENV_TASK_RANK: "1",
+}
+
+
+def test_a_pod_knows_its_place() -> None:
+    job = Job.of({**COLLECTOR, names.ENV_TIER: "elastic", names.ENV_NODE_KIND: "a100"})
+    assert (job.is_inside, job.id, job.namespace, job.name) == (
+        True,
+        "rl/cartpole",
+        "rl",
+        "cartpole",
+    )
+    assert (job.task, job.task_type, job.rank, job.index) == ("collector", "collector", 2, 1)
+    assert (job.tier, job.node_kind, job.is_leader, job.is_replica_leader) == (
+        *("elastic", "a100"),
+        *(False, True),
+    )
+    assert job.pod == names.pod_name("cartpole", "collector", 1)
+    assert job.replica_index == 1
+
+
+def test_the_first_pod_of_a_task_leads() -> None:
+    assert Job.of(LEARNER).is_leader
+
+
+def test_a_replica_of_several_pods() -> None:
+    of_replica = {
+        names.ENV_TASK_RANK: "3",
+        names.ENV_REPLICA_INDEX: "1",
+        names.ENV_REPLICA_RANK: "1",
+        names.ENV_REPLICA_SIZE: "2",
+        names.ENV_REPLICA_LEADER: "cartpole-collector-1-0.di-cartpole",
+    }
+    job = Job.of({**COLLECTOR, **of_replica})
+    assert (job.replica_index, job.replica_rank, job.replica_size) == (1, 1, 2)
+    assert not job.is_replica_leader
+    assert job.pod == names.pod_name("cartpole", "collector", 3, 2)
+
+
+def test_addresses_at_the_start_by_task(tmp_path: Path) -> None:
+    assert Job.of(LEARNER).addresses("collector") == ("collector-0", "collector-1")
+    assert HOLE == names.NODE_HOLE
+    listed = tmp_path / "nodes"
+    listed.write_text("a,b\n")
+    many = {**LEARNER, names.task_nodes_file_env("roll-out"): str(listed)}
+    assert Job.of(many).addresses("roll-out") == ("a", "b")
+    listed.unlink()
+    with pytest.raises(BadEnvironment, match="DI_ROLL_OUT_NODES_FILE"):
+        Job.of(many).addresses("roll-out")
+
+
+def test_ports_and_services() -> None:
+    told = {**LEARNER, names.port_env("rdzv"): "23001", names.task_service_env("judge"): "j:80"}
+    job = Job.of(told)
+    assert (job.port("rdzv"), job.port(), job.service("judge")) == (23001, names.DI_PORT, "j:80")
+    assert PORT == names.DI_PORT
+    with pytest.raises(BadEnvironment, match="DI_PORT_METRICS is not set"):
+        job.port("metrics")
+
+
+def test_the_process_group_of_each_framework() -> None:
+    torch = {"MASTER_ADDR": "m", "MASTER_PORT": "10314", "WORLD_SIZE": "4", "RANK": "1"}
+    assert Job.of({**LEARNER, **torch}).process_group == ProcessGroup("m", 10314, 4, 1)
+    launched = {"MASTER_ADDR": "m", "MASTER_PORT": "10314"}
+    assert Job.of({**LEARNER, **launched}).process_group == ProcessGroup("m", 10314, None, None)
+    jax = {
+        names.ENV_JAX_COORDINATOR: "m:10314",
+        names.ENV_JAX_PROCESSES: "2",
+        names.ENV_JAX_PROCESS: "0",
+    }
+    assert Job.of({**LEARNER, **jax}).process_group == ProcessGroup("m", 10314, 2, 0)
+    assert Job.of(LEARNER).process_group is None
+
+
+def test_the_world_of_the_file(tmp_path: Path) -> None:
+    told = tmp_path / "groups.learner"
+    job = Job.of({**LEARNER, names.ENV_GROUP_FILE: str(told)})
+    assert job.world() is None
+    said = {"generation": 2, "state": "Formed", "masterAddress": "m", "members": [0, 2]}
+    told.write_text(json.dumps(said))
+    assert job.world() == World(2, True, (0, 2), "m")
+    told.write_text("{")
+    assert job.world() is None
+    assert Job.of(LEARNER).world() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (names.ENV_JOB_ID, "cartpole"),
+        (names.ENV_RANK, None),
+        (names.ENV_RANK, "-1"),
+        (names.ENV_RANK, "٣"),
+        (names.ENV_TASK_NAME, None),
+        (names.ENV_TASK_RANK, "x"),
+        (names.ENV_REPLICA_SIZE, ""),
+    ],
+)
+def test_what_is_wrong_is_named(name: str, value: str | None) -> None:
+    broken = {key: held for key, held in LEARNER.items() if key != name}
+    with pytest.raises(BadEnvironment, match=f"{name} is .*should be .*template"):
+        Job.of(broken if value is None else {**broken, name: value})
+
+
+def test_outside_a_job_there_is_one_pod() -> None:
+    job = Job.of({})
+    assert (job.is_inside, job.id, job.pod, job.rank, job.is_leader) == (False, "", "", 0, True)
+    assert (job.addresses("collector"), job.world(), job.process_group) == ((), None, None)
+    assert job.port() == PORT
+    for ask in (lambda: job.service("judge"), lambda: job.port("rdzv")):
+        with pytest.raises(NotInJob, match="submit the program as a DIJob"):
+            ask()

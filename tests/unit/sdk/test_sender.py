@@ -1,0 +1,92 @@
+"""Reports on their way: the newest wins, nobody waits for them, the last one gets there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from di_orchestrator.errors import Refused, Unreachable
+from di_orchestrator.sender import Sender
+
+
+class Slow:
+    """A server that answers when it is let."""
+
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+        self.begun = threading.Semaphore(0)
+        self.let = threading.Semaphore(0)
+
+    def __call__(self, report: Mapping[str, Any]) -> None:
+        self.begun.release()
+        self.let.acquire()
+        self.taken.append(report["step"])
+
+
+def test_while_one_is_on_its_way_only_the_newest_is_kept() -> None:
+    slow = Slow()
+    sender = Sender(slow, interval=0)
+    sender.tell({"step": 0})
+    slow.begun.acquire()
+    for step in range(1, 1000):
+        sender.tell({"step": step})
+    slow.let.release(2)
+    assert sender.close(10)
+    assert slow.taken == [0, 999]
+
+
+def test_telling_never_waits_and_closing_only_so_long() -> None:
+    slow = Slow()
+    sender = Sender(slow)
+    sender.tell({"step": 0})
+    slow.begun.acquire()
+    sender.tell({"step": 1})
+    assert not sender.close(0.01)
+    slow.let.release(2)
+    assert sender.close(10)
+
+
+def test_there_is_a_pause_between_two_but_not_before_the_last() -> None:
+    taken: list[float] = []
+    sender = Sender(lambda report: taken.append(report["step"]), interval=3600)
+    sender.tell({"step": 0})
+    while not taken:
+        time.sleep(0.001)
+    sender.tell({"step": 1})
+    assert sender.close(10)
+    assert taken == [0, 1]
+
+
+def test_one_that_tells_nothing_ends_at_once() -> None:
+    assert Sender(lambda _: None).close(10)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Refused("POST /x", 422, "step: no"), Unreachable("away"), OSError("a bug")],
+    ids=["refused", "away", "a bug"],
+)
+def test_what_goes_wrong_is_a_warning_said_once(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    tried = []
+
+    def fail(report: Mapping[str, Any]) -> None:
+        tried.append(report)
+        raise error
+
+    with caplog.at_level(logging.WARNING, "di_orchestrator"):
+        sender = Sender(fail, interval=0)
+        for step in range(5):
+            before = len(tried)
+            sender.tell({"step": step})
+            while len(tried) == before:
+                time.sleep(0.001)
+        assert sender.close(10)
+    assert len(tried) == 5
+    assert len(caplog.records) == 1

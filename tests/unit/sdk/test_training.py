@@ -1,0 +1,360 @@
+"""A training tells how far it is, without being held up or ended by that."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import di_orchestrator as di
+from di_api import names
+from di_api.profilings import read_profilings
+from di_orchestrator import here, training_run
+from di_orchestrator.checkpoint import Checkpoints
+from di_orchestrator.job import Job
+from di_orchestrator.training_run import CONCLUSIVE_LAPS, CONCLUSIVE_SECONDS, Training
+from tests.unit.sdk.conftest import LEARNER, Clock
+from tests.unit.server.fakes import Harness
+
+
+class Told:
+    """Takes the place of the sender, whose thread has a test of its own."""
+
+    def __init__(self) -> None:
+        self.reports: list[dict[str, Any]] = []
+        self.closed = False
+
+    def tell(self, report: dict[str, Any]) -> None:
+        self.reports.append(report)
+
+    def close(self, seconds: float) -> bool:
+        self.closed = True
+        return True
+
+
+def make(
+    clock: Clock, told: Told | None = None, environment: dict[str, str] | None = None, **more: Any
+) -> Training:
+    job = Job.of(LEARNER if environment is None else environment)
+    known = {"known": {}, "is_test": True, **more}
+    checkpoint = known.pop("checkpoint", None) or Checkpoints(clock=clock)
+    return Training(job, told, checkpoint, clock=clock, **known)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def term() -> Iterator[None]:
+    """SIGTERM is afterwards as it was."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def leave() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+# ------------------------------------------------------------ against the real di-server
+@pytest.mark.usefixtures("learner", "term")
+def test_a_job_shows_what_its_training_says(harness: Harness) -> None:
+    with di.training(total_steps=10, init_batch_size=32) as run:
+        for step in range(1, 11):
+            with run.iteration(samples=32):
+                pass
+            run.report(step, env_steps=100 * step, loss=0.5)
+    status = harness.job()["status"]
+    assert status["progress"]["percent"] == "100%"
+    said = status["profilings"]
+    assert (said["step"], said["totalSteps"], said["envSteps"]) == (10, 10, 1000)
+    assert (said["loss"], said["learners"], said["batchSize"]) == (0.5, 1, 32)
+    assert said["observations"][0]["samples"] == 32
+    assert {"reportedAt", "trainStepsPerSec", "learnerWaitFrac"} <= said.keys()
+    # All that the allocator makes a curve of is there.
+    found, wrong = read_profilings(said)
+    assert wrong == []
+    assert {"observations", "init_batch_size", "reported_at"} <= found.keys()
+
+
+@pytest.mark.usefixtures("learner", "term")
+def test_only_the_first_pod_of_a_task_reports(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(names.ENV_TASK_RANK, "1")
+    with di.training() as run:
+        run.report(1)
+    assert "profilings" not in harness.job()["status"]
+    with di.training(reports=True) as run:
+        run.report(1)
+    assert harness.job()["status"]["profilings"]["step"] == 1
+
+
+@pytest.mark.usefixtures("learner", "term")
+def test_a_server_that_is_away_or_refuses_does_not_fail_the_training(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, harness: Harness
+) -> None:
+    with di.training() as run:
+        harness.kube.objects.clear()
+        run.report(1)
+    assert "no such job" in caplog.text.lower() or "404" in caplog.text
+    monkeypatch.setenv(names.ENV_SERVER_URL, "http://127.0.0.1:9")
+    monkeypatch.setattr(training_run, "FLUSH_SECONDS", 0.05)
+    with di.training() as run:
+        run.report(1)
+    assert "was not taken within" in caplog.text
+
+
+# ------------------------------------------------------------ what is measured
+@pytest.mark.usefixtures("term")
+def test_waiting_is_the_time_between_iterations(clock: Clock) -> None:
+    told = Told()
+    with make(clock, told) as run:
+        for _ in range(4):
+            with run.iteration(samples=8, stale=2):
+                clock.pass_(3)
+            clock.pass_(1)
+        run.report(1)
+        assert run.waiting_share == 0.25
+    last = told.reports[-1]
+    assert (last["learnerWaitFrac"], last["trainStepsPerSec"]) == (0.25, 0.25)
+    assert (last["staleDropped"], last["staleFrac"]) == (8, 0.2)
+    assert last["observations"] == [
+        {"nodes": 1, "replicas": 1, "samples": 8, "computing": 3.0, "iteration": 3.0}
+    ]
+    assert told.closed
+
+
+@pytest.mark.usefixtures("term")
+def test_batches_are_trained_on_one_by_one(clock: Clock) -> None:
+    def batches() -> Iterator[list[int]]:
+        for size in (8, 4):
+            clock.pass_(1)
+            yield [0] * size
+
+    with make(clock) as run:
+        for _ in run.iterations(batches()):
+            clock.pass_(3)
+        for _ in run.iterations([7], samples=lambda batch: batch):
+            clock.pass_(1)
+        assert run.waiting_share == pytest.approx(1 / 7)
+
+
+@pytest.mark.usefixtures("term")
+def test_a_loop_that_only_reports_is_timed_too(clock: Clock) -> None:
+    told = Told()
+    with make(clock, told) as run:
+        for step in range(5):
+            with run.waiting():
+                clock.pass_(1)
+            clock.pass_(1)
+            run.report(step, samples=16)
+    assert told.reports[-1]["trainStepsPerSec"] == 0.5
+    assert told.reports[-1]["learnerWaitFrac"] == 0.5
+
+
+@pytest.mark.usefixtures("term")
+def test_waiting_that_is_not_measured_is_not_told(clock: Clock) -> None:
+    told = Told()
+    with make(clock, told) as run:
+        for step in range(20):
+            run.report(step, samples=16)
+            clock.pass_(1)
+        assert run.waiting_share is None
+        assert run.advise() is None
+    assert "learnerWaitFrac" not in told.reports[-1]
+
+
+@pytest.mark.usefixtures("term")
+def test_several_learners_observe_what_is_for_each_other(clock: Clock) -> None:
+    group = {"MASTER_ADDR": "m", "MASTER_PORT": "1", "WORLD_SIZE": "4", "RANK": "0"}
+    for nodes, observed in ((2, 1), (None, 0)):
+        told = Told()
+        with make(clock, told, {**LEARNER, **group, "DI_NODE_KIND": "a100"}, nodes=nodes) as run:
+            assert run.learners == 4
+            with run.iteration(samples=8):
+                clock.pass_(2)
+                with run.synchronizing():
+                    clock.pass_(1)
+        assert len(told.reports[-1].get("observations", [])) == observed
+        assert told.reports[-1]["kind"] == "a100"
+        assert told.reports[-1]["batchSize"] == 32
+
+
+@pytest.mark.usefixtures("term")
+def test_observations_go_on_from_a_checkpoint(clock: Clock) -> None:
+    with make(clock) as run:
+        with run.iteration(samples=8):
+            clock.pass_(1)
+        run.iteration(samples=8)
+        kept = run.observations
+    told = Told()
+    with make(clock, told, observations=kept) as run:
+        run.report(1)
+    assert told.reports[0]["observations"] == kept
+
+
+@pytest.mark.usefixtures("term")
+def test_what_the_program_says_itself_goes_before(clock: Clock) -> None:
+    told = Told()
+    with make(clock, told) as run:
+        run.report(1, env_steps=0, learner_wait_frac=0.9, batch_size=7)
+        with run.iteration(samples=8):
+            clock.pass_(2)
+        run.report(2, env_steps=100)
+    last = told.reports[-1]
+    assert (last["learnerWaitFrac"], last["batchSize"], last["envStepsPerSec"]) == (0.9, 7, 50)
+
+
+@pytest.mark.usefixtures("term")
+def test_a_phase_is_told_and_over(clock: Clock) -> None:
+    told = Told()
+    with make(clock, told) as run, run.phase("evaluation"):
+        assert told.reports[-1]["phase"] == "evaluation"
+    assert told.reports[-1]["phase"] == ""
+
+
+# ------------------------------------------------------------ bad reports
+@pytest.mark.usefixtures("term")
+def test_a_bad_report_raises_in_the_test_mode_and_warns_once_else(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = Told()
+    with make(clock, told, is_test=True) as run, pytest.raises(di.BadReport, match="envSteps"):
+        run.report(1, env_steps="many")
+    told = Told()
+    with caplog.at_level(logging.WARNING), make(clock, told, is_test=False) as run:
+        for step in range(3):
+            run.report(step, env_steps="many")
+        assert told.reports == []
+        run.report(7)
+    assert told.reports[-1]["step"] == 7
+    assert [record.message for record in caplog.records] == [
+        "a report was not sent: envSteps: must be a number (said once)"
+    ]
+
+
+# ------------------------------------------------------------ leaving and going on
+@pytest.mark.usefixtures("term")
+def test_who_is_to_leave_knows_and_saves(clock: Clock, tmp_path: Path) -> None:
+    told = Told()
+    with make(clock, told, checkpoint=Checkpoints(tmp_path, clock=clock)) as run:
+        assert [run.stopping, run.leaving.is_set(), run.checkpoint.is_due] == [False] * 3
+        run.report(41)
+        leave()
+        assert run.stopping
+        assert run.leaving.wait(10)
+        assert run.checkpoint.is_due
+        assert run.save(lambda path: path.write_text("weights"))
+        assert [run.checkpoint.is_due] == [False]
+    assert told.reports[-1]["checkpointStep"] == 41
+    assert (tmp_path / "checkpoint-41").read_text() == "weights"
+
+
+def test_a_handler_that_was_there_hears_it_too_and_comes_back(clock: Clock) -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        with make(clock) as run:
+            leave()
+            assert run.stopping
+        leave()
+        assert heard == [signal.SIGTERM] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_in_another_thread_it_trains_without_hearing(clock: Clock) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    found: list[bool] = []
+
+    def train() -> None:
+        with make(clock) as run:
+            found.append(run.stopping)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join(10)
+    assert found == [False]
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.usefixtures("term")
+def test_a_checkpoint_is_of_a_step(clock: Clock, tmp_path: Path) -> None:
+    with make(clock, checkpoint=Checkpoints(tmp_path)) as run:
+        with pytest.raises(ValueError, match="report one before"):
+            run.save(lambda path: path.write_text("x"))
+        run.report(env_steps=5)
+        assert run.save(lambda path: path.write_text("x"))
+        assert run.save(lambda path: path.write_text("x"), step=9)
+        assert run.checkpoint.saved_step == 9
+    with make(clock) as run:
+        assert not run.save(lambda path: path.write_text("x"), step=1)
+
+
+@pytest.mark.usefixtures("term")
+def test_the_time_to_restore_is_told_by_who_was_restored(clock: Clock, tmp_path: Path) -> None:
+    for restored in (None, 3):
+        told = Told()
+        with make(clock, told, checkpoint=Checkpoints(tmp_path, restored)) as run:
+            run.iteration(samples=1)
+            clock.pass_(1)
+            run.iteration(samples=1)
+            run.report(4)
+        assert ("restoreSeconds" in told.reports[-1]) == (restored is not None)
+    assert 0 < told.reports[-1]["restoreSeconds"] < 24 * 3600
+
+
+# ------------------------------------------------------------ advice
+def train(run: Training, clock: Clock, laps: int, *, waiting: float, stale: int = 0) -> None:
+    for _ in range(laps + 1):
+        with run.iteration(samples=10, stale=stale):
+            clock.pass_(1 - waiting)
+        clock.pass_(waiting)
+
+
+@pytest.mark.usefixtures("term")
+def test_advice_waits_until_it_is_conclusive(clock: Clock) -> None:
+    with make(clock) as run:
+        train(run, clock, CONCLUSIVE_LAPS - 1, waiting=0.5)
+        assert run.advise() is None
+        train(run, clock, 1, waiting=0.5)
+        assert run.advise() == 4  # two collectors when it started
+        run.now_collects(4)
+        assert run.advise() is None
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.1)
+        assert run.advise() is None
+        train(run, clock, 2 * CONCLUSIVE_LAPS, waiting=0.0, stale=10)
+        assert run.advise() == 3
+        assert run.advise(least=4) is None
+    assert CONCLUSIVE_SECONDS <= CONCLUSIVE_LAPS
+
+
+@pytest.mark.usefixtures("learner", "term")
+def test_a_training_that_is_entered_is_advised_and_scaled(harness: Harness, clock: Clock) -> None:
+    assert di.advise() is None
+    with di.training() as run:
+        run._clock = clock
+        run._stopwatch._clock = clock
+        run._changed = clock()
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        wanted = di.advise(most=8)
+        assert wanted == 4
+        assert di.scale("collector", to=wanted) == 4
+        assert di.advise() is None
+        assert [here._here.current] == [run]
+    assert [here._here.current] == [None]
+    assert harness.replicas() == 4
+
+
+@pytest.mark.usefixtures("term")
+def test_without_collectors_there_is_no_advice(clock: Clock) -> None:
+    with make(clock, environment={}) as run:
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert run.advise() is None
+        run.report(collectors=2)
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert run.advise() == 4
