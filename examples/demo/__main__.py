@@ -30,6 +30,7 @@ from examples.demo.curve import read_record
 from examples.demo.follow import events, follow
 from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, templates
 from examples.demo.records import record_of
+from examples.images import build
 
 NAMESPACE = "default"
 JOB_SECONDS = 600.0
@@ -89,7 +90,7 @@ class Demo:
         self._announce("A job with mistakes is refused at admission")
         self._refuse(REFUSED)
         self._announce(f"{manifest.relative_to(ROOT)} trains")
-        image = self._cluster.build_image(manifest.parent, f"di-{manifest.parent.name}:dev")
+        image = build(self._cluster, manifest.parent)
         self._cluster.load_image(image.reference)
         job, phases = self._train(yaml.safe_load(manifest.read_text()), image.reference)
         self._conclude(job, phases)

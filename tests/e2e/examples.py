@@ -10,6 +10,7 @@ import yaml
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from examples.demo.manifests import templates
+from examples.images import build
 from tests.e2e.kubectl import Kubectl
 from tests.waiting import wait_until
 
@@ -20,7 +21,7 @@ SOLVED = 475
 
 def load_image(cluster: Cluster | CurrentCluster, example: str) -> str:
     """Build an example's image and put it on every node; returns its name."""
-    built = cluster.build_image(EXAMPLES / example, f"di-{example}:dev")
+    built = build(cluster, EXAMPLES / example)
     cluster.load_image(built.reference)
     return built.reference
 

@@ -50,8 +50,11 @@ class Coordinator:
         self._clock = clock
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Coordinator:
+    def of(cls, environment: Mapping[str, str], *, seconds: float = 60.0) -> Coordinator:
         """The coordinator that runs in the pod with these variables.
+
+        Args:
+            seconds: how long a request is tried until it is `Unreachable`.
 
         Raises:
             NotInJob: one of the variables is missing.
@@ -63,7 +66,9 @@ class Coordinator:
                 "KUBERNETES_SERVER_URL, KUBERNETES_POD_NAMESPACE and KUBERNETES_POD_NAME are set "
                 "in pods of a DIJob with a coordinator, and are not here: submit it as one"
             )
-        return cls(transport.send, namespace=str(names[0]), pod=str(names[1]))
+        namespace, pod = map(str, names)
+        patience = Patience(seconds)
+        return cls(transport.send, namespace=namespace, pod=pod, patience=patience)
 
     def replicas(self) -> Replicas:
         """Those that there are, and those that are starting."""

@@ -42,13 +42,16 @@ def client() -> Client | None:
     return None if found is None else Client(*found)
 
 
-def coordinator() -> Coordinator:
+def coordinator(*, seconds: float = 60.0) -> Coordinator:
     """The coordinator of a job that has one (DI-engine's v1).
+
+    Args:
+        seconds: how long a request is tried until it is `Unreachable`.
 
     Raises:
         NotInJob: this is not its pod.
     """
-    return Coordinator.of(os.environ)
+    return Coordinator.of(os.environ, seconds=seconds)
 
 
 def peers(task: str) -> tuple[Peer, ...]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import replace
+import json
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from di_cartpole import learner
-from di_cartpole.checkpoint import Checkpoint, Checkpoints, Lost
-from di_cartpole.learner import PAIRS, Interrupted, Record, Training
+from di_cartpole.learner import PAIRS, Checkpoint, Interrupted, Record, Training
 from di_cartpole.policy import SIZE, Search, SearchSettings
 from di_cartpole.work import Book
 from typing_extensions import override
+
+import di_orchestrator as di
+from di_orchestrator.checkpoint import Checkpoints
+from di_orchestrator.job import Job
 
 KEPT = Checkpoint(
     generation=7,
@@ -27,87 +32,65 @@ KEPT = Checkpoint(
 )
 
 
-class Server:
-    """A di-server that takes everything."""
+class Told:
+    """In place of the thread that sends reports."""
 
     def __init__(self) -> None:
         self.reports: list[dict[str, Any]] = []
 
-    def scale(self, change: int) -> bool:
-        return True
+    def tell(self, report: dict[str, Any]) -> None:
+        self.reports.append(report)
 
-    def report(self, profilings: dict[str, Any]) -> None:
-        self.reports.append(profilings)
+    def close(self, seconds: float) -> bool:
+        return True
 
 
 class Playing(Book):
-    """Every generation comes back at once, 12.5 seconds later; the second is the last."""
+    """Every generation comes back at once; after the second the pod is asked to leave."""
 
-    def __init__(self, clock: list[float], leaving: threading.Event) -> None:
-        super().__init__(clock=lambda: clock[0])
+    def __init__(self) -> None:
+        super().__init__(clock=lambda: 0.0)
         self.played: list[int] = []
-        self._now, self._leaving = clock, leaving
 
     @override
     def open(self, number: int, weights: list[float], seeds: list[int], *, sigma: float) -> None:
         super().open(number, weights, seeds, sigma=sigma)
         self.results(number, [(seed, 1.0, 2.0, 10) for seed in seeds])
-        self._now[0] += 12.5
         self.played.append(number)
         if len(self.played) == 2:
-            self._leaving.set()
+            leave()
 
 
-def training(clock: float = 100.0) -> Training:
+def leave() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def _term() -> Iterator[None]:
+    """SIGTERM is the training's."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def here(folder: Path, *, restored: int | None = None, told: Told | None = None) -> di.Training:
+    kept = Checkpoints(folder, restored, every_seconds=0)
+    return di.Training(Job(), told, kept, known={})  # type: ignore[arg-type]
+
+
+def training(book: Book | None = None) -> Training:
     return Training(
         seed=1,
-        began=clock,
         search=Search(settings=SearchSettings(), seed=1),
-        book=Book(clock=lambda: clock),
-        record=Record(started=clock),
+        book=book or Book(clock=lambda: 0.0),
+        record=Record(started=100.0),
     )
 
 
-@pytest.mark.parametrize("environment", [{}, {"DI_RESTORE_STEP": "5"}])
-def test_without_a_directory_nothing_is_kept(environment: dict[str, str]) -> None:
-    checkpoints = Checkpoints.from_environment(environment)
-    assert not checkpoints.save(KEPT)
-    assert checkpoints.load() is None
-
-
-def test_what_is_saved_is_found_by_the_next_learner(tmp_path: Path) -> None:
-    assert Checkpoints(tmp_path).save(KEPT)
-    environment = {"DI_CHECKPOINT_DIR": str(tmp_path), "DI_RESTORE_STEP": "900"}
-    assert Checkpoints.from_environment(environment).load() == KEPT
-
-
-def test_what_an_earlier_job_left_is_not_gone_on_from(tmp_path: Path) -> None:
-    Checkpoints(tmp_path).save(KEPT)
-    assert Checkpoints(tmp_path).load() is None
-
-
-@pytest.mark.parametrize("saved", [None, KEPT], ids=["nothing", "one before it"])
-def test_a_step_that_was_saved_and_is_gone_is_an_error(
-    tmp_path: Path, saved: Checkpoint | None
-) -> None:
-    if saved is not None:
-        Checkpoints(tmp_path).save(saved)
-    with pytest.raises(Lost, match="does not have step 901"):
-        Checkpoints(tmp_path, reported=901).load()
-
-
-def test_a_learner_that_dies_while_it_saves_leaves_the_last_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Checkpoints(tmp_path).save(KEPT)
-
-    def dies(*_: object) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr("di_cartpole.checkpoint.os.fsync", dies)
-    with pytest.raises(OSError, match="no space left"):
-        Checkpoints(tmp_path).save(replace(KEPT, env_steps=5000))
-    assert Checkpoints(tmp_path, reported=900).load() == KEPT
+def found(folder: Path, step: int) -> Checkpoint:
+    path = Checkpoints(folder, step).restore()
+    assert path is not None
+    return Checkpoint(**json.loads(path.read_text()))
 
 
 def test_a_training_goes_on_with_all_that_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,35 +99,53 @@ def test_a_training_goes_on_with_all_that_it_was(monkeypatch: pytest.MonkeyPatch
     first.go_on_from(KEPT)
     assert first.checkpoint() == KEPT
     assert first.record.started == 950.0
-    report = first.record.profilings(first.book, generations=7)
-    assert (report["checkpointStep"], report["envSteps"]) == (900, 900)
-    assert report["curve"] == KEPT.curve
+    report = first.record.report(first.book)
+    assert (report["env_steps"], report["curve"]) == (900, KEPT.curve)
 
 
 def test_a_learner_that_is_asked_to_leave_saves_first(tmp_path: Path) -> None:
-    leaving = threading.Event()
-    leaving.set()
     going = training()
     going.go_on_from(KEPT)
-    with pytest.raises(Interrupted):
-        learner._train(going, Server(), leaving, Checkpoints(tmp_path))  # type: ignore[arg-type]
-    found = Checkpoints(tmp_path, reported=900).load()
-    assert found is not None
-    assert (found.generation, found.env_steps, found.curve) == (7, 900, KEPT.curve)
+    with here(tmp_path) as run:
+        leave()
+        with pytest.raises(Interrupted):
+            learner.train(going, run)
+    kept = found(tmp_path, 900)
+    assert (kept.generation, kept.env_steps, kept.curve) == (7, 900, KEPT.curve)
 
 
-def test_a_learner_reports_how_long_it_took_to_go_on_and_what_it_saved(
+def test_a_learner_reports_how_long_it_took_to_go_on_and_what_it_saved(tmp_path: Path) -> None:
+    book, told = Playing(), Told()
+    going = training(book)
+    going.go_on_from(KEPT)
+    with here(tmp_path, restored=900, told=told) as run, pytest.raises(Interrupted):
+        learner.train(going, run)
+    assert book.played == [7, 8]
+    assert told.reports[-1]["restoreSeconds"] > 0
+    assert told.reports[-1]["checkpointStep"] == 900 + 20 * PAIRS
+    assert found(tmp_path, 900 + 20 * PAIRS).generation == 9
+
+
+def test_the_next_learner_begins_where_the_last_one_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = [1000.0]
-    monkeypatch.setattr("di_cartpole.learner.time.monotonic", lambda: clock[0])
-    going, server, leaving = training(1000.0), Server(), threading.Event()
-    going.go_on_from(KEPT)
-    book = Playing(clock, leaving)
-    book.env_steps, going.book = going.book.env_steps, book
-    with pytest.raises(Interrupted):
-        learner._train(going, server, leaving, Checkpoints(tmp_path))  # type: ignore[arg-type]
-    assert book.played == [7, 8]
-    assert server.reports[0]["restoreSeconds"] == 12.5
-    assert server.reports[0]["checkpointStep"] == 900 + 10 * PAIRS
-    assert Checkpoints(tmp_path, reported=900 + 20 * PAIRS).load() is not None
+    with here(tmp_path) as run:
+        going = training()
+        going.go_on_from(KEPT)
+        learner._save(going, run)
+    monkeypatch.setenv("DI_CHECKPOINT_DIR", str(tmp_path))
+    monkeypatch.setenv("DI_RESTORE_STEP", "900")
+    went_on: list[Training] = []
+    monkeypatch.setattr(learner, "serve", lambda *_, **__: Hub())
+    monkeypatch.setattr(learner, "train", lambda training, _: went_on.append(training))
+    monkeypatch.setattr(learner, "_farewell", lambda _: None)
+    learner.run(seed=1)
+    assert went_on[0].generation == KEPT.generation
+    monkeypatch.setenv("DI_RESTORE_STEP", "901")
+    with pytest.raises(di.CheckpointLost, match="step 901"):
+        learner.run(seed=1)
+
+
+class Hub:
+    def shutdown(self) -> None:
+        pass

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
-from di_coordinated import coordinator, di_server, fleet, health
+from di_coordinated import coordinator, fleet, health
 from di_coordinated.client import Unreachable
 from di_coordinated.coordinator import Coordinator, NotSolved
-from di_coordinated.di_server import DIServer
 from di_coordinated.scaling import (
     FEW,
     MANY,
@@ -23,6 +21,9 @@ from di_coordinated.scaling import (
     Progress,
     wanted_collectors,
 )
+
+import di_orchestrator as di
+from di_orchestrator.exchange import Answer, Patience, Request, Silence
 
 
 class Train(Protocol):
@@ -88,31 +89,22 @@ class FakeCluster:
         self._made = 0
         self._lock = threading.Lock()
 
-    def di_server(
-        self,
-        method: str,
-        url: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
+    def di_server(self, request: Request) -> Answer | Silence:
         with self._lock:
-            assert headers == {"Authorization": "Bearer secret"}
             if self.outages:
                 self.outages -= 1
-                raise Unreachable("di-server is away")
-            parts = urlsplit(url)
-            who = body or {key: value for key, (value,) in parse_qs(parts.query).items()}
+                return Silence("di-server is away")
+            who = request.body or request.query
             assert (who["namespace"], who["coordinator"]) == ("rl", "x-coordinator")
-            if body is None:
+            if request.body is None:
                 return self._answer(self.there)
-            wanted = body["collectors"]
-            self.asked.append((f"{method} {parts.path}", wanted))
-            if parts.path.endswith("/failed"):
+            wanted = request.body["collectors"]
+            self.asked.append((f"{request.method} {request.path}", wanted))
+            if request.path.endswith("/failed"):
                 at = [address.partition(".")[0] for address in self.there].index(wanted[0])
                 self.there[at] = self._new()
                 return self._answer([self.there[at]])
-            if method == "POST":
+            if request.method == "POST":
                 made = [self._new() for _ in range(wanted["replicas"])]
                 self.there += made
                 return self._answer(made)
@@ -148,8 +140,9 @@ class FakeCluster:
         return f"x-collector-{self._made}.rl:22270"
 
     @staticmethod
-    def _answer(addresses: list[str]) -> dict[str, Any]:
-        return {"data": {"collectors": list(addresses), "learners": []}}
+    def _answer(addresses: list[str]) -> Answer:
+        data = {"collectors": list(addresses), "learners": []}
+        return Answer(200, json.dumps({"data": data}).encode())
 
 
 def solved_after(episodes: int) -> FakeCluster:
@@ -164,21 +157,18 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(name="train")
-def _train(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Train:
-    token = tmp_path / "token"
-    token.write_text("secret")
-
+def _train(monkeypatch: pytest.MonkeyPatch) -> Train:
     def train(cluster: FakeCluster, leaving: threading.Event | None = None) -> None:
-        monkeypatch.setattr(di_server, "call", cluster.di_server)
         monkeypatch.setattr(fleet, "call", cluster.collector)
-        server = DIServer(
-            url="http://di-server.di-system:8080",
-            namespace="rl",
-            coordinator="x-coordinator",
-            resources={"cpus": "200m"},
-            token_file=str(token),
+        server = di.Coordinator(
+            cluster.di_server, namespace="rl", pod="x-coordinator", patience=Patience(0)
         )
-        Coordinator(server=server, leaving=leaving or threading.Event(), seed=1).run()
+        Coordinator(
+            server=server,
+            resources={"cpus": "200m"},
+            leaving=leaving or threading.Event(),
+            seed=1,
+        ).run()
 
     return train
 

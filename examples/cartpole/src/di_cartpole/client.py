@@ -1,15 +1,12 @@
-"""JSON over HTTP with a deadline, for talking to the learner and to di-server."""
+"""How collectors and the evaluator ask the learner, which may be starting or replaced."""
 
 from __future__ import annotations
 
-import json
-import ssl
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
-from http.client import HTTPException
 from typing import Any
+
+import requests
 
 REQUEST_SECONDS = 10.0
 PATIENCE_SECONDS = 120.0
@@ -17,51 +14,18 @@ RETRY_SECONDS = 0.25
 
 
 class Unreachable(Exception):
-    """A peer did not answer within the time given."""
+    """The learner did not answer within the time given."""
 
 
-def call(
-    method: str,
-    url: str,
-    body: Mapping[str, Any],
-    *,
-    headers: Mapping[str, str] | None = None,
-    ca_file: str | None = None,
-) -> dict[str, Any]:
-    """Send one request and return the JSON object of the answer.
-
-    Args:
-        ca_file: authorities to trust, for https; None: those of the image.
-
-    Raises:
-        Unreachable: no answer within ten seconds, or an answer with an error code; the message
-            carries the code and what the peer said.
-    """
-    request = urllib.request.Request(
-        url,
-        method=method,
-        data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json", **(headers or {})},
-    )
-    try:
-        with _opener(ca_file).open(request, timeout=REQUEST_SECONDS) as answer:
-            result: dict[str, Any] = json.load(answer)
-            return result
-    except urllib.error.HTTPError as error:
-        said = error.read(2048).decode(errors="replace")
-        raise Unreachable(f"{method} {url}: {error.code}: {said}") from error
-    except (OSError, HTTPException, ValueError) as error:
-        raise Unreachable(f"{method} {url}: {error}") from error
-
-
-def _opener(ca_file: str | None) -> urllib.request.OpenerDirector:
-    # Made for each request: the kubelet brings new authorities while the pod runs. Pods talk to
-    # each other directly: a proxy variable of the image must not come between them.
-    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
-    if ca_file is not None:
-        context = ssl.create_default_context(cafile=ca_file)
-        handlers.append(urllib.request.HTTPSHandler(context=context))
-    return urllib.request.build_opener(*handlers)
+def call(url: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """POST once; raises `requests.RequestException` without an answer of success."""
+    with requests.Session() as session:
+        # Pods talk to each other directly: a proxy variable of the image must not come between.
+        session.trust_env = False
+        answer = session.post(url, json=body, timeout=REQUEST_SECONDS)
+        answer.raise_for_status()
+        result: dict[str, Any] = answer.json()
+        return result
 
 
 def call_patiently(
@@ -71,7 +35,7 @@ def call_patiently(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
-    """POST until the peer answers: it may still be starting, or be replaced after a failure.
+    """POST until the learner answers.
 
     Raises:
         Unreachable: two minutes passed without an answer.
@@ -79,8 +43,8 @@ def call_patiently(
     deadline = clock() + PATIENCE_SECONDS
     while True:
         try:
-            return call("POST", url, body)
-        except Unreachable:
+            return call(url, body)
+        except requests.RequestException as error:
             if clock() >= deadline:
-                raise
+                raise Unreachable(f"{url}: {error}") from error
             pause(RETRY_SECONDS)

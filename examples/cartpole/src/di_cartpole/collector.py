@@ -9,13 +9,12 @@ import numpy as np
 
 from di_cartpole.client import call_patiently
 from di_cartpole.episodes import Episodes
-from di_cartpole.peers import Peers
 
 SMOOTHING = 0.95
 """Weight of the past in the running share of waiting time."""
 
 
-def run(peers: Peers, leaving: threading.Event) -> None:
+def run(url: str, rank: int, leaving: threading.Event) -> None:
     """Collect until the learner says that training is over, or until `leaving` is set.
 
     A collector that is given back first brings the trials it has: the learner would otherwise
@@ -28,7 +27,7 @@ def run(peers: Peers, leaving: threading.Event) -> None:
     idle = 0.0
     while not leaving.is_set():
         asked = time.monotonic()
-        work = call_patiently(f"{peers.learner_url}/work", {"rank": peers.rank, "idle": idle})
+        work = call_patiently(f"{url}/work", {"rank": rank, "idle": idle})
         if work.get("done"):
             return
         if "wait" in work:
@@ -43,6 +42,4 @@ def run(peers: Peers, leaving: threading.Event) -> None:
             results.append((seed, plus.total_reward, minus.total_reward, plus.steps + minus.steps))
         ended = time.monotonic()
         idle = SMOOTHING * idle + (1 - SMOOTHING) * (began - asked) / (ended - asked)
-        call_patiently(
-            f"{peers.learner_url}/results", {"generation": work["generation"], "results": results}
-        )
+        call_patiently(f"{url}/results", {"generation": work["generation"], "results": results})

@@ -9,7 +9,6 @@ import numpy as np
 
 from di_cartpole.client import call_patiently
 from di_cartpole.episodes import Episodes
-from di_cartpole.peers import Peers
 
 EPISODES = 20
 FIRST_SEED = 1_000_000_000
@@ -17,7 +16,7 @@ FIRST_SEED = 1_000_000_000
 POLL_SECONDS = 0.2
 
 
-def run(peers: Peers, leaving: threading.Event) -> None:
+def run(url: str, rank: int, leaving: threading.Event) -> None:
     """Evaluate each new policy until the learner says that training is over, or `leaving` is set.
 
     Raises:
@@ -26,7 +25,7 @@ def run(peers: Peers, leaving: threading.Event) -> None:
     episodes = Episodes()
     evaluated = -1
     while not leaving.is_set():
-        policy = call_patiently(f"{peers.learner_url}/policy", {"rank": peers.rank})
+        policy = call_patiently(f"{url}/policy", {"rank": rank})
         if policy["done"]:
             return
         if policy.get("generation", -1) <= evaluated:
@@ -39,7 +38,7 @@ def run(peers: Peers, leaving: threading.Event) -> None:
             episodes.run(weights, seed=seed).total_reward for seed in range(first, first + EPISODES)
         ]
         call_patiently(
-            f"{peers.learner_url}/evaluations",
+            f"{url}/evaluations",
             {
                 "generation": evaluated,
                 "meanReturn": sum(returns) / EPISODES,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
-import threading
 import time
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from di_cartpole.checkpoint import Checkpoint, Checkpoints
+import di_orchestrator as di
 from di_cartpole.episodes import SOLVED
 from di_cartpole.hub import serve
-from di_cartpole.peers import PORT, Peers
 from di_cartpole.policy import Search, SearchSettings
-from di_cartpole.scaling import DIServer, Progress, wanted_change
+from di_cartpole.scaling import Progress, wanted_change
 from di_cartpole.work import Book
 
 log = logging.getLogger(__name__)
@@ -29,8 +28,6 @@ FAREWELL_SECONDS = 20.0
 """How long to stay for peers that have not yet heard that training is over."""
 PATIENCE_SECONDS = 5.0
 """How long to wait for trials before saying so in the log."""
-REPORT_SECONDS = 1.0
-"""Shortest time between two reports to di-server."""
 SAVE_SECONDS = 10.0
 """Time between two checkpoints; the last one is saved when the pod is asked to leave."""
 MAX_SEED = 1 << 29
@@ -54,46 +51,52 @@ class Record:
     Attributes:
         curve: [seconds, environment steps, mean return] for each evaluation.
         scaling: [seconds, change of the number of collectors] for each change.
-        wait_fraction: share of its time that the learner waits for trials, smoothed.
-        saved_step: environment steps of the last checkpoint; None without.
-        restore_seconds: from the start of this program to its first generation, if it went on from
-            a checkpoint.
+        extra: collectors that were asked for and not given back.
     """
 
     started: float
     curve: list[list[float]] = field(default_factory=list)
     scaling: list[list[float]] = field(default_factory=list)
-    wait_fraction: float = 0.0
     extra: int = 0
-    saved_step: int | None = None
-    restore_seconds: float | None = None
 
     @property
     def best(self) -> float:
         """The best mean return so far."""
         return max((point[2] for point in self.curve), default=0.0)
 
-    def profilings(self, book: Book, *, generations: int) -> dict[str, Any]:
-        """The report for di-server; the curve is thinned to the points that fit."""
-        elapsed = time.monotonic() - self.started
+    def report(self, book: Book) -> dict[str, Any]:
+        """What only this program knows; the curve is thinned to the points that fit."""
         stride = -(-len(self.curve) // CURVE_POINTS) or 1
         collectors, collector_wait = book.collectors()
-        report = {
-            "reportedAt": datetime.now(UTC).isoformat(timespec="seconds"),
-            "envSteps": book.env_steps,
-            "envStepsPerSec": round(book.env_steps / elapsed, 1),
-            "trainStepsPerSec": round(generations / elapsed, 3),
+        return {
+            "env_steps": book.env_steps,
             "collectors": collectors,
-            "learners": 1,
-            "learnerWaitFrac": round(self.wait_fraction, 4),
-            "collectorWaitFrac": round(collector_wait, 4),
-            "batchSize": 2 * PAIRS,
+            "collector_wait_frac": round(collector_wait, 4),
             "curve": self.curve[:-1:stride] + self.curve[-1:],
             "scaling": self.scaling,
-            "checkpointStep": self.saved_step,
-            "restoreSeconds": self.restore_seconds,
         }
-        return {key: value for key, value in report.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """All that the learner needs to go on as if it had never been away.
+
+    Attributes:
+        generation: the next one to run.
+        env_steps: environment steps so far, the step that is reported as saved.
+        seconds: of training so far.
+        weights, velocity: the search.
+        curve, scaling, extra: the record.
+    """
+
+    generation: int
+    env_steps: int
+    seconds: float
+    weights: list[float]
+    velocity: list[float]
+    curve: list[list[float]]
+    scaling: list[list[float]]
+    extra: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,7 +104,6 @@ class Training:
     """All of a training; a checkpoint holds what is needed to go on with it."""
 
     seed: int
-    began: float
     search: Search
     book: Book
     record: Record
@@ -130,88 +132,79 @@ class Training:
         )
         self.record.started = time.monotonic() - found.seconds
         self.record.curve, self.record.scaling = found.curve, found.scaling
-        self.record.extra, self.record.saved_step = found.extra, found.env_steps
+        self.record.extra = found.extra
 
 
-def run(peers: Peers, leaving: threading.Event, checkpoints: Checkpoints, *, seed: int) -> None:
+def run(*, seed: int) -> None:
     """Train until the evaluator's mean return over 20 episodes reaches the threshold.
 
     Raises:
         NotSolved: it did not within `MAX_GENERATIONS`.
-        Interrupted: `leaving` was set first. Where checkpoints are kept, all is saved.
-        Lost: the checkpoint to go on from is not there.
+        Interrupted: the pod is to leave. Where checkpoints are kept, all is saved.
+        DIError: the checkpoint to go on from is not there.
     """
-    began = time.monotonic()
     book = Book(clock=time.monotonic)
-    record = Record(started=began)
+    record = Record(started=time.monotonic())
     search = Search(settings=SearchSettings(), seed=seed)
-    training = Training(seed=seed, began=began, search=search, book=book, record=record)
-    if found := checkpoints.load():
-        training.go_on_from(found)
-        log.info("going on from generation %d, step %d", found.generation, found.env_steps)
-    hub = serve(book, port=PORT)
-    server = DIServer(peers=peers, run=f"{peers.job_id.replace('/', '.')}-{time.time_ns()}")
-    try:
-        _train(training, server, leaving, checkpoints)
-        # Only then: the peers of a learner that was interrupted wait for the next one.
-        book.finish()
-        _farewell(book)
-    finally:
-        hub.shutdown()
+    training = Training(seed=seed, search=search, book=book, record=record)
+    with di.training(save_every=SAVE_SECONDS, batch_size=2 * PAIRS) as here:
+        if (found := here.checkpoint.restore()) is not None:
+            training.go_on_from(Checkpoint(**json.loads(found.read_text())))
+            log.info("going on from generation %d, step %d", training.generation, book.env_steps)
+        hub = serve(book, port=di.PORT)
+        try:
+            train(training, here)
+            # Only then: the peers of a learner that was interrupted wait for the next one.
+            book.finish()
+            _farewell(book)
+        finally:
+            hub.shutdown()
 
 
-def _train(
-    training: Training, server: DIServer, leaving: threading.Event, checkpoints: Checkpoints
-) -> None:
+def train(training: Training, here: di.Training) -> None:
+    """As `run`, whose parts these are."""
     book, record = training.book, training.record
-    goes_on = training.generation > 0
-    reported = saved = training.began
     while training.generation < MAX_GENERATIONS:
         try:
-            _improve(training, leaving)
+            _improve(training, here)
         except Interrupted:
-            checkpoints.save(training.checkpoint())
+            _save(training, here)
             raise
         training.generation += 1
-        now = time.monotonic()
-        if goes_on and record.restore_seconds is None:
-            record.restore_seconds = round(now - training.began, 2)
         _note_evaluations(book, record)
-        scaled = _scale(server, record, generation=training.generation - 1)
-        if scaled or now - saved >= SAVE_SECONDS:
-            saved, checkpoint = now, training.checkpoint()
-            if checkpoints.save(checkpoint):
-                record.saved_step = checkpoint.env_steps
-        solved = record.best >= SOLVED
-        if solved or now - reported >= REPORT_SECONDS:
-            reported = now
-            server.report(record.profilings(book, generations=training.generation))
-        if solved:
+        if _scale(training, here) or here.checkpoint.is_due:
+            _save(training, here)
+        here.report(**record.report(book))
+        if record.best >= SOLVED:
             log.info("solved: mean return %.1f over 20 episodes", record.best)
             return
     raise NotSolved(f"mean return {record.best:.1f} after {MAX_GENERATIONS} generations")
 
 
-def _improve(training: Training, leaving: threading.Event) -> None:
-    search, book, record = training.search, training.book, training.record
-    generation = training.generation
-    _stay(leaving)
-    opened = time.monotonic()
+def _save(training: Training, here: di.Training) -> None:
+    def write(path: Path) -> None:
+        path.write_text(json.dumps(asdict(training.checkpoint())))
+
+    here.save(write, step=training.book.env_steps)
+
+
+def _improve(training: Training, here: di.Training) -> None:
+    search, book, generation = training.search, training.book, training.generation
+    _stay(here)
+    here.iteration(samples=2 * PAIRS)
     # By its number, so that one who goes on draws what would have been drawn.
     rng = np.random.default_rng([training.seed, generation])
     seeds = [int(value) for value in rng.choice(MAX_SEED, size=PAIRS, replace=False)]
     book.open(generation, search.weights.tolist(), seeds, sigma=search.settings.sigma)
-    while not book.wait_complete(PATIENCE_SECONDS):
-        _stay(leaving)
-        log.info("generation %d: %d collectors present", generation, book.collectors()[0])
-    waited = time.monotonic() - opened
+    with here.waiting():
+        while not book.wait_complete(PATIENCE_SECONDS):
+            _stay(here)
+            log.info("generation %d: %d collectors present", generation, book.collectors()[0])
     search.improve(book.returns())
-    share = waited / (time.monotonic() - opened)
-    record.wait_fraction = 0.5 * record.wait_fraction + 0.5 * share
 
 
-def _stay(leaving: threading.Event) -> None:
-    if leaving.is_set():
+def _stay(here: di.Training) -> None:
+    if here.stopping:
         raise Interrupted("asked to leave before training was done")
 
 
@@ -224,16 +217,22 @@ def _note_evaluations(book: Book, record: Record) -> None:
         )
 
 
-def _scale(server: DIServer, record: Record, *, generation: int) -> bool:
+def _scale(training: Training, here: di.Training) -> bool:
+    record = training.record
     change = wanted_change(
         Progress(
-            generation=generation,
-            wait_fraction=record.wait_fraction,
+            generation=training.generation - 1,
+            wait_fraction=here.waiting_share or 0.0,
             mean_return=record.best,
             extra=record.extra,
         )
     )
-    if not change or not server.scale(change):
+    if not change:
+        return False
+    try:
+        di.scale("collector", change)
+    except di.DIError as error:
+        log.warning("%s", error)
         return False
     record.extra += change
     record.scaling.append([round(time.monotonic() - record.started, 2), change])

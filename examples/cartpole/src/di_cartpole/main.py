@@ -8,10 +8,9 @@ import signal
 import sys
 import threading
 
+import di_orchestrator as di
 from di_cartpole import collector, evaluator, learner
-from di_cartpole.checkpoint import Checkpoints, Lost
 from di_cartpole.client import Unreachable
-from di_cartpole.peers import Peers
 
 
 def main() -> None:
@@ -20,23 +19,21 @@ def main() -> None:
     leaving = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: leaving.set())
     try:
-        peers = Peers.from_environment(os.environ)
-    except KeyError as error:
-        sys.exit(f"{error.args[0]} is not set: this program runs as a task of a DIJob")
-    logging.info("rank %d of %d, %s", peers.rank, len(peers.nodes), peers.task_type)
-    try:
-        match peers.task_type:
+        job = di.job()
+        if not job.is_inside:
+            sys.exit("DI_JOB_ID is not set: this program runs as a task of a DIJob")
+        logging.info("rank %d of %s, %s", job.rank, job.id, job.task_type)
+        url = f"http://{job.addresses('learner')[0]}:{di.PORT}"
+        match job.task_type:
             case "learner":
-                checkpoints = Checkpoints.from_environment(os.environ)
-                seed = int(os.environ.get("SEED", "1"))
-                learner.run(peers, leaving, checkpoints, seed=seed)
+                learner.run(seed=int(os.environ.get("SEED", "1")))
             case "collector":
-                collector.run(peers, leaving)
+                collector.run(url, job.rank, leaving)
             case "evaluator":
-                evaluator.run(peers, leaving)
+                evaluator.run(url, job.rank, leaving)
             case other:
                 sys.exit(f"DI_TASK_TYPE {other!r}: there is no such part in this example")
-    except (Unreachable, Lost, learner.NotSolved, learner.Interrupted) as error:
+    except (Unreachable, di.DIError, learner.NotSolved, learner.Interrupted) as error:
         sys.exit(str(error))
 
 

@@ -1,18 +1,13 @@
-"""JSON over HTTP with a deadline, for talking to collectors and to di-server."""
+"""JSON over HTTP with a deadline, for talking to collectors."""
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
-from http.client import HTTPException
 from typing import Any
 
-REQUEST_SECONDS = 10.0
+import requests
 
-# Pods talk to each other directly: a proxy variable of the image must not come between them.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+REQUEST_SECONDS = 10.0
 
 
 class Unreachable(Exception):
@@ -24,7 +19,6 @@ def call(
     url: str,
     body: Mapping[str, Any] | None = None,
     *,
-    headers: Mapping[str, str] | None = None,
     seconds: float = REQUEST_SECONDS,
 ) -> dict[str, Any]:
     """Send one request and return the JSON object of the answer.
@@ -32,14 +26,14 @@ def call(
     Raises:
         Unreachable: there is no such object.
     """
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, method=method, data=data, headers=dict(headers or {}))
     try:
-        with _OPENER.open(request, timeout=seconds) as answer:
-            result: dict[str, Any] = json.load(answer)
+        with requests.Session() as session:
+            # Pods talk to each other directly: a proxy variable of the image must not come between.
+            session.trust_env = False
+            answer = session.request(method, url, json=body, timeout=seconds)
+            if not answer.ok:
+                raise Unreachable(f"{method} {url}: {answer.status_code}: {answer.text[:2048]}")
+            result: dict[str, Any] = answer.json()
             return result
-    except urllib.error.HTTPError as error:
-        said = error.read(2048).decode(errors="replace")
-        raise Unreachable(f"{method} {url}: {error.code}: {said}") from error
-    except (OSError, HTTPException, ValueError) as error:
+    except requests.RequestException as error:
         raise Unreachable(f"{method} {url}: {error}") from error

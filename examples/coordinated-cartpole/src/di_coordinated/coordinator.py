@@ -7,11 +7,11 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 
 import numpy as np
 
-from di_coordinated.client import Unreachable
-from di_coordinated.di_server import DIServer
+import di_orchestrator as di
 from di_coordinated.fleet import Fleet
 from di_coordinated.policy import Episode, Learner
 from di_coordinated.scaling import FEW, Progress, wanted_collectors
@@ -40,8 +40,16 @@ class NotSolved(Exception):
 class Coordinator:
     """One training, from the first request for collectors to the last."""
 
-    def __init__(self, *, server: DIServer, leaving: threading.Event, seed: int) -> None:
+    def __init__(
+        self,
+        *,
+        server: di.Coordinator,
+        resources: Mapping[str, str],
+        leaving: threading.Event,
+        seed: int,
+    ) -> None:
         self._server = server
+        self._resources = resources
         self._leaving = leaving
         self._fleet = Fleet()
         self._learner = Learner(seed=seed)
@@ -121,19 +129,21 @@ class Coordinator:
         try:
             lost = self._fleet.lost()
             if lost:
-                log.warning("lost %s; replaced by %s", lost, self._server.replace(lost))
-            there = self._server.collectors()
+                replaced = self._server.replace(collectors=lost).collectors
+                log.warning("lost %s; replaced by %s", lost, replaced)
+            there = list(self._server.replicas().collectors)
             change = self._wanted - len(there)
             if change > 0:
-                there += self._server.add(change)
+                more = self._server.add(collectors=change, resources=self._resources)
+                there += more.collectors
             elif change < 0:
-                gone = self._server.drop(-change)
+                gone = self._server.drop(collectors=-change).collectors
                 there = [address for address in there if address not in gone]
             if change:
                 _say(scaling=[self._elapsed(), change])
             self._fleet.follow(there)
-        except Unreachable as error:
-            log.warning("di-server: %s", error)
+        except di.DIError as error:
+            log.warning("%s", error)
 
     def _note(self, episodes: list[Episode]) -> None:
         returns = [episode.total_reward for episode in episodes]

@@ -9,9 +9,10 @@ import sys
 import threading
 from functools import partial
 
+import di_orchestrator as di
 from di_coordinated import collector
+from di_coordinated.client import REQUEST_SECONDS
 from di_coordinated.coordinator import Coordinator, NotSolved
-from di_coordinated.di_server import DIServer
 
 
 def main() -> None:
@@ -31,24 +32,23 @@ def main() -> None:
                 sys.exit(f"{other}: coordinator or collector is expected")
     except KeyError as error:
         sys.exit(f"{error.args[0]} is not set: this program runs in a DIJob with a coordinator")
+    except di.NotInJob as error:
+        sys.exit(str(error))
     try:
         work()
-    except NotSolved as error:
+    except (NotSolved, di.DIError) as error:
         sys.exit(str(error))
 
 
 def _coordinator(leaving: threading.Event) -> Coordinator:
-    server = DIServer(
-        url=os.environ["KUBERNETES_SERVER_URL"],
-        namespace=os.environ["KUBERNETES_POD_NAMESPACE"],
-        coordinator=os.environ["KUBERNETES_POD_NAME"],
-        resources={
-            "cpus": os.environ.get("COLLECTOR_CPUS", "200m"),
-            "memory": os.environ.get("COLLECTOR_MEMORY", "256Mi"),
-        },
-        token_file=os.environ.get("DI_SERVER_TOKEN_FILE"),
-    )
-    return Coordinator(server=server, leaving=leaving, seed=int(os.environ.get("SEED", "1")))
+    resources = {
+        "cpus": os.environ.get("COLLECTOR_CPUS", "200m"),
+        "memory": os.environ.get("COLLECTOR_MEMORY", "256Mi"),
+    }
+    seed = int(os.environ.get("SEED", "1"))
+    # It does without new collectors for as long as di-server is away.
+    server = di.coordinator(seconds=REQUEST_SECONDS)
+    return Coordinator(server=server, resources=resources, leaving=leaving, seed=seed)
 
 
 if __name__ == "__main__":
