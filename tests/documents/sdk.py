@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import di_orchestrator
+from di_orchestrator import hooks
 from di_orchestrator.checkpoint import Checkpoints
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "sdk.md"
@@ -46,6 +47,8 @@ def _lines() -> Iterator[str]:
             if isinstance(found, property | classmethod) or inspect.isfunction(found)
         }
         yield from _table(members)
+    yield "\n`di_orchestrator.hooks`:\n"
+    yield from _table({name: found for name, found in vars(hooks).items() if _is_hook(found)})
     yield "\nErrors, all of them `di.DIError`:\n"
     errors = {
         f"di.{name}": found
@@ -58,6 +61,14 @@ def _lines() -> Iterator[str]:
     yield "|---|---|"
     for name, error in errors.items():
         yield f"| `{name}` | {_sentence(error)} |"
+
+
+def _is_hook(found: Any) -> bool:
+    return (
+        inspect.isfunction(found)
+        and found.__module__ == hooks.__name__
+        and not found.__name__.startswith("_")
+    )
 
 
 def _table(members: dict[str, Any]) -> Iterator[str]:

@@ -139,6 +139,11 @@ class Training:
             with self.iteration(samples(batch)):
                 yield batch
 
+    def worked(self) -> None:
+        """The work of this iteration is done: until the next begins, it waits."""
+        self._knows_waiting = True
+        self._stopwatch.end()
+
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Around what waits for samples within an iteration."""
@@ -260,10 +265,6 @@ class Training:
         )
 
     # ------------------------------------------------------------ inside
-    def _worked(self) -> None:
-        self._knows_waiting = True
-        self._stopwatch.end()
-
     def _count(self, lap: Lap) -> None:
         self._window.add(lap)
         if self.checkpoint.restored_step is not None and "restoreSeconds" not in self._values:
@@ -318,7 +319,7 @@ class _Working:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._training._worked()
+        self._training.worked()
 
 
 def _learners(job: Job) -> int:
