@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 import requests
-from di_cartpole.client import Unreachable, call
 
 from di_certs.authority import Authority
 from di_certs.inspection import join_certificates
+from di_orchestrator.exchange import Answer, Request, Silence
+from di_orchestrator.transport import Transport
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import ServerProcess, running_server
 from tests.waiting import wait_until
@@ -131,9 +132,12 @@ def test_files_that_are_no_certificate_stop_neither_it_nor_plain_http(
         wait_until(lambda: ready() == 200, 60, what="readiness")
         for name in ("tls.crt", "tls.key"):
             (tmp_path / name).unlink()
-        # What was good is served on, here to the client of an example.
-        url = f"{server.encrypted_url}/healthz"
-        assert call("GET", url, {}, ca_file=str(bundle))["success"]
-        with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
-            call("GET", url, {})
+        # What was good is served on, here to what training programs import.
+        asked = Request("GET", "/healthz")
+        known = Transport(server.encrypted_url, ca_file=str(bundle)).send(asked)
+        assert isinstance(known, Answer)
+        assert known.status == 200
+        unknown = Transport(server.encrypted_url).send(asked)
+        assert isinstance(unknown, Silence)
+        assert "CERTIFICATE_VERIFY_FAILED" in unknown.reason
         assert ready() == 200

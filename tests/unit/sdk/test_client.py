@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 
 import pytest
-from typing_extensions import override
 
 import di_orchestrator as di
 from di_api.kube.errors import Unavailable
 from di_orchestrator import aio
-from di_orchestrator.exchange import Answer, Request
-from di_orchestrator.transport import MAX_ANSWER, Transport
-from di_server.config import AuthMode
 from di_server.storage.transforms import transform_pod
-from tests.unit.sdk.conftest import serving
-from tests.unit.server.fakes import Harness, job, make_harness, pod, task, watch
+from tests.unit.server.fakes import Harness, job, pod, task, watch
 
 pytestmark = pytest.mark.usefixtures("learner")
 
@@ -131,87 +123,6 @@ def test_the_client_has_the_same_methods_in_both_worlds() -> None:
         return {name for name in vars(kind) if not name.startswith("_")}
 
     assert public(aio.Client) == public(di.Client)
-
-
-def test_the_token_is_read_for_each_request(tmp_path: Path) -> None:
-    harness = make_harness(auth=AuthMode.REQUIRED)
-    harness.add(job())
-    user = {
-        "username": "system:serviceaccount:rl:default",
-        "extra": {
-            "authentication.kubernetes.io/pod-name": ["cartpole-learner-0"],
-            "authentication.kubernetes.io/pod-uid": ["uid-of-cartpole-learner-0"],
-        },
-    }
-    harness.kube.users["second"] = user
-    harness.add_pods(pod("cartpole-learner-0", 0, "127.0.0.1", task="learner"))
-    watch(harness)
-    token = tmp_path / "token"
-    for url in serving(harness):
-        way = Transport(url, str(token))
-        request = Request("GET", "/v2alpha1/job/rl/cartpole/replicas")
-        token.write_text("first\n")
-        refused = way.send(request)
-        assert isinstance(refused, Answer)
-        assert refused.status == 401
-        token.write_text("second\n")
-        found = way.send(request)
-        assert isinstance(found, Answer)
-        assert found.status == 200
-
-
-class _Odd(BaseHTTPRequestHandler):
-    """Redirects, and answers without end."""
-
-    def do_GET(self) -> None:
-        if self.path.startswith("/redirect"):
-            self.send_response(302)
-            self.send_header("Location", "/endless")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        self.send_response(200)
-        self.end_headers()
-        try:
-            for _ in range(MAX_ANSWER // 65536 + 16):
-                self.wfile.write(b" " * 65536)
-        except OSError:
-            pass
-
-    @override
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-def test_no_answer_is_followed_elsewhere_or_read_without_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    server = HTTPServer(("127.0.0.1", 0), _Odd)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    way = Transport(f"http://127.0.0.1:{server.server_port}")
-    redirected = way.send(Request("GET", "/redirect"))
-    assert isinstance(redirected, Answer)
-    assert redirected.status == 302
-    endless = way.send(Request("GET", "/endless"))
-    assert "longer than" in endless.reason  # type: ignore[union-attr]
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.mark.parametrize(
-    "way",
-    [
-        Transport("http://127.0.0.1:9"),
-        Transport("nonsense"),
-        Transport("http://127.0.0.1:9", token_file="/nowhere"),
-        Transport("https://127.0.0.1:9", ca_file="/nowhere"),
-    ],
-)
-def test_nothing_that_goes_wrong_on_the_way_is_raised(way: Transport) -> None:
-    assert way.send(Request("GET", "/x", seconds=2)).reason  # type: ignore[union-attr]
 
 
 def test_members_say_and_are_read(harness: Harness) -> None:
