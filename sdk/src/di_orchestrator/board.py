@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from di_orchestrator.api import Heartbeat
 from di_orchestrator.errors import DIError, Refused
-
-log = logging.getLogger("di_orchestrator")
+from di_orchestrator.warnings_once import Warnings
 
 AGAIN_SECONDS = 1.0
 """After an entry that did not get there."""
@@ -29,7 +27,7 @@ class Entry:
         self._said: Said | None = None
         self._is_new = False
         self._is_closing = False
-        self._warned = set[str]()
+        self._warnings = Warnings()
         self._thread: threading.Thread | None = None
 
     def put(self, said: Said) -> None:
@@ -61,15 +59,10 @@ class Entry:
             try:
                 wait = self._say(said).seconds
             except Refused as error:
-                self._warn(str(error))
+                self._warnings.say(str(error))
                 if error.status == _ENDING:
                     self.close()
                 wait = 10 * AGAIN_SECONDS
             except DIError as error:
-                self._warn(str(error))
+                self._warnings.say(str(error))
                 wait = AGAIN_SECONDS
-
-    def _warn(self, text: str) -> None:
-        if text not in self._warned and len(self._warned) < 16:
-            self._warned.add(text)
-            log.warning("%s (said once)", text)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from di_orchestrator.errors import DIError, Refused
-
-log = logging.getLogger("di_orchestrator")
+from di_orchestrator.warnings_once import Warnings
 
 INTERVAL_SECONDS = 1.0
 """From one report to the next, at least."""
@@ -37,7 +35,7 @@ class Sender:
         self._newest: Report | None = None
         self._is_busy = False
         self._is_closing = False
-        self._warned = set[str]()
+        self._warnings = Warnings()
         self._thread = threading.Thread(target=self._run, daemon=True, name="di-reports")
         self._thread.start()
 
@@ -72,18 +70,9 @@ class Sender:
         try:
             self._send(report)
         except Refused as error:
-            self._warn(f"{error.status} {error.reason}", str(error))
+            self._warnings.say(str(error), kind=f"{error.status} {error.reason}")
         except DIError as error:
-            self._warn(type(error).__name__, str(error))
+            self._warnings.say(str(error), kind=type(error).__name__)
         except Exception as error:  # a training is never ended by its reports
-            self._warn(type(error).__name__, f"a report could not be sent: {error!r}")
-
-    def _warn(self, kind: str, text: str) -> None:
-        if kind in self._warned or len(self._warned) >= _KINDS:
-            return
-        self._warned.add(kind)
-        log.warning("%s (said once)", text)
-
-
-_KINDS = 16
-"""Kinds of reasons that are told at most: di-server's words may differ each time."""
+            text = f"a report could not be sent: {error!r}"
+            self._warnings.say(text, kind=type(error).__name__)

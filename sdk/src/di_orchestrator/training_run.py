@@ -25,6 +25,7 @@ from di_orchestrator.leaving import Leaving, seconds_since_start
 from di_orchestrator.report import keyed
 from di_orchestrator.sender import Sender
 from di_orchestrator.stopwatch import Lap, Observations, Stopwatch, Window
+from di_orchestrator.warnings_once import Warnings
 
 log = logging.getLogger("di_orchestrator")
 
@@ -78,7 +79,7 @@ class Training:
         self._values = keyed({"learners": self.learners, **known})
         if job.node_kind:
             self._values["kind"] = job.node_kind
-        self._warned = set[str]()
+        self._warnings = Warnings()
 
     # ------------------------------------------------------------ its life
     def __enter__(self) -> Training:
@@ -202,7 +203,8 @@ class Training:
         except BadReport as error:
             if self._is_test:
                 raise
-            self._warn(error)
+            for fault in error.faults:
+                self._warnings.say(f"a report was not sent: {fault}")
             return
         self._values.update(said)
         if "envSteps" in said:
@@ -296,12 +298,6 @@ class Training:
             for key, value in found.items()
             if value is not None and key not in self._values
         }
-
-    def _warn(self, error: BadReport) -> None:
-        for fault in error.faults:
-            if fault not in self._warned and len(self._warned) < 16:
-                self._warned.add(fault)
-                log.warning("a report was not sent: %s (said once)", fault)
 
 
 class _Working:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+import di_orchestrator
 from di_api import names
+from di_operator.builders.access import ENV_TOKEN_FILE
 from di_orchestrator import HOLE, PORT, BadEnvironment, Job, NotInJob, ProcessGroup, World
 from tests.unit.sdk.conftest import LEARNER
 
@@ -128,3 +131,16 @@ def test_outside_a_job_there_is_one_pod() -> None:
     for ask in (lambda: job.service("judge"), lambda: job.port("rdzv")):
         with pytest.raises(NotInJob, match="submit the program as a DIJob"):
             ask()
+
+
+def test_variables_are_called_as_the_operator_calls_them() -> None:
+    folder = Path(di_orchestrator.__file__).parent
+    code = "".join(file.read_text() for file in folder.glob("*.py"))
+    read = {
+        found
+        for found in re.findall(r'"((?:DI|JAX|KUBERNETES|MASTER|WORLD)_[A-Z_]+|RANK)"', code)
+        if found != "DI_TEST"
+    }
+    known = {held for name, held in vars(names).items() if name.startswith("ENV_")}
+    assert read - known == {ENV_TOKEN_FILE, names.task_nodes_env("collector")}
+    assert len(read) > 15
