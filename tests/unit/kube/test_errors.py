@@ -48,6 +48,13 @@ def test_a_version_from_the_servers_future_counts_as_gone() -> None:
     assert isinstance(from_status(504, body, {}, kind="Pod"), errors.Gone)
 
 
+def test_fields_that_are_wrong_are_kept_each_with_why() -> None:
+    causes: list[Any] = [{"field": "spec.a", "message": "m" * 5000}, "none", {"field": 3}] * 40
+    found = from_status(422, {"details": {"causes": causes}}, {}, kind="Pod").causes
+    assert found[:2] == (("spec.a", "m" * 2048), ("", ""))
+    assert len(found) == 50
+
+
 @pytest.mark.parametrize(
     ("message", "expected"),
     [

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from di_api.kube.client import WATCH_SILENCE, KubeClient
+from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Gone, Invalid
 from di_api.kube.resources import Resource
 from di_api.kube.store import Index, Kept, Key, Store, as_number, key_of, version_of
-from di_api.kube.wire import Object
+from di_api.kube.wire import WATCH_SILENCE, Object
 from di_api.service.backoff import Backoff
 from di_api.wording import describe
 

@@ -19,9 +19,6 @@ from di_api.kube.sockets import Sockets
 from di_api.kube.wire import MERGE_PATCH, Object, Objects, Target
 from di_api.wording import reason_of
 
-# Bookmarks come about once a minute even when nothing happens, so a stream that has been silent
-# for longer is dead although its socket may look alive.
-WATCH_SILENCE = 70.0
 _CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
 # Objects of a page, a millisecond or two.
@@ -265,7 +262,7 @@ class KubeClient:
         field_selector: str | None = None,
         timeout_seconds: int,
         send_initial_events: bool = False,
-        silence: float = WATCH_SILENCE,
+        silence: float = wire.WATCH_SILENCE,
     ) -> AsyncGenerator[tuple[str, Object], None]:
         """Follow a collection; yields (type, object) until the server ends the stream.
 

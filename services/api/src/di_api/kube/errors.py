@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _MAX_MESSAGE = 2048
+_MAX_CAUSES = 50
 _QUOTA_PHRASE = "exceeded quota"
 
 
@@ -24,6 +25,7 @@ class ApiError(Exception):
             "BadBody", "WatchSilent", "WatchCut" when the answer itself is missing or broken.
         message: the server's own words, cut at 2048 characters.
         retry_after: seconds the server asks to wait; None when it does not say.
+        causes: the fields that are wrong, each with why, at most 50; none when it does not say.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class ApiError(Exception):
         reason: str = "",
         message: str = "",
         retry_after: float | None = None,
+        causes: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.kind = kind
         self.namespace = namespace
@@ -44,6 +47,7 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message[:_MAX_MESSAGE]
         self.retry_after = retry_after
+        self.causes = causes
         super().__init__(f"{self.target}: {code or 'no answer'} {reason}: {self.message}")
 
     @property
@@ -137,6 +141,10 @@ def from_status(
         reason=reason,
         message=message,
         retry_after=_retry_after(status, headers),
+        causes=tuple(
+            (_text(cause.get("field")), _text(cause.get("message"))[:_MAX_MESSAGE])
+            for cause in _causes(status)[:_MAX_CAUSES]
+        ),
     )
 
 
@@ -151,10 +159,14 @@ def _type_for(code: int, reason: str, status: Mapping[str, Any]) -> type[ApiErro
 
 
 def _cause_reasons(status: Mapping[str, Any]) -> list[str]:
+    return [_text(cause.get("reason")) for cause in _causes(status)]
+
+
+def _causes(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     causes = _details(status).get("causes")
     if not isinstance(causes, list):
         return []
-    return [_text(cause.get("reason")) for cause in causes if isinstance(cause, dict)]
+    return [cause for cause in causes if isinstance(cause, dict)]
 
 
 def _retry_after(status: Mapping[str, Any], headers: Mapping[str, str]) -> float | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Self
 
 import urllib3
@@ -115,16 +116,17 @@ class SyncKubeClient:
         namespace: str | None = None,
         *,
         subresource: str | None = None,
+        dry_run: bool = False,
         timeout: float | None = None,
     ) -> Object:
         """Create an object in `namespace`, else in the one its metadata names.
 
         With `subresource` ("binding", "eviction", "token") that is created on the object whose
-        name the body's metadata gives.
+        name the body's metadata gives. With `dry_run` all is checked, and nothing is stored.
         """
         namespace = wire.body_namespace(body, namespace)
         target = Target(resource, namespace, body.get("metadata", {}).get("name"))
-        path = wire.create_path(target, subresource)
+        path = wire.url_path(wire.create_path(target, subresource), _dry_run(dry_run))
         return self._call("POST", path, target, body=body, timeout=timeout)
 
     def patch(
@@ -137,16 +139,117 @@ class SyncKubeClient:
         content_type: str = MERGE_PATCH,
         subresource: str | None = None,
         field_manager: str | None = None,
+        dry_run: bool = False,
         timeout: float | None = None,
     ) -> Object:
-        """Patch an object or one of its subresources."""
+        """Patch an object or one of its subresources; with `dry_run` nothing is stored."""
         path = wire.url_path(
-            resource.path(namespace, name, subresource), {"fieldManager": field_manager}
+            resource.path(namespace, name, subresource),
+            {"fieldManager": field_manager, **_dry_run(dry_run)},
         )
         target = Target(resource, namespace, name)
         return self._call(
             "PATCH", path, target, body=patch, content_type=content_type, timeout=timeout
         )
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        propagation: str = "Background",
+        timeout: float | None = None,
+    ) -> Object:
+        """Delete an object, of that `uid` alone if it is given (else Conflict is raised).
+
+        Returns:
+            The object as it is now (with its deletionTimestamp), or a `Status` if it is gone.
+        """
+        options = wire.delete_options(
+            uid=uid, resource_version=None, grace_period_seconds=None, propagation=propagation
+        )
+        target = Target(resource, namespace, name)
+        path = resource.path(namespace, name)
+        return self._call("DELETE", path, target, body=options, timeout=timeout)
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        resource_version: str,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_seconds: int,
+    ) -> Iterator[tuple[str, Object]]:
+        """Follow a collection; yields (type, object) until the server ends the stream.
+
+        Types are ADDED, MODIFIED, DELETED and BOOKMARK (only its resourceVersion counts). ERROR
+        events are raised, a stream that is cut or silent for 70 s is Unavailable.
+        """
+        query: dict[str, str | int | bool | None] = {
+            "watch": True,
+            "allowWatchBookmarks": True,
+            "resourceVersion": resource_version,
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "timeoutSeconds": timeout_seconds,
+        }
+        target = Target(resource, namespace)
+        path = wire.url_path(resource.path(namespace), query)
+        for line in self.lines(path, target, silence=wire.WATCH_SILENCE):
+            yield wire.decode_event(line, target)
+
+    def lines(self, path: str, target: Target, *, silence: float) -> Iterator[bytes]:
+        """The lines of an answer as they come, such as those of a pod's log, without their ends.
+
+        One that is longer than `wire.MAX_LINE` is Unavailable; so is one that does not come for
+        `silence` seconds (WatchSilent), or a stream that is cut (WatchCut). Leaving the iterator
+        closes the connection.
+        """
+        with self._opened(path, target, silence) as response:
+            rest = b""
+            try:
+                while chunk := response.read1(_CHUNK):
+                    *whole, rest = (rest + chunk).split(b"\n")
+                    yield from (line for line in whole if line)
+                    if len(rest) > wire.MAX_LINE:
+                        raise target.broken("WatchCut", "a line is too long")
+            except HTTPTimeoutError as error:
+                raise target.broken("WatchSilent", f"no byte for {silence:g} s") from error
+            except (HTTPError, OSError) as error:
+                raise target.broken("WatchCut", str(error)) from error
+            if rest:
+                yield rest
+
+    @contextmanager
+    def _opened(
+        self, path: str, target: Target, silence: float
+    ) -> Iterator[urllib3.response.BaseHTTPResponse]:
+        """An answer whose body is still to be read, closed at the end whatever is left of it."""
+        try:
+            response = self._pool.urlopen(
+                "GET",
+                path,
+                headers=self._headers(None),
+                timeout=urllib3.Timeout(connect=_CONNECT_TIMEOUT, read=silence),
+                pool_timeout=self._timeout,  # type: ignore[arg-type]  # declared int, floats work
+                preload_content=False,
+                redirect=False,
+            )
+        except HTTPTimeoutError as error:
+            raise target.broken("Timeout", f"no answer within {silence:g} s") from error
+        except (HTTPError, OSError) as error:
+            raise target.broken("ConnectionError", str(error)) from error
+        try:
+            if response.status >= 300:
+                raw = self._read(response, target, self._clock() + self._timeout)
+                raise wire.decode_error(response.status, raw, response.headers, target)
+            yield response
+        finally:
+            response.close()
 
     def _call(
         self,
@@ -216,6 +319,10 @@ class SyncKubeClient:
         if authorization is not None:
             headers["Authorization"] = authorization
         return headers
+
+
+def _dry_run(asked: bool) -> dict[str, str | int | bool | None]:
+    return {"dryRun": "All"} if asked else {}
 
 
 def _server_name(config: KubeConfig) -> dict[str, str]:

@@ -25,6 +25,9 @@ APPLY_PATCH = "application/apply-patch+yaml"
 USER_AGENT = "di-orchestrator"
 
 DEFAULT_TIMEOUT = 10.0
+# Bookmarks come about once a minute even when nothing happens, so a stream that has been silent
+# for longer is dead although its socket may look alive.
+WATCH_SILENCE = 70.0
 PAGE = 500
 # A page of 500 objects at etcd's limit of 1.5 MB would be 750 MB; real pages are below 10 MB. The
 # bound only keeps a broken proxy from filling the memory.

@@ -1,0 +1,63 @@
+"""The causes that an explanation may name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """What is behind the state of a job; one each."""
+
+    # Of the asking.
+    WRONG_NAME = "WrongName"
+    WEBHOOK_DOWN = "WebhookDown"
+    NOT_ALLOWED = "NotAllowed"
+    INVALID_SPEC = "InvalidSpec"
+    NAME_TAKEN = "NameTaken"
+    API_SERVER_AWAY = "ApiServerAway"
+
+    # Of pods that cannot be made.
+    QUOTA = "Quota"
+    SERVICE_ACCOUNT = "ServiceAccount"
+    REFUSED = "Refused"
+    DEPENDS_ON = "DependsOn"
+    QUEUE = "Queue"
+    SUSPENDED = "Suspended"
+    MISSING_KIND = "MissingKind"
+
+    # Of pods that get no node.
+    TAINT = "Taint"
+    NO_ROOM = "NoRoom"
+    NO_SUCH_NODE = "NoSuchNode"
+    VOLUME = "Volume"
+    SCHEDULING_GATE = "SchedulingGate"
+
+    # Of pods that cannot start.
+    IMAGE = "Image"
+    CONFIG_MISSING = "ConfigMissing"
+    CANNOT_EXECUTE = "CannotExecute"
+    INIT_CONTAINER = "InitContainer"
+    NOT_PREPARED = "NotPrepared"
+
+    # Of pods that ended.
+    OUT_OF_MEMORY = "OutOfMemory"
+    EVICTED = "Evicted"
+    PREEMPTED = "Preempted"
+    NODE_LOST = "NodeLost"
+    CRASH_LOOP = "CrashLoop"
+    PROGRAM_FAILED = "ProgramFailed"
+    BACKOFF_LIMIT = "BackoffLimit"
+    FAILURE_RULE = "FailureRule"
+
+    # Of the whole job.
+    DEADLINE = "Deadline"
+    HUNG = "Hung"
+    PENDING_TIMEOUT = "PendingTimeout"
+    BEING_DELETED = "BeingDeleted"
+    OPERATOR_SILENT = "OperatorSilent"
+    OPERATOR_FAILED = "OperatorFailed"
+    STARTING = "Starting"
+    SCALED = "Scaled"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    UNKNOWN = "Unknown"

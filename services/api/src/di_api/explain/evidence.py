@@ -1,0 +1,85 @@
+"""The facts that are shown behind an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from di_api.explain.explanation import Evidence
+from di_api.explain.job import Job, text_of, time_of
+from di_api.explain.signs import Sign, Source, name_of, ready_condition
+
+LOG_LINES: Final = 20
+"""Last lines of a log that are shown."""
+_LONGEST: Final = 300
+
+
+def operator_says(job: Job) -> tuple[Evidence, ...]:
+    """The condition of the job's phase."""
+    current = job.current
+    if current is None:
+        return ()
+    text = ": ".join(part for part in (current.reason, _cut(current.message)) if part)
+    return (Evidence(label="operator", text=text, at=current.since),)
+
+
+def evidence_of(job: Job, sign: Sign | None) -> tuple[Evidence, ...]:
+    """What is shown beside a sign: who it is about, what the operator says, node and last words."""
+    return (
+        *(_first(sign) if sign is not None else ()),
+        *operator_says(job),
+        *_counts(job),
+        *(_node(job, sign) if sign is not None and sign.node else ()),
+        *_log(job, sign),
+    )
+
+
+def _first(sign: Sign) -> Iterator[Evidence]:
+    if sign.source is Source.CONDITION:
+        return
+    code = "" if sign.exit_code is None else f"exit code {sign.exit_code}"
+    ended = f"{code} ({sign.reason})" if code and sign.reason not in ("", "Error") else code
+    said = ended or sign.reason
+    text = sign.text.splitlines()[-1] if sign.text.strip() else ""
+    where = f"on node {sign.node}" if sign.node else ""
+    who = f"{sign.pod}/{sign.container}" if sign.container else sign.pod
+    parts = (who, said, where, _cut(text) if sign.source is not Source.LOG else "")
+    label = {Source.EVENT: "event", Source.NODE: "node"}.get(sign.source, "first")
+    yield Evidence(label=label, text=", ".join(part for part in parts if part), at=sign.at)
+
+
+def _counts(job: Job) -> Iterator[Evidence]:
+    restarts, reschedules = job.count("restarts"), job.count("reschedules")
+    limit = job.spec.get("backoffLimit")
+    if restarts:
+        of = f" (backoffLimit {limit})" if isinstance(limit, int) else ""
+        yield Evidence(label="restarts", text=f"{restarts}{of}")
+    if reschedules:
+        yield Evidence(label="reschedules", text=str(reschedules))
+
+
+def _node(job: Job, sign: Sign) -> Iterator[Evidence]:
+    for node in job.facts.nodes:
+        if name_of(node) == sign.node and sign.source is not Source.NODE:
+            ready = ready_condition(node)
+            state = "is ready" if ready.get("status") == "True" else "is not ready"
+            why = _cut(text_of(ready.get("message")))
+            yield Evidence(
+                label="node",
+                text=f"{sign.node} {state}{f': {why}' if why else ''}",
+                at=time_of(ready.get("lastTransitionTime")),
+            )
+
+
+def _log(job: Job, sign: Sign | None) -> Iterator[Evidence]:
+    """Of the pod that it is about, else of the only ones there are."""
+    logs = job.facts.logs
+    pod = sign.pod if sign is not None and sign.pod else next(iter(logs), "")
+    lines = [line for line in logs.get(pod) or () if line.strip()]
+    if lines:
+        yield Evidence(label="last log", text="\n".join(lines[-LOG_LINES:]))
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

@@ -1,0 +1,101 @@
+"""A job as an explanation reads it: what is missing or of another shape counts as absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from di_api.explain.facts import Facts, Object
+from di_api.field_error import items, mapping
+from di_api.phase import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A condition of a job."""
+
+    type: str
+    is_true: bool
+    reason: str
+    message: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The job of the facts."""
+
+    facts: Facts
+
+    @property
+    def spec(self) -> Object:
+        """As it is written."""
+        return mapping(mapping(self.facts.job).get("spec"))
+
+    @property
+    def status(self) -> Object:
+        """As it is written."""
+        return mapping(mapping(self.facts.job).get("status"))
+
+    @property
+    def metadata(self) -> Object:
+        """As it is written."""
+        return mapping(mapping(self.facts.job).get("metadata"))
+
+    @property
+    def phase(self) -> Phase | None:
+        """None: the operator has not written one, or it is none of ours."""
+        found = self.status.get("phase")
+        return Phase(found) if found in tuple(Phase) else None
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was made."""
+        made = time_of(self.metadata.get("creationTimestamp"))
+        return (self.facts.now - made).total_seconds() if made else 0.0
+
+    @property
+    def current(self) -> Condition | None:
+        """The condition of its phase."""
+        return self.condition(self.phase.value) if self.phase else None
+
+    def count(self, key: str) -> int:
+        """A count of the status."""
+        found = self.status.get(key)
+        return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of a type."""
+        return next((each for each in self.conditions() if each.type == kind), None)
+
+    def holds(self, kind: str) -> Condition | None:
+        """The condition of a type, if it is True."""
+        found = self.condition(kind)
+        return found if found is not None and found.is_true else None
+
+    def conditions(self) -> Iterator[Condition]:
+        """Those that can be read."""
+        for each in items(self.status.get("conditions")):
+            found = mapping(each)
+            yield Condition(
+                type=text_of(found.get("type")),
+                is_true=found.get("status") == "True",
+                reason=text_of(found.get("reason")),
+                message=text_of(found.get("message")),
+                since=time_of(found.get("lastTransitionTime")),
+            )
+
+
+def text_of(value: object) -> str:
+    """A text, empty if it is none."""
+    return value if isinstance(value, str) else ""
+
+
+def time_of(value: object) -> datetime | None:
+    """A time of the API server."""
+    try:
+        found = datetime.fromisoformat(text_of(value))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,235 @@
+"""The kinds of failure that a sign may show: one table, the first row that fits decides.
+
+The words are those of Kubernetes 1.30 and newer: reasons of kubelet and scheduler
+(https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/), texts of admission.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from di_api.explain.cause import Cause
+from di_api.explain.signs import Sign, Source
+
+_SAID: Final = frozenset({Source.CONDITION, Source.SCHEDULER, Source.EVENT, Source.WAITING})
+_DISRUPTED: Final = frozenset({Source.POD, Source.EVENT, Source.CONDITION})
+_OF_ENDS: Final = frozenset({Source.ENDED, Source.CONDITION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A row: which signs it is about, and what is said then.
+
+    A sign fits by its reason, its exit code or its words; texts may name fields of the sign.
+    """
+
+    cause: Cause
+    summary: str
+    remedy: str
+    reasons: frozenset[str] = frozenset()
+    pattern: str = ""
+    codes: frozenset[int] = frozenset()
+    sources: frozenset[Source] = frozenset(Source) - {Source.LOG}
+    is_init: bool | None = None
+    unless: str = ""
+    """Words that make it something else."""
+
+    def fits(self, sign: Sign) -> bool:
+        """Whether the row is about the sign."""
+        if sign.source not in self.sources or self.is_init not in (None, sign.is_init):
+            return False
+        if self.unless and re.search(self.unless, sign.words, re.IGNORECASE):
+            return False
+        return (
+            sign.reason in self.reasons
+            or (sign.exit_code is not None and sign.exit_code in self.codes)
+            or bool(self.pattern and re.search(self.pattern, sign.words, re.IGNORECASE))
+        )
+
+
+def _of(*words: str) -> frozenset[str]:
+    return frozenset(words)
+
+
+KINDS: Final = (
+    Kind(
+        cause=Cause.OUT_OF_MEMORY,
+        reasons=_of("OOMKilled", "OOMLimit"),
+        pattern=r"OOM-?killed",
+        sources=_OF_ENDS,
+        summary="{pod} ran out of memory",
+        remedy="raise the memory limit of its task, or let failurePolicy.rules grow it "
+        "(growMemory.limit); if it grows without bound, bound the buffer that does",
+    ),
+    Kind(
+        cause=Cause.PREEMPTED,
+        reasons=_of("PreemptionByScheduler", "Preempting", "Preempted"),
+        pattern=r"^preempted, ",
+        sources=_DISRUPTED,
+        summary="{pod} had to make way for a pod of higher priority",
+        remedy="it is made anew when there is room; a higher priorityClassName, or fewer jobs at "
+        "once, keeps it there",
+    ),
+    Kind(
+        cause=Cause.NODE_LOST,
+        reasons=_of(
+            "NodeLost",
+            "NodeNotReady",
+            "NodeGone",
+            "DeletionByTaintManager",
+            "DeletionByPodGC",
+            "TaintManagerEviction",
+        ),
+        sources=_DISRUPTED | {Source.NODE},
+        summary="the node {node} of {pod} is lost",
+        remedy="the job goes on by itself on another node; kubectl describe node {node}",
+    ),
+    Kind(
+        cause=Cause.EVICTED,
+        reasons=_of("Evicted", "EvictionByEvictionAPI", "TerminationByKubelet"),
+        sources=_DISRUPTED,
+        summary="{pod} was evicted from its node",
+        remedy="it is made anew by itself; if the node ran out of memory or disk, request what it "
+        "uses (resources.requests), if it was drained, there is nothing to do",
+    ),
+    Kind(
+        cause=Cause.IMAGE,
+        reasons=_of("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"),
+        pattern=r"ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|"
+        r"failed to pull image",
+        sources=_SAID,
+        summary="the image of {pod} cannot be pulled",
+        remedy="correct the image's name and tag, or give the pod an imagePullSecret; then delete "
+        "the job and submit it anew",
+    ),
+    Kind(
+        cause=Cause.CONFIG_MISSING,
+        reasons=_of("CreateContainerConfigError"),
+        pattern=r"(configmap|secret)s? \S+ not found|CreateContainerConfigError|"
+        r"references non-existent (config|secret) key|couldn't find key",
+        sources=_SAID,
+        summary="a ConfigMap or Secret that {pod} needs does not exist",
+        remedy="create it in namespace {namespace}: the pod starts by itself then",
+    ),
+    Kind(
+        cause=Cause.VOLUME,
+        reasons=_of("VolumeNotBound", "FailedMount", "FailedAttachVolume"),
+        pattern=r"persistentvolumeclaim",
+        sources=_SAID,
+        summary="a volume of {pod} is not to be had",
+        remedy="kubectl get pvc -n {namespace}: create the claim, or give it a storage class that "
+        "provides it",
+    ),
+    Kind(
+        cause=Cause.SERVICE_ACCOUNT,
+        pattern=r"service ?account \S+ not found|error looking up service account",
+        sources=_SAID,
+        summary="the service account of the pods does not exist",
+        remedy="kubectl create serviceaccount NAME -n {namespace}, or correct serviceAccountName",
+    ),
+    Kind(
+        cause=Cause.WEBHOOK_DOWN,
+        pattern=r"failed calling webhook",
+        sources=_SAID,
+        summary="an admission webhook does not answer, so the API server takes no object",
+        remedy="tell who runs the cluster: the webhook named above has no pod that is ready",
+    ),
+    Kind(
+        cause=Cause.QUOTA,
+        reasons=_of("QuotaExceeded"),
+        pattern=r"exceeded quota",
+        sources=_SAID,
+        summary="the quota of namespace {namespace} does not allow the pods",
+        remedy="kubectl describe quota -n {namespace}: end what is not needed, ask for less, or "
+        "have it raised; the job tries again by itself",
+    ),
+    Kind(
+        cause=Cause.REFUSED,
+        reasons=_of("CreateForbidden"),
+        sources=_SAID,
+        summary="the cluster refuses the job's pods",
+        remedy="change what the message names, or ask who runs the cluster to allow it",
+    ),
+    Kind(
+        cause=Cause.SCHEDULING_GATE,
+        reasons=_of("SchedulingGated"),
+        sources=_SAID,
+        summary="{pod} has scheduling gates that nobody has opened",
+        remedy="whoever set the gates (schedulingGates of the template) has to open them",
+    ),
+    Kind(
+        cause=Cause.TAINT,
+        pattern=r"untolerated taint",
+        sources=_SAID,
+        unless=r"Insufficient",
+        summary="no node takes {pod}: their taints are not tolerated",
+        remedy="give the template a toleration for the taint that is named, or take it off a node",
+    ),
+    Kind(
+        cause=Cause.NO_SUCH_NODE,
+        pattern=r"didn't match Pod's node (affinity|selector)|admits its pods",
+        sources=_SAID,
+        unless=r"Insufficient",
+        summary="no node is of the kind that {pod} asks for",
+        remedy="compare nodeSelector and affinity with kubectl get nodes --show-labels",
+    ),
+    Kind(
+        cause=Cause.NO_ROOM,
+        reasons=_of("Unschedulable"),
+        pattern=r"\bInsufficient [a-z]|there is room for \d+",
+        sources=_SAID,
+        summary="no node has room for {pod}",
+        remedy="ask for less (resources.requests), end other jobs, or add nodes",
+    ),
+    Kind(
+        cause=Cause.CANNOT_EXECUTE,
+        reasons=_of(
+            "StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"
+        ),
+        codes=frozenset({126, 127}),
+        pattern=r"exec format error|executable file not found|exit code 12[67]\b|\(StartError\)|"
+        r"no such file or directory: unknown|(Create|Run)ContainerError",
+        sources=frozenset(Source),
+        summary="the program of {pod} cannot be executed",
+        remedy="correct command and args; the image must have the program, for the processor of "
+        "the node",
+    ),
+    Kind(
+        cause=Cause.INIT_CONTAINER,
+        reasons=_of("Error"),
+        pattern=r".",
+        sources=frozenset({Source.ENDED, Source.WAITING}),
+        is_init=True,
+        summary="init container {container} of {pod} fails",
+        remedy="kubectl logs {pod} -c {container} -n {namespace}: correct what it says",
+    ),
+    Kind(
+        cause=Cause.CRASH_LOOP,
+        reasons=_of("CrashLoopBackOff"),
+        pattern=r"CrashLoopBackOff",
+        sources=_SAID - {Source.EVENT},
+        summary="container {container} of {pod} ends again and again",
+        remedy="di logs {job} --previous: correct what ends it",
+    ),
+    Kind(
+        cause=Cause.PROGRAM_FAILED,
+        pattern=r"exit code \d+",
+        codes=frozenset(range(1, 256)),
+        sources=_OF_ENDS,
+        summary="the program of {pod} failed",
+        remedy="di logs {job} --previous: correct what ended it",
+    ),
+)
+
+
+def first_kind(signs: Iterable[Sign]) -> tuple[Kind, Sign] | None:
+    """The first row that fits any sign, and the first that it fits, a pod's own before others."""
+    found = tuple(signs)
+    for kind in KINDS:
+        if fitting := [sign for sign in found if kind.fits(sign)]:
+            own = (sign for sign in fitting if sign.source is not Source.CONDITION)
+            return kind, next(own, fitting[0])
+    return None

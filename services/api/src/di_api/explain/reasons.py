@@ -1,0 +1,64 @@
+"""The operator's reasons that explain a job without looking at anything else.
+
+Its other reasons are explained by what they are about: pods, the scheduler, tasks that wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from di_api.explain.cause import Cause
+
+_ANEW: Final = "correct what the message names, delete the job (di delete {job}) and submit it anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a reason means."""
+
+    cause: Cause
+    summary: str
+    remedy: str
+
+
+REASONS: Final[Mapping[str, Row]] = {
+    "InvalidSpec": Row(Cause.INVALID_SPEC, "{job} failed: its spec breaks the rules", _ANEW),
+    "InvalidTemplate": Row(
+        Cause.INVALID_SPEC, "{job} failed: the API server refuses its pods as invalid", _ANEW
+    ),
+    "InvalidCompanion": Row(
+        Cause.INVALID_SPEC, "the API server refuses a companion of {job} as invalid", _ANEW
+    ),
+    "PodNameConflict": Row(
+        Cause.NAME_TAKEN,
+        "an object of a name that {job} needs belongs to somebody else",
+        "delete or rename that object, or submit the job under another name",
+    ),
+    "CompanionConflict": Row(
+        Cause.NAME_TAKEN,
+        "an object of the name of a companion of {job} belongs to somebody else",
+        "delete or rename that object, or submit the job under another name",
+    ),
+    "CompanionKindMissing": Row(
+        Cause.MISSING_KIND,
+        "{job} does not start: nobody serves the kind of one of its companions here",
+        "have that kind installed, or allowed to the operator; the job tries again by itself",
+    ),
+    "DeadlineExceeded": Row(
+        Cause.DEADLINE,
+        "{job} failed: it was active for longer than its deadline",
+        "raise activeDeadlineSeconds, and submit it anew; with a checkpoint it goes on from there",
+    ),
+    "NodeListsTooLong": Row(
+        Cause.INVALID_SPEC,
+        "{job} gets no pods: its lists of nodes would not fit their ConfigMap",
+        "di scale {job} to fewer replicas",
+    ),
+    "NotAllocatable": Row(
+        Cause.OPERATOR_FAILED,
+        "{job} gets no nodes: the allocator cannot read it",
+        "correct what the message names; else report it with the job's manifest",
+    ),
+}

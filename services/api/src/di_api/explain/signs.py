@@ -1,0 +1,296 @@
+"""Signs: what the operator, the kubelet, the scheduler and the program say, each apart.
+
+What is so now, what events tell, and what is over come apart: what is over explains nothing that is
+so now. What is said of pods that are well says nothing about the job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from di_api.explain.facts import Facts, Object
+from di_api.explain.job import Condition, Job, text_of, time_of
+from di_api.field_error import items, mapping
+from di_api.phase import Phase
+
+_KINDS: Final = ("initContainerStatuses", "containerStatuses")
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
+_MOVES: Final = frozenset({"Preempted", "TaintManagerEviction"})
+"""Reasons of events that are not Warnings, and tell why a pod had to go."""
+_NAMED: Final = re.compile(r"(\S+) (?:failed )?first\b")
+"""The pod in the operator's words."""
+_LAST_WORDS: Final = "; its last lines: "
+"""What stands before a program's last words in the operator's messages."""
+ON_THE_WAY: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+
+
+class Source(StrEnum):
+    """Who says it."""
+
+    CONDITION = "condition"
+    WAITING = "waiting"
+    ENDED = "ended"
+    POD = "pod"
+    SCHEDULER = "scheduler"
+    EVENT = "event"
+    NODE = "node"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    """One thing that somebody says."""
+
+    source: Source
+    reason: str = ""
+    """In one word, by whoever says it."""
+    text: str = ""
+    pod: str = ""
+    """Of which pod, if it is of one."""
+    container: str = ""
+    is_init: bool = False
+    exit_code: int | None = None
+    node: str = ""
+    at: datetime | None = None
+
+    @property
+    def words(self) -> str:
+        """Reason and text in one."""
+        return ": ".join(part for part in (self.reason, self.text) if part)
+
+
+def present_signs(job: Job) -> tuple[Sign, ...]:
+    """What the job's phase says, and the pods that are not well, the first that failed first."""
+    unwell = _unwell(job.facts)
+    return (
+        *_of_condition(job.current),
+        *(sign for pod in unwell for sign in _of_pod(pod)),
+        *_of_nodes(job.facts, unwell),
+        *_of_logs(job.facts, unwell),
+    )
+
+
+def event_signs(job: Job) -> tuple[Sign, ...]:
+    """Warnings about the job, pods that are not well and pods that are gone, the newest first."""
+    well = {_uid(pod) for pod in job.facts.pods if is_well(pod)}
+    found = [sign for event in job.facts.events for sign in _of_event(event, well)]
+    found.sort(key=lambda sign: sign.at or _FIRST, reverse=True)
+    return tuple(found)
+
+
+def past_signs(job: Job) -> tuple[Sign, ...]:
+    """What the operator has noted of pods that are gone, the newest first."""
+    found = [_of_loss(mapping(each)) for each in items(job.status.get("failures"))]
+    found.sort(key=lambda sign: sign.at or _FIRST, reverse=True)
+    last = _last_disturbance(job)
+    return (*_of_condition(last), *found)
+
+
+def _unwell(facts: Facts) -> list[Object]:
+    return sorted((pod for pod in facts.pods if not is_well(pod)), key=_failed_at)
+
+
+def is_well(pod: Object) -> bool:
+    """Whether a pod is ready, or has succeeded."""
+    status = mapping(pod.get("status"))
+    if status.get("phase") == "Succeeded":
+        return True
+    return any(
+        mapping(each).get("type") == "Ready" and mapping(each).get("status") == "True"
+        for each in items(status.get("conditions"))
+    )
+
+
+def name_of(pod: Object) -> str:
+    """Its name."""
+    return text_of(mapping(pod.get("metadata")).get("name"))
+
+
+def _uid(pod: Object) -> str:
+    return text_of(mapping(pod.get("metadata")).get("uid"))
+
+
+def node_of(pod: Object) -> str:
+    """The node it is bound to; empty if it is to none."""
+    return text_of(mapping(pod.get("spec")).get("nodeName"))
+
+
+def ready_condition(node: Object) -> Object:
+    """What the node controller says of a node."""
+    for each in items(mapping(node.get("status")).get("conditions")):
+        if mapping(each).get("type") == "Ready":
+            return mapping(each)
+    return {}
+
+
+def _of_condition(found: Condition | None) -> Iterator[Sign]:
+    if found is None:
+        return
+    # What follows are the program's own words, which may be about anything.
+    told, _, last_words = found.message.partition(_LAST_WORDS)
+    named = _NAMED.search(told)
+    yield Sign(
+        source=Source.CONDITION,
+        reason=found.reason,
+        text=told,
+        pod=named[1] if named else "",
+        at=found.since,
+    )
+    if last_words:
+        yield Sign(source=Source.LOG, text=last_words)
+
+
+def _last_disturbance(job: Job) -> Condition | None:
+    """The newer one of the last restart and the last reschedule that are over."""
+    kinds = (job.condition(phase.value) for phase in Phase if phase.is_replacing)
+    found = [each for each in kinds if each is not None]
+    return max(found, key=lambda each: each.since or _FIRST, default=None)
+
+
+def _of_loss(loss: Object) -> Sign:
+    code = loss.get("exitCode")
+    is_code = isinstance(code, int) and not isinstance(code, bool)
+    return Sign(
+        source=Source.ENDED if is_code else Source.POD,
+        reason=text_of(loss.get("reason")),
+        pod=text_of(loss.get("pod")),
+        exit_code=code if isinstance(code, int) and is_code else None,
+        at=time_of(loss.get("time")),
+    )
+
+
+def _of_pod(pod: Object) -> Iterator[Sign]:
+    status, name, node = mapping(pod.get("status")), name_of(pod), node_of(pod)
+    if reason := text_of(status.get("reason")):
+        text = text_of(status.get("message"))
+        yield Sign(source=Source.POD, reason=reason, text=text, pod=name, node=node)
+    yield from _of_pod_conditions(status, name, node)
+    for kind in _KINDS:
+        for each in items(status.get(kind)):
+            yield from _of_container(
+                mapping(each), name, node, is_init=kind == "initContainerStatuses"
+            )
+
+
+def _of_pod_conditions(status: Object, pod: str, node: str) -> Iterator[Sign]:
+    for each in map(mapping, items(status.get("conditions"))):
+        kind, value = each.get("type"), each.get("status")
+        sources = {("DisruptionTarget", "True"): Source.POD}
+        sources["PodScheduled", "False"] = Source.SCHEDULER
+        source = sources.get((text_of(kind), text_of(value)))
+        if source is not None:
+            yield Sign(
+                source=source,
+                reason=text_of(each.get("reason")),
+                text=text_of(each.get("message")),
+                pod=pod,
+                node=node,
+                at=time_of(each.get("lastTransitionTime")),
+            )
+
+
+def _of_container(container: Object, pod: str, node: str, *, is_init: bool) -> Iterator[Sign]:
+    name = text_of(container.get("name"))
+    state, last = mapping(container.get("state")), mapping(container.get("lastState"))
+    for ended in (mapping(state.get("terminated")), mapping(last.get("terminated"))):
+        code = ended.get("exitCode")
+        if isinstance(code, int) and code != 0:
+            yield Sign(
+                source=Source.ENDED,
+                reason=text_of(ended.get("reason")),
+                text=text_of(ended.get("message")),
+                pod=pod,
+                container=name,
+                is_init=is_init,
+                exit_code=code,
+                node=node,
+                at=time_of(ended.get("finishedAt")),
+            )
+    waiting = mapping(state.get("waiting"))
+    if (reason := text_of(waiting.get("reason"))) not in ON_THE_WAY:
+        yield Sign(
+            source=Source.WAITING,
+            reason=reason,
+            text=text_of(waiting.get("message")),
+            pod=pod,
+            container=name,
+            is_init=is_init,
+            node=node,
+        )
+
+
+def _of_event(event: Object, well: set[str]) -> Iterator[Sign]:
+    about, reason = mapping(event.get("involvedObject")), text_of(event.get("reason"))
+    if event.get("type") != "Warning" and reason not in _MOVES:
+        return
+    if text_of(about.get("uid")) in well:
+        return
+    is_of_pod = about.get("kind") == "Pod"
+    yield Sign(
+        source=Source.EVENT,
+        reason=reason,
+        text=text_of(event.get("message")),
+        pod=text_of(about.get("name")) if is_of_pod else "",
+        at=event_time(event),
+    )
+
+
+def event_time(event: Object) -> datetime | None:
+    """When an event was seen last."""
+    series = mapping(event.get("series"))
+    for value in (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        event.get("firstTimestamp"),
+    ):
+        if (found := time_of(value)) is not None:
+            return found
+    return None
+
+
+def _of_nodes(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:
+    nodes = {name_of(node): node for node in facts.nodes}
+    if not nodes:
+        return
+    for pod in unwell:
+        node = node_of(pod)
+        if not node:
+            continue
+        ready = ready_condition(nodes[node]) if node in nodes else {"reason": "NodeGone"}
+        if node not in nodes or ready.get("status") in ("False", "Unknown"):
+            text = text_of(ready.get("message")) or f"there is no node {node} any more"
+            since = time_of(ready.get("lastTransitionTime"))
+            yield Sign(
+                source=Source.NODE,
+                reason="NodeNotReady" if node in nodes else "NodeGone",
+                text=text,
+                pod=name_of(pod),
+                node=node,
+                at=since,
+            )
+
+
+def _of_logs(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:
+    for pod in unwell:
+        lines = facts.logs.get(name_of(pod)) or ()
+        if lines:
+            yield Sign(source=Source.LOG, text="\n".join(lines), pod=name_of(pod))
+
+
+def _failed_at(pod: Object) -> tuple[bool, datetime, str]:
+    """Those that failed before those that did not, by when; names make it one order."""
+    status, times = mapping(pod.get("status")), []
+    for kind in _KINDS:
+        for each in items(status.get(kind)):
+            for state in ("lastState", "state"):
+                ended = mapping(mapping(mapping(each).get(state)).get("terminated"))
+                if ended.get("exitCode") not in (0, None):
+                    times.append(time_of(ended.get("finishedAt")) or _LAST)
+    return not times, min(times, default=_LAST), name_of(pod)
