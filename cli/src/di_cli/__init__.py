@@ -1,0 +1,1 @@
+"""di: DIJobs from the command line."""

@@ -1,0 +1,1 @@
+"""How a user reaches the API server and di-server: kubeconfig, contexts, tokens."""

@@ -1,0 +1,73 @@
+"""Tokens for di-server, kept until they expire in a file that only its user can read."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A token, and where it is shown.
+
+    Attributes:
+        cluster: the API server that made it.
+        namespace: of the jobs that it is for.
+        server: base URL of di-server.
+        expires: RFC 3339.
+        authority: PEM to know di-server by; empty means the system's.
+    """
+
+    cluster: str
+    namespace: str
+    server: str
+    token: str = field(repr=False)
+    expires: str
+    authority: str = ""
+
+
+def keep(login: Login) -> None:
+    """Write it, whole or not at all; nobody else can read it at any moment."""
+    path = _path(login.cluster, login.namespace)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_suffix(f".{os.getpid()}")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(asdict(login), file)
+        new.replace(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            new.unlink()
+        raise
+
+
+def login_for(cluster: str, namespace: str, now: datetime) -> Login | None:
+    """What is kept and still holds; one that has expired is deleted."""
+    path = _path(cluster, namespace)
+    try:
+        found = Login(**json.loads(path.read_text()))
+        expires = datetime.fromisoformat(found.expires)
+    except (OSError, ValueError, TypeError):
+        return None
+    if expires > now:
+        return found
+    forget(cluster, namespace)
+    return None
+
+
+def forget(cluster: str, namespace: str) -> None:
+    """Delete it."""
+    with suppress(FileNotFoundError):
+        _path(cluster, namespace).unlink()
+
+
+def _path(cluster: str, namespace: str) -> Path:
+    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    name = sha256(f"{cluster}\n{namespace}".encode()).hexdigest()[:32]
+    return Path(home) / "di" / f"{name}.json"

@@ -1,0 +1,141 @@
+"""The kubeconfig as kubectl reads it: files, contexts, namespaces.
+
+Users with a certificate or a token are read here, since the official client takes a quarter of a
+second to be imported; those with a plug-in or a password are left to it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from di_api.kube.config import SERVICE_ACCOUNT, CachedToken, ConfigError, KubeConfig, load_config
+
+_DEFAULT: Final = "~/.kube/config"
+_LEFT_TO_OTHERS: Final = ("exec", "auth-provider", "username")
+_LISTS: Final = ("clusters", "users", "contexts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where the API server is, as whom, and in which namespace.
+
+    Attributes:
+        config: how to reach it.
+        namespace: of the context; "default" if it has none.
+        context: its name; empty inside a pod.
+    """
+
+    config: KubeConfig
+    namespace: str
+    context: str
+
+
+def read_access(context: str | None = None) -> Access:
+    """Read $KUBECONFIG, else ~/.kube/config, else the pod's own service account.
+
+    Raises:
+        ConfigError: nothing usable was found; the message says which file and what is wrong.
+    """
+    files = os.environ.get("KUBECONFIG") or _DEFAULT
+    merged = _merged(files)
+    if not merged["contexts"] and context is None and (SERVICE_ACCOUNT / "token").is_file():
+        namespace = (SERVICE_ACCOUNT / "namespace").read_text().strip()
+        return Access(config=load_config(None), namespace=namespace, context="")
+    name = context or merged["current-context"]
+    found = merged["contexts"].get(name)
+    if found is None:
+        known = ", ".join(sorted(merged["contexts"])) or "none"
+        which = f"no context {name!r}" if name else "no current context"
+        raise ConfigError(f"{files}: {which}; contexts there: {known}")
+    user = merged["users"].get(found.get("user"), {})
+    if any(key in user for key in _LEFT_TO_OTHERS):
+        config = load_config(os.path.expanduser(files), name)
+    else:
+        config = _config(merged["clusters"].get(found.get("cluster")), user, f"{files}: {name}")
+    return Access(config=config, namespace=found.get("namespace") or "default", context=name)
+
+
+def context_names() -> list[str]:
+    """Those of the kubeconfig; none if it cannot be read."""
+    try:
+        return sorted(_merged(os.environ.get("KUBECONFIG") or _DEFAULT)["contexts"])
+    except ConfigError:
+        return []
+
+
+def _merged(files: str) -> dict[str, Any]:
+    """All files in one; what the first of them says of a name holds, as for kubectl."""
+    merged: dict[str, Any] = {"current-context": "", **{key: {} for key in _LISTS}}
+    for file in files.split(os.pathsep):
+        path = Path(os.path.expanduser(file))
+        if not file or not path.is_file():
+            continue
+        raw = _parsed(path)
+        merged["current-context"] = merged["current-context"] or raw.get("current-context") or ""
+        for key in _LISTS:
+            for entry in raw.get(key) or ():
+                found = dict(entry.get(key.removesuffix("s")) or {})
+                merged[key].setdefault(entry.get("name"), _absolute(found, path.parent))
+    return merged
+
+
+def _parsed(path: Path) -> Mapping[str, Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        raw = yaml.load(path.read_text(), Loader=loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from error
+    if raw is None:
+        return {}
+    lists = [raw.get(key) or [] for key in _LISTS] if isinstance(raw, dict) else [None]
+    if not all(isinstance(each, list) and all(isinstance(e, dict) for e in each) for each in lists):
+        raise ConfigError(f"{path}: it is no kubeconfig")
+    return dict(raw)
+
+
+def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Paths of files are from the folder of the kubeconfig that names them."""
+    paths = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+    return entry | {key: str(folder / entry[key]) for key in paths if entry.get(key)}
+
+
+def _config(cluster: Mapping[str, Any] | None, user: Mapping[str, Any], where: str) -> KubeConfig:
+    if not cluster or not cluster.get("server"):
+        raise ConfigError(f"{where}: the context's cluster has no server")
+    try:
+        return KubeConfig(
+            server=str(cluster["server"]).rstrip("/"),
+            ca_pem=_bytes(cluster, "certificate-authority"),
+            client_cert_pem=_bytes(user, "client-certificate"),
+            client_key_pem=_bytes(user, "client-key"),
+            authorization=_authorization(user),
+            verify=not cluster.get("insecure-skip-tls-verify"),
+            tls_server_name=cluster.get("tls-server-name"),
+        )
+    except (OSError, ValueError, TypeError, binascii.Error) as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _bytes(entry: Mapping[str, Any], key: str) -> bytes | None:
+    if data := entry.get(f"{key}-data"):
+        return base64.b64decode(data, validate=False)
+    return Path(entry[key]).read_bytes() if entry.get(key) else None
+
+
+def _authorization(user: Mapping[str, Any]) -> CachedToken:
+    file, token = user.get("tokenFile"), user.get("token")
+
+    def read() -> str | None:
+        found = Path(file).read_text().strip() if file else token
+        return f"Bearer {found}" if found else None
+
+    return CachedToken(read=read, clock=time.monotonic)

@@ -1,0 +1,87 @@
+"""Scaling by di-server's REST API, with a token of its audience."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import uuid
+from typing import Any, Final
+
+import urllib3
+
+from di_cli.access.credentials import Login
+from di_cli.errors import CommandError
+from di_cli.exit_codes import ExitCode
+
+_SECONDS: Final = 15.0
+_TRIES: Final = 3
+_MOST_BYTES: Final = 64 << 10
+_CODES: Final = {
+    401: ExitCode.NOT_ALLOWED,
+    403: ExitCode.NOT_ALLOWED,
+    404: ExitCode.NOT_FOUND,
+    503: ExitCode.UNAVAILABLE,
+}
+
+
+def scale_by_rest(login: Login, job: str, task: str, delta: int) -> int:
+    """Add replicas of a task, or remove some; returns how many it has then.
+
+    Tried again under one Idempotency-Key where no answer came, so that it takes effect once.
+
+    Args:
+        login: with which token, and where.
+        job: `<namespace>.<name>`.
+        task: its name.
+        delta: how many more; fewer if negative, not 0.
+    """
+    context = ssl.create_default_context(cadata=login.authority or None)
+    url = f"{login.server}/v2alpha1/{job}/replicas"
+    headers = {
+        "Authorization": f"Bearer {login.token}",
+        "Idempotency-Key": str(uuid.uuid4()),
+        "Content-Type": "application/json",
+    }
+    body = json.dumps({"task": task, "replicas": abs(delta)})
+    with urllib3.PoolManager(ssl_context=context, retries=False, timeout=_SECONDS) as pool:
+        for attempt in range(_TRIES):
+            try:
+                response = pool.request(
+                    "POST" if delta > 0 else "DELETE",
+                    url,
+                    body=body,
+                    headers=headers,
+                    redirect=False,
+                    preload_content=False,
+                )
+                try:
+                    raw = response.read(_MOST_BYTES)
+                finally:
+                    response.close()
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                if attempt == _TRIES - 1:
+                    raise CommandError(
+                        f"di-server at {login.server} does not answer",
+                        where=str(error),
+                        remedy="di login --out: then di scale changes the job itself",
+                        code=ExitCode.UNAVAILABLE,
+                    ) from error
+                continue
+            return _count(response.status, raw, login)
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _count(status: int, raw: bytes, login: Login) -> int:
+    try:
+        answer: Any = json.loads(raw)
+        if status == 200:
+            return int(answer["data"]["replicas"])
+        message = str(answer["message"])
+    except (ValueError, KeyError, TypeError):
+        message = f"its answer ({status}) is none of di-server's"
+    raise CommandError(
+        f"di-server at {login.server} refused it ({status})",
+        where=message,
+        remedy="di login --out: then di scale changes the job itself",
+        code=_CODES.get(status, ExitCode.FAILED),
+    )

@@ -1,0 +1,51 @@
+"""di delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from di_api.kube.resources import DIJOBS
+from di_cli.commands.options import Context, Namespace, complete_job
+from di_cli.errors import CommandError
+from di_cli.exit_codes import ExitCode
+from di_cli.live.follow import follow
+from di_cli.output import say, suggest
+from di_cli.session import open_session
+
+
+def delete(
+    names: Annotated[
+        list[str], typer.Argument(metavar="JOB...", help="The jobs.", autocompletion=complete_job)
+    ],
+    *,
+    namespace: Namespace = None,
+    context: Context = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return when the jobs and their pods are gone.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds for which --wait waits.")] = 300.0,
+) -> None:
+    """Delete jobs; their pods have their grace period to end."""
+    with open_session(namespace, context) as session:
+        for name in names:
+            session.client.delete(
+                DIJOBS,
+                name,
+                session.namespace,
+                propagation="Foreground" if wait else "Background",
+            )
+            say(f"dijob/{name} deleted" if not wait else f"dijob/{name} is being deleted")
+        for name in names if wait else ():
+            if not any(
+                not jobs
+                for jobs in follow(session, namespace=session.namespace, name=name, seconds=timeout)
+            ):
+                raise CommandError(
+                    f"dijob/{name} is still there after {timeout:g} s",
+                    remedy=f"di describe {name}",
+                    code=ExitCode.TIMED_OUT,
+                )
+            say(f"dijob/{name} is gone")
+        suggest("di list")

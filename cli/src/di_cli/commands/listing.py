@@ -1,0 +1,121 @@
+"""di list, di get."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from di_cli.commands.options import Context, Format, JobName, Namespace
+from di_cli.live.follow import follow
+from di_cli.output import Output, print_lines, print_objects, print_table, say, suggest
+from di_cli.render.table import Table
+from di_cli.session import Session, open_session
+from di_cli.views import jobs as views
+
+_Watch = Annotated[
+    bool, typer.Option("--watch", "-w", help="Go on: a line for each change, until Ctrl-C.")
+]
+
+
+def list_jobs(
+    *,
+    namespace: Namespace = None,
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="The jobs of all namespaces.")
+    ] = False,
+    selector: Annotated[
+        str | None, typer.Option("--selector", "-l", help="Jobs with these labels only.")
+    ] = None,
+    context: Context = None,
+    output: Format = Output.TABLE,
+    watch: _Watch = False,
+) -> None:
+    """List the jobs of a namespace."""
+    with open_session(namespace, context) as session:
+        if watch:
+            where = None if all_namespaces else session.namespace
+            _follow_rows(session, where, None, output, selector=selector)
+            return
+        jobs = session.jobs(all_namespaces=all_namespaces, selector=selector)
+        if not output.is_table:
+            print_objects(jobs, output, as_list=True)
+        elif jobs:
+            _print_rows(session, jobs, output, namespace=all_namespaces)
+            _suggest_for(session, jobs)
+        else:
+            where = "in any namespace" if all_namespaces else f"in namespace {session.namespace}"
+            say(f"no jobs {where}")
+            suggest("di submit job.yaml", *(() if all_namespaces else ("di list -A",)))
+
+
+def get(
+    name: JobName,
+    *,
+    namespace: Namespace = None,
+    context: Context = None,
+    output: Format = Output.TABLE,
+    watch: _Watch = False,
+) -> None:
+    """Show one job."""
+    with open_session(namespace, context) as session:
+        if watch:
+            _follow_rows(session, session.namespace, name, output)
+            return
+        job = session.job(name)
+        if not output.is_table:
+            print_objects([job], output, as_list=False)
+            return
+        _print_rows(session, [job], output)
+        suggest(f"di describe {name}", f"di logs {name}")
+
+
+def _print_rows(
+    session: Session, jobs: list[dict[str, Any]], output: Output, *, namespace: bool = False
+) -> None:
+    rows = sorted((views.row(job, session.now()) for job in jobs), key=views.sort_key)
+    wide = output is Output.WIDE
+    print_table(
+        Table(
+            header=views.header(wide=wide, namespace=namespace),
+            rows=[views.cells(each, wide=wide, namespace=namespace) for each in rows],
+        )
+    )
+
+
+def _suggest_for(session: Session, jobs: list[dict[str, Any]]) -> None:
+    rows = [views.row(job, session.now()) for job in jobs]
+    troubled = next((each for each in rows if each.hint.startswith("di why")), None)
+    name = (troubled or rows[0]).name
+    suggest(f"di why {name}" if troubled else f"di describe {name}", "di watch")
+
+
+def _follow_rows(
+    session: Session,
+    namespace: str | None,
+    name: str | None,
+    output: Output,
+    *,
+    selector: str | None = None,
+) -> None:
+    """A line for each job, and again whenever what it shows has changed."""
+    wide, of_all = output is Output.WIDE, namespace is None
+    shown: dict[tuple[str, str], Any] = {}
+    for jobs in follow(session, namespace=namespace, name=name, selector=selector):
+        for key, job in sorted(jobs.items()):
+            row = views.row(job, session.now())
+            cells = views.cells(row, wide=wide, namespace=of_all)
+            # What its age alone has changed is no news.
+            news = (row.phase, row.ready, row.progress, row.restarts, row.reschedules, row.reason)
+            if shown.get(key) == news:
+                continue
+            if not output.is_table:
+                print_objects([job], output, as_list=False)
+            elif not shown:
+                print_table(Table(header=views.header(wide=wide, namespace=of_all), rows=[cells]))
+            else:
+                print_lines(["  ".join(cells).rstrip()])
+            shown[key] = news
+        for key in shown.keys() - jobs.keys():
+            del shown[key]
+            print_lines([f"{key[1]} was deleted"])

@@ -1,0 +1,54 @@
+"""Arguments and options that commands share, and what a shell completes them with."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from di_cli.output import Output
+
+_COMPLETION_SECONDS: Final = 2.0
+
+
+def complete_job(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of the namespace's jobs; none if they cannot be had at once."""
+    from di_api.kube.resources import DIJOBS  # noqa: PLC0415  # only while completing
+    from di_cli.errors import CommandError  # noqa: PLC0415
+    from di_cli.session import open_session  # noqa: PLC0415
+
+    given = ctx.params
+    try:
+        with open_session(given.get("namespace"), given.get("context")) as session:
+            found, _ = session.client.list(DIJOBS, session.namespace, timeout=_COMPLETION_SECONDS)
+    except CommandError:
+        return []
+    names = (str(job["metadata"]["name"]) for job in found)
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def _complete_context(incomplete: str) -> list[str]:
+    from di_cli.access.kubeconfig import context_names  # noqa: PLC0415  # only while completing
+
+    return [name for name in context_names() if name.startswith(incomplete)]
+
+
+JobName = Annotated[
+    str, typer.Argument(metavar="JOB", help="The job's name.", autocompletion=complete_job)
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", help="Namespace; absent: that of the context."),
+]
+Context = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        help="Context of the kubeconfig; absent: the current one.",
+        autocompletion=_complete_context,
+    ),
+]
+Format = Annotated[Output, typer.Option("--output", "-o", help="How to print it.")]
+Task = Annotated[
+    str | None, typer.Option("--task", "-t", help="The pods of one task only.", metavar="TASK")
+]

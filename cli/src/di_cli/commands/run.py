@@ -1,0 +1,26 @@
+"""di run: a job as processes on this machine, which is the package di-local's business."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from di_cli.errors import CommandError
+
+
+def run(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="JOB.YAML [OPTIONS]", help="As di run --help says."),
+    ] = None,
+) -> None:
+    """Run a job as processes on this machine, without any cluster."""
+    if find_spec("di_local") is None:
+        raise CommandError(
+            "di run needs the package di-local, which is not installed",
+            remedy="pip install di-local; with a cluster: di submit",
+        )
+    raise typer.Exit(import_module("di_local.main").main(["run", *(arguments or ())]))

@@ -1,0 +1,86 @@
+"""di scale."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from di_api.kube.errors import Conflict
+from di_api.kube.resources import DIJOBS
+from di_api.kube.wire import JSON_PATCH
+from di_cli.access.credentials import Login, login_for
+from di_cli.access.rest import scale_by_rest
+from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.edits.scaling import ScalingError, Wish, scaling
+from di_cli.errors import CommandError
+from di_cli.output import say, suggest
+from di_cli.session import Session, open_session
+
+_TRIES = 5
+
+
+def scale(
+    name: JobName,
+    wishes: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TASK=]COUNT...", help="collector=8, collector=+2, collector=-1, or 8."
+        ),
+    ],
+    *,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Change the number of replicas of tasks; without TASK it is the collector task."""
+    try:
+        wanted = [Wish.parse(text) for text in wishes]
+    except ScalingError as error:
+        raise typer.BadParameter(str(error)) from error
+    with open_session(namespace, context) as session:
+        for wish in wanted:
+            try:
+                told = _scale(session, name, wish)
+            except ScalingError as error:
+                raise CommandError(
+                    f"dijob/{name} was not scaled",
+                    where=str(error),
+                    remedy=f"di set {name} {error.assignment}"
+                    if error.assignment
+                    else f"di describe {name}",
+                ) from error
+            say(f"dijob/{name} scaled: {told}")
+        suggest(f"di watch {name}")
+
+
+def _scale(session: Session, name: str, wish: Wish) -> str:
+    """By di-server for who has logged in to it, else by a patch of the job."""
+    login = login_for(session.access.config.server, session.namespace, datetime.now(UTC))
+    if login is not None:
+        return _by_server(session, login, name, wish)
+    for attempt in range(_TRIES):
+        found = scaling(session.job(name), wish)
+        try:
+            session.client.patch(
+                DIJOBS, name, found.patch, session.namespace, content_type=JSON_PATCH
+            )
+        except Conflict:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return f"{found.task} {found.before} -> {found.after}"
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _by_server(session: Session, login: Login, name: str, wish: Wish) -> str:
+    """What is relative, and names its task, needs no right to read the job."""
+    if wish.task is not None and wish.is_relative and wish.count:
+        task, delta = wish.task, wish.count
+    else:
+        found = scaling(session.job(name), wish)
+        task, delta = found.task, found.after - found.before
+        if not delta:
+            return f"{task} has {found.after} already"
+    after = scale_by_rest(login, f"{session.namespace}.{name}", task, delta)
+    return f"{task} {after - delta} -> {after}, by di-server"

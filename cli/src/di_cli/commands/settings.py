@@ -1,0 +1,56 @@
+"""di set."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from di_api.kube.errors import Conflict
+from di_api.kube.resources import DIJOBS
+from di_api.kube.wire import JSON_PATCH
+from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.edits.assignments import AssignmentError, fields, patch
+from di_cli.errors import CommandError
+from di_cli.exit_codes import ExitCode
+from di_cli.output import print_lines, say, suggest
+from di_cli.session import open_session
+
+_TRIES = 5
+
+
+def set_fields(
+    name: JobName,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FIELD=VALUE...", help="Absent: list the fields that may change."),
+    ] = None,
+    *,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Change fields of a job: di set JOB priority=high tasks.collector.maxReplicas=8."""
+    if not assignments:
+        print_lines(fields())
+        return
+    with open_session(namespace, context) as session:
+        for attempt in range(_TRIES):
+            try:
+                operations = patch(session.job(name), assignments)
+                session.client.patch(
+                    DIJOBS, name, operations, session.namespace, content_type=JSON_PATCH
+                )
+            except AssignmentError as error:
+                raise CommandError(
+                    f"dijob/{name} was not changed",
+                    where=str(error),
+                    remedy=f"di set {name}",
+                    code=ExitCode.USAGE,
+                ) from error
+            except Conflict:
+                if attempt == _TRIES - 1:
+                    raise
+            else:
+                break
+        say(f"dijob/{name} changed: {', '.join(assignments)}")
+        suggest(f"di describe {name}")

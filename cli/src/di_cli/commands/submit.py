@@ -1,0 +1,110 @@
+"""di submit."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from di_api.kube.errors import ApiError
+from di_api.kube.resources import DIJOBS, Resource
+from di_cli.commands.options import Context, Namespace
+from di_cli.edits.manifests import (
+    MOST_BYTES,
+    Changes,
+    ManifestError,
+    changed,
+    jobs_of,
+    parse_images,
+    parse_replicas,
+)
+from di_cli.errors import CommandError, from_api
+from di_cli.exit_codes import ExitCode
+from di_cli.output import say, suggest
+from di_cli.session import Session, open_session
+
+
+class DryRun(StrEnum):
+    """Whether anything is stored."""
+
+    NONE = "none"
+    SERVER = "server"
+
+
+def submit(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Manifests of DIJobs; - is stdin.")
+    ],
+    *,
+    name: Annotated[str | None, typer.Option(help="The job's name, in place of its own.")] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[TASK=]IMAGE", help="Image of all tasks, or of one; repeatable."),
+    ] = None,
+    replicas: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TASK=COUNT", help="Replicas of a task; repeatable."),
+    ] = None,
+    dry_run: Annotated[
+        DryRun, typer.Option(help="server: have everything checked, and store nothing.")
+    ] = DryRun.NONE,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Submit jobs; all files are read before the first is submitted."""
+    try:
+        changes = Changes(
+            name=name,
+            images=parse_images(image or ()),
+            replicas=parse_replicas(replicas or ()),
+        )
+        jobs = [
+            (file, changed(job, changes)) for file in files for job in jobs_of(_read(file), file)
+        ]
+    except ManifestError as error:
+        raise CommandError(
+            "nothing was submitted", where=str(error), remedy="di submit --help"
+        ) from error
+    if not jobs:
+        raise CommandError(f"there is no DIJob in {', '.join(files)}")
+    if name is not None and len(jobs) > 1:
+        raise CommandError(f"{len(jobs)} jobs cannot all have the name {name}", code=ExitCode.USAGE)
+    with open_session(namespace, context) as session:
+        names = [_create(session, file, job, dry_run is DryRun.SERVER) for file, job in jobs]
+    if dry_run is DryRun.NONE:
+        suggest(f"di watch {names[0]}", f"di logs {names[0]} -f", f"di why {names[0]}")
+
+
+def _create(session: Session, file: str, job: dict[str, Any], dry_run: bool) -> str:
+    metadata = job.get("metadata") or {}
+    version = str(job["apiVersion"]).partition("/")[2]
+    resource = Resource(group=DIJOBS.group, version=version, plural=DIJOBS.plural, kind=DIJOBS.kind)
+    namespace = metadata.get("namespace") or session.namespace
+    what = f"{file}: DIJob {namespace}/{metadata.get('name') or metadata.get('generateName')}"
+    try:
+        made = session.client.create(resource, job, namespace, dry_run=dry_run)
+    except ApiError as error:
+        raise from_api(error, what) from error
+    name = str(made["metadata"]["name"])
+    say(f"dijob/{name} {'would be taken (dry run)' if dry_run else 'submitted'}")
+    return name
+
+
+def _read(file: str) -> list[object]:
+    try:
+        if file == "-":
+            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with Path(file).open("rb") as opened:
+                raw = opened.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise ManifestError(f"{file} is larger than {MOST_BYTES >> 20} MiB")
+        return list(yaml.safe_load_all(raw))
+    except OSError as error:
+        raise ManifestError(f"{file}: {error.strerror or error}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ManifestError(f"{file}: {' '.join(str(error).split())}") from error

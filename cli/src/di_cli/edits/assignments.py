@@ -1,0 +1,110 @@
+"""`KEY=VALUE` of `di set`: which fields of a job may change, and the patch that changes them.
+
+What may change is declared with the fields themselves; the API server has the last word.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Final
+
+from di_api.crd.changes import may_change
+from di_api.field_error import items, mapping
+from di_api.spec.job import JobSpec
+
+Object = Mapping[str, Any]
+Operation = dict[str, Any]
+_TASKS: Final = "tasks[]."
+
+
+class AssignmentError(ValueError):
+    """A field that may not change, or a value that is none."""
+
+
+def fields() -> list[str]:
+    """Those that may change, as they are written: `suspend`, `tasks.TASK.replicas`."""
+    found = (
+        each
+        for each in may_change(JobSpec, with_lists=True)
+        if "[]" not in each.replace(_TASKS, "")
+    )
+    return sorted(each.replace(_TASKS, "tasks.TASK.") for each in found)
+
+
+def patch(job: Object, texts: Sequence[str]) -> list[Operation]:
+    """The JSON patch that makes all assignments of a job, or none.
+
+    It fails with a conflict unless the job is as it was read. Raises AssignmentError.
+    """
+    version = mapping(job.get("metadata")).get("resourceVersion")
+    spec: dict[str, Any] = deepcopy(dict(mapping(job.get("spec"))))
+    operations: list[Operation] = [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+    ]
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise AssignmentError(f"{text!r}: give FIELD=VALUE, as in priority=high")
+        operations += _operations(spec, key.removeprefix("spec."), _parsed(value))
+    return operations
+
+
+def _operations(spec: dict[str, Any], key: str, value: object) -> Iterator[Operation]:
+    parts = key.split(".")
+    if parts[0] == "tasks" and len(parts) > 2:
+        index = _index_of(spec, parts[1])
+        _check(".".join(("tasks", "TASK", *parts[2:])), key)
+        yield from _at(items(spec["tasks"])[index], f"/spec/tasks/{index}", parts[2:], value)
+        return
+    _check(key, key)
+    yield from _at(spec, "/spec", parts, value)
+
+
+def _at(
+    owner: dict[str, Any], path: str, parts: Sequence[str], value: object
+) -> Iterator[Operation]:
+    """Those for one field; `owner` has it as well then, for the assignments that follow."""
+    first, *others = parts
+    if others:
+        if not isinstance(owner.get(first), dict):
+            yield {"op": "add", "path": f"{path}/{first}", "value": {}}
+            owner[first] = {}
+        yield from _at(owner[first], f"{path}/{first}", others, value)
+    elif value is not None:
+        yield {"op": "add", "path": f"{path}/{first}", "value": value}
+        owner[first] = value
+    elif first in owner:
+        yield {"op": "remove", "path": f"{path}/{first}"}
+        del owner[first]
+
+
+def _index_of(spec: Object, name: str) -> int:
+    names = [
+        str(mapping(task).get("name") or mapping(task).get("type"))
+        for task in items(spec.get("tasks"))
+    ]
+    if name not in names:
+        raise AssignmentError(f"the job has no task {name}; its tasks are {', '.join(names)}")
+    return names.index(name)
+
+
+def _check(field: str, written: str) -> None:
+    known = fields()
+    if field in known or any(field.startswith(f"{each}.") for each in known):
+        return
+    close = difflib.get_close_matches(field, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "without any, di set lists those that may"
+    raise AssignmentError(f"{written} may not change while the job exists; {hint}")
+
+
+def _parsed(text: str) -> object:
+    """A value as JSON has it; what is none is a text, and nothing at all takes the field away."""
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

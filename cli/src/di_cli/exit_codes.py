@@ -1,0 +1,28 @@
+"""What the exit code of a command says; docs/cli.md has the same table."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """An exit code, with what it says."""
+
+    meaning: str
+
+    def __new__(cls, number: int, meaning: str) -> ExitCode:
+        """Take the number as the value."""
+        member = int.__new__(cls, number)
+        member._value_ = number
+        member.meaning = meaning
+        return member
+
+    DONE = 0, "done"
+    FAILED = 1, "refused, or failed in another way; the message says why"
+    USAGE = 2, "the command line is wrong"
+    NOT_FOUND = 3, "no such job, pod, namespace or context"
+    NOT_ALLOWED = 4, "the API server does not know you, or you may not do that"
+    UNAVAILABLE = 5, "the API server or di-server does not answer"
+    TIMED_OUT = 6, "`di wait`: the time is over"
+    ENDED_OTHERWISE = 7, "`di wait`: the job ended, and what was waited for cannot come any more"
+    INTERRUPTED = 130, "Ctrl-C"

@@ -1,0 +1,79 @@
+"""Jobs as they are now, and again after each change: a list, then a watch, again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from di_api.kube.errors import Gone, Throttled, Unavailable
+from di_api.kube.resources import DIJOBS, Resource
+from di_cli.session import Session
+
+Object = dict[str, Any]
+Jobs = Mapping[tuple[str, str], Object]
+_WATCH_SECONDS: Final = 50
+_PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds before another try, after so many that failed in a row."""
+
+
+def follow(
+    session: Session,
+    *,
+    namespace: str | None,
+    name: str | None = None,
+    selector: str | None = None,
+    seconds: float | None = None,
+    resource: Resource = DIJOBS,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Jobs]:
+    """All jobs (or other objects) of a namespace, or of all, by namespace and name, at each change.
+
+    Ends after `seconds`, if they are given; until then an API server that is away for a while is
+    waited for. Raises what the first list raises.
+    """
+    end = None if seconds is None else clock() + seconds
+    fields = None if name is None else f"metadata.name={name}"
+    found: dict[tuple[str, str], Object] = {}
+    failures, version = 0, ""
+    has_listed = False
+    while end is None or clock() < end:
+        try:
+            if not version:
+                items, version = session.client.list(
+                    resource, namespace, label_selector=selector, field_selector=fields
+                )
+                found, has_listed = {_key(each): each for each in items}, True
+                yield found
+            left = _WATCH_SECONDS if end is None else min(_WATCH_SECONDS, int(end - clock()) + 1)
+            for kind, obj in session.client.watch(
+                resource,
+                namespace,
+                resource_version=version,
+                label_selector=selector,
+                field_selector=fields,
+                timeout_seconds=max(1, left),
+            ):
+                failures, version = 0, obj["metadata"].get("resourceVersion", version)
+                if kind == "BOOKMARK":
+                    continue
+                if kind == "DELETED":
+                    found.pop(_key(obj), None)
+                else:
+                    found[_key(obj)] = obj
+                yield found
+                if end is not None and clock() >= end:
+                    return
+        except Gone:
+            version = ""
+        except (Unavailable, Throttled):
+            if not has_listed:
+                raise
+            sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+            failures += 1
+
+
+def _key(obj: Object) -> tuple[str, str]:
+    metadata = obj["metadata"]
+    return str(metadata.get("namespace") or ""), str(metadata["name"])

@@ -1,0 +1,91 @@
+"""The logs of one pod, as the kubelet keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.field_error import items, mapping
+from di_api.kube.errors import ApiError
+from di_api.kube.resources import PODS
+from di_api.kube.sync import SyncKubeClient
+from di_api.kube.wire import Target, url_path
+from di_api.names import DI_CONTAINER
+from di_cli.session import Session
+
+MOST_BYTES: Final = 1 << 20
+"""Of the log of one pod that is not followed; the rest is left out, the oldest first."""
+SILENCE: Final = 300.0
+"""Seconds without a line after which a log that is followed is asked for anew."""
+
+_SECONDS: Final = 10.0
+"""Likewise of a log that is not followed: then its node does not answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which part of a log."""
+
+    container: str = ""
+    since_seconds: int | None = None
+    since_time: str | None = None
+    tail: int | None = None
+    previous: bool = False
+    follow: bool = False
+
+
+def lines_of(
+    client: SyncKubeClient, namespace: str, pod: str, asked: Asked
+) -> Iterator[tuple[str, str]]:
+    """Time and text of each line, as they come; the time is RFC 3339 with nanoseconds."""
+    query: dict[str, str | int | bool | None] = {
+        "container": asked.container or None,
+        "follow": True if asked.follow else None,
+        "previous": True if asked.previous else None,
+        "sinceSeconds": asked.since_seconds,
+        "sinceTime": asked.since_time,
+        "tailLines": asked.tail,
+        "limitBytes": None if asked.follow else MOST_BYTES,
+        "timestamps": True,
+    }
+    path = url_path(PODS.path(namespace, pod, "log"), query)
+    silence = SILENCE if asked.follow else _SECONDS
+    for line in client.lines(path, Target(PODS, namespace, pod), silence=silence):
+        time, _, text = line.decode(errors="replace").rstrip("\r").partition(" ")
+        yield time, text
+
+
+def container_of(pod: dict[str, Any]) -> str:
+    """The container whose log is meant: the program's own, else the first."""
+    names = [
+        str(mapping(each).get("name")) for each in items(mapping(pod.get("spec")).get("containers"))
+    ]
+    return DI_CONTAINER if DI_CONTAINER in names else (names[0] if names else "")
+
+
+def last_lines(session: Session, pod: dict[str, Any], count: int) -> list[str]:
+    """The last lines of a pod's program, of the container before if it has just begun anew; none
+    where there is no log, or the user may not read it."""
+    name = str(mapping(pod.get("metadata")).get("name"))
+    container = _failed_container(pod) or container_of(pod)
+    for previous in (False, True):
+        asked = Asked(container=container, tail=count, previous=previous)
+        try:
+            found = [text for _, text in lines_of(session.client, session.namespace, name, asked)]
+        except ApiError:
+            continue
+        if found:
+            return found
+    return []
+
+
+def _failed_container(pod: dict[str, Any]) -> str:
+    status = mapping(pod.get("status"))
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for each in map(mapping, items(status.get(kind))):
+            for state in ("state", "lastState"):
+                ended = mapping(mapping(each.get(state)).get("terminated"))
+                if ended.get("exitCode"):
+                    return str(each.get("name") or "")
+    return ""

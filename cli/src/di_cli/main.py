@@ -1,0 +1,144 @@
+"""di: the command. Each of its commands is a function of a module that is imported when used."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import typer
+from typer.core import TyperGroup
+from typing_extensions import override
+
+from di_cli.errors import CommandError
+from di_cli.exit_codes import ExitCode
+
+_SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_RUN: Final = "run"
+_LEFT_TO_IT: Final = {
+    "allow_interspersed_args": False,
+    "ignore_unknown_options": True,
+    "help_option_names": [],
+}
+"""All words of that command are another package's to read."""
+
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "submit": ("submit", "submit"),
+    "list": ("listing", "list_jobs"),
+    "get": ("listing", "get"),
+    "describe": ("describe", "describe"),
+    "why": ("why", "why"),
+    "watch": ("watch", "watch"),
+    "logs": ("logs", "logs"),
+    "events": ("events", "events"),
+    "top": ("top", "top"),
+    "wait": ("wait", "wait"),
+    "scale": ("scale", "scale"),
+    "set": ("settings", "set_fields"),
+    "suspend": ("suspend", "suspend"),
+    "resume": ("suspend", "resume"),
+    "delete": ("delete", "delete"),
+    "exec": ("handover", "execute"),
+    "attach": ("handover", "attach"),
+    "cp": ("handover", "copy"),
+    "port-forward": ("handover", "port_forward"),
+    "login": ("login", "login"),
+    _RUN: ("run", "run"),
+}
+"""Module below `di_cli.commands` and function of each command, in the order of the help."""
+
+
+class _Commands(TyperGroup):
+    """A group that imports the one command that is used."""
+
+    @override
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    @override
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module, function = COMMANDS[cmd_name]
+        single = typer.Typer(
+            add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+        )
+        settings: dict[str, Any] = {**_SETTINGS}
+        if cmd_name == _RUN:
+            settings |= _LEFT_TO_IT
+        single.command(name=cmd_name, context_settings=settings)(
+            getattr(import_module(f"di_cli.commands.{module}"), function)
+        )
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=_Commands,
+    help="DIJobs: reinforcement-learning training jobs on Kubernetes.",
+    epilog="Exit codes and a transcript of each command: docs/cli.md.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings=_SETTINGS,
+)
+
+
+@app.callback()
+def _root() -> None:
+    """DIJobs: reinforcement-learning training jobs on Kubernetes."""
+
+
+def main() -> None:
+    """Run the command of the process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; what goes wrong is told on stderr, in three lines. Returns the exit code."""
+    try:
+        code = app(list(arguments) or ["--help"], standalone_mode=False, prog_name=_program())
+        sys.stdout.flush()
+    except CommandError as error:
+        return _tell(error)
+    except typer.TyperException as error:
+        return _tell(_usage(error))
+    except typer.Abort:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read it has seen enough; the interpreter's own last flush would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.DONE
+    except Exception as error:
+        return _tell(_mistake(error))
+    return code if isinstance(code, int) else ExitCode.DONE
+
+
+def _tell(error: CommandError) -> int:
+    sys.stderr.write("".join(f"{line}\n" for line in error.lines()))
+    return error.code
+
+
+def _usage(error: typer.TyperException) -> CommandError:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else _program()
+    message = getattr(error, "format_message", lambda: str(error))()
+    return CommandError(" ".join(message.split()), remedy=f"{path} --help", code=ExitCode.USAGE)
+
+
+def _mistake(error: Exception) -> CommandError:
+    """An error that nobody has thought of is told as one of ours, which it is."""
+    if os.environ.get("DI_DEBUG"):
+        traceback.print_exc()
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return CommandError(
+        f"a mistake of di itself: {type(error).__name__}: {error}",
+        where=f"{os.path.basename(frame.filename)}, line {frame.lineno}",
+        remedy="report it; with DI_DEBUG=1 in the environment there is more to report",
+    )
+
+
+def _program() -> str:
+    """As the user called it: `di`, or `kubectl di` as a plug-in."""
+    return "kubectl di" if os.path.basename(sys.argv[0]).startswith("kubectl-di") else "di"

@@ -1,0 +1,83 @@
+"""What a command prints, in the form that was asked for; footers on a terminal alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Any
+
+from di_cli.render.table import Table, draw
+
+Object = dict[str, Any]
+
+
+class Output(StrEnum):
+    """How objects are printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is for people."""
+        return self in (Output.TABLE, Output.WIDE)
+
+
+def on_terminal() -> bool:
+    """Whether a person reads it."""
+    return sys.stdout.isatty()
+
+
+def print_table(table: Table) -> None:
+    """Print rows below each other, in colour on a terminal."""
+    sys.stdout.write(draw(table, coloured=on_terminal()))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines."""
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+
+
+def print_objects(objects: Sequence[Object], output: Output, *, as_list: bool) -> None:
+    """Print objects for programs: as they are at the API server, but for who manages which field.
+
+    `as_list` makes a List of them, as of several kubectl does.
+    """
+    if output is Output.NAME:
+        print_lines(f"dijob/{each['metadata']['name']}" for each in objects)
+        return
+    cleaned = [_cleaned(each) for each in objects]
+    body: Any = {"apiVersion": "v1", "kind": "List", "items": cleaned} if as_list else cleaned[0]
+    if output is Output.JSON:
+        print_lines([json.dumps(body, indent=2, ensure_ascii=False)])
+        return
+    import yaml  # noqa: PLC0415  # some milliseconds that tables need not pay
+
+    sys.stdout.write(yaml.safe_dump(body, sort_keys=False, allow_unicode=True))
+
+
+def say(text: str) -> None:
+    """Tell what was done."""
+    print_lines([text])
+
+
+def suggest(*commands: str) -> None:
+    """Name the next useful commands, where a person reads it."""
+    if on_terminal():
+        sys.stderr.write(f"next: {'   '.join(commands)}\n")
+
+
+def note(text: str) -> None:
+    """Tell a person, or a log, something beside the output."""
+    sys.stderr.write(f"{text}\n")
+
+
+def _cleaned(obj: Object) -> Object:
+    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
+    return {**obj, "metadata": metadata}

@@ -1,0 +1,56 @@
+"""Events as rows of a table, the newest last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from di_api.field_error import mapping
+from di_cli.views.times import parse_time, span
+
+HEADER: Final = ("AGE", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_LONGEST: Final = 200
+
+Object = Mapping[str, Any]
+
+
+def rows(events: Iterable[Object], now: datetime) -> list[tuple[str, ...]]:
+    """A row for each, by when it was seen last."""
+    found = sorted(
+        ((last_seen(event) or _FIRST), index, event) for index, event in _numbered(events)
+    )
+    return [_row(event, seen, now) for seen, _, event in found]
+
+
+def last_seen(event: Object) -> datetime | None:
+    """When it happened last, whichever API wrote it."""
+    series = mapping(event.get("series"))
+    for value in (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        event.get("firstTimestamp"),
+    ):
+        if (found := parse_time(value)) is not None:
+            return found
+    return None
+
+
+def _numbered(events: Iterable[Object]) -> Iterable[tuple[int, Object]]:
+    return enumerate(events)
+
+
+def _row(event: Object, seen: datetime, now: datetime) -> tuple[str, ...]:
+    about = mapping(event.get("involvedObject"))
+    message = " ".join(str(event.get("message") or "").split())
+    count = mapping(event.get("series")).get("count") or event.get("count") or 1
+    return (
+        span((now - seen).total_seconds()) if seen is not _FIRST else "",
+        str(event.get("type") or ""),
+        str(event.get("reason") or ""),
+        f"{str(about.get('kind') or '').lower()}/{about.get('name') or ''}",
+        str(count),
+        message if len(message) <= _LONGEST else f"{message[: _LONGEST - 3]}...",
+    )

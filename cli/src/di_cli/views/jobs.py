@@ -1,0 +1,201 @@
+"""Jobs as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeGuard
+
+from di_api.field_error import items, mapping
+from di_api.phase import Phase
+from di_cli.views.times import age, local, parse_time
+
+_WIDTH: Final = 8
+_FULL, _EMPTY = "▇", "▁"
+GPU: Final = "nvidia.com/gpu"
+
+HEADER: Final = (
+    *("NAME", "PHASE", "PROGRESS", "READY", "WAITING", "RESTARTS", "GPUS", "AGE", "ENDS"),
+)
+HEADER_WIDE: Final = (*HEADER[:-2], "RESCHEDULES", "CREATED", "ENDED", "REASON")
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What a list shows of a job.
+
+    Attributes:
+        progress: 0 to 1; None where the job reports none.
+        waiting: share of its time that the learner waits for samples, 0 to 1; likewise.
+        ready: pods that are ready, of so many.
+        gpus: that its pods ask for together.
+        hint: the command that tells more, of a job that is in trouble.
+    """
+
+    namespace: str
+    name: str
+    phase: str
+    progress: float | None
+    ready: tuple[int, int]
+    waiting: float | None
+    restarts: int
+    reschedules: int
+    gpus: int
+    age: str
+    created: datetime | None
+    ended: datetime | None
+    reason: str
+    hint: str
+
+
+def row(job: Object, now: datetime) -> Row:
+    """Make the row of a job, of any shape."""
+    metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
+    name = str(metadata.get("name") or "")
+    phase = str(status.get("phase") or "")
+    reason = _reason(status, phase)
+    return Row(
+        namespace=str(metadata.get("namespace") or ""),
+        name=name,
+        phase=phase or "-",
+        progress=_progress(mapping(status.get("progress"))),
+        ready=(_count(status.get("readyReplicas")), _wanted(job)),
+        waiting=_waiting(mapping(status.get("profilings"))),
+        restarts=_count(status.get("restarts")),
+        reschedules=_count(status.get("reschedules")),
+        gpus=_gpus(mapping(job.get("spec"))),
+        age=age(metadata.get("creationTimestamp"), now),
+        created=parse_time(metadata.get("creationTimestamp")),
+        ended=parse_time(status.get("completionTimestamp")),
+        reason=reason,
+        hint=_hint(name, phase, reason, status, now),
+    )
+
+
+def cells(found: Row, *, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
+    """The texts of a row, in the order of the header."""
+    ready, wanted = found.ready
+    texts = (
+        found.name,
+        found.phase,
+        bar(found.progress),
+        f"{ready}/{wanted}",
+        percent(found.waiting),
+        str(found.restarts),
+        str(found.gpus),
+    )
+    last: tuple[str, ...] = (found.age, found.hint)
+    if wide:
+        last = (
+            str(found.reschedules),
+            local(found.created),
+            local(found.ended),
+            found.reason,
+        )
+    return (*((found.namespace,) if namespace else ()), *texts, *last)
+
+
+def header(*, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
+    """The names of the columns."""
+    return (*(("NAMESPACE",) if namespace else ()), *(HEADER_WIDE if wide else HEADER))
+
+
+def bar(share: float | None) -> str:
+    """A bar and its percentage; empty without a share."""
+    if share is None:
+        return ""
+    full = round(share * _WIDTH)
+    return f"{_FULL * full}{_EMPTY * (_WIDTH - full)} {percent(share):>4}"
+
+
+def percent(share: float | None) -> str:
+    """A share in percent, rounded down so that 100 % is all; empty without one."""
+    return "" if share is None else f"{int(share * 100)}%"
+
+
+def gpus_of(pod_spec: Object) -> int:
+    """GPUs that a pod asks for, init containers and sidecars left out."""
+    total = 0
+    for container in items(pod_spec.get("containers")):
+        resources = mapping(mapping(container).get("resources"))
+        for key in ("limits", "requests"):
+            if GPU in mapping(resources.get(key)):
+                total += _count(_whole(mapping(resources.get(key))[GPU]))
+                break
+    return total
+
+
+def sort_key(found: Row) -> tuple[str, str]:
+    """Jobs by namespace and name."""
+    return found.namespace, found.name
+
+
+def _gpus(spec: Object) -> int:
+    total = 0
+    for task in map(mapping, items(spec.get("tasks"))):
+        pods = _count(task.get("replicas", 1)) * (_count(task.get("podsPerReplica")) or 1)
+        total += pods * gpus_of(mapping(mapping(task.get("template")).get("spec")))
+    return total
+
+
+def _wanted(job: Object) -> int:
+    status = mapping(job.get("status"))
+    if isinstance(status.get("replicas"), int):
+        return _count(status["replicas"])
+    tasks = map(mapping, items(mapping(job.get("spec")).get("tasks")))
+    return sum(
+        _count(task.get("replicas", 1)) * (_count(task.get("podsPerReplica")) or 1)
+        for task in tasks
+    )
+
+
+def _progress(progress: Object) -> float | None:
+    step, total = progress.get("step"), progress.get("totalSteps")
+    if not _is_number(step) or not _is_number(total) or total <= 0:
+        return None
+    return min(1.0, max(0.0, step / total))
+
+
+def _waiting(profilings: Object) -> float | None:
+    """The share that the job has reported last."""
+    waited = profilings.get("learnerWaitFrac")
+    return waited if _is_number(waited) and 0 <= waited <= 1 else None
+
+
+def _reason(status: Object, phase: str) -> str:
+    for each in map(mapping, items(status.get("conditions"))):
+        if each.get("type") == phase:
+            return str(each.get("reason") or "")
+    return ""
+
+
+def _hint(name: str, phase: str, reason: str, status: Object, now: datetime) -> str:
+    if phase == Phase.SUCCEEDED:
+        ended = age(status.get("completionTimestamp"), now)
+        return f"{ended} ago" if ended else ""
+    in_trouble = phase == Phase.FAILED or (bool(phase) and reason not in ("", f"Job{phase}"))
+    return f"di why {name}" if in_trouble else ""
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """One line about many jobs."""
+    phases: dict[str, int] = {}
+    for each in rows:
+        phases[each.phase] = phases.get(each.phase, 0) + 1
+    parts = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
+    return f"{len(rows)} jobs: {parts}"

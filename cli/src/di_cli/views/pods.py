@@ -1,0 +1,98 @@
+"""Pods as rows of a table, by task and rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from di_api.field_error import items, mapping
+from di_api.names import ANNOTATION_RANK, LABEL_REPLICA_TYPE, LABEL_TASK_NAME, index_of_pod
+from di_cli.views.jobs import gpus_of
+from di_cli.views.times import age
+
+HEADER: Final = ("RANK", "POD", "TASK", "STATE", "RESTARTS", "GPUS", "NODE", "AGE")
+
+Object = Mapping[str, Any]
+
+
+def rows(pods: Iterable[Object], now: datetime) -> list[tuple[str, ...]]:
+    """A row for each."""
+    return [_row(pod, now) for pod in in_order(pods)]
+
+
+def in_order(pods: Iterable[Object]) -> list[Object]:
+    """Pods by rank; those without one last, by name."""
+    return sorted(pods, key=lambda pod: (rank_of(pod) is None, rank_of(pod) or 0, name_of(pod)))
+
+
+def name_of(pod: Object) -> str:
+    """The pod's name."""
+    return str(mapping(pod.get("metadata")).get("name") or "")
+
+
+def task_of(pod: Object) -> str:
+    """The task it is of; of a coordinated job, its role."""
+    labels = mapping(mapping(pod.get("metadata")).get("labels"))
+    return str(labels.get(LABEL_TASK_NAME) or labels.get(LABEL_REPLICA_TYPE) or "")
+
+
+def rank_of(pod: Object) -> int | None:
+    """Its rank in the job; None if it has none."""
+    found = mapping(mapping(pod.get("metadata")).get("annotations")).get(ANNOTATION_RANK)
+    return int(found) if isinstance(found, str) and found.isdecimal() else None
+
+
+def index_of(pod: Object) -> int:
+    """Its index in its task."""
+    return index_of_pod(name_of(pod))
+
+
+def is_ready(pod: Object) -> bool:
+    """Whether it says that it is ready."""
+    return any(
+        mapping(each).get("type") == "Ready" and mapping(each).get("status") == "True"
+        for each in items(mapping(pod.get("status")).get("conditions"))
+    )
+
+
+def state_of(pod: Object) -> str:
+    """Its truth in one word: what a container waits for or ended with goes before the phase."""
+    if mapping(pod.get("metadata")).get("deletionTimestamp"):
+        return "Terminating"
+    status = mapping(pod.get("status"))
+    if reason := status.get("reason"):
+        return str(reason)
+    for container in _containers(status):
+        state = mapping(container.get("state"))
+        for kind in ("waiting", "terminated"):
+            reason = mapping(state.get(kind)).get("reason")
+            if reason and reason != "Completed":
+                return str(reason)
+    phase = str(status.get("phase") or "Pending")
+    return "NotReady" if phase == "Running" and not is_ready(pod) else phase
+
+
+def _row(pod: Object, now: datetime) -> tuple[str, ...]:
+    metadata, spec = mapping(pod.get("metadata")), mapping(pod.get("spec"))
+    rank, gpus = rank_of(pod), gpus_of(spec)
+    restarts = sum(
+        count
+        for each in _containers(mapping(pod.get("status")))
+        if isinstance(count := each.get("restartCount"), int)
+    )
+    return (
+        "" if rank is None else str(rank),
+        name_of(pod),
+        task_of(pod),
+        state_of(pod),
+        str(restarts),
+        str(gpus),
+        str(spec.get("nodeName") or ""),
+        age(metadata.get("creationTimestamp"), now),
+    )
+
+
+def _containers(status: Object) -> list[Object]:
+    kinds = ("initContainerStatuses", "containerStatuses")
+    return [mapping(each) for kind in kinds for each in items(status.get(kind))]

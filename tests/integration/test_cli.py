@@ -1,0 +1,200 @@
+"""The command `di` against the real API server: what it reads, changes and is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.resources import DIJOBS, SERVICE_ACCOUNTS
+from di_api.kube.sync import SyncKubeClient
+from di_cli.exit_codes import ExitCode
+from di_cli.main import run
+from tests.integration.conftest import ApiServer
+from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+
+pytestmark = pytest.mark.usefixtures("crd")
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Di:
+    """Runs commands in this process, as the user of a kubeconfig, in a namespace."""
+
+    namespace: str
+    capture: Any
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        self.capture.readouterr()
+        code = run([*words, "-n", self.namespace])
+        out, err = self.capture.readouterr()
+        return code, out, err
+
+
+@pytest.fixture
+def di(
+    api_server: ApiServer,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> Di:
+    monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return Di(namespace, capsys)
+
+
+def test_a_job_is_followed_and_changed_through_its_life(
+    api_server: ApiServer, kube_config: KubeConfig, namespace: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job("a", task("learn"), task("collect", 2))))
+    environment = {**os.environ, "KUBECONFIG": str(api_server.kubeconfig)}
+
+    async def said(*words: str) -> str:
+        return await asyncio.to_thread(_program, environment, *words, "-n", namespace)
+
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            assert "would be taken" in await said("submit", str(file), "--dry-run", "server")
+            assert "no jobs in namespace" in await said("list")
+            submitted = await said("submit", str(file), "--replicas", "collect=3")
+            assert submitted == "dijob/a submitted\n"
+            await said("wait", "a", "--for", "phase=Running", "--timeout", "60")
+            shown = json.loads(await said("get", "a", "-o", "json"))
+            assert (shown["status"]["readyReplicas"], shown["status"]["replicas"]) == (4, 4)
+            described = await said("describe", "a")
+            for rank, pod in enumerate(["a-learn-0", *(f"a-collect-{i}" for i in range(3))]):
+                assert f"{rank}     {pod}" in described
+            assert "JobRunning" in await said("events", "a")
+            assert (await said("why", "a")).startswith("a runs: nothing keeps it from going on")
+            await said("scale", "a", "collect=-1")
+            await said("set", "a", "backoffLimit=5", "tasks.collect.maxReplicas=6")
+
+            async def has_fewer() -> bool:
+                return sorted(await testbed.pods("a")) == [
+                    "a-collect-0",
+                    "a-collect-1",
+                    "a-learn-0",
+                ]
+
+            await testbed.until(has_fewer, "the third collector to go")
+            spec = (await testbed.job("a"))["spec"]
+            assert (spec["backoffLimit"], spec["tasks"][1]["maxReplicas"]) == (5, 6)
+            await said("suspend", "a")
+            await said("wait", "a", "--for", "condition=Suspended", "--timeout", "60")
+            assert (await said("why", "a")).startswith("a is suspended")
+            assert await said("delete", "a", "--wait") == (
+                "dijob/a is being deleted\ndijob/a is gone\n"
+            )
+
+    on_testbed(kube_config, namespace, body)
+
+
+def test_what_is_refused_is_told_by_field_and_by_right(
+    di: Di,
+    api_server: ApiServer,
+    kube_config: KubeConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bad = job("a", task("learn", 0), priorty="high")
+    bad["spec"]["backoffLimit"] = -1
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(bad))
+    code, _, err = di("submit", str(file))
+    assert code == ExitCode.FAILED
+    first, *fields, remedy = err.splitlines()
+    assert first.endswith(": refused, it breaks the rules")
+    assert any(line.startswith("  spec.tasks[0].replicas: ") for line in fields)
+    assert any(line.startswith("  spec.backoffLimit: ") for line in fields)
+    assert remedy.startswith("  try: ")
+
+    file.write_text(yaml.safe_dump(job("a", task("learn"))))
+    assert di("submit", str(file))[0] == ExitCode.DONE
+    code, _, err = di("submit", str(file))
+    assert "there is one of that name already" in err.splitlines()[0]
+    code, _, err = di("set", "a", "tasks.learn.replicas=0")
+    assert (code, "spec.tasks[0].replicas" in err) == (ExitCode.FAILED, True)
+    assert di("scale", "a", "0")[0] == ExitCode.FAILED
+    assert di("get", "b")[0] == ExitCode.NOT_FOUND
+
+    token = _token(kube_config, di.namespace)
+    config = yaml.safe_load(api_server.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    nobody = tmp_path / "nobody"
+    nobody.write_text(yaml.safe_dump(config))
+    monkeypatch.setenv("KUBECONFIG", str(nobody))
+    code, _, err = di("list")
+    assert code == ExitCode.NOT_ALLOWED
+    assert 'cannot list resource "dijobs"' in err
+    assert len(err.splitlines()) == 3
+
+
+def test_a_deletion_is_waited_for_by_a_watch(di: Di, kube_config: KubeConfig) -> None:
+    with SyncKubeClient(config=kube_config) as client:
+        client.create(DIJOBS, job("a", task("learn")), di.namespace)
+        watched = threading.Event()
+        asked = SyncKubeClient.watch
+
+        def watch(self: SyncKubeClient, *words: Any, **more: Any) -> Any:
+            watched.set()
+            return asked(self, *words, **more)
+
+        def delete() -> None:
+            watched.wait(30)
+            client.delete(DIJOBS, "a", di.namespace)
+
+        thread = threading.Thread(target=delete)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SyncKubeClient, "watch", watch)
+            thread.start()
+            code, out, _ = di("wait", "a", "--for", "delete", "--timeout", "60")
+        thread.join()
+    assert (code, out) == (ExitCode.DONE, "dijob/a: delete\n")
+
+
+def test_a_login_makes_a_token_for_di_server_and_nobody_else(di: Di, tmp_path: Path) -> None:
+    code, out, _ = di("login", "--server", "https://di-server:8443", "--seconds", "600")
+    assert code == ExitCode.DONE, out
+    (file,) = (tmp_path / "di").iterdir()
+    payload = json.loads(file.read_text())["token"].split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    assert claims["aud"] == ["di-server"]
+    assert claims["exp"] - claims["iat"] == 600
+
+
+def _program(environment: Mapping[str, str], *words: str) -> str:
+    """What the command says as a process of its own, which has to succeed."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from di_cli.main import main; main()", *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _token(config: KubeConfig, namespace: str) -> str:
+    """Of an account without any rights."""
+    body = {"metadata": {"name": "default"}, "spec": {}}
+    with SyncKubeClient(config=config) as client:
+        made = client.create(SERVICE_ACCOUNTS, body, namespace, subresource="token")
+    token: str = made["status"]["token"]
+    return token

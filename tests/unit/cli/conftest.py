@@ -1,0 +1,148 @@
+"""The command in this process, against a stand-in of the API server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from di_cli.main import run
+from tests.fakes.api_server import Object, StandIn
+
+JOBS = "/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs"
+PODS = "/api/v1/namespaces/rl/pods"
+EVENTS = "/api/v1/namespaces/rl/events"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+@dataclass(frozen=True, slots=True)
+class Di:
+    """Runs commands."""
+
+    world: StandIn
+    capture: Any
+
+    def __call__(self, *arguments: str) -> Said:
+        self.capture.readouterr()
+        code = run(arguments)
+        out, err = self.capture.readouterr()
+        return Said(code=code, out=out, err=err)
+
+    def job(self, name: str = "cartpole", phase: str = "Running", **changes: Any) -> Object:
+        """Put a job of a learner and two collectors into the cluster."""
+        found = job(name, phase, **changes)
+        self.world.put(f"{JOBS}/{name}", found)
+        return found
+
+    def pod(self, job: str, task: str, index: int, rank: int, **status: Any) -> str:
+        """Put a pod of a job into the cluster."""
+        name = f"{job}-{task}-{index}"
+        self.world.put(f"{PODS}/{name}", pod(job, task, index, rank, **status))
+        return name
+
+
+def job(name: str, phase: str, **changes: Any) -> Object:
+    status = {
+        "phase": phase,
+        "replicas": 3,
+        "readyReplicas": 3 if phase == "Running" else 0,
+        "restarts": 1,
+        "taskStatus": {"learner": {"Running": 1}, "collector": {"Running": 2}},
+        "progress": {"step": 62, "totalSteps": 100},
+        "profilings": {"learnerWaitFrac": 0.08},
+        "conditions": [
+            {
+                "type": phase,
+                "status": "True",
+                "reason": f"Job{phase}",
+                "message": "3 of 3 pods ready",
+                "lastTransitionTime": "2026-03-01T11:30:00Z",
+            }
+        ],
+    }
+    gpu = {"resources": {"limits": {"nvidia.com/gpu": "4"}}}
+    return {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DIJob",
+        "metadata": {
+            "name": name,
+            "namespace": "rl",
+            "creationTimestamp": "2026-03-01T09:00:00Z",
+            "managedFields": [{}],
+        },
+        "spec": {
+            "backoffLimit": 3,
+            "priority": "normal",
+            "tasks": [_task("learner", 1, gpu), _task("collector", 2, {}, maxReplicas=4)],
+        },
+        "status": {**status, **changes},
+    }
+
+
+def _task(kind: str, replicas: int, container: Object, **fields: Any) -> Object:
+    containers = [{"name": "di-container", "image": f"example/{kind}", **container}]
+    template = {"spec": {"containers": containers}}
+    return {"name": kind, "type": kind, "replicas": replicas, **fields, "template": template}
+
+
+def pod(job: str, task: str, index: int, rank: int, **status: Any) -> Object:
+    name = f"{job}-{task}-{index}"
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "rl",
+            "uid": f"uid-{name}",
+            "creationTimestamp": "2026-03-01T09:00:00Z",
+            "labels": {"diengine/job": job, "diengine/task-name": task},
+            "annotations": {"diengine/rank": str(rank)},
+        },
+        "spec": {"nodeName": "gpu-1", "containers": [{"name": "di-container"}]},
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            **status,
+        },
+    }
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[StandIn]:
+    with StandIn() as world:
+        yield world
+
+
+@pytest.fixture
+def world(_server: StandIn, tmp_path: Path) -> Iterator[StandIn]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(_server.kubeconfig(tmp_path / "config")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield _server
+    time.tzset()
+    with _server.changed:
+        _server.objects.clear()
+        _server.refusals.clear()
+        _server.logs.clear()
+        _server.requests.clear()
+
+
+@pytest.fixture
+def di(world: StandIn, capsys: pytest.CaptureFixture[str]) -> Di:
+    return Di(world, capsys)

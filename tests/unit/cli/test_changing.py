@@ -1,0 +1,290 @@
+"""Commands that change something."""
+
+from __future__ import annotations
+
+import json
+import stat
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+import yaml
+
+from di_cli.exit_codes import ExitCode
+from tests.unit.cli.conftest import JOBS, Di
+
+MANIFEST = """
+apiVersion: diengine.opendilab.org/v2alpha1
+kind: DIJob
+metadata: {name: cartpole}
+spec:
+  tasks:
+  - type: learner
+    template: {spec: {containers: [{name: di-container, image: a}, {name: side, image: s}]}}
+  - {name: actors, type: collector, template: {spec: {containers: [{name: c, image: a}]}}}
+"""
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> str:
+    file = tmp_path / "job.yaml"
+    file.write_text(MANIFEST)
+    return str(file)
+
+
+def sent(di: Di, method: str) -> Any:
+    """Path and body of the last request of a method."""
+    return next((path, body) for kind, path, body in reversed(di.world.requests) if kind == method)
+
+
+def test_a_manifest_is_submitted_as_it_is(di: Di, manifest: str) -> None:
+    said = di("submit", manifest)
+    assert (said.code, said.lines) == (0, ["dijob/cartpole submitted"])
+    assert sent(di, "POST") == (JOBS, yaml.safe_load(MANIFEST))
+
+
+def test_flags_change_name_images_and_replicas(di: Di, manifest: str) -> None:
+    flags = ["--name", "two", "--image", "b", "--image", "actors=c", "--replicas", "actors=4"]
+    assert di("submit", manifest, *flags, "-n", "other").code == 0
+    path, body = sent(di, "POST")
+    assert path.endswith("/namespaces/other/dijobs")
+    learner, actors = body["spec"]["tasks"]
+    images = [each["image"] for each in learner["template"]["spec"]["containers"]]
+    assert (body["metadata"]["name"], images) == ("two", ["b", "s"])
+    assert (actors["replicas"], actors["template"]["spec"]["containers"][0]["image"]) == (4, "c")
+
+
+def test_a_dry_run_stores_nothing(di: Di, manifest: str) -> None:
+    assert di("submit", manifest, "--dry-run", "server").lines == [
+        "dijob/cartpole would be taken (dry run)"
+    ]
+    assert sent(di, "POST")[0].endswith("?dryRun=All")
+    assert not di.world.objects
+
+
+def test_a_job_of_stdin_is_submitted(
+    di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, manifest: str
+) -> None:
+    with Path(manifest).open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert di("submit", "-").lines == ["dijob/cartpole submitted"]
+
+
+def test_a_refusal_of_the_webhook_names_each_field(di: Di, manifest: str) -> None:
+    causes = [
+        {"field": "spec.tasks[0].replicas", "message": "0: must be at least 1"},
+        {"field": "spec.backofLimit", "message": "unknown field; did you mean backoffLimit?"},
+    ]
+    refusal = {"code": 422, "reason": "Invalid", "message": "long", "details": {"causes": causes}}
+    di.world.refusals["POST", JOBS] = refusal
+    said = di("submit", manifest)
+    assert said.err.splitlines() == [
+        f"error: {manifest}: DIJob rl/cartpole: refused, it breaks the rules",
+        "  spec.tasks[0].replicas: 0: must be at least 1",
+        "  spec.backofLimit: unknown field; did you mean backoffLimit?",
+        "  try: correct the fields and try again; kubectl explain dijob.spec has them all",
+    ]
+    assert said.code == ExitCode.FAILED
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "code"),
+    [
+        ({"code": 409, "reason": "AlreadyExists"}, "there is one of that name", ExitCode.FAILED),
+        ({"code": 401, "reason": "Unauthorized"}, "does not know you", ExitCode.NOT_ALLOWED),
+        ({"code": 403, "reason": "Forbidden"}, "you may not do that", ExitCode.NOT_ALLOWED),
+        (
+            {"code": 500, "message": 'failed calling webhook "v": connection refused'},
+            "an admission webhook does not answer",
+            ExitCode.FAILED,
+        ),
+        (
+            {"code": 404, "message": "the server could not find the requested resource"},
+            "this cluster knows no DIJobs",
+            ExitCode.NOT_FOUND,
+        ),
+    ],
+)
+def test_other_refusals_are_told_in_three_lines(
+    di: Di, manifest: str, status: Any, said: str, code: ExitCode
+) -> None:
+    di.world.refusals["POST", JOBS] = status
+    found = di("submit", manifest)
+    assert said in found.err.splitlines()[0]
+    assert len(found.err.splitlines()) <= 3
+    assert found.code == code
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "where"),
+    [
+        ("kind: Pod", [], "is a Pod, and no DIJob"),
+        ("kind: DIJob\napiVersion: v9", [], "apiVersion 'v9'"),
+        ("a: [", [], "while parsing"),
+        ("- 1", [], "document 1 is no object"),
+        (MANIFEST, ["--replicas", "x=2"], "the job has no task x; its tasks are learner, actors"),
+        (MANIFEST, ["--replicas", "2"], "give TASK=COUNT"),
+    ],
+)
+def test_what_is_no_job_is_not_submitted(
+    di: Di, tmp_path: Path, text: str, flags: list[str], where: str
+) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(MANIFEST)
+    bad.write_text(text)
+    said = di("submit", str(good), str(bad), *flags)
+    assert said.err.startswith("error: nothing was submitted\n")
+    assert where in said.err
+    assert said.code == ExitCode.FAILED
+    assert not di.world.requests
+
+
+def test_suspend_resume_and_delete(di: Di) -> None:
+    di.job()
+    assert di("suspend", "cartpole").lines == ["dijob/cartpole suspended"]
+    assert sent(di, "PATCH") == (f"{JOBS}/cartpole", {"spec": {"suspend": True}})
+    assert di("resume", "cartpole").lines == ["dijob/cartpole resumed"]
+    assert di.world.objects[f"{JOBS}/cartpole"]["spec"]["suspend"] is False
+    assert di("delete", "cartpole", "--wait").lines == [
+        "dijob/cartpole is being deleted",
+        "dijob/cartpole is gone",
+    ]
+    assert di("delete", "cartpole").code == ExitCode.NOT_FOUND
+
+
+def test_delete_that_takes_too_long_says_so(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+    di.job()
+    monkeypatch.setattr(di.world, "remove", di.world.objects.get)
+    said = di("delete", "cartpole", "--wait", "--timeout", "0.01")
+    assert said.code == ExitCode.TIMED_OUT
+    assert "is still there after 0.01 s" in said.err
+
+
+def test_set_changes_what_may_change(di: Di) -> None:
+    di.job()
+    before = di.world.objects[f"{JOBS}/cartpole"]["metadata"]["resourceVersion"]
+    said = di(
+        *("set", "cartpole", "priority=high", "tasks.collector.maxReplicas=8"),
+        *("progressPolicy.timeoutSeconds=60", "progressPolicy.action=Notify"),
+        *("tasks.collector.backoffLimit=", "priority="),
+    )
+    assert said.code == 0, said.err
+    assert sent(di, "PATCH")[1] == [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": before},
+        {"op": "add", "path": "/spec/priority", "value": "high"},
+        {"op": "add", "path": "/spec/tasks/1/maxReplicas", "value": 8},
+        {"op": "add", "path": "/spec/progressPolicy", "value": {}},
+        {"op": "add", "path": "/spec/progressPolicy/timeoutSeconds", "value": 60},
+        {"op": "add", "path": "/spec/progressPolicy/action", "value": "Notify"},
+        {"op": "remove", "path": "/spec/priority"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "where"),
+    [
+        ("preemptible=true", "preemptible may not change while the job exists"),
+        ("tasks.collector.maxReplica=8", "did you mean tasks.TASK.maxReplicas?"),
+        ("tasks.actors.replicas=8", "the job has no task actors; its tasks are learner, collector"),
+        ("priority", "give FIELD=VALUE"),
+    ],
+)
+def test_set_refuses_what_may_not_change(di: Di, assignment: str, where: str) -> None:
+    di.job()
+    said = di("set", "cartpole", assignment)
+    assert where in said.err
+    assert said.code == ExitCode.USAGE
+    assert not [each for each in di.world.requests if each[0] == "PATCH"]
+
+
+def test_set_lists_the_fields_that_may_change(di: Di) -> None:
+    assert {"suspend", "tasks.TASK.replicas", "priority"} <= {*di("set", "cartpole").lines}
+
+
+@pytest.mark.parametrize(
+    ("wish", "after"), [("4", 4), ("collector=3", 3), ("collector=+1", 3), ("collector=-1", 1)]
+)
+def test_scale_changes_the_replicas_of_a_task(di: Di, wish: str, after: int) -> None:
+    di.job()
+    assert di("scale", "cartpole", wish).lines == [f"dijob/cartpole scaled: collector 2 -> {after}"]
+    assert di.world.objects[f"{JOBS}/cartpole"]["spec"]["tasks"][1]["replicas"] == after
+
+
+@pytest.mark.parametrize(
+    ("wish", "where"),
+    [
+        ("collector=5", "at most 4 replicas (maxReplicas); it would have 5"),
+        ("collector=-2", "at least 1 replicas; it would have 0"),
+        ("actors=2", "the job has no task actors"),
+    ],
+)
+def test_scale_keeps_to_the_bounds(di: Di, wish: str, where: str) -> None:
+    di.job()
+    said = di("scale", "cartpole", wish)
+    assert where in said.err
+    assert said.code == ExitCode.FAILED
+    assert di("scale", "cartpole", "many").code == ExitCode.USAGE
+
+
+def test_who_has_logged_in_scales_by_di_server(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token is shown to di-server alone, kept where nobody else reads it, until it expires."""
+    said = di("login", "--server", "https://di-server:8443", "--account", "ann")
+    assert said.code == 0, said.err
+    path, body = sent(di, "POST")
+    assert path == "/api/v1/namespaces/rl/serviceaccounts/ann/token"
+    assert body["spec"] == {"audiences": ["di-server"], "expirationSeconds": 3600}
+    asked: list[Any] = []
+
+    def request(_: Any, method: str, url: str, **rest: Any) -> Any:
+        asked.append((method, url, rest["headers"]["Authorization"], json.loads(rest["body"])))
+        answer = json.dumps({"data": {"task": "collector", "replicas": 3}}).encode()
+        return urllib3.HTTPResponse(body=BytesIO(answer), status=200, preload_content=False)
+
+    monkeypatch.setattr(urllib3.PoolManager, "request", request)
+    scaled = di("scale", "cartpole", "collector=+1")
+    assert scaled.err == ""
+    assert scaled.lines == ["dijob/cartpole scaled: collector 2 -> 3, by di-server"]
+    url = "https://di-server:8443/v2alpha1/rl.cartpole/replicas"
+    assert asked == [("POST", url, "Bearer made", {"task": "collector", "replicas": 1})]
+    assert di("login", "--out").code == 0
+    di.job()
+    assert di("scale", "cartpole", "3").lines == ["dijob/cartpole scaled: collector 2 -> 3"]
+
+
+def test_a_token_is_kept_for_its_user_alone_and_only_while_it_holds(
+    di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    di("login", "--server", "https://di-server:8443")
+    (file,) = (tmp_path / "state/di").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    kept = json.loads(file.read_text())
+    file.write_text(json.dumps(kept | {"expires": "2026-03-01T11:59:59Z"}))
+    di.job()
+    assert "by di-server" not in di("scale", "cartpole", "3").out
+    assert not file.exists()
+
+
+def test_a_token_is_shown_to_https_alone(di: Di) -> None:
+    assert "https address alone" in di("login", "--server", "http://di-server:8081").err
+    assert not di.world.requests
+
+
+def test_wait_ends_when_it_is_so_when_it_cannot_be_and_when_the_time_is_over(di: Di) -> None:
+    di.job()
+    running = di("wait", "cartpole", "--for", "phase=running")
+    assert (running.code, running.lines) == (0, ["dijob/cartpole: phase=running"])
+    assert di("wait", "cartpole", "--for", "condition=Running").code == 0
+    assert di("wait", "cartpole", "--timeout", "0.01").code == ExitCode.TIMED_OUT
+    di.job(phase="Failed")
+    failed = di("wait", "cartpole")
+    assert failed.code == ExitCode.ENDED_OTHERWISE
+    assert failed.err.splitlines() == [
+        "error: dijob/cartpole is Failed, and will not be phase=Succeeded",
+        "  try: di why cartpole",
+    ]
+    assert di("wait", "cartpole", "--for", "phase=Gone").code == ExitCode.USAGE
+    assert di("wait", "nothing").code == ExitCode.NOT_FOUND
+    assert di("wait", "nothing", "--for", "delete").code == 0

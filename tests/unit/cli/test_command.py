@@ -1,0 +1,295 @@
+"""The command itself: its words, its errors, its exit codes, how soon it is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+
+from di_cli import main
+from di_cli.access.kubeconfig import context_names, read_access
+from di_cli.exit_codes import ExitCode
+from di_cli.live.screen import show
+from di_cli.logs.merged import follow_all
+from di_cli.logs.read import Asked
+from di_cli.session import open_session
+from tests.unit.cli.conftest import JOBS, PODS, Di, pod
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_every_command_has_help_in_one_line(di: Di) -> None:
+    text = di("--help").out
+    for name in main.COMMANDS:
+        assert re.search(rf"^  {name} +[A-Z]", text, re.MULTILINE), name
+        if name != "run":
+            assert di(name, "--help").out.startswith(f"Usage: di {name}")
+
+
+def test_a_wrong_line_is_told_with_what_is_right(di: Di) -> None:
+    said = di("lst")
+    assert said.code == ExitCode.USAGE
+    assert "No such command 'lst'" in said.err
+    assert "Traceback" not in said.err
+    missing = di("get")
+    assert missing.err.splitlines() == ["error: Missing argument 'JOB'.", "  try: di get --help"]
+
+
+def test_a_mistake_of_our_own_is_told_in_three_lines(
+    di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("di_cli.views.jobs.row", lambda *_: 1 / 0)
+    di.job()
+    said = di("list")
+    assert said.code == ExitCode.FAILED
+    assert len(said.err.splitlines()) == 3
+    assert said.err.startswith("error: a mistake of di itself: ZeroDivisionError")
+
+
+def test_an_api_server_that_is_away_is_told(
+    di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = yaml.safe_load(di.world.kubeconfig(tmp_path / "away").read_text())
+    raw["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:9"
+    (tmp_path / "away").write_text(json.dumps(raw))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "away"))
+    said = di("list")
+    assert said.code == ExitCode.UNAVAILABLE
+    assert said.err.startswith("error: DIJob rl: the API server does not answer")
+    assert len(said.err.splitlines()) == 3
+
+
+def test_a_context_that_is_not_there_is_told_with_those_that_are(di: Di) -> None:
+    said = di("list", "--context", "prod")
+    assert said.code == ExitCode.NOT_FOUND
+    assert "no context 'prod'; contexts there: test" in said.err
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "contexts: 3", "\x00"])
+def test_a_broken_kubeconfig_is_told(
+    di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (tmp_path / "broken").write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "broken"))
+    said = di("list")
+    assert said.err.splitlines()[0] == "error: the kubeconfig cannot be used"
+    assert str(tmp_path / "broken") in said.err
+    assert context_names() == []
+
+
+def test_kubeconfigs_are_merged_as_kubectl_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first file that names something says what it is, paths are from the file's own folder."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / "token").write_text(f"{folder.name}\n")
+    (first / "config").write_text(
+        yaml.safe_dump(
+            {
+                "current-context": "one",
+                "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
+                "users": [{"name": "u", "user": {"tokenFile": "token"}}],
+            }
+        )
+    )
+    context = {"cluster": "c", "user": "u", "namespace": "rl"}
+    (second / "config").write_text(
+        yaml.safe_dump(
+            {
+                "current-context": "two",
+                "clusters": [{"name": "c", "cluster": {"server": "https://example/"}}],
+                "contexts": [{"name": name, "context": context} for name in ("one", "two")],
+                "users": [{"name": "u", "user": {"tokenFile": "token"}}],
+            }
+        )
+    )
+    files = [str(first / "config"), str(tmp_path / "missing"), str(second / "config")]
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(files))
+    found = read_access()
+    assert (found.context, found.namespace) == ("one", "default")
+    assert (found.config.server, found.config.authorization()) == (
+        "https://example",
+        "Bearer first",
+    )
+    assert read_access("two").namespace == "rl"
+    assert context_names() == ["one", "two"]
+
+
+def test_a_user_with_a_plug_in_is_left_to_the_official_client(
+    di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "of-plug-in"},
+    }
+    plugin = {
+        "apiVersion": credential["apiVersion"],
+        "command": sys.executable,
+        "args": ["-c", f"print({json.dumps(json.dumps(credential))})"],
+        "interactiveMode": "Never",
+    }
+    raw = yaml.safe_load(di.world.kubeconfig(tmp_path / "exec").read_text())
+    raw["users"][0]["user"] = {"exec": plugin}
+    (tmp_path / "exec").write_text(yaml.safe_dump(raw))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "exec"))
+    assert read_access().config.authorization() == "Bearer of-plug-in"
+
+
+def test_a_list_imports_nothing_that_it_does_not_need() -> None:
+    """Each of these takes a tenth of a second or more, which a person would notice."""
+    code = (
+        "import sys, di_cli.main as m; m._Commands().get_command(None, 'list'); "
+        "print([n for n in ('kubernetes', 'aiohttp', 'rich', 'marshmallow') "
+        "if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_table_of_exit_codes_is_the_documents(di: Di) -> None:
+    text = (ROOT / "docs/cli.md").read_text()
+    found = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
+    assert found == [(str(int(code)), code.meaning) for code in ExitCode]
+
+
+def test_every_command_is_in_the_documents() -> None:
+    text = (ROOT / "docs/cli.md").read_text()
+    for name in main.COMMANDS:
+        assert f"$ di {name}" in text, name
+
+
+def test_shells_complete_commands_jobs_and_contexts(
+    di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    di.job()
+    di.job("pong")
+    assert _completed("di lis") == ["list"]
+    assert _completed("di get car") == ["cartpole"]
+    assert _completed("di list --context te") == ["test"]
+    di.world.refusals["GET", JOBS] = {"code": 403}
+    assert _completed("di get car") == []
+
+
+def _completed(line: str) -> list[str]:
+    """What bash is offered at the end of a line."""
+    words = line.split()
+    variables = {
+        "_DI_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'di'; import di_cli.main as m; m.main()"],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.stdout.split()
+
+
+def test_kubectl_is_given_the_pod_the_container_and_the_context(
+    di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    di.job()
+    di.pod("cartpole", "learner", 0, 0, phase="Succeeded")
+    di.pod("cartpole", "collector", 0, 1)
+    di.pod("cartpole", "collector", 1, 2)
+    became: list[Any] = []
+    monkeypatch.setattr("shutil.which", lambda _: "/bin/kubectl")
+    monkeypatch.setattr("os.execv", lambda *words: became.append(words))
+    common = ["kubectl", "--context", "test", "--namespace", "rl"]
+    own = ["--container", "di-container"]
+    di("exec", "cartpole", "--", "ls", "-l")
+    di("exec", "cartpole", "-r", "2", "--", "ls", "-t", "x")
+    di("attach", "cartpole", "-t", "collector")
+    di("cp", "cartpole:/tmp/x", ".")
+    di("port-forward", "cartpole", "8080:22270", "--rank", "2")
+    assert became == [
+        ("/bin/kubectl", [*common, *words])
+        for words in (
+            ["exec", "cartpole-collector-0", *own, "--", "ls", "-l"],
+            ["exec", "cartpole-collector-1", *own, "--", "ls", "-t", "x"],
+            ["attach", "cartpole-collector-0", *own],
+            ["cp", "cartpole-collector-0:/tmp/x", ".", *own],
+            ["port-forward", "cartpole-collector-1", "8080:22270"],
+        )
+    ]
+    assert di("exec", "cartpole", "-t", "learner").err.splitlines() == [
+        "error: dijob/cartpole has no such pod that runs",
+        "  cartpole-learner-0 is Succeeded",
+        "  try: di describe cartpole",
+    ]
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert "kubectl is not on the PATH" in di("attach", "cartpole").err
+    assert di("cp", "a", "b").code == ExitCode.USAGE
+
+
+def test_run_needs_the_package_of_local_jobs(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("di_cli.commands.run.find_spec", lambda _: None)
+    said = di("run", "job.yaml", "--help")
+    assert said.err.splitlines() == [
+        "error: di run needs the package di-local, which is not installed",
+        "  try: pip install di-local; with a cluster: di submit",
+    ]
+    words: list[Any] = []
+
+    def local_main(argv: list[str]) -> int:
+        words.append(argv)
+        return 3
+
+    local = SimpleNamespace(main=local_main)
+    monkeypatch.setattr("di_cli.commands.run.find_spec", lambda _: object())
+    monkeypatch.setattr("di_cli.commands.run.import_module", lambda _: local)
+    assert di("run", "job.yaml", "--learners", "2", "-f", "--", "--lr", "1").code == 3
+    assert words == [["run", "job.yaml", "--learners", "2", "-f", "--", "--lr", "1"]]
+
+
+def test_the_live_table_follows_a_job_until_it_has_ended(di: Di) -> None:
+    di.job()
+    console = Console(record=True, width=100, force_terminal=True)
+
+    with open_session() as session:
+        thread = threading.Thread(
+            target=show,
+            args=(session,),
+            kwargs={"namespace": "rl", "name": "cartpole", "console": console},
+        )
+        thread.start()
+        di.job(phase="Succeeded")
+        thread.join(20)
+    assert not thread.is_alive()
+    shown = console.export_text()
+    assert "Succeeded" in shown
+    assert "▇▇▇▇▇▁▁▁  62%" in shown
+
+
+def test_logs_that_are_followed_go_on_with_pods_that_come(di: Di) -> None:
+    di.job()
+    first, second = "cartpole-learner-0", "cartpole-collector-0"
+    for name in (first, second):
+        di.world.logs[name] = [f"2026-03-01T11:00:00Z of {name}"]
+    di.pod("cartpole", "learner", 0, 0)
+    with open_session(connections=4) as session:
+        lines = follow_all(session, "cartpole", Asked(), lambda _: True)
+        assert next(lines).text == f"of {first}"
+        path = f"{PODS}/{second}"
+        di.world.put(path, pod("cartpole", "collector", 0, 1, phase="Pending"), "ADDED")
+        di.world.put(path, pod("cartpole", "collector", 0, 1))
+        assert next(lines).text == f"of {second}"

@@ -1,0 +1,243 @@
+"""Commands that show something."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from di_cli import output
+from di_cli.exit_codes import ExitCode
+from tests.unit.cli.conftest import EVENTS, JOBS, Di, job
+
+
+def test_a_list_shows_each_job_in_a_row(di: Di) -> None:
+    di.job()
+    conditions = [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}]
+    di.job("broken", "Failed", conditions=conditions, progress={}, profilings={})
+    said = di("list")
+    assert said.lines == [
+        "NAME      PHASE    PROGRESS       READY  WAITING  RESTARTS  GPUS  AGE  ENDS",
+        "broken    Failed                  0/3             1         4     3h   di why broken",
+        "cartpole  Running  ▇▇▇▇▇▁▁▁  62%  3/3    8%       1         4     3h",
+    ]
+    assert (said.code, said.err) == (0, "")
+
+
+def test_a_wide_list_has_times_and_reasons(di: Di) -> None:
+    di.job(reschedules=2)
+    header, row = di("list", "-o", "wide", "-A").lines
+    assert header.split()[:2] == ["NAMESPACE", "NAME"]
+    assert row.split()[-3:] == ["2026-03-01", "09:00:00", "JobRunning"]
+    assert row.startswith("rl         cartpole")
+
+
+@pytest.mark.parametrize(("form", "parse"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_programs_get_the_objects_themselves(di: Di, form: str, parse: Any) -> None:
+    di.job()
+    whole, one = parse(di("list", "-o", form).out), parse(di("get", "cartpole", "-o", form).out)
+    assert whole["kind"] == "List"
+    assert whole["items"] == [one]
+    assert one["status"]["phase"] == "Running"
+    assert "managedFields" not in one["metadata"]
+    assert di("list", "-o", "name").lines == ["dijob/cartpole"]
+
+
+def test_a_list_that_is_empty_says_so_and_how_to_fill_it(
+    di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert di("list").lines == ["no jobs in namespace rl"]
+    assert di("list", "-n", "other").lines == ["no jobs in namespace other"]
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
+    assert "di submit job.yaml" in di("list").err
+
+
+def test_the_next_useful_command_is_told_on_a_terminal_alone(
+    di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    di.job()
+    assert di("get", "cartpole").err == ""
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
+    said = di("get", "cartpole")
+    assert said.err == "next: di describe cartpole   di logs cartpole\n"
+    assert "\x1b[32mRunning" in said.out
+
+
+def test_a_description_has_tasks_pods_history_and_events(di: Di) -> None:
+    di.job()
+    di.pod("cartpole", "collector", 0, 1)
+    waiting = [{"name": "c", "restartCount": 2, "state": {"waiting": {"reason": "ErrImagePull"}}}]
+    di.pod("cartpole", "learner", 0, 0, containerStatuses=waiting)
+    _event(di, "JobRunning", "all pods are ready")
+    text = di("describe", "cartpole").out
+    for line in (
+        "Ready     3 of 3 pods\n",
+        "learner    learner    1                 1 Running  4          example/learner",
+        "collector  collector  2         1..4    2 Running  0          example/collector",
+        "0     cartpole-learner-0    learner    ErrImagePull  2         0     gpu-1  3h",
+        "Running    yes  2026-03-01 11:30:00  30m  JobRunning  3 of 3 pods ready",
+    ):
+        assert line in text, text
+    assert text.index("cartpole-learner-0") < text.index("cartpole-collector-0")
+
+
+def test_events_are_of_the_job_and_its_pods_the_newest_last(di: Di) -> None:
+    di.job()
+    _event(di, "Pulled", "image is there", name="cartpole-learner-0", kind="Pod", at="11:59:00")
+    _event(di, "JobRunning", "all pods are ready", at="11:58:00")
+    _event(di, "Pulled", "of another job", name="pong-learner-0", kind="Pod")
+    assert di("events", "cartpole").lines == [
+        "AGE  TYPE    REASON      OBJECT                  COUNT  MESSAGE",
+        "2m   Normal  JobRunning  dijob/cartpole          1      all pods are ready",
+        "1m   Normal  Pulled      pod/cartpole-learner-0  1      image is there",
+    ]
+
+
+def test_no_events_are_told_apart_from_no_job(di: Di) -> None:
+    di.job()
+    assert di("events", "cartpole").lines == [
+        "no events of cartpole: the API server keeps them for an hour"
+    ]
+    assert di("events", "nothing").code == ExitCode.NOT_FOUND
+
+
+def test_why_says_cause_evidence_and_remedy(di: Di) -> None:
+    conditions = [
+        {
+            "type": "Failed",
+            "status": "True",
+            "reason": "JobFailed",
+            "message": "1 pod failed; pod cartpole-learner-0 failed first: exit code 1",
+            "lastTransitionTime": "2026-03-01T11:19:00Z",
+        }
+    ]
+    di.job(phase="Failed", conditions=conditions, restarts=3)
+    ended = {"exitCode": 1, "reason": "Error", "finishedAt": "2026-03-01T11:19:00Z"}
+    containers = [{"name": "di-container", "state": {"terminated": ended}}]
+    name = di.pod(
+        "cartpole", "learner", 0, 0, phase="Failed", conditions=[], containerStatuses=containers
+    )
+    di.world.logs[name] = ["2026-03-01T11:18:59Z Traceback", "2026-03-01T11:19:00Z KeyError: 'x'"]
+    assert di("why", "cartpole").lines == [
+        "cartpole failed after it was restarted 3 times: the program of cartpole-learner-0 failed",
+        "  first     cartpole-learner-0/di-container, exit code 1, on node gpu-1 "
+        "(11:19:00, 41m ago)",
+        "  operator  JobFailed: 1 pod failed; pod cartpole-learner-0 failed first: exit code 1 "
+        "(11:19:00, 41m ago)",
+        "  restarts  3 (backoffLimit 3)",
+        "  last log  Traceback",
+        "            KeyError: 'x'",
+        "  remedy    di logs cartpole --previous: correct what ended it",
+    ]
+    assert json.loads(di("why", "cartpole", "--json").out)["cause"] == "BackoffLimit"
+
+
+def test_why_of_a_name_that_nobody_has_names_the_nearest(di: Di) -> None:
+    di.job()
+    said = di("why", "cartpol")
+    assert said.code == ExitCode.NOT_FOUND
+    assert said.err.splitlines() == [
+        "error: there is no job cartpol in namespace rl",
+        "  jobs here: cartpole",
+        "  try: did you mean cartpole?",
+    ]
+
+
+def test_why_leaves_out_what_the_user_may_not_read(di: Di) -> None:
+    di.job()
+    forbidden = {"code": 403, "reason": "Forbidden", "message": "no"}
+    for path in (EVENTS, "/api/v1/nodes", "/api/v1/namespaces/rl/pods"):
+        di.world.refusals["GET", path] = forbidden
+    assert di("why", "cartpole").lines[0] == "cartpole runs: nothing keeps it from going on"
+
+
+def test_logs_of_all_pods_come_in_order_of_time(di: Di) -> None:
+    di.job()
+    for index, (task, rank) in enumerate((("learner", 0), ("collector", 1))):
+        name = di.pod("cartpole", task, 0, rank)
+        di.world.logs[name] = [
+            f"2026-03-01T11:00:0{second}Z line {second}" for second in (index, index + 2)
+        ]
+    assert di("logs", "cartpole").lines == [
+        "cartpole-learner-0    line 0",
+        "cartpole-collector-0  line 1",
+        "cartpole-learner-0    line 2",
+        "cartpole-collector-0  line 3",
+    ]
+    assert di("logs", "cartpole", "--rank", "1", "--tail", "1").lines == [
+        "cartpole-collector-0  line 3"
+    ]
+    assert di("logs", "cartpole", "-t", "evaluator").code == ExitCode.NOT_FOUND
+    assert di("logs", "cartpole", "--since", "soon").code == ExitCode.USAGE
+
+
+def test_top_puts_use_beside_what_was_asked_for(di: Di) -> None:
+    di.job()
+    name = di.pod("cartpole", "learner", 0, 0)
+    metrics = "/apis/metrics.k8s.io/v1beta1/namespaces/rl/pods"
+    usage = {"cpu": "1500m", "memory": "512Mi"}
+    labels = {"diengine/job": "cartpole"}
+    di.world.put(
+        f"{metrics}/{name}",
+        {"metadata": {"name": name, "labels": labels}, "containers": [{"usage": usage}]},
+    )
+    assert di("top", "cartpole").lines == [
+        "POD                 TASK     CPU   OF  MEMORY  OF",
+        "cartpole-learner-0  learner  1.50      512Mi",
+    ]
+    di.world.refusals["GET", metrics] = {"code": 404, "message": "not found"}
+    assert di("top", "cartpole").err.splitlines()[0] == (
+        "error: this cluster does not tell what pods use"
+    )
+
+
+def test_a_watched_list_tells_each_change_once(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "di_cli.commands.listing.follow",
+        lambda *_, **__: iter(
+            [
+                {("rl", "cartpole"): job("cartpole", "Running")},
+                {("rl", "cartpole"): job("cartpole", "Running")},
+                {("rl", "cartpole"): job("cartpole", "Succeeded")},
+                {},
+            ]
+        ),
+    )
+    lines = di("list", "--watch").lines
+    assert [line.split()[:2] for line in lines] == [
+        ["NAME", "PHASE"],
+        ["cartpole", "Running"],
+        ["cartpole", "Succeeded"],
+        ["cartpole", "was"],
+    ]
+
+
+def _event(
+    di: Di,
+    reason: str,
+    message: str,
+    *,
+    name: str = "cartpole",
+    kind: str = "DIJob",
+    at: str = "11:59:30",
+) -> None:
+    path = f"{EVENTS}/{reason}-{name}"
+    di.world.put(
+        path,
+        {
+            "metadata": {"name": f"{reason}-{name}"},
+            "type": "Normal",
+            "reason": reason,
+            "message": message,
+            "involvedObject": {"kind": kind, "name": name},
+            "lastTimestamp": f"2026-03-01T{at}Z",
+        },
+    )
+
+
+def test_paths_of_the_stand_in_are_those_of_the_product() -> None:
+    from di_api.kube.resources import DIJOBS  # noqa: PLC0415  # of this test alone
+
+    assert DIJOBS.path("rl") == JOBS

@@ -1,0 +1,110 @@
+"""The transcripts of docs/cli.md, run one after the other in one cluster.
+
+Blocks marked `console` are run; `...` at the end of a block stands for more.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.conftest import EVENTS, JOBS, PODS, Di, job, pod
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs/cli.md"
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_transcripts_are_what_the_commands_say(
+    di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _fill(di, tmp_path)
+    text = DOCUMENT.read_text()
+    commands = 0
+    for block in _BLOCK.findall(text):
+        for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            line, _, expected = entry.partition("\n")
+            program, *words = shlex.split(line)
+            assert program == "di"
+            said = di(*words)
+            shown = [each.rstrip() for each in (said.out + said.err).splitlines()]
+            wanted = [each.rstrip() for each in expected.rstrip("\n").splitlines()]
+            if wanted[-1:] == ["..."]:
+                wanted.pop()
+                shown = shown[: len(wanted)]
+            assert shown == wanted, "\n".join([f"$ {line}", *shown])
+            commands += 1
+    assert commands > 15
+
+
+def _fill(di: Di, folder: Path) -> None:
+    """A cluster with a job that runs, one that waits and one that failed."""
+    di.job("grpo-7b", restarts=0)
+    for index, (task, rank) in enumerate((("learner", 0), ("collector", 1), ("collector", 2))):
+        name = di.pod("grpo-7b", task, max(0, rank - 1), rank)
+        di.world.logs[name] = [
+            f"2026-03-01T11:59:5{index}Z step {rank}",
+            f"2026-03-01T11:59:5{index + 3}Z step {rank + 10}",
+        ]
+    waits = {
+        "type": "Pending",
+        "status": "True",
+        "reason": "QuotaExceeded",
+        "message": 'pods "halfchee-learner-0" is forbidden: exceeded quota: team, requested: '
+        "pods=1, used: pods=3, limited: pods=3",
+        "lastTransitionTime": "2026-03-01T11:48:00Z",
+    }
+    di.job("halfchee", "Pending", conditions=[waits], restarts=0, progress={}, profilings={})
+    _failed(di)
+    about = {"involvedObject": {"kind": "DIJob", "name": "cartpole"}}
+    for reason, message, at, kind in (
+        ("JobRunning", "all 3 pods are ready", "11:02:10", "Normal"),
+        ("JobFailed", "1 pod failed, all 3 restarts are used", "11:19:00", "Warning"),
+    ):
+        event = {"type": kind, "reason": reason, "message": message, **about}
+        path = f"{EVENTS}/{reason}"
+        seen = {"metadata": {"name": reason}, "lastTimestamp": f"2026-03-01T{at}Z"}
+        di.world.put(path, {**event, **seen})
+    (folder / "job.yaml").write_text(
+        "apiVersion: diengine.opendilab.org/v2alpha1\nkind: DIJob\nmetadata: {name: pong}\n"
+        "spec: {tasks: [{type: learner, template: {spec: {containers: [{name: c}]}}}]}\n"
+    )
+    usage = {"cpu": "3850m", "memory": "9Gi"}
+    labels = {"diengine/job": "grpo-7b"}
+    metrics = "/apis/metrics.k8s.io/v1beta1/namespaces/rl/pods/grpo-7b-learner-0"
+    di.world.put(
+        metrics,
+        {
+            "metadata": {"name": "grpo-7b-learner-0", "labels": labels},
+            "containers": [{"usage": usage}],
+        },
+    )
+
+
+def _failed(di: Di) -> None:
+    message = (
+        "container di-container was OOM-killed with 4Gi of memory, the most that growMemory "
+        "allows; pod cartpole-learner-0 failed first: exit code 137 (OOMKilled)"
+    )
+    failed = {
+        "type": "Failed",
+        "status": "True",
+        "reason": "OOMLimit",
+        "message": message,
+        "lastTransitionTime": "2026-03-01T11:19:00Z",
+    }
+    progress = {"step": 21, "totalSteps": 100}
+    body = job("cartpole", "Failed", conditions=[failed], restarts=3, progress=progress)
+    di.world.put(f"{JOBS}/cartpole", body)
+    ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-03-01T11:18:58Z"}
+    containers = [{"name": "di-container", "state": {"terminated": ended}}]
+    name = "cartpole-learner-0"
+    status = {"phase": "Failed", "conditions": [], "containerStatuses": containers}
+    di.world.put(f"{PODS}/{name}", pod("cartpole", "learner", 0, 0, **status))
+    di.world.logs[name] = [
+        '2026-03-01T11:18:57Z   File "learner.py", line 88, in push',
+        "2026-03-01T11:18:58Z MemoryError",
+    ]
