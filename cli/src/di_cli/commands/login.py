@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from di_api.kube.resources import SERVICE_ACCOUNTS
+from di_api.timestamps import parse_time
 from di_cli.access.credentials import Login, forget, keep
 from di_cli.commands.options import Context, Namespace
 from di_cli.errors import CommandError
 from di_cli.output import say, suggest
 from di_cli.session import open_session
-from di_cli.views.times import local, parse_time
+from di_cli.views.times import local
 
 AUDIENCE = "di-server"
 _LEAST_SECONDS, _MOST_SECONDS = 600, 86_400

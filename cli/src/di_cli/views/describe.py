@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
+from di_api.timestamps import parse_time
 from di_cli.views.jobs import bar, gpus_of, row
-from di_cli.views.times import age, local, parse_time
+from di_cli.views.times import age, local
 
 TASKS: Final = ("TASK", "TYPE", "REPLICAS", "BOUNDS", "PODS", "GPUS EACH", "IMAGE")
 CONDITIONS: Final = ("CONDITION", "NOW", "SINCE", "AGO", "REASON", "MESSAGE")

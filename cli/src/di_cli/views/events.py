@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from di_api.field_error import mapping
-from di_cli.views.times import parse_time, span
+from di_api.timestamps import last_seen
+from di_cli.views.times import span
 
 HEADER: Final = ("AGE", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
@@ -18,28 +19,9 @@ Object = Mapping[str, Any]
 
 def rows(events: Iterable[Object], now: datetime) -> list[tuple[str, ...]]:
     """A row for each, by when it was seen last."""
-    found = sorted(
-        ((last_seen(event) or _FIRST), index, event) for index, event in _numbered(events)
-    )
-    return [_row(event, seen, now) for seen, _, event in found]
-
-
-def last_seen(event: Object) -> datetime | None:
-    """When it happened last, whichever API wrote it."""
-    series = mapping(event.get("series"))
-    for value in (
-        series.get("lastObservedTime"),
-        event.get("lastTimestamp"),
-        event.get("eventTime"),
-        event.get("firstTimestamp"),
-    ):
-        if (found := parse_time(value)) is not None:
-            return found
-    return None
-
-
-def _numbered(events: Iterable[Object]) -> Iterable[tuple[int, Object]]:
-    return enumerate(events)
+    found = [(last_seen(event) or _FIRST, event) for event in events]
+    found.sort(key=lambda each: each[0])
+    return [_row(event, seen, now) for seen, event in found]
 
 
 def _row(event: Object, seen: datetime, now: datetime) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from typing import Any, Final, TypeGuard
 
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
-from di_cli.views.times import age, local, parse_time
+from di_api.timestamps import parse_time
+from di_cli.views.times import age, local
 
 _WIDTH: Final = 8
 _FULL, _EMPTY = "▇", "▁"

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
+
+from di_api.timestamps import parse_time
 
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _FINE_UP_TO: Final = 10
 """Of so many of a unit the next smaller one is shown as well."""
-
-
-def parse_time(value: object) -> datetime | None:
-    """A time as the API server writes it; None if it is none."""
-    if not isinstance(value, str):
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def span(seconds: float) -> str:
@@ -41,13 +32,20 @@ def age(value: object, now: datetime) -> str:
 
 
 def local(value: datetime | None) -> str:
-    """By the clock of this machine, with the day where it is not today's."""
-    if value is None:
-        return ""
-    here = value.astimezone()
-    return here.strftime("%Y-%m-%d %H:%M:%S")
+    """By the clock of this machine, with the day."""
+    return _here(value, "%Y-%m-%d %H:%M:%S")
 
 
 def clock(value: datetime | None) -> str:
     """The time of day by the clock of this machine."""
-    return value.astimezone().strftime("%H:%M:%S") if value else ""
+    return _here(value, "%H:%M:%S")
+
+
+def _here(value: datetime | None, form: str) -> str:
+    if value is None:
+        return ""
+    try:
+        return value.astimezone().strftime(form)
+    except OverflowError:
+        # Of a year that only somebody's hand can have written.
+        return value.strftime(form)

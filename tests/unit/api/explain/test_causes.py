@@ -313,6 +313,13 @@ CASES: dict[str, tuple[Facts, Cause]] = {
         ),
         Cause.CANNOT_EXECUTE,
     ),
+    "a container that the node cannot make": (
+        facts(
+            job("Starting", "ContainerWaiting", f"{BLOCKED}container c: CreateContainerError: x"),
+            pod(node="gpu-1", waiting=("CreateContainerError", "cannot load seccomp profile")),
+        ),
+        Cause.NOT_MADE,
+    ),
     "a command that the shell does not find": (
         facts(job("Failed", "JobFailed", f"{STORY} 127")),
         Cause.CANNOT_EXECUTE,

@@ -35,6 +35,7 @@ class Cause(StrEnum):
     # Of pods that cannot start.
     IMAGE = "Image"
     CONFIG_MISSING = "ConfigMissing"
+    NOT_MADE = "NotMade"
     CANNOT_EXECUTE = "CannotExecute"
     INIT_CONTAINER = "InitContainer"
     NOT_PREPARED = "NotPrepared"

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from di_api.explain.explanation import Evidence
-from di_api.explain.job import Job, text_of, time_of
+from di_api.explain.job import Job, text_of
 from di_api.explain.signs import Sign, Source, name_of, ready_condition
+from di_api.timestamps import parse_time
 
 LOG_LINES: Final = 20
 """Last lines of a log that are shown."""
@@ -67,7 +68,7 @@ def _node(job: Job, sign: Sign) -> Iterator[Evidence]:
             yield Evidence(
                 label="node",
                 text=f"{sign.node} {state}{f': {why}' if why else ''}",
-                at=time_of(ready.get("lastTransitionTime")),
+                at=parse_time(ready.get("lastTransitionTime")),
             )
 
 

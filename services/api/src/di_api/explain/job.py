@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from di_api.explain.facts import Facts, Object
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
+from di_api.timestamps import parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class Job:
     @property
     def age(self) -> float:
         """Seconds since it was made."""
-        made = time_of(self.metadata.get("creationTimestamp"))
+        made = parse_time(self.metadata.get("creationTimestamp"))
         return (self.facts.now - made).total_seconds() if made else 0.0
 
     @property
@@ -83,19 +84,10 @@ class Job:
                 is_true=found.get("status") == "True",
                 reason=text_of(found.get("reason")),
                 message=text_of(found.get("message")),
-                since=time_of(found.get("lastTransitionTime")),
+                since=parse_time(found.get("lastTransitionTime")),
             )
 
 
 def text_of(value: object) -> str:
     """A text, empty if it is none."""
     return value if isinstance(value, str) else ""
-
-
-def time_of(value: object) -> datetime | None:
-    """A time of the API server."""
-    try:
-        found = datetime.fromisoformat(text_of(value))
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

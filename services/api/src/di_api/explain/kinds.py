@@ -186,16 +186,22 @@ KINDS: Final = (
     ),
     Kind(
         cause=Cause.CANNOT_EXECUTE,
-        reasons=_of(
-            "StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"
-        ),
+        reasons=_of("StartError", "ContainerCannotRun"),
         codes=frozenset({126, 127}),
         pattern=r"exec format error|executable file not found|exit code 12[67]\b|\(StartError\)|"
-        r"no such file or directory: unknown|(Create|Run)ContainerError",
+        r"no such file or directory: unknown",
         sources=frozenset(Source),
         summary="the program of {pod} cannot be executed",
         remedy="correct command and args; the image must have the program, for the processor of "
         "the node",
+    ),
+    Kind(
+        cause=Cause.NOT_MADE,
+        reasons=_of("CreateContainerError", "RunContainerError"),
+        pattern=r"CreateContainerError|RunContainerError",
+        sources=_SAID,
+        summary="the node cannot make the container of {pod}",
+        remedy="correct what the message names (securityContext, command, mounts) in the template",
     ),
     Kind(
         cause=Cause.INIT_CONTAINER,

@@ -10,11 +10,12 @@ from di_api.explain.cause import Cause
 from di_api.explain.evidence import evidence_of, operator_says
 from di_api.explain.explanation import Evidence, Explanation
 from di_api.explain.facts import Facts
-from di_api.explain.job import Job, text_of, time_of
+from di_api.explain.job import Job, text_of
 from di_api.explain.kinds import Kind, first_kind
 from di_api.explain.reasons import REASONS
 from di_api.explain.signs import Sign, event_signs, past_signs, present_signs
 from di_api.phase import Phase
+from di_api.timestamps import parse_time
 
 SILENT_AFTER: Final = 30.0
 """Seconds in which an operator looks at a new job, whatever it has to do."""
@@ -49,7 +50,7 @@ def _no_such_job(job: Job) -> Explanation | None:
 
 
 def _being_deleted(job: Job) -> Explanation | None:
-    since = time_of(job.metadata.get("deletionTimestamp"))
+    since = parse_time(job.metadata.get("deletionTimestamp"))
     if since is None:
         return None
     return Explanation(

@@ -14,9 +14,10 @@ from enum import StrEnum
 from typing import Final
 
 from di_api.explain.facts import Facts, Object
-from di_api.explain.job import Condition, Job, text_of, time_of
+from di_api.explain.job import Condition, Job, text_of
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
+from di_api.timestamps import last_seen, parse_time
 
 _KINDS: Final = ("initContainerStatuses", "containerStatuses")
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
@@ -161,7 +162,7 @@ def _of_loss(loss: Object) -> Sign:
         reason=text_of(loss.get("reason")),
         pod=text_of(loss.get("pod")),
         exit_code=code if isinstance(code, int) and is_code else None,
-        at=time_of(loss.get("time")),
+        at=parse_time(loss.get("time")),
     )
 
 
@@ -191,7 +192,7 @@ def _of_pod_conditions(status: Object, pod: str, node: str) -> Iterator[Sign]:
                 text=text_of(each.get("message")),
                 pod=pod,
                 node=node,
-                at=time_of(each.get("lastTransitionTime")),
+                at=parse_time(each.get("lastTransitionTime")),
             )
 
 
@@ -210,7 +211,7 @@ def _of_container(container: Object, pod: str, node: str, *, is_init: bool) -> I
                 is_init=is_init,
                 exit_code=code,
                 node=node,
-                at=time_of(ended.get("finishedAt")),
+                at=parse_time(ended.get("finishedAt")),
             )
     waiting = mapping(state.get("waiting"))
     if (reason := text_of(waiting.get("reason"))) not in ON_THE_WAY:
@@ -237,22 +238,8 @@ def _of_event(event: Object, well: set[str]) -> Iterator[Sign]:
         reason=reason,
         text=text_of(event.get("message")),
         pod=text_of(about.get("name")) if is_of_pod else "",
-        at=event_time(event),
+        at=last_seen(event),
     )
-
-
-def event_time(event: Object) -> datetime | None:
-    """When an event was seen last."""
-    series = mapping(event.get("series"))
-    for value in (
-        series.get("lastObservedTime"),
-        event.get("lastTimestamp"),
-        event.get("eventTime"),
-        event.get("firstTimestamp"),
-    ):
-        if (found := time_of(value)) is not None:
-            return found
-    return None
 
 
 def _of_nodes(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:
@@ -266,7 +253,7 @@ def _of_nodes(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:
         ready = ready_condition(nodes[node]) if node in nodes else {"reason": "NodeGone"}
         if node not in nodes or ready.get("status") in ("False", "Unknown"):
             text = text_of(ready.get("message")) or f"there is no node {node} any more"
-            since = time_of(ready.get("lastTransitionTime"))
+            since = parse_time(ready.get("lastTransitionTime"))
             yield Sign(
                 source=Source.NODE,
                 reason="NodeNotReady" if node in nodes else "NodeGone",
@@ -292,5 +279,5 @@ def _failed_at(pod: Object) -> tuple[bool, datetime, str]:
             for state in ("lastState", "state"):
                 ended = mapping(mapping(mapping(each).get(state)).get("terminated"))
                 if ended.get("exitCode") not in (0, None):
-                    times.append(time_of(ended.get("finishedAt")) or _LAST)
+                    times.append(parse_time(ended.get("finishedAt")) or _LAST)
     return not times, min(times, default=_LAST), name_of(pod)

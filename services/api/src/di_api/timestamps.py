@@ -1,0 +1,30 @@
+"""Times as the API server writes them (RFC 3339)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from di_api.field_error import mapping
+
+
+def parse_time(value: object) -> datetime | None:
+    """A time with its zone; None if it is none."""
+    if not isinstance(value, str):
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def last_seen(event: Mapping[str, Any]) -> datetime | None:
+    """When an Event happened last, by whichever of its fields its writer uses."""
+    series = mapping(event.get("series"))
+    times = (
+        series.get("lastObservedTime"),
+        *(event.get(key) for key in ("lastTimestamp", "eventTime", "firstTimestamp")),
+    )
+    return next((found for each in times if (found := parse_time(each)) is not None), None)

@@ -1,0 +1,117 @@
+"""Rows and lines, of objects of any shape."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from di_api.phase import Phase
+from di_cli.render.table import Table, draw
+from di_cli.views import describe, events, jobs, pods, top
+from di_cli.views.times import span
+from di_cli.views.waiting import Goal, Outcome
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+_WORDS = st.sampled_from(
+    [
+        *(
+            "metadata",
+            "status",
+            "spec",
+            "phase",
+            "Failed",
+            "Running",
+            "conditions",
+            "tasks",
+            "name",
+        ),
+        *("replicas", "template", "containers", "resources", "limits", "nvidia.com/gpu", "series"),
+        *("progress", "step", "totalSteps", "2026-03-01T11:00:00Z", "0001-01-01T00:00:00+14:00"),
+        *("creationTimestamp", "lastTransitionTime", "usage", "cpu", "message", "restartCount"),
+    ]
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _WORDS | st.text(max_size=5),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(_WORDS, below, max_size=4),
+    max_leaves=20,
+)
+_OBJECT = st.dictionaries(_WORDS, _JSON)
+
+
+@given(obj=_OBJECT)
+def test_an_object_of_any_shape_is_shown(obj: Any) -> None:
+    row = jobs.row(obj, NOW)
+    for wide in (False, True):
+        table = Table(header=jobs.header(wide=wide), rows=[jobs.cells(row, wide=wide)])
+        assert draw(table, coloured=wide)
+    assert describe.head(obj, NOW)
+    tables = [
+        (describe.TASKS, describe.tasks(obj)),
+        (describe.CONDITIONS, describe.conditions(obj, NOW)),
+        (events.HEADER, events.rows([obj], NOW)),
+        (pods.HEADER, pods.rows([obj], NOW)),
+        (top.HEADER, top.rows([obj], [obj])),
+    ]
+    for header, rows in tables:
+        assert draw(Table(header=header, rows=rows))
+
+
+def test_what_would_move_a_terminals_cursor_is_not_shown() -> None:
+    table = Table(header=("A", "B"), rows=[("\x1b[2Jx", "two\nlines")])
+    assert draw(table) == "A      B\n [2Jx  two lines\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "0s"),
+        (0, "0s"),
+        (59, "59s"),
+        (192, "3m12s"),
+        (600, "10m"),
+        (5 * 3600, "5h"),
+        (5 * 3600 + 60, "5h1m"),
+        (86_400 * 12 + 3600, "12d"),
+        (timedelta(days=1, hours=2).total_seconds(), "1d2h"),
+    ],
+)
+def test_spans_have_two_units_at_most(seconds: float, text: str) -> None:
+    assert span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("goal", "job", "outcome"),
+    [
+        ("phase=Running", {"status": {"phase": "Running"}}, Outcome.REACHED),
+        ("phase=Running", {"status": {"phase": "Pending"}}, Outcome.WAITING),
+        ("phase=Running", {}, Outcome.WAITING),
+        ("phase=Running", {"status": {"phase": "Failed"}}, Outcome.IMPOSSIBLE),
+        ("phase=Running", None, Outcome.IMPOSSIBLE),
+        ("delete", None, Outcome.REACHED),
+        ("delete", {"status": {"phase": "Failed"}}, Outcome.WAITING),
+        (
+            "condition=Hung=False",
+            {"status": {"conditions": [{"type": "Hung", "status": "False"}]}},
+            Outcome.REACHED,
+        ),
+        (
+            "condition=Hung",
+            {"status": {"conditions": [{"type": "Hung", "status": "False"}]}},
+            Outcome.WAITING,
+        ),
+    ],
+)
+def test_what_is_waited_for(goal: str, job: Any, outcome: Outcome) -> None:
+    assert Goal.parse(goal).judge(job) is outcome
+
+
+@pytest.mark.parametrize(
+    "text", ["Running", "phase=", "phase=Up", "condition=", "condition=A=Maybe"]
+)
+def test_what_nobody_can_wait_for(text: str) -> None:
+    with pytest.raises(ValueError, match=f"{Phase.RUNNING}|condition=TYPE"):
+        Goal.parse(text)
