@@ -6,8 +6,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-OURS := services/api services/webhook services/operator services/server certs cluster simulator sdk cli
-LOCAL := di-api di-webhook di-operator di-server di-certs di-cluster di-simulator di-orchestrator di-cli
+OURS := services/api services/webhook services/operator services/server certs cluster simulator sdk cli local
+LOCAL := di-api di-webhook di-operator di-server di-certs di-cluster di-simulator di-orchestrator di-cli di-local
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
 EXAMPLE ?= cartpole

@@ -1,0 +1,101 @@
+"""An address of its own for each pod: what DNS says in a cluster, on the loopback of this machine.
+
+Programs of a DIJob are told names (DI_NODES and others) and listen on fixed ports. On Linux every
+address of 127.0.0.0/8 is this machine, so each pod gets one, the ports stay what they are, and a
+name is replaced by its address wherever a program would read it. A pod that comes again has its
+name and so its address.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from random import Random
+from typing import Final
+
+from di_api.names import DEFAULT_SERVICE_DOMAIN, DNS_LABEL, SERVER_PORT, service_name
+
+_NETWORKS: Final = range(64, 128)
+"""Second bytes that are tried: few other programs use them."""
+_FIRST, _LAST = 10, 254
+MAX_NAMES: Final = _LAST - _FIRST + 1
+"""Pods and Services that one run has addresses for."""
+
+
+class NoAddress(Exception):
+    """No address is left for a pod or for di-server; the message says why."""
+
+
+class Network:
+    """127.x.y.0/24, which is this run's for as long as `listener` is open."""
+
+    def __init__(self, prefix: str, listener: socket.socket) -> None:
+        self.prefix = prefix
+        self.listener = listener
+        """Of di-server, on the port that it has in a cluster; so no other run has the network."""
+        self.server = f"{prefix}.1"
+        self._known: dict[str, str] = {}
+
+    @property
+    def server_url(self) -> str:
+        """Where di-server is."""
+        host, port = self.listener.getsockname()
+        return f"http://{host}:{port}"
+
+    def address(self, name: str) -> str:
+        """The address of a pod or a Service, always the same.
+
+        Raises:
+            NoAddress: there are too many.
+        """
+        if name not in self._known:
+            if len(self._known) >= MAX_NAMES:
+                raise NoAddress(f"a run has addresses for {MAX_NAMES} pods, not for {name}")
+            self._known[name] = f"{self.prefix}.{_FIRST + len(self._known)}"
+        return self._known[name]
+
+
+def take_network(rng: Random) -> Network:
+    """Find a network that no other run has.
+
+    Raises:
+        NoAddress: this system has 127.0.0.1 alone, or no network is free.
+    """
+    refusals = []
+    for prefix in _prefixes(rng):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((f"{prefix}.1", SERVER_PORT))
+            listener.listen(128)
+        except OSError as error:
+            listener.close()
+            refusals.append(error)
+        else:
+            return Network(prefix, listener)
+    raise NoAddress(
+        f"no address for di-server beside 127.0.0.1 ({refusals[-1]}): Linux has all of "
+        "127.0.0.0/8, other systems do not, and a job runs there in a cluster only"
+    )
+
+
+def _prefixes(rng: Random) -> Iterator[str]:
+    for _ in range(64):
+        yield f"127.{rng.choice(_NETWORKS)}.{rng.randrange(256)}"
+
+
+class Names:
+    """Replaces the DNS names of one job in texts."""
+
+    def __init__(self, network: Network, *, namespace: str, job: str) -> None:
+        self._network = network
+        service = re.escape(service_name(job))
+        self._pattern = re.compile(
+            rf"(?<![\w.-])(?P<host>{DNS_LABEL})\.{service}\.{re.escape(namespace)}"
+            rf"(?:\.{re.escape(DEFAULT_SERVICE_DOMAIN)})?(?![\w-]|\.\w)"
+        )
+
+    def replaced(self, text: str) -> str:
+        """The text with addresses in place of names."""
+        return self._pattern.sub(lambda found: self._network.address(found["host"]), text)

@@ -1,0 +1,1 @@
+"""As much of a Kubernetes API as the operator and di-server need, in memory and over HTTP."""

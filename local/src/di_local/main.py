@@ -1,0 +1,150 @@
+"""The command: `di run`, here as `python -m di_local run`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from di_api.phase import Phase
+from di_api.service.logs import configure_logs, formatter
+from di_api.spec.task import TaskType
+from di_local.addresses import NoAddress
+from di_local.images import BadImages
+from di_local.manifest import BadManifest, Manifest, job_name, made_of_flags, read_manifest
+from di_local.run import CannotRun, Interrupts, Options, Outcome, run, state_directory
+
+FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+_MANIFESTS: Final = (".yaml", ".yml", ".json")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a job here; returns 0 if it succeeded, 1 if it failed, 2 if it cannot run, 130 after
+    Ctrl-C."""
+    arguments = parser().parse_args(argv)
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        manifest = _manifest(arguments)
+        outcome = asyncio.run(_run(manifest, _options(arguments), console))
+    except (BadManifest, BadImages, CannotRun, NoAddress, OSError) as error:
+        for line in str(error).splitlines():
+            console.print(Text.assemble(("refused: ", "red"), line))
+        return REFUSED
+    return _conclude(outcome, console)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments."""
+    found = argparse.ArgumentParser(prog="di", description="DIJobs on this machine.")
+    commands = found.add_subparsers(dest="what", required=True)
+    each = commands.add_parser(
+        "run", help="run a job as processes", description="Run a DIJob as processes here."
+    )
+    each.add_argument("file", type=Path, help="a manifest (YAML, JSON), or a Python program")
+    for kind in TaskType:
+        if kind is not TaskType.NONE:
+            one = kind is TaskType.LEARNER
+            each.add_argument(
+                f"--{kind}s", type=int, metavar="N", default=int(one), help=f"of a program: {kind}s"
+            )
+    each.add_argument("--name", help="of the job that a program makes; its own by default")
+    each.add_argument("--command", help="of containers that have none")
+    each.add_argument(
+        "--volume",
+        action="append",
+        default=[],
+        metavar="NAME=DIRECTORY",
+        help="a directory of this machine in place of a volume",
+    )
+    each.add_argument("-f", "--logs", action="store_true", help="show what the pods say")
+    each.add_argument("rest", nargs="*", metavar="ARGUMENT", help="for the program, after --")
+    return found
+
+
+def _manifest(arguments: argparse.Namespace) -> Manifest:
+    path: Path = arguments.file
+    if path.suffix in _MANIFESTS:
+        return read_manifest(path)
+    if not path.is_file():
+        raise BadManifest(f"{path}: there is no such file")
+    counts: dict[TaskType, int] = {
+        kind: getattr(arguments, f"{kind}s") for kind in TaskType if kind is not TaskType.NONE
+    }
+    interpreter = ["python3"] if path.suffix == ".py" else []
+    return made_of_flags(
+        [*interpreter, str(path.resolve()), *arguments.rest],
+        counts=counts,
+        name=arguments.name or job_name(path),
+        directory=Path.cwd(),
+    )
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    volumes = {}
+    for text in arguments.volume:
+        name, sign, directory = text.partition("=")
+        if not sign or not Path(directory).is_dir():
+            raise BadManifest(f"--volume {text}: must be NAME=DIRECTORY of a directory")
+        volumes[name] = Path(directory).resolve()
+    return Options(
+        environ=os.environ,
+        state=state_directory(),
+        command=shlex.split(arguments.command or ""),
+        volumes=volumes,
+        show_logs=arguments.logs,
+        on_directory=_log_to,
+    )
+
+
+async def _run(manifest: Manifest, options: Options, console: Console) -> Outcome:
+    interrupts, loop = Interrupts(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, interrupts)
+    spec = manifest.job["spec"]
+    console.print(f"{manifest.job['metadata']['name']}: {_tasks(spec)}, as processes here")
+    return await run(manifest, options, say=console.print, interrupts=interrupts)
+
+
+def _log_to(directory: Path) -> None:
+    """What the operator and di-server log goes to a file, the screen is the job's."""
+    configure_logs("info")
+    handler = logging.FileHandler(directory / "control-plane.log")
+    handler.setFormatter(formatter())
+    logging.getLogger().handlers = [handler]
+
+
+def _tasks(spec: dict[str, object]) -> str:
+    tasks = spec.get("tasks")
+    parts = [
+        f"{task.get('replicas', 1)} {task.get('name') or task.get('type')}"
+        for task in (tasks if isinstance(tasks, list) else ())
+        if isinstance(task, dict)
+    ]
+    return ", ".join(parts)
+
+
+def _conclude(outcome: Outcome, console: Console) -> int:
+    seconds = f"{outcome.seconds:.0f} s"
+    logs = f"   logs: {outcome.directory}"
+    if outcome.phase == Phase.SUCCEEDED:
+        console.print(Text.assemble(("Succeeded", "bold green"), f" in {seconds}.{logs}"))
+        return 0
+    if outcome.phase == Phase.FAILED:
+        console.print(Text.assemble(("Failed", "bold red"), f" after {seconds}.{logs}"))
+        return FAILED
+    console.print(f"ended after {seconds}; nothing of it runs any more.{logs}")
+    return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The kubelet of this machine: pods whose containers are processes."""

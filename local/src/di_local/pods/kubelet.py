@@ -1,0 +1,142 @@
+"""Runs the pods of a store as processes, as the kubelets of a cluster run them in containers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from di_api.kube.resources import CONFIGMAPS, PODS, SECRETS
+from di_local.api.objects import Change, Objects
+from di_local.api.refused import Refused
+from di_local.pods.life import Life, Place
+from di_local.pods.status import NODE
+
+Object = dict[str, Any]
+log = structlog.get_logger(__name__)
+
+
+class Kubelet:
+    """All pods of a run.
+
+    Args:
+        address: that of a pod, by its name.
+    """
+
+    def __init__(self, objects: Objects, place: Place, *, address: Callable[[str], str]) -> None:
+        self._objects = objects
+        self._place = place
+        self._address = address
+        self._lives: dict[str, Life] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._stops: dict[str, asyncio.Task[None]] = {}
+        objects.subscribe(self._on_change)
+
+    @property
+    def running(self) -> int:
+        """Pods that have not ended."""
+        return len(self._tasks)
+
+    async def idle(self) -> None:
+        """Return once no pod runs any more."""
+        while tasks := [*self._tasks.values(), *self._stops.values()]:
+            await asyncio.wait(tasks)
+            # Their callbacks come after their waiters.
+            await asyncio.sleep(0)
+
+    async def end(self, *, at_once: bool = False) -> None:
+        """Delete all pods, `at_once` without their grace period, and return when none runs."""
+        for pod in self._objects.list(PODS):
+            self._delete(pod, grace=0 if at_once else None)
+        if at_once:
+            for life in self._lives.values():
+                life.kill()
+        await self.idle()
+
+    def log(self, pod: Object, container: str) -> Path | None:
+        """The log of a container; None if the pod is not of this kubelet or has no such one."""
+        life = self._lives.get(pod["metadata"]["uid"])
+        names = [each["name"] for each in pod["spec"]["containers"]]
+        return life.log(container or names[0]) if life else None
+
+    def _on_change(self, change: Change) -> None:
+        if change.plural in (CONFIGMAPS.plural, SECRETS.plural):
+            for life in self._lives.values():
+                life.refresh()
+        elif change.plural == PODS.plural:
+            # Not within the write: what follows from it is another one.
+            asyncio.get_running_loop().call_soon(self._follow, change)
+
+    def _follow(self, change: Change) -> None:
+        pod = change.after
+        if pod is None:
+            # Deleted without a grace period, or after it.
+            gone = change.before or {}
+            life = self._lives.get(gone["metadata"]["uid"])
+            if life is not None:
+                life.kill()
+            return
+        uid = pod["metadata"]["uid"]
+        if pod["metadata"].get("deletionTimestamp"):
+            if uid not in self._stops:
+                self._keep(self._stops, uid, self._stop(pod))
+        elif uid not in self._lives:
+            self._begin(pod)
+
+    def _begin(self, pod: Object) -> None:
+        uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
+        life = Life(
+            pod,
+            self._place,
+            address=self._address(name),
+            tell=partial(self._write_status, pod),
+        )
+        self._lives[uid] = life
+        # It has its node from now on: whoever deletes it has to wait for its processes.
+        with suppress(Refused):
+            bound = {**pod, "spec": {**pod["spec"], "nodeName": NODE}}
+            self._objects.replace(PODS, pod["metadata"]["namespace"], name, bound)
+            self._keep(self._tasks, uid, life.run())
+
+    def _keep(self, tasks: dict[str, asyncio.Task[None]], uid: str, work: Any) -> None:
+        task = tasks[uid] = asyncio.get_running_loop().create_task(work)
+
+        def ended(_: asyncio.Task[None]) -> None:
+            tasks.pop(uid, None)
+            if not task.cancelled() and (error := task.exception()):
+                log.error("a pod's task failed", uid=uid, exc_info=error)
+
+        task.add_done_callback(ended)
+
+    async def _stop(self, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        life, task = self._lives.get(uid), self._tasks.get(uid)
+        if life is not None and task is not None:
+            await life.stop(pod["metadata"].get("deletionGracePeriodSeconds", 0))
+            await asyncio.wait([task])
+        self._delete(pod, grace=0)
+
+    def _delete(self, pod: Object, *, grace: int | None) -> None:
+        metadata = pod["metadata"]
+        with suppress(Refused):
+            self._objects.delete(
+                PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"], grace=grace
+            )
+
+    def _write_status(self, pod: Object, status: Object) -> None:
+        metadata = pod["metadata"]
+        with suppress(Refused):
+            found = self._objects.get(PODS, metadata["namespace"], metadata["name"])
+            if found["metadata"]["uid"] == metadata["uid"]:
+                self._objects.replace(
+                    PODS,
+                    metadata["namespace"],
+                    metadata["name"],
+                    {**found, "status": status},
+                    status=True,
+                )

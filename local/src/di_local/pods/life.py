@@ -1,0 +1,328 @@
+"""The life of one pod, from its volumes to the end of its last process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from di_local.images import Images
+from di_local.pods.environment import Missing, command_line, inherited, variables
+from di_local.pods.mounts import Mounts
+from di_local.pods.probes import answers
+from di_local.pods.process import Process, last_words, start
+from di_local.pods.status import Container, Object, pod_status, terminated, waiting
+from di_local.pods.volumes import Sources, Volumes, secret_data
+from di_local.watchdog import MARK
+
+_MESSAGE: Final = "termination message"
+"""What no volume is called."""
+_INSIDE: Final = Path(__file__).parent.parent / "inside"
+TERMINATION_LOG: Final = "/dev/termination-log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What the pods of a run have in common.
+
+    Attributes:
+        environ: the variables of whoever runs the job.
+        directory: where processes start that are not told where.
+        runs: below it each pod has a directory.
+        given: directories of the user's in place of volumes, by the volume's name.
+        mark: which run it is, in the environment of every process.
+        images: what images are here.
+        replaced: puts addresses in place of names.
+        first_pause, longest_pause: seconds before a container that failed is started again, twice
+            as many each time.
+    """
+
+    environ: Mapping[str, str]
+    directory: Path
+    runs: Path
+    given: Mapping[str, Path]
+    mark: str
+    images: Images
+    replaced: Callable[[str], str]
+    sources: Sources
+    first_pause: float = 0.5
+    longest_pause: float = 10.0
+
+
+class Life:
+    """Runs a pod.
+
+    Args:
+        tell: takes the new status whenever it changes.
+    """
+
+    def __init__(
+        self, pod: Object, place: Place, *, address: str, tell: Callable[[Object], None]
+    ) -> None:
+        self._pod = pod
+        self._place = place
+        self._address = address
+        self._tell = tell
+        self._status: Object = pod.get("status") or {}
+        self.directory: Path = place.runs / pod["metadata"]["name"] / pod["metadata"]["uid"][:8]
+        spec = pod["spec"]
+        self._specs: list[Object] = [*(spec.get("initContainers") or ()), *spec["containers"]]
+        first_main = len(spec.get("initContainers") or ())
+        self._containers = [
+            Container(each["name"], each.get("image", ""), is_init=place_in_list < first_main)
+            for place_in_list, each in enumerate(self._specs)
+        ]
+        self._processes: dict[str, Process] = {}
+        self._changed = asyncio.Event()
+        self._volumes: Volumes | None = None
+        self._stopping = asyncio.Event()
+
+    # --- what the kubelet asks for ---
+
+    def refresh(self) -> None:
+        """What volumes come from may have changed."""
+        self._changed.set()
+        if self._volumes is not None:
+            with suppress(Missing, OSError):
+                self._volumes.fill()
+
+    def log(self, container: str) -> Path:
+        """Where what a container says is kept."""
+        return self.directory / f"{container}.log"
+
+    async def run(self) -> None:
+        """Run the pod to its end."""
+        self._say()
+        self._volumes = await self._prepare()
+        if self._volumes is None:
+            return
+        pairs = list(zip(self._specs, self._containers, strict=True))
+        for spec, container in pairs:
+            if container.is_init:
+                await self._live(spec, container)
+                if container.code:
+                    return
+        main = [(spec, container) for spec, container in pairs if not container.is_init]
+        async with asyncio.TaskGroup() as group:
+            for spec, container in main:
+                group.create_task(self._live(spec, container))
+
+    async def stop(self, seconds: float) -> None:
+        """Ask the hooks and the processes to end; whatever is left after `seconds` is ended."""
+        self._stopping.set()
+        self._changed.set()
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*map(self._leave, self._specs))
+        except TimeoutError:
+            pass
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End all processes now."""
+        self._stopping.set()
+        self._changed.set()
+        for process in self._processes.values():
+            process.kill()
+
+    # --- one step each ---
+
+    async def _prepare(self) -> Volumes | None:
+        """The volumes; None if the pod is to end before they can be made."""
+        while not self._stopping.is_set():
+            self._changed.clear()
+            try:
+                volumes = Volumes(
+                    self._pod_now(),
+                    self.directory / "volumes",
+                    sources=self._place.sources,
+                    given=self._place.given,
+                    replaced=self._place.replaced,
+                )
+                volumes.fill()
+            except (Missing, OSError) as error:
+                self._block(str(error))
+                await self._changed.wait()
+            else:
+                return volumes
+        return None
+
+    async def _live(self, spec: Object, container: Container) -> None:
+        """Start a container, again for as long as its pod's policy says so."""
+        pause = self._place.first_pause
+        while not self._stopping.is_set():
+            began = _now()
+            try:
+                command, environment = self._start_with(spec)
+            except Missing as error:
+                container.state = waiting("CreateContainerConfigError", str(error))
+                self._say()
+                return
+            log = self.log(container.name)
+            process = await start(
+                command, environment=environment, directory=self._cwd(spec), log=log
+            )
+            self._processes[container.name] = process
+            container.state = {"running": {"startedAt": began}}
+            container.ready = "readinessProbe" not in spec
+            self._say()
+            code = await self._watched(process, spec, container)
+            message = self._last_message(spec, code, log)
+            container.state = terminated(code, began=began, ended=_now(), message=message)
+            container.ready = False
+            if code == 0 or not self._restarts():
+                break
+            container.last = container.state
+            container.state = waiting("CrashLoopBackOff", f"back-off {pause:g} s")
+            self._say()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
+            pause = min(2 * pause, self._place.longest_pause)
+            container.restarts += 1
+        self._say()
+
+    def _restarts(self) -> bool:
+        """Whether a container that failed is started again."""
+        again = self._pod["spec"].get("restartPolicy") == "OnFailure"
+        return again and not self._stopping.is_set()
+
+    async def _watched(self, process: Process, spec: Object, container: Container) -> int:
+        """The exit code of a process whose probe is carried out meanwhile."""
+        probe = spec.get("readinessProbe")
+        probing = asyncio.create_task(self._probe(probe, spec, container)) if probe else None
+        try:
+            return await process.wait()
+        finally:
+            if probing is not None:
+                probing.cancel()
+
+    async def _probe(self, probe: Object, spec: Object, container: Container) -> None:
+        await asyncio.sleep(probe.get("initialDelaySeconds", 0))
+        run = 0
+        while True:
+            good = await answers(
+                probe,
+                spec,
+                address=self._address,
+                execute=lambda command: self._execute(command, spec),
+                seconds=probe.get("timeoutSeconds", 1),
+            )
+            run = 0 if good == container.ready else run + 1
+            needed = probe.get("successThreshold", 1) if good else probe.get("failureThreshold", 3)
+            if run >= needed:
+                container.ready, run = good, 0
+                self._say()
+            await asyncio.sleep(probe.get("periodSeconds", 10))
+
+    async def _leave(self, spec: Object) -> None:
+        process = self._processes.get(spec["name"])
+        if process is None:
+            return
+        hook = (spec.get("lifecycle") or {}).get("preStop")
+        if hook and "sleep" in hook:
+            await asyncio.sleep(hook["sleep"]["seconds"])
+        elif hook:
+            # The grace period is its bound (core/v1 Lifecycle), and it is `stop` that keeps it.
+            await answers(
+                hook,
+                spec,
+                address=self._address,
+                execute=lambda command: self._execute(command, spec),
+                seconds=None,
+            )
+        process.terminate()
+        await process.wait()
+
+    async def _execute(self, command: Sequence[str], spec: Object) -> int:
+        _, environment = self._start_with(spec)
+        words = [self._mounts(spec).replaced(word) for word in command]
+        process = await start(
+            words,
+            environment=environment,
+            directory=self._cwd(spec),
+            log=self.directory / f"{spec['name']}.handlers.log",
+        )
+        try:
+            return await process.wait()
+        finally:
+            process.kill()
+
+    # --- what a container is started with ---
+
+    def _start_with(self, spec: Object) -> tuple[list[str], dict[str, str]]:
+        place, image = self._place, spec.get("image", "")
+
+        def replaced(text: str) -> str:
+            return place.replaced(mounts.replaced(text))
+
+        mounts = self._mounts(spec)
+        own = variables(spec, self._pod_now(), replaced=replaced, read_key=self._read_key)
+        environment = {
+            **inherited(place.environ),
+            "PYTHONUNBUFFERED": "1",
+            **place.images.environ(image),
+            "HOSTNAME": self._pod["metadata"]["name"],
+            "DI_LOCAL_ADDRESS": self._address,
+            **own,
+            MARK: place.mark,
+        }
+        path = [str(_INSIDE), *filter(None, [environment.get("PYTHONPATH")])]
+        environment["PYTHONPATH"] = ":".join(path)
+        return command_line(spec, place.images.entrypoint(image), own, replaced), environment
+
+    def _mounts(self, spec: Object) -> Mounts:
+        path = spec.get("terminationMessagePath") or TERMINATION_LOG
+        message = {"name": _MESSAGE, "mountPath": path}
+        places = {**(self._volumes.places if self._volumes else {}), _MESSAGE: self._message(spec)}
+        return Mounts([*(spec.get("volumeMounts") or ()), message], places)
+
+    def _cwd(self, spec: Object) -> Path:
+        wanted = spec.get("workingDir")
+        if wanted is None:
+            return self._place.directory
+        return Path(self._mounts(spec).replaced(wanted))
+
+    def _read_key(self, kind: str, name: str, key: str) -> str | None:
+        namespace, sources = self._pod["metadata"]["namespace"], self._place.sources
+        if kind == "configMapKeyRef":
+            found = sources.config_map(namespace, name) or {}
+            value: str | None = (found.get("data") or {}).get(key)
+            return value
+        data = secret_data(sources.secret(namespace, name)) or {}
+        return data[key].decode() if key in data else None
+
+    def _message(self, spec: Object) -> Path:
+        return self.directory / f"{spec['name']}.message"
+
+    def _last_message(self, spec: Object, code: int, log: Path) -> str:
+        said = last_words(self._message(spec))
+        if not said and code and spec.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+            return last_words(log)
+        return said
+
+    def _pod_now(self) -> Object:
+        return {**self._pod, "status": {**self._status, "podIP": self._address}}
+
+    # --- what is said of it ---
+
+    def _block(self, why: str) -> None:
+        for container in self._containers:
+            container.state = waiting("CreateContainerConfigError", why)
+        self._say()
+
+    def _say(self) -> None:
+        status = pod_status(
+            self._containers, before=self._status, address=self._address, now=_now()
+        )
+        if status != self._status:
+            self._status = status
+            self._tell(status)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

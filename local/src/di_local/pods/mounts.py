@@ -1,0 +1,32 @@
+"""Paths inside a container, and where they are on this machine.
+
+Nothing is mounted: a program finds its volumes under the paths that it is told in its environment,
+its command or its arguments, and in there a path below a mount is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class Mounts:
+    """The mounts of one container."""
+
+    def __init__(self, mounts: Sequence[Mapping[str, Any]], volumes: Mapping[str, Path]) -> None:
+        self._places = {
+            str(mount["mountPath"]).rstrip("/"): volumes[mount["name"]] / mount.get("subPath", "")
+            for mount in mounts
+            if mount.get("name") in volumes and str(mount["mountPath"]).strip("/")
+        }
+        longest_first = sorted(self._places, key=len, reverse=True)
+        alternatives = "|".join(re.escape(path) for path in longest_first)
+        self._pattern = re.compile(rf"(?<![\w./-])(?:{alternatives})(?![\w.-])")
+
+    def replaced(self, text: str) -> str:
+        """The text with paths of this machine in place of those of the container."""
+        if not self._places:
+            return text
+        return self._pattern.sub(lambda found: str(self._places[found[0]]), text)

@@ -1,0 +1,146 @@
+"""The volumes of a pod as directories of this machine."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from di_local.pods.environment import Missing, field_value
+
+Object = Mapping[str, Any]
+
+
+class Sources(Protocol):
+    """Where the contents of volumes are."""
+
+    def config_map(self, namespace: str, name: str) -> Object | None:
+        """The ConfigMap, if there is one."""
+        ...
+
+    def secret(self, namespace: str, name: str) -> Object | None:
+        """The Secret, if there is one."""
+        ...
+
+    def token(self, pod: Object) -> str:
+        """The pod's token for di-server."""
+        ...
+
+
+class Volumes:
+    """Those of one pod, below a directory of its own.
+
+    Args:
+        given: directories of the user's that take the place of a volume, by its name.
+        replaced: puts the addresses of this machine into what programs read.
+    """
+
+    def __init__(
+        self,
+        pod: Object,
+        directory: Path,
+        *,
+        sources: Sources,
+        given: Mapping[str, Path],
+        replaced: Callable[[str], str],
+    ) -> None:
+        self._pod = pod
+        self._sources = sources
+        self._replaced = replaced
+        self._token: str | None = None
+        self._filled: list[tuple[Path, Object]] = []
+        self.places: dict[str, Path] = {}
+        """By the name of the volume."""
+        for volume in pod["spec"].get("volumes") or ():
+            name = volume["name"]
+            if name in given:
+                self.places[name] = given[name]
+            elif "hostPath" in volume:
+                self.places[name] = Path(volume["hostPath"]["path"])
+            else:
+                self.places[name] = directory / name
+                self.places[name].mkdir(parents=True, exist_ok=True)
+                if "emptyDir" not in volume:
+                    self._filled.append((self.places[name], volume))
+
+    def fill(self) -> None:
+        """Write the files, also again after what they come from has changed.
+
+        Raises:
+            Missing: a source is not there, or of a kind that has no meaning here.
+            OSError: they cannot be written.
+        """
+        for place, volume in self._filled:
+            for path, content in self._files(volume):
+                _write(place / path, content)
+
+    def _files(self, volume: Object) -> Iterator[tuple[str, bytes]]:
+        for source in (volume.get("projected") or {}).get("sources") or [volume]:
+            yield from self._source(source)
+
+    def _source(self, source: Object) -> Iterator[tuple[str, bytes]]:
+        namespace = self._pod["metadata"]["namespace"]
+        if reference := source.get("configMap"):
+            name = reference.get("name", "")
+            found = self._sources.config_map(namespace, name)
+            yield from _items(reference, self._texts(found), f"configMap {name}")
+        elif reference := source.get("secret"):
+            name = reference.get("secretName") or reference.get("name", "")
+            found = self._sources.secret(namespace, name)
+            yield from _items(reference, secret_data(found), f"secret {name}")
+        elif reference := source.get("serviceAccountToken"):
+            self._token = self._token or self._sources.token(self._pod)
+            yield reference["path"], self._token.encode()
+        elif reference := source.get("downwardAPI"):
+            for item in reference.get("items") or ():
+                path = (item.get("fieldRef") or {}).get("fieldPath", "")
+                yield item["path"], field_value(self._pod, path).encode()
+        else:
+            kinds = ", ".join(key for key in source if key != "name")
+            raise Missing(f"a volume of {kinds} has no place on this machine")
+
+    def _texts(self, configmap: Object | None) -> dict[str, bytes] | None:
+        if configmap is None:
+            return None
+        data = configmap.get("data") or {}
+        return {key: self._replaced(text).encode() for key, text in data.items()}
+
+
+def secret_data(secret: Object | None) -> dict[str, bytes] | None:
+    """The values of a Secret; None of none."""
+    if secret is None:
+        return None
+    data = {key: base64.b64decode(text) for key, text in (secret.get("data") or {}).items()}
+    return data | {key: text.encode() for key, text in (secret.get("stringData") or {}).items()}
+
+
+def _items(
+    reference: Object, data: Mapping[str, bytes] | None, what: str
+) -> Iterator[tuple[str, bytes]]:
+    if data is None:
+        if reference.get("optional"):
+            return
+        raise Missing(f"there is no {what}")
+    chosen = reference.get("items")
+    if chosen is None:
+        yield from data.items()
+        return
+    for item in chosen:
+        if item["key"] in data:
+            yield item["path"], data[item["key"]]
+        elif not reference.get("optional"):
+            raise Missing(f"{what} has no key {item['key']}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whoever reads it sees all of the old file or all of the new one."""
+    if path.exists() and path.read_bytes() == content:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    new.replace(path)

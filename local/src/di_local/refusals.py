@@ -1,0 +1,155 @@
+"""What of a job cannot be carried out on this machine, and what is left out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.field_error import items, mapping
+from di_api.names import CHECKPOINT_VOLUME, GPU_RESOURCE
+from di_api.spec.job import JobSpec
+from di_api.spec.task import Task
+from di_local.addresses import MAX_NAMES
+
+Object = Mapping[str, Any]
+_OF_CLUSTERS: Final = "runs in a cluster only"
+_NOT_DONE: Final = ("livenessProbe", "startupProbe")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What refusals depend on.
+
+    Attributes:
+        entrypoint: the command of an image; empty if it is not known.
+        is_command: whether a word can be started.
+        is_directory: whether a path is one.
+        given: names of volumes that the user gives a directory for.
+        there: ConfigMaps and Secrets that the user gives, as (kind, name).
+    """
+
+    entrypoint: Callable[[str], Sequence[str]]
+    is_command: Callable[[str], bool]
+    is_directory: Callable[[str], bool]
+    given: Collection[str]
+    there: Collection[tuple[str, str]]
+
+
+def refusals(spec: JobSpec, machine: Machine) -> list[str]:
+    """Why a job cannot run here: path, reason and what to do; nothing if it can."""
+    found = list(_of_job(spec, machine))
+    for number, task in enumerate(spec.tasks):
+        path = f"spec.tasks[{number}]"
+        if task.service is not None:
+            found.append(f"{path}.service: a Service before several pods {_OF_CLUSTERS}")
+        for template in _templates(task):
+            found += _of_pod(mapping(template.get("spec")), f"{path}.template.spec", machine)
+    pods = sum((task.max_replicas or task.replicas) * task.pods_per_replica for task in spec.tasks)
+    if pods > MAX_NAMES:
+        found.append(f"spec.tasks: one machine has addresses for {MAX_NAMES} pods, not for {pods}")
+    return list(dict.fromkeys(found))
+
+
+def notices(spec: JobSpec) -> list[str]:
+    """What a job asks for that is not carried out here."""
+    found = []
+    if spec.preemptible:
+        found.append("preemptible: no allocator here, the job runs like others")
+    containers = [
+        container
+        for task in spec.tasks
+        for template in _templates(task)
+        for container in items(mapping(template.get("spec")).get("containers"))
+    ]
+    if any(_asks_for_gpus(container) for container in containers):
+        found.append(f"{GPU_RESOURCE}: not shared out here, every process sees all GPUs")
+    found += [
+        f"{probe}: not carried out here"
+        for probe in _NOT_DONE
+        if any(probe in container for container in containers)
+    ]
+    return found
+
+
+def _of_job(spec: JobSpec, machine: Machine) -> Iterator[str]:
+    if spec.coordinated is not None:
+        yield f"spec.coordinator: a job with a coordinator {_OF_CLUSTERS}"
+    if spec.companions:
+        yield f"spec.companions: what a job brings along {_OF_CLUSTERS}"
+    for number, volume in enumerate(map(mapping, spec.volumes)):
+        yield from _of_volume(volume, f"spec.volumes[{number}]", machine)
+    claim = spec.checkpoint.persistent_volume_claim if spec.checkpoint else None
+    if claim is not None and CHECKPOINT_VOLUME not in machine.given:
+        yield (
+            f"spec.checkpoint.persistentVolumeClaim: there are no claims here; "
+            f"give it a directory: --volume {CHECKPOINT_VOLUME}=DIRECTORY"
+        )
+
+
+def _templates(task: Task) -> list[Object]:
+    return [task.template, task.leader_template, *task.elastic_templates]
+
+
+def _of_pod(pod: Object, path: str, machine: Machine) -> Iterator[str]:
+    for number, volume in enumerate(map(mapping, items(pod.get("volumes")))):
+        yield from _of_volume(volume, f"{path}.volumes[{number}]", machine)
+    for kind in ("initContainers", "containers"):
+        for number, container in enumerate(map(mapping, items(pod.get(kind)))):
+            yield from _of_container(container, f"{path}.{kind}[{number}]", machine)
+
+
+def _of_container(container: Object, path: str, machine: Machine) -> Iterator[str]:
+    command, image = items(container.get("command")), str(container.get("image", ""))
+    words = command or machine.entrypoint(image)
+    if not words:
+        yield (
+            f"{path}.command: missing, and nothing says what the image {image!r} runs: write a "
+            "command there, pass --command, or name the image in pyproject.toml (docs/local.md)"
+        )
+    elif "$(" not in words[0] and not machine.is_command(words[0]):
+        yield f"{path}: {words[0]!r} is no command on this machine; install it, or adapt PATH"
+    if container.get("restartPolicy") is not None:
+        yield f"{path}.restartPolicy: a sidecar {_OF_CLUSTERS}"
+    if container.get("envFrom"):
+        yield f"{path}.envFrom: only env is read here; name the variables there"
+    for number, variable in enumerate(map(mapping, items(container.get("env")))):
+        if mapping(variable.get("valueFrom")).get("resourceFieldRef"):
+            yield f"{path}.env[{number}].valueFrom.resourceFieldRef: nothing is measured out here"
+    for number, mount in enumerate(map(mapping, items(container.get("volumeMounts")))):
+        if mount.get("subPathExpr"):
+            yield f"{path}.volumeMounts[{number}].subPathExpr: only subPath is known here"
+
+
+def _of_volume(volume: Object, path: str, machine: Machine) -> Iterator[str]:
+    name = str(volume.get("name", ""))
+    if name in machine.given:
+        return
+    sources = items(mapping(volume.get("projected")).get("sources")) or [volume]
+    for source in map(mapping, sources):
+        for kind in source:
+            match kind:
+                case "name" | "emptyDir" | "downwardAPI" | "serviceAccountToken" | "projected":
+                    pass
+                case "configMap" | "secret":
+                    reference = mapping(source[kind])
+                    wanted = str(reference.get("secretName") or reference.get("name", ""))
+                    if (kind, wanted) not in machine.there and not reference.get("optional"):
+                        yield (
+                            f"{path}.{kind}: there is no {kind} {wanted!r} here; add it to the "
+                            f"manifest, or give a directory: --volume {name}=DIRECTORY"
+                        )
+                case "hostPath":
+                    place = str(mapping(source[kind]).get("path", ""))
+                    if not machine.is_directory(place):
+                        yield f"{path}.hostPath: {place!r} is no directory of this machine"
+                case _:
+                    yield (
+                        f"{path}.{kind}: no such volumes here; give a directory of this machine: "
+                        f"--volume {name}=DIRECTORY"
+                    )
+
+
+def _asks_for_gpus(container: Object) -> bool:
+    resources = mapping(container.get("resources"))
+    return any(GPU_RESOURCE in mapping(resources.get(kind)) for kind in ("limits", "requests"))

@@ -1,0 +1,346 @@
+"""One job from its manifest to its end, as processes of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+from rich.text import Text
+
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SECRETS
+from di_api.phase import Phase
+from di_api.validation import load_spec
+from di_local import runs, watchdog
+from di_local.addresses import Names, take_network
+from di_local.api.admission import admit
+from di_local.api.objects import Change, Object
+from di_local.api.refused import Refused
+from di_local.control_plane import ControlPlane, StoredSources, control_plane
+from di_local.images import Images, read_images
+from di_local.logs import Follower, last_lines
+from di_local.manifest import Manifest
+from di_local.pods.kubelet import Kubelet
+from di_local.pods.life import Place
+from di_local.refusals import Machine, notices, refusals
+from di_local.screen import Screen, log_line
+from di_local.server import di_server
+
+_BESIDE: Final = {"ConfigMap": CONFIGMAPS, "Secret": SECRETS}
+_KINDS: Final = {"ConfigMap": "configMap", "Secret": "secret"}
+_LAST_LINES: Final = 20
+
+
+class CannotRun(Exception):
+    """The job does not run here; the message has a line for each reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to run a job.
+
+    Attributes:
+        command: of containers that have none and whose image is not known.
+        volumes: directories in place of volumes, by name.
+        show_logs: whether what the pods say is shown.
+        state: where runs are kept.
+        on_directory: is told where this one is, before anything is started.
+    """
+
+    environ: Mapping[str, str]
+    state: Path
+    command: Sequence[str] = ()
+    volumes: Mapping[str, Path] = field(default_factory=dict)
+    show_logs: bool = False
+    on_directory: Callable[[Path], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        job: as it was last, with its status.
+        interrupted: whether it was ended before the job had.
+        seconds: how long it took.
+    """
+
+    job: Object
+    interrupted: bool
+    seconds: float
+    directory: Path
+
+    @property
+    def phase(self) -> str:
+        """The job's last phase."""
+        return str((self.job.get("status") or {}).get("phase") or Phase.PENDING)
+
+
+class Interrupts:
+    """Ctrl-C and its like: the first one ends the job in order, the next one at once."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._first = asyncio.Event()
+        self._second = asyncio.Event()
+
+    def __call__(self) -> None:
+        """Take in one."""
+        (self._second if self._first.is_set() else self._first).set()
+
+    @property
+    def happened(self) -> bool:
+        """Whether there was one."""
+        return self._first.is_set()
+
+    async def first(self) -> None:
+        """Return when there was one."""
+        await self._first.wait()
+
+    async def second(self) -> None:
+        """Return when there was another."""
+        await self._second.wait()
+
+
+async def run(
+    manifest: Manifest, options: Options, *, say: Callable[[Text], None], interrupts: Interrupts
+) -> Outcome:
+    """Run a job to its end. When this returns, nothing of it runs any more.
+
+    Raises:
+        CannotRun: it breaks rules, or needs what is not here; nothing was started.
+        NoAddress: this machine has no addresses for pods.
+        OSError: the run's directory cannot be made.
+    """
+    images = read_images(manifest.directory, options.command)
+    job = _checked(manifest, options, images, say)
+    began = time.monotonic()
+    screen = Screen(elapsed=lambda: time.monotonic() - began)
+    async with _started(manifest, options, images) as started:
+        watched = _Watched(job, started, screen, say)
+        plane = started.plane
+        plane.objects.subscribe(watched.on_change)
+        for other in manifest.beside:
+            plane.objects.create(_BESIDE[other["kind"]], dict(other))
+        follower = Follower(started.pods, watched.on_line)
+        following = asyncio.create_task(follower.run()) if options.show_logs else None
+        plane.objects.create(DIJOBS, manifest.job)
+        await _first(watched.ended.wait(), interrupts.first(), _end_of(plane))
+        interrupted = not watched.ended.is_set()
+        await _end(started.kubelet, plane, job, interrupts)
+        if following is not None:
+            following.cancel()
+            follower.look()
+    if watched.phase == Phase.FAILED and not options.show_logs:
+        watched.explain()
+    return Outcome(
+        job=watched.job,
+        interrupted=interrupted,
+        seconds=time.monotonic() - began,
+        directory=started.directory,
+    )
+
+
+def _checked(
+    manifest: Manifest, options: Options, images: Images, say: Callable[[Text], None]
+) -> Object:
+    """The job with its defaults, which can run here."""
+    metadata = {**manifest.job["metadata"], "uid": str(uuid.uuid4())}
+    try:
+        job = admit({**manifest.job, "metadata": metadata}, None)
+    except Refused as refused:
+        causes = [each["message"] for each in refused.details.get("causes") or ()]
+        fields = [each["field"] for each in refused.details.get("causes") or ()]
+        lines = [f"{where}: {why}" for where, why in zip(fields, causes, strict=True)]
+        raise CannotRun("\n".join(lines) or refused.message) from refused
+    spec = load_spec(job["spec"])
+    machine = Machine(
+        entrypoint=images.entrypoint,
+        is_command=lambda word: _is_command(word, manifest.directory, options.environ),
+        is_directory=lambda path: Path(path).is_dir(),
+        given=options.volumes,
+        there={(_KINDS[each["kind"]], each["metadata"]["name"]) for each in manifest.beside},
+    )
+    if found := refusals(spec, machine):
+        raise CannotRun("\n".join(found))
+    for notice in notices(spec):
+        say(Text(notice, "dim"))
+    return job
+
+
+def _is_command(word: str, directory: Path, environ: Mapping[str, str]) -> bool:
+    path = directory / word if "/" in word else Path(word)
+    return shutil.which(str(path), path=environ.get("PATH")) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Started:
+    plane: ControlPlane
+    kubelet: Kubelet
+    directory: Path
+
+    @property
+    def pods(self) -> Path:
+        return self.directory / "pods"
+
+
+@asynccontextmanager
+async def _started(manifest: Manifest, options: Options, images: Images) -> AsyncIterator[_Started]:
+    """All that a job needs; at the end nothing is left of it but the logs."""
+    metadata = manifest.job["metadata"]
+    network = take_network(random.Random())
+    began = datetime.now().astimezone()
+    directory = runs.new_directory(options.state, metadata["name"], began)
+    options.on_directory(directory)
+    mark = directory.name
+    guard = await asyncio.to_thread(watchdog.start, mark, directory / runs.KUBECONFIG)
+    names = Names(network, namespace=metadata["namespace"], job=metadata["name"])
+    kubelet: Kubelet | None = None
+
+    async def logs(request: web.Request, pod: Object) -> web.StreamResponse:
+        container = request.query.get("container", "")
+        path = kubelet.log(pod, container) if kubelet is not None else None
+        if path is None:
+            raise Refused(404, "NotFound", f"there is no log of {container}")
+        text = await asyncio.to_thread(path.read_bytes) if path.exists() else b""
+        return web.Response(body=text, content_type="text/plain")
+
+    try:
+        async with (
+            control_plane(network, logs=logs) as plane,
+            di_server(network, plane.kube),
+        ):
+            place = Place(
+                environ=options.environ,
+                directory=manifest.directory,
+                runs=directory / "pods",
+                given=options.volumes,
+                mark=mark,
+                images=images,
+                replaced=names.replaced,
+                sources=StoredSources(plane.objects, plane.tokens),
+            )
+            kubelet = Kubelet(plane.objects, place, address=network.address)
+            noted = runs.note(
+                directory,
+                manifest.job,
+                url=plane.kube.server,
+                token=plane.tokens.owner,
+                began=began,
+            )
+            try:
+                yield _Started(plane=plane, kubelet=kubelet, directory=directory)
+            finally:
+                await kubelet.end(at_once=True)
+                runs.close(noted)
+    finally:
+        network.listener.close()
+        await asyncio.to_thread(_dismiss, guard, mark)
+        runs.prune(options.state)
+
+
+def _dismiss(guard: Any, mark: str) -> None:
+    """End what has left its group, as the watchdog would, and then the watchdog."""
+    watchdog.sweep(mark)
+    guard.stdin.close()
+    guard.wait()
+
+
+async def _end(kubelet: Kubelet, plane: ControlPlane, job: Object, interrupts: Interrupts) -> None:
+    """Have all pods end in their grace period, or at once if somebody asks for it."""
+    if interrupts.happened:
+        # Else the operator would make them again.
+        metadata = job["metadata"]
+        with suppress(Refused):
+            plane.objects.delete(DIJOBS, metadata["namespace"], metadata["name"])
+        await _first(kubelet.end(), interrupts.second())
+    else:
+        await _first(kubelet.end(), interrupts.first())
+
+
+async def _end_of(plane: ControlPlane) -> None:
+    """Return, or raise what the operator ended with, when it has ended."""
+    await asyncio.shield(plane.failed)
+
+
+async def _first(*waits: Any) -> None:
+    """Return when one of them does; raises what it raised."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
+    done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+class _Watched:
+    """What has been seen of the job."""
+
+    def __init__(
+        self, job: Object, started: _Started, screen: Screen, say: Callable[[Text], None]
+    ) -> None:
+        self.job = job
+        self.ended = asyncio.Event()
+        self._started = started
+        self._screen = screen
+        self._say = say
+        self._ranks: dict[str, int] = {}
+        self._failed: tuple[str, Path] | None = None
+
+    @property
+    def phase(self) -> str:
+        return str((self.job.get("status") or {}).get("phase") or "")
+
+    def on_change(self, change: Change) -> None:
+        for line in self._screen.lines(change):
+            self._say(line)
+        if change.plural == DIJOBS.plural:
+            if change.after is None:
+                self.ended.set()
+            else:
+                self.job = change.after
+                if self.phase and Phase(self.phase).is_finished:
+                    self.ended.set()
+        elif change.plural == PODS.plural and change.after is not None:
+            self._on_pod(change.after)
+
+    def on_line(self, pod: str, text: str) -> None:
+        self._say(log_line(pod, self._ranks.get(pod, 0), text))
+
+    def explain(self) -> None:
+        """Show the last lines of the container that failed last."""
+        if self._failed is None:
+            return
+        pod, path = self._failed
+        self._say(Text(f"last lines of {pod}, of {path}:", "dim"))
+        for line in last_lines(path, _LAST_LINES):
+            self.on_line(pod, line)
+
+    def _on_pod(self, pod: Object) -> None:
+        metadata, status = pod["metadata"], pod.get("status") or {}
+        rank = (metadata.get("annotations") or {}).get("diengine/rank", "0")
+        self._ranks[metadata["name"]] = int(rank)
+        if metadata.get("deletionTimestamp"):
+            return
+        for kind in ("initContainerStatuses", "containerStatuses"):
+            for container in status.get(kind) or ():
+                ended = container["state"].get("terminated") or {}
+                path = self._started.kubelet.log(pod, container["name"])
+                if ended.get("exitCode") and path is not None:
+                    self._failed = metadata["name"], path
+
+
+def state_directory() -> Path:
+    """Where runs are kept on this machine."""
+    return runs.state_directory(os.environ)

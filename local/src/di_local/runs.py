@@ -1,0 +1,128 @@
+"""Where runs keep what they leave: logs, the directories of pods, and how to reach the API."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+KEPT: Final = 10
+"""Runs that have ended whose logs are kept."""
+_ABOUT: Final = "run.json"
+KUBECONFIG: Final = "kubeconfig"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run, under way or over.
+
+    Attributes:
+        pid: of the process that runs it.
+        url: where its API is.
+    """
+
+    name: str
+    job: str
+    namespace: str
+    pid: int
+    began: str
+    url: str
+    directory: Path
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether its process is there."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return (self.directory / KUBECONFIG).exists()
+
+    @property
+    def kubeconfig(self) -> Path:
+        """For the API, with the token of the one who runs it; gone when the run is over."""
+        return self.directory / KUBECONFIG
+
+
+def state_directory(environ: Mapping[str, str]) -> Path:
+    """Where all runs are (XDG Base Directory Specification: state)."""
+    state = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser())
+    below = "" if environ.get("XDG_STATE_HOME") else ".local/state"
+    return Path(state) / below / "di-orchestrator" / "runs"
+
+
+def new_directory(state: Path, job: str, now: datetime) -> Path:
+    """Make the directory of a new run, for nobody else to read.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    path = state / f"{now:%Y%m%d-%H%M%S}-{job}-{secrets.token_hex(2)}"
+    path.mkdir(parents=True, mode=0o700)
+    return path
+
+
+def note(directory: Path, job: Mapping[str, Any], *, url: str, token: str, began: datetime) -> Run:
+    """Write down a run that begins, and how to reach its API."""
+    metadata = job["metadata"]
+    run = Run(
+        name=directory.name,
+        job=metadata["name"],
+        namespace=metadata["namespace"],
+        pid=os.getpid(),
+        began=began.isoformat(timespec="seconds"),
+        url=url,
+        directory=directory,
+    )
+    fields = ("name", "job", "namespace", "pid", "began", "url")
+    _write(directory / KUBECONFIG, json.dumps(_kubeconfig(run, token)))
+    _write(directory / _ABOUT, json.dumps({field: getattr(run, field) for field in fields}))
+    return run
+
+
+def close(run: Run) -> None:
+    """Note that a run is over: its API is gone, and its token worth nothing."""
+    run.kubeconfig.unlink(missing_ok=True)
+
+
+def runs(state: Path) -> Iterator[Run]:
+    """All runs that are known, the latest first."""
+    for directory in sorted(state.iterdir() if state.is_dir() else (), reverse=True):
+        with suppress(OSError, ValueError, TypeError):
+            yield Run(**json.loads((directory / _ABOUT).read_text()), directory=directory)
+
+
+def prune(state: Path) -> None:
+    """Forget the oldest runs that are over, but for KEPT of them."""
+    over = [run for run in runs(state) if not run.is_under_way]
+    for run in over[KEPT:]:
+        shutil.rmtree(run.directory, ignore_errors=True)
+
+
+def _kubeconfig(run: Run, token: str) -> dict[str, Any]:
+    name = "di-local"
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": run.url}}],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": name, "namespace": run.namespace}}
+        ],
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
