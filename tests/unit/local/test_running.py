@@ -1,0 +1,297 @@
+"""Jobs of tiny programs, by the operator's own rules."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from di_api.kube.resources import CONFIGMAPS, DIJOBS
+from tests.unit.local.machine import FOR_EVER, SECONDS, Machine, job, machine, task
+
+Story = Callable[[Machine], Awaitable[None]]
+
+
+def play(tmp_path: Path, story: Story, **place: Any) -> None:
+    async def main() -> None:
+        async with machine(tmp_path, **place) as found, asyncio.timeout(SECONDS):
+            await story(found)
+
+    asyncio.run(main())
+
+
+def test_a_job_of_two_tasks_succeeds_with_its_learner(tmp_path: Path) -> None:
+    async def story(here: Machine) -> None:
+        here.submit(job(task("print('done')"), task(FOR_EVER, "collector", replicas=2)))
+        status = await here.ended()
+        assert status["phase"] == "Succeeded"
+        await here.kubelet.idle()
+        assert here.kubelet.running == 0
+
+    play(tmp_path, story)
+
+
+def test_pods_are_told_who_they_are_and_where_the_others_listen(tmp_path: Path) -> None:
+    program = (
+        "import json, os, socket\n"
+        "own = os.environ['DI_NODES'].split(',')[int(os.environ['DI_RANK'])]\n"
+        "socket.create_server((own, 22270))\n"
+        "keys = [key for key in os.environ if key.startswith('DI_') or key == 'HOSTNAME']\n"
+        "print(json.dumps({key: os.environ[key] for key in keys}))"
+    )
+
+    async def story(here: Machine) -> None:
+        here.submit(job(task(program), task(program, "collector", replicas=2)))
+        assert (await here.ended())["phase"] == "Succeeded"
+        await here.kubelet.idle()
+        told = [json.loads(here.said(f"tiny-{name}")) for name in ("learner-0", "collector-1")]
+        assert [each["DI_RANK"] for each in told] == ["0", "2"]
+        assert told[0]["DI_NODES"] == told[1]["DI_NODES"]
+        nodes = told[0]["DI_NODES"].split(",")
+        assert len(set(nodes)) == 3
+        assert all(node.startswith("127.") for node in nodes)
+        assert told[1]["DI_COLLECTOR_NODES"].split(",") == nodes[1:]
+        assert told[1]["HOSTNAME"] == "tiny-collector-1"
+
+    play(tmp_path, story)
+
+
+def test_a_failed_pod_is_made_again_and_counted(tmp_path: Path) -> None:
+    program = f"import pathlib, sys; f = pathlib.Path({str(tmp_path / 'once')!r})\n" + (
+        "was = f.exists(); f.touch(); sys.exit(0 if was else 3)"
+    )
+
+    async def story(here: Machine) -> None:
+        here.submit(job(task(program), backoffLimit=1))
+        status = await here.ended()
+        assert (status["phase"], status["restarts"]) == ("Succeeded", 1)
+
+    play(tmp_path, story)
+
+
+def test_a_job_fails_when_its_restarts_are_used(tmp_path: Path) -> None:
+    async def story(here: Machine) -> None:
+        here.submit(job(task("import sys; sys.exit(3)"), backoffLimit=1))
+        status = await here.ended()
+        assert (status["phase"], status["restarts"]) == ("Failed", 1)
+        failed = next(each for each in status["conditions"] if each["type"] == "Failed")
+        assert "exit code 3" in failed["message"]
+
+    play(tmp_path, story)
+
+
+def test_a_task_waits_for_the_one_it_depends_on(tmp_path: Path) -> None:
+    probe = _once_there(tmp_path / "ready")
+
+    async def story(here: Machine) -> None:
+        first = task(FOR_EVER, "collector", pod={"container": {"readinessProbe": probe}})
+        here.submit(job(first, task("print('here')", dependsOn=["collector"])))
+        await here.until(lambda: len(here.pods()) == 1 and _phase(here.pods()[0]) == "Running")
+        (tmp_path / "ready").touch()
+        assert (await here.ended())["phase"] == "Succeeded"
+        made = [each.after for each in here.changes if each.plural == "pods" and not each.before]
+        assert [each and each["metadata"]["name"] for each in made] == [
+            "tiny-collector-0",
+            "tiny-learner-0",
+        ]
+
+    play(tmp_path, story)
+
+
+def test_a_rule_starts_a_container_again_in_its_pod(tmp_path: Path) -> None:
+    program = (
+        "import os, pathlib, sys\n"
+        "f = pathlib.Path(os.environ['STATE'], 'tries')\n"
+        "n = len(f.read_text()) if f.exists() else 0\n"
+        "f.write_text('x' * (n + 1)); sys.exit(0 if n == 2 else 1)"
+    )
+    pod = {
+        "volumes": [{"name": "state", "emptyDir": {}}],
+        "container": {
+            "env": [{"name": "STATE", "value": "/state"}],
+            "volumeMounts": [{"name": "state", "mountPath": "/state"}],
+        },
+    }
+    rules = {"rules": [{"tasks": ["learner"], "action": "RestartInPlace"}]}
+
+    async def story(here: Machine) -> None:
+        here.submit(job(task(program, pod=pod), failurePolicy=rules, backoffLimit=5))
+        status = await here.ended()
+        assert status["phase"] == "Succeeded"
+        made = [each for each in here.changes if each.plural == "pods" and each.before is None]
+        assert len(made) == 1
+
+    play(tmp_path, story)
+
+
+def test_a_pod_is_ready_when_its_probe_says_so(tmp_path: Path) -> None:
+    flag = tmp_path / "ready"
+    probe = _once_there(flag)
+
+    async def story(here: Machine) -> None:
+        here.submit(job(task(FOR_EVER, pod={"container": {"readinessProbe": probe}})))
+        await here.until(lambda: _phase(here.pod("tiny-learner-0")) == "Running")
+        assert not here.is_ready("tiny-learner-0")
+        flag.touch()
+        await here.until(lambda: here.is_ready("tiny-learner-0"))
+
+    play(tmp_path, story)
+
+
+def test_a_pod_whose_init_container_fails_has_failed(tmp_path: Path) -> None:
+    init = [{"name": "first", "image": "none", "command": ["false"]}]
+
+    async def story(here: Machine) -> None:
+        here.submit(job(task("print('too far')", pod={"initContainers": init})))
+        assert (await here.ended())["phase"] == "Failed"
+        assert here.said("tiny-learner-0") == ""
+
+    play(tmp_path, story)
+
+
+def test_scaling_starts_further_pods_and_ends_them_in_order(tmp_path: Path) -> None:
+    leaving = f"import pathlib, signal, sys; f = pathlib.Path({str(tmp_path / 'left')!r})\n" + (
+        "signal.signal(signal.SIGTERM, lambda *_: (f.touch(), sys.exit(0)))\n"
+        "print('here', flush=True); signal.pause()"
+    )
+
+    def scaled(here: Machine, replicas: int) -> None:
+        found = json.loads(json.dumps(here.job()))
+        found["spec"]["tasks"][1]["replicas"] = replicas
+        here.objects.replace(DIJOBS, "default", "tiny", found)
+
+    async def story(here: Machine) -> None:
+        here.submit(job(task(FOR_EVER), task(leaving, "collector", maxReplicas=4)))
+        await here.until(lambda: here.is_ready("tiny-collector-0"))
+        scaled(here, 2)
+        await here.until(lambda: here.is_ready("tiny-collector-1"))
+        while not here.said("tiny-collector-1"):
+            await asyncio.sleep(0.01)
+        scaled(here, 1)
+        await here.until(lambda: here.pod("tiny-collector-1") is None)
+        assert (tmp_path / "left").exists()
+
+    play(tmp_path, story)
+
+
+def test_what_does_not_end_in_its_grace_period_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    program = (
+        "import signal, subprocess, sys\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"child = subprocess.Popen([sys.executable, '-S', '-c', {FOR_EVER!r}])\n"
+        "print(child.pid, flush=True); child.wait()"
+    )
+
+    async def story(here: Machine) -> None:
+        here.submit(job(task(program, pod={"terminationGracePeriodSeconds": 1})))
+        while not here.said("tiny-learner-0").endswith("\n"):
+            await asyncio.sleep(0.01)
+        pid = int(here.said("tiny-learner-0"))
+        here.objects.delete(DIJOBS, "default", "tiny")
+        await here.until(lambda: here.pod("tiny-learner-0") is None)
+        assert not _lives(pid)
+
+    play(tmp_path, story)
+
+
+def test_a_hook_comes_before_the_end(tmp_path: Path) -> None:
+    hook = {"preStop": {"exec": {"command": ["touch", str(tmp_path / "asked")]}}}
+
+    async def story(here: Machine) -> None:
+        here.submit(job(task(FOR_EVER, pod={"container": {"lifecycle": hook}})))
+        await here.until(lambda: here.is_ready("tiny-learner-0"))
+        await here.kubelet.end()
+        assert (tmp_path / "asked").exists()
+
+    play(tmp_path, story)
+
+
+def test_files_of_a_configmap_follow_it(tmp_path: Path) -> None:
+    configmap = {
+        "metadata": {"name": "settings", "namespace": "default"},
+        "data": {"rate": "1", "peer": "tiny-learner-0.di-tiny.default.svc.cluster.local:1"},
+    }
+    pod = {
+        "volumes": [{"name": "settings", "configMap": {"name": "settings"}}],
+        "container": {
+            "args": ["/etc/settings/rate"],
+            "volumeMounts": [{"name": "settings", "mountPath": "/etc/settings"}],
+        },
+    }
+
+    async def story(here: Machine) -> None:
+        made = here.objects.create(CONFIGMAPS, configmap)
+        here.submit(job(task("import sys; print(sys.argv[1], flush=True)\n" + FOR_EVER, pod=pod)))
+        await here.until(lambda: here.is_ready("tiny-learner-0"))
+        while not here.said("tiny-learner-0").endswith("\n"):
+            await asyncio.sleep(0.01)
+        file = Path(here.said("tiny-learner-0").strip())
+        assert file.read_text() == "1"
+        assert (file.parent / "peer").read_text().startswith("127.")
+        changed = {**made, "data": {"rate": "2"}}
+        here.objects.replace(CONFIGMAPS, "default", "settings", changed)
+        assert file.read_text() == "2"
+
+    play(tmp_path, story)
+
+
+def test_a_command_that_is_not_there_is_said_in_the_log(tmp_path: Path) -> None:
+    async def story(here: Machine) -> None:
+        here.submit(job(task(["no-such-command"])))
+        status = await here.ended()
+        failed = next(each for each in status["conditions"] if each["type"] == "Failed")
+        assert "exit code 127" in failed["message"]
+        assert "no-such-command" in here.said("tiny-learner-0")
+
+    play(tmp_path, story)
+
+
+def test_python_programs_that_listen_on_all_addresses_share_a_port(tmp_path: Path) -> None:
+    # As programs of users are started, with their site packages.
+    program = "import socket, signal; kept = socket.create_server(('', 22270))\n" + FOR_EVER
+
+    async def story(here: Machine) -> None:
+        command = [sys.executable, "-c", program.replace("\n", "; ")]
+        here.submit(job(task(command), task(command, "collector")))
+        await here.until(lambda: len(here.pods()) == 2 and all(map(_address, here.pods())))
+        for pod in here.pods():
+            await _connected(_address(pod))
+
+    play(tmp_path, story)
+
+
+async def _connected(address: str) -> None:
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(address, 22270)
+        except ConnectionRefusedError:
+            await asyncio.sleep(0.01)
+        else:
+            writer.close()
+            return
+
+
+def _once_there(path: Path) -> dict[str, Any]:
+    """A probe that answers when a file is there; one that says no is asked again a second later."""
+    wait = f"until test -e {path}; do sleep 0.02; done"
+    return {"exec": {"command": ["sh", "-c", wait]}, "timeoutSeconds": 60}
+
+
+def _phase(pod: dict[str, Any] | None) -> str:
+    return str(((pod or {}).get("status") or {}).get("phase"))
+
+
+def _address(pod: dict[str, Any]) -> str:
+    found: str = (pod.get("status") or {}).get("podIP", "")
+    return found
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
