@@ -31,7 +31,9 @@ _MANIFESTS: Final = (".yaml", ".yml", ".json")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a job here; returns 0 if it succeeded, 1 if it failed, 2 if it cannot run, 130 after
     Ctrl-C."""
-    arguments = parser().parse_args(argv)
+    given, rest = _split(sys.argv[1:] if argv is None else argv)
+    arguments = parser().parse_args(given)
+    arguments.rest = rest
     console = Console(highlight=False, soft_wrap=True)
     try:
         manifest = _manifest(arguments)
@@ -48,7 +50,10 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(prog="di", description="DIJobs on this machine.")
     commands = found.add_subparsers(dest="what", required=True)
     each = commands.add_parser(
-        "run", help="run a job as processes", description="Run a DIJob as processes here."
+        "run",
+        help="run a job as processes",
+        description="Run a DIJob as processes here.",
+        epilog="What stands after -- is for the program.",
     )
     each.add_argument("file", type=Path, help="a manifest (YAML, JSON), or a Python program")
     for kind in TaskType:
@@ -67,8 +72,13 @@ def parser() -> argparse.ArgumentParser:
         help="a directory of this machine in place of a volume",
     )
     each.add_argument("-f", "--logs", action="store_true", help="show what the pods say")
-    each.add_argument("rest", nargs="*", metavar="ARGUMENT", help="for the program, after --")
     return found
+
+
+def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What is for us, and what stands after `--`, for the program."""
+    place = argv.index("--") if "--" in argv else len(argv)
+    return argv[:place], argv[place + 1 :]
 
 
 def _manifest(arguments: argparse.Namespace) -> Manifest:

@@ -1,0 +1,184 @@
+"""`di run` as it is called: what it says, what it returns, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+import yaml
+
+from di_local import runs, watchdog
+from di_local.main import main
+from tests.unit.local.machine import FOR_EVER, Object, job, task
+from tests.waiting import wait_until
+
+_CODE_OF_INTERRUPT = 130
+
+
+class Command:
+    """Runs of one test."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.path = tmp_path
+        self.state = tmp_path / "di-orchestrator" / "runs"
+        self._environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "COLUMNS": "200"}
+
+    def manifest(self, job: Object) -> Path:
+        path = self.path / "job.yaml"
+        head = {"apiVersion": "diengine.opendilab.org/v2alpha1", "kind": "DIJob"}
+        path.write_text(yaml.safe_dump(head | job))
+        return path
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "di_local", "run", *map(str, arguments)],
+            cwd=self.path,
+            env=self._environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: str | Path) -> tuple[int, str]:
+        process = self.start(*arguments)
+        said, _ = process.communicate(timeout=60)
+        return process.returncode, said
+
+    def the_run(self) -> runs.Run:
+        return wait_until(lambda: next(runs.runs(self.state), None), what="a run")
+
+    def processes(self) -> list[int]:
+        """Those of programs, which have said that they are there."""
+        return list(watchdog.marked(self.the_run().name))
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    return Command(tmp_path)
+
+
+def test_a_job_that_scales_itself_and_reports_succeeds(command: Command) -> None:
+    program = """
+import json, os, time, urllib.request
+
+def call(method, body):
+    request = urllib.request.Request(
+        f"{os.environ['DI_SERVER_URL']}/v2alpha1/job/{os.environ['DI_JOB_ID']}/{body.pop('to')}",
+        method=method, data=json.dumps(body).encode(),
+        headers={"Authorization": "Bearer " + open(os.environ["DI_SERVER_TOKEN_FILE"]).read()})
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    return json.load(opener.open(request))["data"]
+
+call("POST", {"to": "replicas", "task": "collector", "replicas": 1})
+call("POST", {"to": "profilings", "data": {"step": 7}})
+print("asked for one more")
+"""
+    learner = task(program)
+    code, said = command.run(
+        "-f", command.manifest(job(learner, task(FOR_EVER, "collector", maxReplicas=3)))
+    )
+    assert code == 0, said
+    assert "collector 1 -> 2" in said
+    assert "asked for one more" in said
+    assert "Succeeded in" in said
+
+
+def test_a_failed_job_shows_its_last_words_and_returns_1(command: Command) -> None:
+    code, said = command.run(command.manifest(job(task("raise SystemExit('out of ideas')"))))
+    assert code == 1
+    assert "out of ideas" in said
+    assert "Failed after" in said
+
+
+def test_a_program_is_a_job_of_as_many_pods_as_flags_say(command: Command) -> None:
+    program = command.path / "train.py"
+    program.write_text("import os, sys; print(os.environ['DI_TASK_NAME'], *sys.argv[1:])")
+    code, said = command.run("train.py", "--collectors", "2", "-f", "--", "fast")
+    assert code == 0, said
+    assert "3/3 ready" in said or "2/3 ready" in said
+    assert "learner fast" in said
+
+
+def test_what_cannot_run_here_is_refused_with_path_and_reason(
+    command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(command.path))
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    path = command.manifest(job(task(["no-such-command"], pod={"volumes": volumes})))
+    assert main(["run", str(path)]) == 2
+    said = capsys.readouterr().out
+    where = "spec.tasks[0].template.spec"
+    assert f"{where}.volumes[0].persistentVolumeClaim" in said
+    assert "--volume data=DIRECTORY" in said
+    assert f"{where}.containers[0]: 'no-such-command' is no command" in said
+    assert not command.state.exists()
+
+
+def test_a_job_that_breaks_a_rule_is_refused_in_the_webhooks_words(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(command.manifest(job(task("pass", replicas=-1))))]) == 2
+    assert "spec.tasks[0].replicas" in capsys.readouterr().out
+
+
+def test_ctrl_c_ends_all_pods_and_keeps_their_logs(command: Command) -> None:
+    polite = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('good bye', flush=True), sys.exit(0)))\n"
+        "print('i am up', flush=True); signal.pause()"
+    )
+    with command.start("-f", command.manifest(job(task(polite)))) as process:
+        assert process.stdout is not None
+        assert any("i am up" in line for line in process.stdout)
+        run = command.the_run()
+        assert run.kubeconfig.stat().st_mode & 0o077 == 0
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"{run.url}/api/v1/pods")
+        refused.value.close()
+        assert refused.value.code == 401
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert process.returncode == _CODE_OF_INTERRUPT
+    assert "good bye" in rest
+    assert command.processes() == []
+    assert not run.kubeconfig.exists()
+    assert "good bye" in next(run.directory.glob("pods/*/*/*.log")).read_text()
+
+
+def test_a_second_ctrl_c_does_not_wait(command: Command) -> None:
+    stubborn = (
+        "import signal; signal.signal(signal.SIGTERM, lambda *_: print('no', flush=True))\n"
+        "print('i am up', flush=True)\nwhile True: signal.pause()"
+    )
+    patient = task(stubborn, pod={"terminationGracePeriodSeconds": 600})
+    with command.start("-f", command.manifest(job(patient))) as process:
+        assert process.stdout is not None
+        assert any("i am up" in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        assert any("no" in line.split() for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+    assert process.returncode == _CODE_OF_INTERRUPT
+    assert command.processes() == []
+
+
+def test_a_run_that_is_killed_leaves_no_process_behind(command: Command) -> None:
+    # The child's child has left the session, and would outlive all that ends by groups.
+    program = (
+        "import subprocess, sys\n"
+        f"subprocess.Popen([sys.executable, '-c', {FOR_EVER!r}], start_new_session=True)\n"
+        f"print('i am up', flush=True); {FOR_EVER}"
+    )
+    with command.start("-f", command.manifest(job(task(program)))) as process:
+        assert process.stdout is not None
+        assert any("i am up" in line for line in process.stdout)
+        assert len(command.processes()) == 2
+        process.kill()
+    wait_until(lambda: not command.processes(), what="no process")
+    wait_until(lambda: not command.the_run().kubeconfig.exists(), what="no token")
