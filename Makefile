@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 VENV := .venv
+TRY := .venv-try
 BIN := $(VENV)/bin
 OURS := services/api services/webhook services/operator services/server certs cluster simulator sdk cli local
 LOCAL := di-api di-webhook di-operator di-server di-certs di-cluster di-simulator di-orchestrator di-cli di-local
@@ -30,7 +31,21 @@ $(VENV)/.ready: requirements.lock $(addsuffix /pyproject.toml,$(OURS))
 .PHONY: setup
 setup: $(VENV)/.ready ## the Python environment in .venv, from the lock
 
+# What a local run needs, and no more.
+RUNS := services/api services/webhook services/operator services/server certs local
+$(TRY)/.ready: local/requirements.lock $(addsuffix /pyproject.toml,$(RUNS))
+	@./bootstrap $(TRY)
+	@$(TRY)/bin/pip install --quiet --disable-pip-version-check --require-hashes \
+		--only-binary :all: --no-compile -r local/requirements.lock
+	@$(TRY)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		$(addprefix --editable ,$(RUNS))
+	@touch $@
+
 # ---------------------------------------------------------------- seeing it work
+.PHONY: try
+try: $(TRY)/.ready ## CartPole trained by processes of this machine: no root, no cluster, a minute
+	@PATH="$(CURDIR)/$(TRY)/bin:$$PATH" $(TRY)/bin/python -m examples.demo.local
+
 .PHONY: demo
 demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist]|torch-ddp|jax|ray)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m examples.demo --example $(EXAMPLE)
@@ -103,6 +118,8 @@ images: setup ## the three service images, with docker, podman or buildah
 .PHONY: lock
 lock: ## pin all dependencies anew
 	@$(COMPILE) pyproject.toml --group dev -o requirements.lock
+	@$(COMPILE) local/pyproject.toml examples/cartpole/pyproject.toml --extra try \
+		--no-emit-package di-cartpole -o local/requirements.lock
 	@$(COMPILE) services/build.in -o services/build.lock
 	@for s in webhook operator server; do \
 		$(COMPILE) services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
@@ -119,4 +136,4 @@ logs: ## collect the logs of local clusters into out/logs
 
 .PHONY: clean
 clean: ## forget the environment and all results
-	@rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache
+	@rm -rf $(VENV) $(TRY) out .mypy_cache .ruff_cache .pytest_cache

@@ -24,7 +24,8 @@ from di_local.images import BadImages
 from di_local.manifest import BadManifest, Manifest, job_name, made_of_flags, read_manifest
 from di_local.run import CannotRun, Interrupts, Options, Outcome, run, state_directory
 
-FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+SUCCEEDED, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
+_CONSOLE: Final = Console(highlight=False, soft_wrap=True)
 _MANIFESTS: Final = (".yaml", ".yml", ".json")
 
 
@@ -34,15 +35,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     given, rest = _split(sys.argv[1:] if argv is None else argv)
     arguments = parser().parse_args(given)
     arguments.rest = rest
-    console = Console(highlight=False, soft_wrap=True)
     try:
-        manifest = _manifest(arguments)
-        outcome = asyncio.run(_run(manifest, _options(arguments), console))
+        return conclude(run_job(_manifest(arguments), _options(arguments)))
     except (BadManifest, BadImages, CannotRun, NoAddress, OSError) as error:
         for line in str(error).splitlines():
-            console.print(Text.assemble(("refused: ", "red"), line))
+            _CONSOLE.print(Text.assemble(("refused: ", "red"), line))
         return REFUSED
-    return _conclude(outcome, console)
+
+
+def run_file(path: Path) -> Outcome:
+    """Run a manifest as `di run FILE` does. Raises as `run_job`, and BadManifest."""
+    return run_job(read_manifest(path), _options(parser().parse_args(["run", str(path)])))
+
+
+def run_job(manifest: Manifest, options: Options) -> Outcome:
+    """Run a job to its end, in an event loop of its own and with its lines on the screen.
+
+    Raises:
+        BadImages, CannotRun, NoAddress, OSError: it does not run here; nothing was started.
+    """
+    return asyncio.run(_run(manifest, options))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -116,13 +128,13 @@ def _options(arguments: argparse.Namespace) -> Options:
     )
 
 
-async def _run(manifest: Manifest, options: Options, console: Console) -> Outcome:
+async def _run(manifest: Manifest, options: Options) -> Outcome:
     interrupts, loop = Interrupts(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, interrupts)
     spec = manifest.job["spec"]
-    console.print(f"{manifest.job['metadata']['name']}: {_tasks(spec)}, as processes here")
-    return await run(manifest, options, say=console.print, interrupts=interrupts)
+    _CONSOLE.print(f"{manifest.job['metadata']['name']}: {_tasks(spec)}, as processes here")
+    return await run(manifest, options, say=_CONSOLE.print, interrupts=interrupts)
 
 
 def _log_to(directory: Path) -> None:
@@ -143,16 +155,17 @@ def _tasks(spec: dict[str, object]) -> str:
     return ", ".join(parts)
 
 
-def _conclude(outcome: Outcome, console: Console) -> int:
+def conclude(outcome: Outcome) -> int:
+    """Say how a run has ended; returns the exit code."""
     seconds = f"{outcome.seconds:.0f} s"
     logs = f"   logs: {outcome.directory}"
     if outcome.phase == Phase.SUCCEEDED:
-        console.print(Text.assemble(("Succeeded", "bold green"), f" in {seconds}.{logs}"))
-        return 0
+        _CONSOLE.print(Text.assemble(("Succeeded", "bold green"), f" in {seconds}.{logs}"))
+        return SUCCEEDED
     if outcome.phase == Phase.FAILED:
-        console.print(Text.assemble(("Failed", "bold red"), f" after {seconds}.{logs}"))
+        _CONSOLE.print(Text.assemble(("Failed", "bold red"), f" after {seconds}.{logs}"))
         return FAILED
-    console.print(f"ended after {seconds}; nothing of it runs any more.{logs}")
+    _CONSOLE.print(f"ended after {seconds}; nothing of it runs any more.{logs}")
     return INTERRUPTED
 
 
