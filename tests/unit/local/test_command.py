@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from di_local import runs, watchdog
+from di_local.api.objects import Object
 from di_local.main import main
-from tests.unit.local.machine import FOR_EVER, Object, job, task
+from tests.unit.local.machine import FOR_EVER, job, task
 from tests.waiting import wait_until
 
 _CODE_OF_INTERRUPT = 130
@@ -51,7 +52,7 @@ class Command:
         return process.returncode, said
 
     def the_run(self) -> runs.Run:
-        return wait_until(lambda: next(runs.runs(self.state), None), what="a run")
+        return wait_until(lambda: list(runs.runs(self.state)), what="a run")[0]
 
     def processes(self) -> list[int]:
         """Those of programs, which have said that they are there."""

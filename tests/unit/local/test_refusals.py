@@ -1,0 +1,106 @@
+"""What a run here cannot do, and what it leaves out, each with its path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from di_api.validation import load_spec
+from di_local.refusals import Machine, notices, refusals
+
+MACHINE = Machine(
+    entrypoint=lambda image: ["known"] if image == "known" else [],
+    is_command=lambda word: word in ("known", "go"),
+    is_directory=lambda path: path == "/there",
+    given={"mine"},
+    there={("configMap", "here")},
+)
+
+
+def _spec(pod: Any = None, *, container: Any = None, task: Any = None, **job: Any) -> Any:
+    di_container = {"name": "di-container", "image": "any", "command": ["go"], **(container or {})}
+    template = {"spec": {"containers": [di_container], **(pod or {})}}
+    return load_spec({"tasks": [{"type": "learner", "template": template, **(task or {})}], **job})
+
+
+def _volume(**source: Any) -> Any:
+    return {"volumes": [{"name": "v", **source}]}
+
+
+POD = "spec.tasks[0].template.spec"
+REFUSED: dict[str, Any] = {
+    f"{POD}.containers[0].command": {"container": {"command": []}},
+    f"{POD}.containers[0]: 'stay'": {"container": {"command": ["stay"]}},
+    f"{POD}.containers[0].envFrom": {
+        "container": {"envFrom": [{"configMapRef": {"name": "here"}}]}
+    },
+    f"{POD}.containers[0].env[0].valueFrom.resourceFieldRef": {
+        "container": {
+            "env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]
+        }
+    },
+    f"{POD}.initContainers[0].restartPolicy": {
+        "pod": {
+            "initContainers": [
+                {"name": "i", "image": "known", "restartPolicy": "Always"},
+            ]
+        }
+    },
+    f"{POD}.volumes[0].persistentVolumeClaim": {
+        "pod": _volume(persistentVolumeClaim={"claimName": "c"})
+    },
+    f"{POD}.volumes[0].hostPath": {"pod": _volume(hostPath={"path": "/nowhere"})},
+    f"{POD}.volumes[0].configMap": {"pod": _volume(configMap={"name": "missing"})},
+    f"{POD}.volumes[0].secret": {
+        "pod": _volume(projected={"sources": [{"secret": {"name": "missing"}}]})
+    },
+    "spec.volumes[0].nfs": {"volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}]},
+    "spec.checkpoint.persistentVolumeClaim": {
+        "checkpoint": {"path": "/c", "persistentVolumeClaim": "c"}
+    },
+    "spec.tasks[0].service": {"task": {"service": {"ports": [{"name": "http", "port": 80}]}}},
+    "spec.tasks: one machine has addresses for 245 pods": {"task": {"replicas": 246}},
+}
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_what_cannot_run_here_is_named_by_its_path(path: str) -> None:
+    found = refusals(_spec(**REFUSED[path]), MACHINE)
+    assert len(found) == 1
+    assert found[0].startswith(path)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {},
+        {"container": {"image": "known", "command": []}},
+        {"container": {"command": ["$(DI_TASK_NAME)"]}},
+        {"pod": _volume(emptyDir={})},
+        {"pod": _volume(hostPath={"path": "/there"})},
+        {"pod": _volume(configMap={"name": "here"})},
+        {"pod": _volume(secret={"secretName": "missing", "optional": True})},
+        {"pod": {"volumes": [{"name": "mine", "nfs": {"server": "s", "path": "/"}}]}},
+        {"task": {"replicas": 245}},
+    ],
+)
+def test_what_runs_here(case: Any) -> None:
+    assert refusals(_spec(**case), MACHINE) == []
+
+
+@pytest.mark.parametrize(
+    ("case", "notice"),
+    [
+        ({"container": {"resources": {"limits": {"nvidia.com/gpu": 1}}}}, "nvidia.com/gpu"),
+        ({"container": {"livenessProbe": {"exec": {"command": ["go"]}}}}, "livenessProbe"),
+        ({"preemptible": True}, "preemptible"),
+    ],
+)
+def test_what_is_left_out_is_said(case: Any, notice: str) -> None:
+    (said,) = notices(_spec(**case))
+    assert said.startswith(notice)
+
+
+def test_nothing_is_said_of_a_job_that_asks_for_nothing_else() -> None:
+    assert notices(_spec()) == []

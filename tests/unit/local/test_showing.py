@@ -1,0 +1,98 @@
+"""What a run says while it runs, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from di_api.kube.config import load_config
+from di_local import runs
+from di_local.api.objects import Change
+from di_local.logs import Follower
+from di_local.screen import Screen
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+JOB = {"metadata": {"name": "tiny", "namespace": "default"}}
+
+
+def _said(screen: Screen, plural: str, after: Any) -> list[str]:
+    return [line.plain.rstrip() for line in screen.lines(Change(1, plural, None, after))]
+
+
+def _job(phase: str, ready: int, replicas: int) -> Any:
+    spec = {"tasks": [{"name": "learner"}, {"name": "collector", "replicas": replicas}]}
+    total = replicas + 1
+    return {"spec": spec, "status": {"phase": phase, "readyReplicas": ready, "replicas": total}}
+
+
+def test_a_line_for_each_phase_and_each_change_of_replicas() -> None:
+    screen = Screen(elapsed=lambda: 61.5)
+    assert _said(screen, "dijobs", _job("Starting", 0, 2)) == ["  1:01  Starting      0/3 ready"]
+    assert _said(screen, "dijobs", _job("Starting", 0, 2)) == []
+    assert _said(screen, "dijobs", _job("Running", 3, 4)) == [
+        "  1:01  scaled        collector 2 -> 4",
+        "  1:01  Running       3/5 ready",
+    ]
+    assert _said(screen, "dijobs", _job("Succeeded", 0, 4)) == ["  1:01  Succeeded"]
+
+
+def test_events_that_say_more_than_the_phase_have_a_line() -> None:
+    screen = Screen(elapsed=lambda: 0.0)
+    plain = {"type": "Normal", "reason": "JobRunning", "message": "3 pods ready"}
+    assert _said(screen, "events", plain) == []
+    other = {"type": "Normal", "reason": "PodsDeleted", "message": "deleted 2 pods"}
+    assert _said(screen, "events", other) == ["  0:00  PodsDeleted   deleted 2 pods"]
+    bad = {"type": "Warning", "reason": "JobRestarting", "message": "exit code 3"}
+    assert _said(screen, "events", bad) == ["  0:00  JobRestarting  exit code 3"]
+
+
+def test_logs_are_shown_by_line_as_they_grow(tmp_path: Path) -> None:
+    said: list[tuple[str, str]] = []
+    follower = Follower(tmp_path, lambda pod, line: said.append((pod, line)))
+    log = tmp_path / "tiny-learner-0" / "uid" / "di-container.log"
+    log.parent.mkdir(parents=True)
+    (log.parent / "di-container.handlers.log").write_text("of a probe\n")
+    log.write_text("one\ntw")
+    follower.look()
+    assert said == [("tiny-learner-0", "one")]
+    with log.open("a") as file:
+        file.write("o\nthree\n")
+    follower.look()
+    follower.look()
+    assert [line for _, line in said] == ["one", "two", "three"]
+
+
+def test_the_api_of_a_run_is_reached_by_its_kubeconfig_until_it_is_over(tmp_path: Path) -> None:
+    directory = runs.new_directory(tmp_path, "tiny", NOW)
+    run = runs.note(directory, JOB, url="http://127.0.0.1:1", token="secret", began=NOW)
+    assert [each.name for each in runs.runs(tmp_path) if each.is_under_way] == [directory.name]
+    assert run.pid == os.getpid()
+    config = load_config(str(run.kubeconfig))
+    assert (config.server, config.authorization()) == ("http://127.0.0.1:1", "Bearer secret")
+    assert run.kubeconfig.stat().st_mode & 0o077 == 0
+    runs.close(run)
+    assert [each.is_under_way for each in runs.runs(tmp_path)] == [False]
+
+
+def test_the_latest_runs_are_kept_and_those_under_way(tmp_path: Path) -> None:
+    first = runs.new_directory(tmp_path, "first", NOW.replace(year=2025))
+    runs.note(first, JOB, url="", token="", began=NOW)
+    for day in range(1, 13):
+        began = NOW.replace(day=day)
+        directory = runs.new_directory(tmp_path, "tiny", began)
+        runs.close(runs.note(directory, JOB, url="", token="", began=began))
+    runs.prune(tmp_path)
+    kept = [each.directory for each in runs.runs(tmp_path)]
+    assert len(kept) == runs.KEPT + 1
+    assert kept[-1] == first
+    assert "20260103" in kept[-2].name
+
+
+def test_runs_are_below_the_state_of_the_user() -> None:
+    of_user = Path("/home/me/.local/state/di-orchestrator/runs")
+    assert runs.state_directory({"HOME": "/home/me"}) == of_user
+    assert runs.state_directory({"XDG_STATE_HOME": "/s", "HOME": "/home/me"}) == Path(
+        "/s/di-orchestrator/runs"
+    )

@@ -1,0 +1,260 @@
+"""From a container of a manifest to a process: names, paths, variables, images and volumes."""
+
+from __future__ import annotations
+
+import random
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from di_local.addresses import MAX_NAMES, Names, Network, NoAddress, take_network
+from di_local.images import BadImages, Images, read_images, short_name
+from di_local.manifest import BadManifest, job_name, read_manifest
+from di_local.pods.environment import (
+    Missing,
+    command_line,
+    expanded,
+    field_value,
+    inherited,
+    variables,
+)
+from di_local.pods.mounts import Mounts
+from di_local.pods.status import Container, pod_status, terminated, waiting
+from examples.demo.manifests import ROOT
+
+POD: dict[str, Any] = {
+    "metadata": {
+        "name": "tiny-learner-0",
+        "namespace": "default",
+        "uid": "u",
+        "labels": {"a/b": "c"},
+    },
+    "spec": {"nodeName": "here"},
+    "status": {"podIP": "127.1.2.3"},
+}
+
+
+@pytest.fixture
+def network() -> Any:
+    found = take_network(random.Random(1))
+    yield found
+    found.listener.close()
+
+
+def test_each_name_has_an_address_of_its_own_that_stays(network: Network) -> None:
+    names = Names(network, namespace="default", job="tiny")
+    text = "tiny-a-0.di-tiny.default.svc.cluster.local:1,tiny-a-1.di-tiny.default,localhost"
+    first, second, hole = names.replaced(text).split(",")
+    assert (first, second, hole) == (f"{network.prefix}.10:1", f"{network.prefix}.11", "localhost")
+    assert names.replaced(text) == f"{first},{second},{hole}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tiny-a-0.di-other.default.svc.cluster.local",
+        "tiny-a-0.di-tiny.elsewhere.svc.cluster.local",
+        "x.tiny-a-0.di-tiny.default.example.org",
+        "di-tiny.default",
+        "tiny-a-0.di-tiny.defaults",
+    ],
+)
+def test_names_of_others_stay(network: Network, text: str) -> None:
+    assert Names(network, namespace="default", job="tiny").replaced(text) == text
+
+
+def test_two_runs_have_two_networks(network: Network) -> None:
+    # The same choices: the first one is taken.
+    other = take_network(random.Random(1))
+    other.listener.close()
+    assert other.prefix != network.prefix
+
+
+def test_addresses_come_to_an_end(network: Network) -> None:
+    for number in range(MAX_NAMES):
+        network.address(f"pod-{number}")
+    with pytest.raises(NoAddress, match="one-more"):
+        network.address("one-more")
+
+
+def test_paths_below_mounts_are_paths_of_this_machine(tmp_path: Path) -> None:
+    volumes = {"data": tmp_path / "d", "state": tmp_path / "s"}
+    mounts = Mounts(
+        [
+            {"name": "data", "mountPath": "/data"},
+            {"name": "state", "mountPath": "/data/state/", "subPath": "of/mine"},
+            {"name": "unknown", "mountPath": "/unknown"},
+        ],
+        volumes,
+    )
+    text = "--data=/data/x:/data/state/y,/data,/database /old/data /unknown"
+    assert mounts.replaced(text) == (
+        f"--data={tmp_path}/d/x:{tmp_path}/s/of/mine/y,{tmp_path}/d,/database /old/data /unknown"
+    )
+
+
+def test_references_are_replaced_as_by_a_kubelet() -> None:
+    known = {"A": "1", "B": "$(A)"}
+    assert expanded("$(A) $$(A) $(B) $(C) $", known) == "1 $(A) $(A) $(C) $"
+
+
+def test_a_variable_may_refer_to_those_before_it_and_to_the_pod() -> None:
+    container = {
+        "env": [
+            {"name": "A", "value": "$(B)"},
+            {"name": "B", "value": "2"},
+            {"name": "C", "value": "$(B)3"},
+            {"name": "D", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "E", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['a/b']"}}},
+            {"name": "F", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+            {
+                "name": "G",
+                "valueFrom": {"configMapKeyRef": {"name": "s", "key": "x", "optional": True}},
+            },
+        ]
+    }
+    found = variables(
+        container,
+        POD,
+        replaced=lambda text: text,
+        read_key=lambda kind, name, key: "secret" if (name, key) == ("s", "k") else None,
+    )
+    assert found == {
+        **{"A": "$(B)", "B": "2", "C": "23"},
+        **{"D": "tiny-learner-0", "E": "c", "F": "secret"},
+    }
+
+
+def test_a_reference_that_leads_nowhere_is_said() -> None:
+    container = {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}
+    with pytest.raises(Missing, match="secret s has no key k"):
+        variables(container, POD, replaced=lambda text: text, read_key=lambda *_: None)
+    with pytest.raises(Missing, match="field spec"):
+        field_value(POD, "spec.unknown")
+
+
+def test_a_pod_inherits_no_variables_of_another_job() -> None:
+    assert inherited({"PATH": "/bin", "DI_RANK": "1", "KUBERNETES_PORT": "2"}) == {"PATH": "/bin"}
+
+
+def test_arguments_follow_the_command_of_the_container_or_of_its_image() -> None:
+    known = {"N": "3"}
+    own = {"command": ["run"], "args": ["$(N)"]}
+    assert command_line(own, ["image"], known, str.upper) == ["RUN", "3"]
+    assert command_line({"args": ["x"]}, ["image"], known, str) == ["image", "x"]
+
+
+@pytest.mark.parametrize(
+    "image", ["my", "my:1", "registry:5000/a/my:1", "a/my@sha256:00", "a/my:1@sha256:00"]
+)
+def test_an_image_is_known_by_its_last_name(image: str) -> None:
+    assert short_name(image) == "my"
+
+
+def test_the_project_says_what_an_image_is(tmp_path: Path) -> None:
+    text = '[tool.di-local.images.my]\ncommand = ["go"]\nenv = {A = "1"}\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    images = read_images(tmp_path)
+    assert (images.entrypoint("x/my:1"), images.environ("my")) == (["go"], {"A": "1"})
+    assert (images.entrypoint("other"), images.environ("other")) == ((), {})
+    assert list(read_images(tmp_path, ["mine"]).entrypoint("my")) == ["mine"]
+    assert read_images(tmp_path / "nowhere") == Images()
+
+
+@pytest.mark.parametrize(
+    "text", ["images = 1", "images.my = 1", "images.my.cmd = []", "images.my.command = 'go'"]
+)
+def test_a_project_that_says_it_otherwise_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"[tool.di-local]\n{text}\n")
+    with pytest.raises(BadImages, match="di-local"):
+        read_images(tmp_path)
+
+
+def test_the_example_is_here_what_its_image_is() -> None:
+    folder = ROOT / "examples" / "cartpole"
+    document = tomllib.loads((folder / "pyproject.toml").read_text())
+    image = document["tool"]["di-local"]["images"]["di-cartpole"]
+    built = (folder / "Dockerfile").read_text()
+    words = ", ".join(f'"{word}"' for word in image["command"])
+    assert f"ENTRYPOINT [{words}]" in built
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        found = re.search(rf"{name}=(\S+)", built)
+        assert found is not None
+        assert image["env"][name] == found[1]
+    assert (folder / image["env"]["PYTHONPATH"] / "di_cartpole" / "main.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "job.yaml"),
+        ("- 1", "no object"),
+        ("kind: Pod\nmetadata: {}", "0 documents of kind DIJob"),
+        ("kind: DIJob\nmetadata: {}\n---\nkind: Pod\nmetadata: {}", "apiVersion|Pod is nothing"),
+        ("apiVersion: diengine.opendilab.org/v1alpha1\nkind: DIJob\nmetadata: {}", "v1alpha1"),
+        ("apiVersion: v1\nkind: DIJob\nmetadata: {}", "apiVersion is v1"),
+    ],
+)
+def test_what_is_no_manifest_of_a_run_is_told(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    with pytest.raises(BadManifest, match=message):
+        read_manifest(path)
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), [("train.py", "train"), ("My_Run.2.py", "my-run-2"), ("__.py", "job")]
+)
+def test_a_job_is_named_for_its_program(program: str, name: str) -> None:
+    assert job_name(Path(program)) == name
+
+
+def _status(*containers: Container, before: Any = None) -> Any:
+    return pod_status(containers, before=before or {}, address="127.0.0.9", now="t1")
+
+
+def _container(state: Any, *, init: bool = False, **fields: Any) -> Container:
+    return Container("c", "image", is_init=init, state=state, **fields)
+
+
+RUNNING = {"running": {"startedAt": "t0"}}
+
+
+def _ended(code: int) -> Any:
+    return terminated(code, began="t0", ended="t1", message="")
+
+
+@pytest.mark.parametrize(
+    ("containers", "phase"),
+    [
+        ([_container(waiting("PodInitializing"))], "Pending"),
+        ([_container(RUNNING, init=True), _container(waiting("x"))], "Pending"),
+        ([_container(_ended(1), init=True), _container(waiting("x"))], "Failed"),
+        ([_container(RUNNING), _container(waiting("x"))], "Running"),
+        ([_container(_ended(0)), _container(RUNNING)], "Running"),
+        ([_container(_ended(0)), _container(_ended(0))], "Succeeded"),
+        ([_container(_ended(0)), _container(_ended(1))], "Failed"),
+        ([_container(waiting("CrashLoopBackOff"), last=_ended(1))], "Running"),
+    ],
+)
+def test_the_phase_of_a_pod(containers: list[Container], phase: str) -> None:
+    assert _status(*containers)["phase"] == phase
+
+
+def test_a_pod_is_ready_with_all_its_containers_and_since_then() -> None:
+    one, other = _container(RUNNING, ready=True), _container(RUNNING)
+    before = _status(one, other)
+    assert _ready(before) == ("False", "t1")
+    other.ready = True
+    after = pod_status([one, other], before=before, address="127.0.0.9", now="t2")
+    assert _ready(after) == ("True", "t2")
+    again = pod_status([one, other], before=after, address="127.0.0.9", now="t3")
+    assert again == after
+
+
+def _ready(status: Any) -> tuple[str, str]:
+    found = next(each for each in status["conditions"] if each["type"] == "Ready")
+    return found["status"], found["lastTransitionTime"]
