@@ -20,7 +20,7 @@ from rich.text import Text
 
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SECRETS
 from di_api.phase import Phase
-from di_api.validation import load_spec
+from di_api.validation import load_leniently
 from di_local import runs, watchdog
 from di_local.addresses import Names, take_network
 from di_local.api.admission import admit
@@ -163,7 +163,7 @@ def _checked(
         fields = [each["field"] for each in refused.details.get("causes") or ()]
         lines = [f"{where}: {why}" for where, why in zip(fields, causes, strict=True)]
         raise CannotRun("\n".join(lines) or refused.message) from refused
-    spec = load_spec(job["spec"])
+    spec = load_leniently(job["spec"])
     machine = Machine(
         entrypoint=images.entrypoint,
         is_command=lambda word: _is_command(word, manifest.directory, options.environ),

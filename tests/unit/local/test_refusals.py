@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from di_api.validation import load_spec
+from di_api.validation import load_leniently
 from di_local.refusals import Machine, notices, refusals
 
 MACHINE = Machine(
@@ -21,7 +21,7 @@ MACHINE = Machine(
 def _spec(pod: Any = None, *, container: Any = None, task: Any = None, **job: Any) -> Any:
     di_container = {"name": "di-container", "image": "any", "command": ["go"], **(container or {})}
     template = {"spec": {"containers": [di_container], **(pod or {})}}
-    return load_spec({"tasks": [{"type": "learner", "template": template, **(task or {})}], **job})
+    return load_leniently({"tasks": [{"type": "learner", "template": template, **(task or {})}], **job})
 
 
 def _volume(**source: Any) -> Any:
