@@ -32,7 +32,7 @@ $(VENV)/.ready: requirements.lock $(addsuffix /pyproject.toml,$(OURS))
 setup: $(VENV)/.ready ## the Python environment in .venv, from the lock
 
 # What a local run needs, and no more.
-RUNS := services/api services/webhook services/operator services/server certs local
+RUNS := services/api services/webhook services/operator services/server certs sdk cli local
 $(TRY)/.ready: local/requirements.lock $(addsuffix /pyproject.toml,$(RUNS))
 	@./bootstrap $(TRY)
 	@$(TRY)/bin/pip install --quiet --disable-pip-version-check --require-hashes \
@@ -118,7 +118,7 @@ images: setup ## the three service images, with docker, podman or buildah
 .PHONY: lock
 lock: ## pin all dependencies anew
 	@$(COMPILE) pyproject.toml --group dev -o requirements.lock
-	@$(COMPILE) local/pyproject.toml examples/cartpole/pyproject.toml --extra try \
+	@$(COMPILE) local/pyproject.toml cli/pyproject.toml examples/cartpole/pyproject.toml --extra try \
 		--no-emit-package di-cartpole -o local/requirements.lock
 	@$(COMPILE) services/build.in -o services/build.lock
 	@for s in webhook operator server; do \
