@@ -19,6 +19,8 @@ from di_api.names import DEFAULT_SERVICE_DOMAIN, DNS_LABEL, SERVER_PORT, service
 _NETWORKS: Final = range(64, 128)
 """Second bytes that are tried: few other programs use them."""
 _FIRST, _LAST = 10, 254
+_UNPRIVILEGED: Final = 1024
+_INSTEAD: Final = 20_000
 MAX_NAMES: Final = _LAST - _FIRST + 1
 """Pods and Services that one run has addresses for."""
 
@@ -85,17 +87,29 @@ def _prefixes(rng: Random) -> Iterator[str]:
         yield f"127.{rng.choice(_NETWORKS)}.{rng.randrange(256)}"
 
 
+def service_port(port: int) -> int:
+    """Where a Service listens here: users may not listen on the ports below 1024."""
+    return port if port >= _UNPRIVILEGED else _INSTEAD + port
+
+
 class Names:
     """Replaces the DNS names of one job in texts."""
 
     def __init__(self, network: Network, *, namespace: str, job: str) -> None:
         self._network = network
-        service = re.escape(service_name(job))
+        pod = rf"(?P<pod>{DNS_LABEL})\.{re.escape(service_name(job))}"
+        service = rf"(?P<service>{re.escape(job)}-{DNS_LABEL})"
         self._pattern = re.compile(
-            rf"(?<![\w.-])(?P<host>{DNS_LABEL})\.{service}\.{re.escape(namespace)}"
-            rf"(?:\.{re.escape(DEFAULT_SERVICE_DOMAIN)})?(?![\w-]|\.\w)"
+            rf"(?<![\w.-])(?:{pod}|{service})\.{re.escape(namespace)}"
+            rf"(?:\.{re.escape(DEFAULT_SERVICE_DOMAIN)})?(?![\w-]|\.\w)(?::(?P<port>\d{{1,5}}))?"
         )
 
     def replaced(self, text: str) -> str:
         """The text with addresses in place of names."""
-        return self._pattern.sub(lambda found: self._network.address(found["host"]), text)
+        return self._pattern.sub(self._address, text)
+
+    def _address(self, found: re.Match[str]) -> str:
+        address, port = self._network.address(found["pod"] or found["service"]), found["port"]
+        if port is None:
+            return address
+        return f"{address}:{service_port(int(port)) if found['service'] else port}"

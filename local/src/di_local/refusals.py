@@ -10,6 +10,7 @@ from di_api.field_error import items, mapping
 from di_api.names import CHECKPOINT_VOLUME, GPU_RESOURCE
 from di_api.spec.job import JobSpec
 from di_api.spec.task import Task
+from di_api.spec.task_service import Protocol
 from di_local.addresses import MAX_NAMES
 
 Object = Mapping[str, Any]
@@ -41,13 +42,20 @@ def refusals(spec: JobSpec, machine: Machine) -> list[str]:
     found = list(_of_job(spec, machine))
     for number, task in enumerate(spec.tasks):
         path = f"spec.tasks[{number}]"
-        if task.service is not None:
-            found.append(f"{path}.service: a Service before several pods {_OF_CLUSTERS}")
+        ports = task.service.ports if task.service is not None else ()
+        found += [
+            f"{path}.service.ports[{place}].protocol: a Service of {port.protocol} {_OF_CLUSTERS}"
+            for place, port in enumerate(ports)
+            if port.protocol is not Protocol.TCP
+        ]
         for template in _templates(task):
             found += _of_pod(mapping(template.get("spec")), f"{path}.template.spec", machine)
-    pods = sum((task.max_replicas or task.replicas) * task.pods_per_replica for task in spec.tasks)
-    if pods > MAX_NAMES:
-        found.append(f"spec.tasks: one machine has addresses for {MAX_NAMES} pods, not for {pods}")
+    names = sum(_names(task) for task in spec.tasks)
+    if names > MAX_NAMES:
+        found.append(
+            f"spec.tasks: one machine has addresses for {MAX_NAMES} pods and Services, "
+            f"not for {names}"
+        )
     return list(dict.fromkeys(found))
 
 
@@ -85,6 +93,12 @@ def _of_job(spec: JobSpec, machine: Machine) -> Iterator[str]:
             f"spec.checkpoint.persistentVolumeClaim: there are no claims here; "
             f"give it a directory: --volume {CHECKPOINT_VOLUME}=DIRECTORY"
         )
+
+
+def _names(task: Task) -> int:
+    """How many addresses a task may need."""
+    pods = (task.max_replicas or task.replicas) * task.pods_per_replica
+    return pods + (task.service is not None)
 
 
 def _templates(task: Task) -> list[Object]:

@@ -35,6 +35,7 @@ from di_local.pods.life import Place
 from di_local.refusals import Machine, notices, refusals
 from di_local.screen import Screen, log_line
 from di_local.server import di_server
+from di_local.services import Services
 
 _BESIDE: Final = {"ConfigMap": CONFIGMAPS, "Secret": SECRETS}
 _KINDS: Final = {"ConfigMap": "configMap", "Secret": "secret"}
@@ -231,6 +232,7 @@ async def _started(manifest: Manifest, options: Options, images: Images) -> Asyn
                 sources=StoredSources(plane.objects, plane.tokens),
             )
             kubelet = Kubelet(plane.objects, place, address=network.address)
+            services = Services(plane.objects, network)
             noted = runs.note(
                 directory,
                 manifest.job,
@@ -242,6 +244,7 @@ async def _started(manifest: Manifest, options: Options, images: Images) -> Asyn
                 yield _Started(plane=plane, kubelet=kubelet, directory=directory)
             finally:
                 await kubelet.end(at_once=True)
+                await services.end()
                 runs.close(noted)
     finally:
         network.listener.close()

@@ -18,6 +18,7 @@ from di_local.control_plane import StoredSources, control_plane
 from di_local.images import Images
 from di_local.pods.kubelet import Kubelet
 from di_local.pods.life import Place
+from di_local.services import Services
 
 SECONDS = 30.0
 FINISHED = ("Succeeded", "Failed")
@@ -95,10 +96,12 @@ async def machine(tmp_path: Path, *, job: str = "tiny", **place: Any) -> AsyncIt
                 "first_pause": 0.01,
             }
             kubelet = Kubelet(plane.objects, Place(**(settings | place)), address=network.address)
+            services = Services(plane.objects, network)
             try:
                 yield Machine(plane.objects, kubelet, tmp_path / "pods")
             finally:
                 await kubelet.end(at_once=True)
+                await services.end()
     finally:
         network.listener.close()
 

@@ -59,7 +59,9 @@ REFUSED: dict[str, Any] = {
     "spec.checkpoint.persistentVolumeClaim": {
         "checkpoint": {"path": "/c", "persistentVolumeClaim": "c"}
     },
-    "spec.tasks[0].service": {"task": {"service": {"ports": [{"name": "http", "port": 80}]}}},
+    "spec.tasks[0].service.ports[0].protocol": {
+        "task": {"service": {"ports": [{"name": "dns", "port": 53, "protocol": "UDP"}]}}
+    },
     "spec.tasks: one machine has addresses for 245 pods": {"task": {"replicas": 246}},
 }
 
@@ -82,7 +84,7 @@ def test_what_cannot_run_here_is_named_by_its_path(path: str) -> None:
         {"pod": _volume(configMap={"name": "here"})},
         {"pod": _volume(secret={"secretName": "missing", "optional": True})},
         {"pod": {"volumes": [{"name": "mine", "nfs": {"server": "s", "path": "/"}}]}},
-        {"task": {"replicas": 245}},
+        {"task": {"replicas": 244, "service": {"ports": [{"name": "http", "port": 80}]}}},
     ],
 )
 def test_what_runs_here(case: Any) -> None:

@@ -1,0 +1,59 @@
+"""Services of tasks: connections go to those of a task's pods that are ready, in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+from di_local.addresses import Names, take_network
+from tests.unit.local.machine import SECONDS, job, machine, task
+
+_SERVER = """
+import os, socket
+own = os.environ["DI_NODES"].split(",")[int(os.environ["DI_RANK"])]
+listener = socket.create_server((own, 8000))
+while True:
+    there, _ = listener.accept()
+    with there:
+        asked = there.makefile("rb").read()
+        there.sendall(asked + os.environ["DI_TASK_RANK"].encode())
+"""
+_CLIENT = """
+import os, socket, time
+host, port = os.environ["DI_COLLECTOR_SERVICE"].split(":")
+seen = set()
+while len(seen) < 2:
+    try:
+        with socket.create_connection((host, int(port))) as there:
+            there.sendall(b"pod ")
+            there.shutdown(socket.SHUT_WR)
+            seen.add(there.makefile("rb").read())
+    except OSError:
+        time.sleep(0.02)
+    seen.discard(b"")
+print(sorted(seen))
+"""
+
+
+def test_a_service_passes_connections_on_to_all_ready_pods(tmp_path: Path) -> None:
+    ports = [{"name": "http", "port": 80, "targetPort": 8000}]
+
+    async def main() -> None:
+        async with machine(tmp_path) as here, asyncio.timeout(SECONDS):
+            serving = task(_SERVER, "collector", replicas=2, service={"ports": ports})
+            here.submit(job(task(_CLIENT), serving))
+            assert (await here.ended())["phase"] == "Succeeded"
+            assert here.said("tiny-learner-0").strip() == "[b'pod 0', b'pod 1']"
+
+    asyncio.run(main())
+
+
+def test_a_service_has_an_address_and_a_port_that_users_may_listen_on() -> None:
+    network = take_network(random.Random())
+    network.listener.close()
+    names = Names(network, namespace="default", job="tiny")
+    service = "tiny-collector.default.svc.cluster.local"
+    assert names.replaced(f"{service}:80 {service}:8000 {service}") == (
+        f"{network.prefix}.10:20080 {network.prefix}.10:8000 {network.prefix}.10"
+    )
