@@ -38,7 +38,7 @@ class Command:
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "di_local", "run", *map(str, arguments)],
+            [Path(sys.executable).with_name("di"), "run", *map(str, arguments)],
             cwd=self.path,
             env=self._environ,
             stdout=subprocess.PIPE,
