@@ -137,13 +137,15 @@ class Demo:
         """Show what a job's events and the last lines of its pods' logs say."""
         for line in self._events(name):
             print(f"  {line}")
-        self._say_last_words(name, lines=15)
-
-    def _say_last_words(self, name: str, *, lines: int) -> None:
-        """Show how the logs of a job's pods end."""
-        arguments = (f"--selector={LABEL_JOB}={name}", f"--tail={lines}")
-        _, said = self._kubectl("logs", *arguments, "--prefix", "--all-containers")
+        selector = f"--selector={LABEL_JOB}={name}"
+        _, said = self._kubectl("logs", selector, "--prefix", "--tail=15", "--all-containers")
         print(said.rstrip())
+
+    def _say_results(self, name: str) -> None:
+        """Show how the logs end of the pods that have done their work."""
+        done = (f"--selector={LABEL_JOB}={name}", "--field-selector=status.phase=Succeeded")
+        for pod in self._kubectl("get", "pods", *done, "--output=name")[1].split():
+            print(self._kubectl("logs", pod, "--prefix", "--tail=5")[1].rstrip())
 
     def _events(self, name: str) -> list[str]:
         _, uid = self._kubectl("get", "dijob", name, "--output=jsonpath={.metadata.uid}")
@@ -162,8 +164,8 @@ class Demo:
         print(self._kubectl("get", f"{DIJOBS.plural}.{version}.{group}")[1].rstrip())
         record = record_of(self._profilings(job))
         if record is None:
-            print("What its pods said last:")
-            self._say_last_words(job["metadata"]["name"], lines=5)
+            print("What was said last by the pods that succeeded:")
+            self._say_results(job["metadata"]["name"])
             return
         for line in record.changes():
             print(line)
