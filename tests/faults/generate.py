@@ -29,7 +29,7 @@ from tests.faults.plan import (
     Truncate,
 )
 from tests.faults.trace import Trace
-from tests.faults.workloads import ASKED_FOR, COMPANION, STANDBYS
+from tests.faults.workloads import ASKED_FOR, COMPANION
 
 ERRORS = (401, 403, 404, 409, 410, 422, 429, 500, 503, 504)
 RETRY_AFTER = 1
@@ -40,9 +40,8 @@ HELD = 1.0
 _BACK = (1, 3, 1000)
 # What refusing a create as forbidden leads to: the job waits, says so, and tries again.
 _FORBIDDEN = frozenset({"CreateForbidden", "JobPending", "PodsCreated"})
-# And refusing as invalid what the job runs without: it is told and tried again.
+# And refusing what a coordinator has asked for as invalid: it is told and tried again.
 _REFUSED = frozenset({"InvalidTemplate"})
-_DISPENSABLE = frozenset({*ASKED_FOR, *STANDBYS})
 # Of what the job brings along 404 says that nobody serves its kind.
 _UNSERVED = frozenset({"CompanionKindMissing", "JobPending", "PodsCreated"})
 
@@ -79,7 +78,7 @@ def _for(workload: str, trace: Trace) -> Iterator[Plan]:
     for request in trace.requests:
         begun = begun or (request.verb, request.what) == ("patch", "dijobs/status")
         for code in ERRORS:
-            yield _refusal(workload, request, code, joins=begun and request.name in _DISPENSABLE)
+            yield _refusal(workload, request, code, joins=begun and request.name in ASKED_FOR)
     for write in trace.writes:
         for action in (Lose(True), Lose(False), Truncate(), Slow(HELD)):
             yield _plan(workload, "broken", write, action)
@@ -104,7 +103,7 @@ def _stale(workload: str, trace: Trace) -> Iterator[Plan]:
 
 
 def _refusal(workload: str, request: Request, code: int, *, joins: bool) -> Plan:
-    """Refuse a request; ``joins``: it is for a pod that a job asks for which runs without it."""
+    """Refuse a request; ``joins``: it is for a collector of a job whose coordinator is there."""
     fault = Fault(at=request, do=Refuse(code, RETRY_AFTER if code in (429, 503) else None))
     creates = request.verb == "create" and request.what in ("pods", "services", "configmaps")
     invalid = creates and code == 422

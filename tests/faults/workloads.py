@@ -259,13 +259,9 @@ async def companions(stage: Stage) -> None:
     await finish_all(stage)
 
 
-STANDBYS: Final = (f"{JOB}-work-standby-0", f"{JOB}-work-standby-1")
-"""Pods that stand by in the job of `standby`, which runs without them."""
-
-
 async def standby(stage: Stage) -> None:
     first, second = f"{JOB}-work-0", f"{JOB}-work-1"
-    by, another = STANDBYS
+    by, another = f"{JOB}-work-standby-0", f"{JOB}-work-standby-1"
 
     def stand(*names: str) -> Callable[[], bool]:
         """These pods are there, the last of them ready."""
