@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from typing import TypeVar
 
-from di_orchestrator.api import Api, Member, Peer
+from di_orchestrator.api import Api, Member, Members, Peer
 from di_orchestrator.client import Send, scaling
 from di_orchestrator.connect import connection
 from di_orchestrator.exchange import Answer, Exchange, Pause, Silence
@@ -78,11 +78,10 @@ class Client:
 
     async def watch_members(self, task: str | None = None) -> AsyncIterator[tuple[Member, ...]]:
         """As `Client.watch_members`."""
-        known: str | None = None
+        known: Members | None = None
         while True:
-            found = await run(self._api.next_members(task, known), self._send)
-            known = found.generation
-            yield found.members
+            known = await run(self._api.next_members(task, known), self._send)
+            yield known.members
 
 
 def client(environment: Mapping[str, str] = os.environ) -> Client | None:

@@ -77,7 +77,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Members:
-    """The board, and the tag by which di-server knows it again."""
+    """The board, by name of the pod, and the tag by which di-server knows it again."""
 
     generation: str
     members: tuple[Member, ...]
@@ -167,17 +167,20 @@ class Api:
     def members(self, task: str | None) -> Exchange[Members]:
         """The board, of one task or of all."""
         found = yield from self._ask(Request("GET", f"{self._path}/members", _task(task)))
-        return _members(found)
+        return _members(found, ())
 
-    def next_members(self, task: str | None, known: str | None) -> Exchange[Members]:
-        """The same, once it is another than the known; waits as long as that takes."""
-        query = {**_task(task), "wait": str(WAIT_SECONDS)}
+    def next_members(self, task: str | None, known: Members | None) -> Exchange[Members]:
+        """The same, once it is another than the known; waits as long as that takes.
+
+        Only what has changed is sent, where di-server knows what is known.
+        """
+        query = {**_task(task), "wait": str(WAIT_SECONDS), "changes": "true"}
         if known is not None:
-            query["generation"] = known
+            query["generation"] = known.generation
         while True:
             found = yield from _patiently(self._wait(f"{self._path}/members", query))
-            if found is not None and found["generation"] != known:
-                return _members(found)
+            if found is not None and (known is None or found["generation"] != known.generation):
+                return _members(found, () if known is None else known.members)
             yield Pause(NO_NEWS_PAUSE)
 
     def _count(self, method: str, body: Mapping[str, Any]) -> Exchange[int]:
@@ -207,11 +210,11 @@ def _task(task: str | None) -> dict[str, str]:
     return {} if task is None else {"task": task}
 
 
-def _members(found: Mapping[str, Any]) -> Members:
-    return Members(
-        found["generation"],
-        tuple(
-            Member(each["pod"], each["uid"], each["task"], each["says"])
-            for each in found["members"]
-        ),
-    )
+def _members(found: Mapping[str, Any], known: Sequence[Member]) -> Members:
+    """All of the board, of all of it or of what has changed since the known."""
+    board = {} if found["complete"] else {each.pod: each for each in known}
+    for each in found["members"]:
+        board[each["pod"]] = Member(each["pod"], each["uid"], each["task"], each["says"])
+    for pod in found["gone"]:
+        board.pop(pod, None)
+    return Members(found["generation"], tuple(board[pod] for pod in sorted(board)))

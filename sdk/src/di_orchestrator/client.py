@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar, Union
 
-from di_orchestrator.api import Api, Member, Peer
+from di_orchestrator.api import Api, Member, Members, Peer
 from di_orchestrator.exchange import Answer, Exchange, Pause, Request, Silence
 from di_orchestrator.job import World
 
@@ -95,11 +95,10 @@ class Client:
 
     def watch_members(self, task: str | None = None) -> Iterator[tuple[Member, ...]]:
         """The same: at once, and whenever one is new, is gone, or says something else."""
-        known: str | None = None
+        known: Members | None = None
         while True:
-            found = self._run(self._api.next_members(task, known))
-            known = found.generation
-            yield found.members
+            known = self._run(self._api.next_members(task, known))
+            yield known.members
 
     def _run(self, exchange: Exchange[T]) -> T:
         return run(exchange, self._send)

@@ -10,6 +10,8 @@ import pytest
 import di_orchestrator as di
 from di_api.kube.errors import Unavailable
 from di_orchestrator import aio
+from di_orchestrator.connect import connection
+from di_orchestrator.exchange import Answer, Request, Silence
 from di_server.storage.transforms import transform_pod
 from tests.unit.server.fakes import Harness, job, pod, task, watch
 
@@ -139,3 +141,48 @@ def test_members_say_and_are_read(harness: Harness) -> None:
     assert member.says["weightVersion"] == 3
     assert di.members() == members
     assert json.dumps(dict(member.says))
+
+
+def test_the_board_is_followed_by_what_has_changed(harness: Harness) -> None:
+    others = [pod(f"cartpole-collector-{index}", 3 + index, f"10.0.1.{index}") for index in (5, 6)]
+    harness.add_pods(*others)
+    watch(harness)
+    client, sent = recording()
+
+    def said(index: int, load: int, path: str = "/v2alpha1/rl.cartpole/members") -> None:
+        body = {"url": f"http://10.0.1.{index}", "load": load}
+        answer = harness.client.put(f"{path}/cartpole-collector-{index}", json=body)
+        assert answer.status_code == 200
+
+    def loads(members: tuple[di.Member, ...]) -> list[tuple[str, int]]:
+        return [(member.pod[-1], member.says["load"]) for member in members]
+
+    boards = client.watch_members("collector")
+    said(5, 1)
+    assert loads(next(boards)) == [("5", 1)]
+    said(6, 2)
+    assert loads(next(boards)) == [("5", 1), ("6", 2)]
+    said(5, 3)
+    assert loads(next(boards)) == [("5", 3), ("6", 2)]
+    gone = transform_pod(harness.kube.objects["pods", "rl", "cartpole-collector-5"])
+    harness.caches.pods.on_event("DELETED", gone)
+    harness.members.on_pod("DELETED", gone)
+    assert loads(next(boards)) == [("6", 2)]
+    # Each but the first was of one member alone, or of none.
+    assert [answer.count(b'"uid"') for answer in sent] == [1, 1, 1, 0]
+
+
+def recording() -> tuple[di.Client, list[bytes]]:
+    """A client of this pod, and the answers that it had."""
+    found = connection(di.job())
+    assert found is not None
+    api, send = found
+    answers: list[bytes] = []
+
+    def recorded(request: Request) -> Answer | Silence:
+        answer = send(request)
+        assert isinstance(answer, Answer)
+        answers.append(answer.body)
+        return answer
+
+    return di.Client(api, recorded), answers
