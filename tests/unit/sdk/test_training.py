@@ -14,7 +14,7 @@ import pytest
 
 import di_orchestrator as di
 from di_api import names
-from di_api.profilings import read_profilings
+from di_operator.allocator.profilings import load_profilings
 from di_orchestrator import here, training_run
 from di_orchestrator.checkpoint import Checkpoints
 from di_orchestrator.job import Job
@@ -74,10 +74,11 @@ def test_a_job_shows_what_its_training_says(harness: Harness) -> None:
     assert (said["loss"], said["learners"], said["batchSize"]) == (0.5, 1, 32)
     assert said["observations"][0]["samples"] == 32
     assert {"reportedAt", "trainStepsPerSec", "learnerWaitFrac"} <= said.keys()
-    # All that the allocator makes a curve of is there.
-    found, wrong = read_profilings(said)
-    assert wrong == []
-    assert {"observations", "init_batch_size", "reported_at"} <= found.keys()
+    # The allocator makes a curve of it.
+    profilings = load_profilings(said)
+    assert profilings is not None
+    assert profilings.models().keys() == {""}
+    assert profilings.reported_at is not None
 
 
 @pytest.mark.usefixtures("learner", "term")
