@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 from di_orchestrator.errors import Unreachable
 from di_orchestrator.exchange import (
@@ -23,6 +24,8 @@ from di_orchestrator.exchange import (
     ask,
 )
 from di_orchestrator.job import World, world_of
+
+T = TypeVar("T")
 
 WAIT_SECONDS = 20
 """The longest that di-server lets a request wait for news."""
@@ -61,18 +64,15 @@ class Member:
     Attributes:
         pod, uid: its name, and which pod of that name.
         task: of the pod.
+        url: where it serves.
         says: what it has put there, with its `url`.
     """
 
     pod: str
     uid: str
     task: str
+    url: str
     says: Mapping[str, Any] = field(hash=False)
-
-    @property
-    def url(self) -> str:
-        """Where it serves."""
-        return str(self.says["url"])
 
 
 @dataclass(frozen=True)
@@ -127,77 +127,76 @@ class Api:
 
     def report(self, profilings: Mapping[str, Any], seconds: float) -> Exchange[None]:
         """Publish what the job reports of itself; it is there when this returns."""
-        yield from self._ask(
-            Request("POST", f"{self._path}/profilings", body=profilings),
-            Patience(seconds, self._patience.random),
-        )
+        request = Request("POST", f"{self._path}/profilings", body=profilings)
+        return self._ask(request, lambda _: None, Patience(seconds, self._patience.random))
 
     def peers(self, task: str) -> Exchange[tuple[Peer, ...]]:
         """The pods of a task that run and listen, by rank."""
-        found = yield from self._ask(Request("GET", f"{self._path}/pods/{task}"))
-        return tuple(Peer(each["pod"], each["rank"], each["address"]) for each in found)
+        return self._ask(Request("GET", f"{self._path}/pods/{quote(task, safe='')}"), _peers)
 
     def next_peers(self, task: str, known: tuple[Peer, ...] | None) -> Exchange[tuple[Peer, ...]]:
         """The same, once they are others than those known; waits as long as that takes."""
         while True:
             found = yield from _patiently(self.peers(task))
             if found is not None and found != known:
-                return tuple(found)
+                return found
             yield Pause(max(POLL_SECONDS, len(found or ()) / POLLS_PER_SECOND))
 
     def next_world(self, task: str, known: int | None) -> Exchange[World]:
         """The world of a process group, once it is another than the known; waits for it."""
+        path = f"{self._path}/group/{quote(task, safe='')}"
         query = {} if known is None else {"generation": str(known)}
         while True:
-            found = yield from _patiently(
-                self._wait(f"{self._path}/group/{task}", {**query, "wait": str(WAIT_SECONDS)})
-            )
-            if found is not None:
-                world = world_of(found)
-                if world.is_formed and world.generation != known:
-                    return world
+            world = yield from _patiently(self._wait(path, query, world_of))
+            if world is not None and world.is_formed and world.generation != known:
+                return world
             yield Pause(NO_NEWS_PAUSE)
 
     def say(self, said: Mapping[str, Any]) -> Exchange[Heartbeat]:
         """Put the entry of this pod on the board."""
         request = Request("PUT", f"{self._path}/members/{self._pod}", body=said)
-        found = yield from self._ask(request)
-        return Heartbeat(float(found["heartbeatSeconds"]), float(found["lifetimeSeconds"]))
+        return self._ask(request, _heartbeat)
 
     def members(self, task: str | None) -> Exchange[Members]:
         """The board, of one task or of all."""
-        found = yield from self._ask(Request("GET", f"{self._path}/members", _task(task)))
-        return _members(found, ())
+        request = Request("GET", f"{self._path}/members", _task(task))
+        return self._ask(request, lambda found: _members(found, ()))
 
     def next_members(self, task: str | None, known: Members | None) -> Exchange[Members]:
         """The same, once it is another than the known; waits as long as that takes.
 
         Only what has changed is sent, where di-server knows what is known.
         """
-        query = {**_task(task), "wait": str(WAIT_SECONDS), "changes": "true"}
+        query = {**_task(task), "changes": "true"}
+        before: tuple[Member, ...] = ()
         if known is not None:
-            query["generation"] = known.generation
+            query["generation"], before = known.generation, known.members
+        path = f"{self._path}/members"
         while True:
-            found = yield from _patiently(self._wait(f"{self._path}/members", query))
-            if found is not None and (known is None or found["generation"] != known.generation):
-                return _members(found, () if known is None else known.members)
+            found = yield from _patiently(
+                self._wait(path, query, lambda found: _members(found, before))
+            )
+            if found is not None and (known is None or found.generation != known.generation):
+                return found
             yield Pause(NO_NEWS_PAUSE)
 
     def _count(self, method: str, body: Mapping[str, Any]) -> Exchange[int]:
         # One key for the change, however often it has to be sent: it takes effect once.
         headers = {"Idempotency-Key": uuid.uuid4().hex}
-        path = f"{self._path}/replicas"
-        found = yield from self._ask(Request(method, path, body=body, headers=headers))
-        return int(found["replicas"])
+        request = Request(method, f"{self._path}/replicas", body=body, headers=headers)
+        return self._ask(request, lambda found: int(found["replicas"]))
 
-    def _wait(self, path: str, query: Mapping[str, str]) -> Exchange[Any]:
-        return self._ask(Request("GET", path, query, seconds=ANSWER_SECONDS + WAIT_SECONDS))
+    def _wait(self, path: str, query: Mapping[str, str], read: Callable[[Any], T]) -> Exchange[T]:
+        whole = {**query, "wait": str(WAIT_SECONDS)}
+        return self._ask(Request("GET", path, whole, seconds=ANSWER_SECONDS + WAIT_SECONDS), read)
 
-    def _ask(self, request: Request, patience: Patience | None = None) -> Exchange[Any]:
-        return ask(request, patience or self._patience, self._clock)
+    def _ask(
+        self, request: Request, read: Callable[[Any], T], patience: Patience | None = None
+    ) -> Exchange[T]:
+        return ask(request, read, patience or self._patience, self._clock)
 
 
-def _patiently(exchange: Exchange[Any]) -> Exchange[Any]:
+def _patiently(exchange: Exchange[T]) -> Exchange[T | None]:
     """The result, or None after a pause if nobody answered: who follows something goes on."""
     try:
         return (yield from exchange)
@@ -210,11 +209,21 @@ def _task(task: str | None) -> dict[str, str]:
     return {} if task is None else {"task": task}
 
 
+def _peers(found: Sequence[Mapping[str, Any]]) -> tuple[Peer, ...]:
+    return tuple(Peer(str(each["pod"]), int(each["rank"]), str(each["address"])) for each in found)
+
+
+def _heartbeat(found: Mapping[str, Any]) -> Heartbeat:
+    return Heartbeat(float(found["heartbeatSeconds"]), float(found["lifetimeSeconds"]))
+
+
 def _members(found: Mapping[str, Any], known: Sequence[Member]) -> Members:
     """All of the board, of all of it or of what has changed since the known."""
     board = {} if found["complete"] else {each.pod: each for each in known}
     for each in found["members"]:
-        board[each["pod"]] = Member(each["pod"], each["uid"], each["task"], each["says"])
+        said = dict(each["says"])
+        member = Member(str(each["pod"]), str(each["uid"]), str(each["task"]), said["url"], said)
+        board[member.pod] = member
     for pod in found["gone"]:
         board.pop(pod, None)
-    return Members(found["generation"], tuple(board[pod] for pod in sorted(board)))
+    return Members(str(found["generation"]), tuple(board[pod] for pod in sorted(board)))

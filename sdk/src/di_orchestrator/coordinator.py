@@ -9,7 +9,7 @@ from typing import Any
 
 from di_orchestrator.client import Send, run
 from di_orchestrator.errors import NotInJob
-from di_orchestrator.exchange import Clock, Exchange, Patience, Request, ask
+from di_orchestrator.exchange import Clock, Patience, Request, ask
 from di_orchestrator.transport import Transport
 
 SECONDS = 35.0
@@ -110,8 +110,9 @@ class Coordinator:
         return self._run(request, repeatable=False)
 
     def _run(self, request: Request, *, repeatable: bool = True) -> Replicas:
-        return run(self._exchange(request, repeatable), self._send)
+        asked = ask(request, _replicas, self._patience, self._clock, repeatable=repeatable)
+        return run(asked, self._send)
 
-    def _exchange(self, request: Request, repeatable: bool) -> Exchange[Replicas]:
-        found = yield from ask(request, self._patience, self._clock, repeatable=repeatable)
-        return Replicas(tuple(found["collectors"]), tuple(found["learners"]))
+
+def _replicas(found: Mapping[str, Any]) -> Replicas:
+    return Replicas(tuple(found["collectors"]), tuple(found["learners"]))

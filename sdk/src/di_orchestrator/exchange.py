@@ -24,6 +24,9 @@ _REFUSED_FOR_NOW = (408, 429, 503)
 """Nothing was done, and the same request may be taken later."""
 _LOST_BEHIND_A_PROXY = (502, 504)
 
+_ODD = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What reading JSON of another shape raises."""
+
 T = TypeVar("T")
 Clock = Callable[[], float]
 
@@ -65,7 +68,7 @@ class Answer:
         """In di-server's words, or those of whoever answers in its place."""
         try:
             return str(json.loads(self.body)["message"])[:MAX_REASON]
-        except (ValueError, LookupError, TypeError):
+        except _ODD:
             return self.body[:MAX_REASON].decode(errors="replace") or "no words"
 
 
@@ -100,11 +103,17 @@ class Patience:
 
 
 def ask(
-    request: Request, patience: Patience, clock: Clock, *, repeatable: bool = True
-) -> Exchange[Any]:
-    """The data of the answer.
+    request: Request,
+    read: Callable[[Any], T],
+    patience: Patience,
+    clock: Clock,
+    *,
+    repeatable: bool = True,
+) -> Exchange[T]:
+    """What is read of the data of the answer.
 
     Args:
+        read: may raise LookupError, TypeError and ValueError for what is not di-server's.
         repeatable: whether to send it again when it is not known whether it took effect.
 
     Raises:
@@ -117,7 +126,7 @@ def ask(
         found = yield replace(request, seconds=min(request.seconds, left))
         reason, least = _judge(request, found, repeatable=repeatable)
         if reason is None:
-            return _data(request, found)
+            return _read(request, found, read)
         wait = max(least, pause * (0.5 + patience.random.random()))
         if clock() + wait >= ends:
             raise Unreachable(
@@ -147,11 +156,11 @@ def _judge(
     return said, 0.0
 
 
-def _data(request: Request, found: Answer | Silence | None) -> Any:
+def _read(request: Request, found: Answer | Silence | None, read: Callable[[Any], T]) -> T:
     body = found.body if isinstance(found, Answer) else b""
     try:
-        return json.loads(body)["data"]
-    except (ValueError, LookupError, TypeError):
+        return read(json.loads(body)["data"])
+    except _ODD:
         raise Unreachable(
             f"{request}: the answer is none of di-server's: {body[:100]!r}; does DI_SERVER_URL "
             "lead to it?"

@@ -37,6 +37,7 @@ class Server:
     def ask(self, *, seconds: float = 60, repeatable: bool = True) -> Any:
         exchange = ask(
             Request("POST", "/x", headers={"Idempotency-Key": "k"}),
+            lambda data: data,
             Patience(seconds, Random(1)),
             self.clock,
             repeatable=repeatable,
