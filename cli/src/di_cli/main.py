@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
+from di_cli.render.table import printable
 
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _RUN: Final = "run"
@@ -116,7 +117,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _tell(error: CommandError) -> int:
-    sys.stderr.write("".join(f"{line}\n" for line in error.lines()))
+    sys.stderr.write("".join(f"{printable(line)}\n" for line in error.lines()))
     return error.code
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import ssl
 import stat
-from io import BytesIO
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-import urllib3
 import yaml
+from typing_extensions import override
 
+from di_certs.files import write_certificates
 from di_cli.exit_codes import ExitCode
 from tests.unit.cli.conftest import JOBS, Di
 
@@ -228,29 +234,78 @@ def test_scale_keeps_to_the_bounds(di: Di, wish: str, where: str) -> None:
     assert di("scale", "cartpole", "many").code == ExitCode.USAGE
 
 
-def test_who_has_logged_in_scales_by_di_server(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The token is shown to di-server alone, kept where nobody else reads it, until it expires."""
-    said = di("login", "--server", "https://di-server:8443", "--account", "ann")
-    assert said.code == 0, said.err
-    path, body = sent(di, "POST")
-    assert path == "/api/v1/namespaces/rl/serviceaccounts/ann/token"
-    assert body["spec"] == {"audiences": ["di-server"], "expirationSeconds": 3600}
-    asked: list[Any] = []
+def test_who_has_logged_in_scales_by_di_server(di: Di, tmp_path: Path) -> None:
+    """With a token that the API server makes for it alone, under the name in its certificate."""
+    name = "di-server.di-system.svc"
+    write_certificates(tmp_path, [name], now=datetime.now(UTC), lifetime=timedelta(days=1))
+    with _di_server(tmp_path) as (url, asked):
+        flags = ["--server", url, "--certificate-authority", str(tmp_path / "ca.crt")]
+        said = di("login", "--account", "ann", *flags)
+        assert said.code == 0, said.err
+        path, body = sent(di, "POST")
+        assert path == "/api/v1/namespaces/rl/serviceaccounts/ann/token"
+        assert body["spec"] == {"audiences": ["di-server"], "expirationSeconds": 3600}
+        refused = di("scale", "cartpole", "collector=+1")
+        assert (refused.code, asked) == (ExitCode.UNAVAILABLE, [])
+        assert "Hostname mismatch" in refused.err
 
-    def request(_: Any, method: str, url: str, **rest: Any) -> Any:
-        asked.append((method, url, rest["headers"]["Authorization"], json.loads(rest["body"])))
-        answer = json.dumps({"data": {"task": "collector", "replicas": 3}}).encode()
-        return urllib3.HTTPResponse(body=BytesIO(answer), status=200, preload_content=False)
-
-    monkeypatch.setattr(urllib3.PoolManager, "request", request)
-    scaled = di("scale", "cartpole", "collector=+1")
-    assert scaled.err == ""
-    assert scaled.lines == ["dijob/cartpole scaled: collector 2 -> 3, by di-server"]
-    url = "https://di-server:8443/v2alpha1/rl.cartpole/replicas"
-    assert asked == [("POST", url, "Bearer made", {"task": "collector", "replicas": 1})]
+        assert di("login", "--account", "ann", *flags, "--tls-server-name", name).code == 0
+        assert di("scale", "cartpole", "collector=+1").lines == [
+            "dijob/cartpole scaled: collector 2 -> 3, by di-server"
+        ]
+        di.job()
+        assert di("scale", "cartpole", "collector=1").code == 0
+        said = di("scale", "cartpole", "collector=+2")
+        assert said.code == ExitCode.NOT_ALLOWED
+        assert "you may not" in said.err
+        assert [each[:3] for each in asked] == [
+            ("POST", "Bearer made", {"task": "collector", "replicas": 1}),
+            ("DELETE", "Bearer made", {"task": "collector", "replicas": 1}),
+            ("POST", "Bearer made", {"task": "collector", "replicas": 2}),
+        ]
+        assert len({each[3] for each in asked}) == 3
+    assert di("scale", "cartpole", "collector=+1").code == ExitCode.UNAVAILABLE
     assert di("login", "--out").code == 0
-    di.job()
     assert di("scale", "cartpole", "3").lines == ["dijob/cartpole scaled: collector 2 -> 3"]
+
+
+@contextmanager
+def _di_server(folder: Path) -> Iterator[tuple[str, list[tuple[str, str, Any, str]]]]:
+    """A server with a certificate; its third answer is a refusal. Method, token, body and key of
+    each request."""
+    asked: list[tuple[str, str, Any, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def _serve(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            assert self.path == "/v2alpha1/rl.cartpole/replicas"
+            key = self.headers["Idempotency-Key"]
+            asked.append((self.command, self.headers["Authorization"], body, key))
+            is_refused = len(asked) == 3
+            self.send_response(403 if is_refused else 200)
+            self.end_headers()
+            data = {"task": "collector", "replicas": 3}
+            answer = {"message": "you may not"} if is_refused else {"data": data}
+            self.wfile.write(json.dumps(answer).encode())
+
+        do_POST = do_DELETE = _serve
+
+        @override
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # of a client that left
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"https://localhost:{server.server_address[1]}", asked
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_a_token_is_kept_for_its_user_alone_and_only_while_it_holds(
@@ -265,6 +320,13 @@ def test_a_token_is_kept_for_its_user_alone_and_only_while_it_holds(
     di.job()
     assert "by di-server" not in di("scale", "cartpole", "3").out
     assert not file.exists()
+
+
+def test_an_authority_that_is_none_is_told_at_once(di: Di, tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("none")
+    flags = ["--server", "https://x", "--certificate-authority", str(tmp_path / "ca.crt")]
+    assert di("login", *flags).err.startswith("error: the authority cannot be read")
+    assert not di.world.requests
 
 
 def test_a_token_is_shown_to_https_alone(di: Di) -> None:

@@ -21,6 +21,7 @@ class Login:
         server: base URL of di-server.
         expires: RFC 3339.
         authority: PEM to know di-server by; empty means the system's.
+        tls_server_name: name expected in its certificate; empty means the URL's host.
     """
 
     cluster: str
@@ -29,6 +30,7 @@ class Login:
     token: str = field(repr=False)
     expires: str
     authority: str = ""
+    tls_server_name: str = ""
 
 
 def keep(login: Login) -> None:

@@ -43,7 +43,11 @@ def scale_by_rest(login: Login, job: str, task: str, delta: int) -> int:
         "Content-Type": "application/json",
     }
     body = json.dumps({"task": task, "replicas": abs(delta)})
-    with urllib3.PoolManager(ssl_context=context, retries=False, timeout=_SECONDS) as pool:
+    name = login.tls_server_name
+    expected: dict[str, Any] = {"server_hostname": name, "assert_hostname": name} if name else {}
+    with urllib3.PoolManager(
+        ssl_context=context, retries=False, timeout=_SECONDS, **expected
+    ) as pool:
         for attempt in range(_TRIES):
             try:
                 response = pool.request(

@@ -7,7 +7,7 @@ from typing import Any
 
 from di_cli.commands.options import Context, JobName, Namespace
 from di_cli.output import print_lines, print_table, suggest
-from di_cli.render.table import Table
+from di_cli.render.table import Table, printable
 from di_cli.session import open_session
 from di_cli.views import describe as views
 from di_cli.views import events as of_events
@@ -21,7 +21,7 @@ def describe(name: JobName, *, namespace: Namespace = None, context: Context = N
     with open_session(namespace, context) as session:
         job, pods, events = session.job(name), session.pods(name), session.events(name)
         now = session.now()
-        print_lines(views.head(job, now))
+        print_lines(map(printable, views.head(job, now)))
         for title, table in _tables(job, pods, events, now):
             print_lines(["", title])
             print_table(table)

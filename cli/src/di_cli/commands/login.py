@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +33,9 @@ def login(
         Path | None,
         typer.Option("--certificate-authority", help="File with di-server's authority, PEM."),
     ] = None,
+    tls_server_name: Annotated[
+        str, typer.Option(help="Name in its certificate, if it is not that of --server.")
+    ] = "",
     seconds: Annotated[
         int,
         typer.Option(
@@ -53,9 +57,10 @@ def login(
             raise CommandError(
                 "a token is shown to an https address alone",
                 where=f"--server is {server!r}",
-                remedy="kubectl port-forward -n di-system service/di-server 8443, then "
-                "--server https://localhost:8443",
+                remedy="kubectl port-forward -n di-system service/di-server 8443, then --server "
+                "https://localhost:8443 --tls-server-name di-server.di-system.svc",
             )
+        pem = _authority(authority)
         body = {
             "metadata": {"name": account},
             "spec": {"audiences": [AUDIENCE], "expirationSeconds": seconds},
@@ -69,7 +74,8 @@ def login(
                 server=server.rstrip("/"),
                 token=str(status["token"]),
                 expires=str(status["expirationTimestamp"]),
-                authority=_text_of(authority),
+                authority=pem,
+                tls_server_name=tls_server_name,
             )
         )
         until = local(parse_time(status["expirationTimestamp"]))
@@ -77,10 +83,13 @@ def login(
         suggest("di scale JOB collector=+1")
 
 
-def _text_of(file: Path | None) -> str:
+def _authority(file: Path | None) -> str:
+    """What the file has, if TLS can use it."""
     if file is None:
         return ""
     try:
-        return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        pem = file.read_text()
+        ssl.create_default_context(cadata=pem)
+        return pem
+    except (OSError, ValueError) as error:
         raise CommandError("the authority cannot be read", where=f"{file}: {error}") from error
