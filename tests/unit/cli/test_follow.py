@@ -1,0 +1,103 @@
+"""Jobs are followed through whatever becomes of the connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from di_api.kube.errors import ApiError, Forbidden, Gone, Unavailable
+from di_cli.exit_codes import ExitCode
+from di_cli.live.follow import follow
+from tests.unit.cli.conftest import Di
+
+Script = list[Callable[[], Iterator[tuple[str, Any]]]]
+
+
+def _job(name: str, version: int) -> Any:
+    return {"metadata": {"name": name, "namespace": "rl", "resourceVersion": str(version)}}
+
+
+class Scripted:
+    """A client whose watches end as a script says."""
+
+    def __init__(self, lists: list[Any], watches: Script) -> None:
+        self.lists, self.watches = lists, watches
+        self.versions: list[str] = []
+        self.client = self
+
+    def list(self, *_: Any, **__: Any) -> tuple[list[Any], str]:
+        found = self.lists.pop(0)
+        if isinstance(found, ApiError):
+            raise found
+        return found, "1"
+
+    def watch(self, *_: Any, resource_version: str, **__: Any) -> Iterator[tuple[str, Any]]:
+        self.versions.append(resource_version)
+        return self.watches.pop(0)()
+
+
+def _events(*events: tuple[str, Any], then: ApiError | None = None) -> Any:
+    def play() -> Iterator[tuple[str, Any]]:
+        yield from events
+        if then is not None:
+            raise then
+
+    return play
+
+
+def _names(session: Scripted, steps: int, pauses: list[float]) -> list[list[str]]:
+    found = follow(session, namespace="rl", sleep=pauses.append)  # type: ignore[arg-type]  # its client is all that is used
+    return [sorted(name for _, name in next(found)) for _ in range(steps)]
+
+
+def test_a_watch_that_is_cut_goes_on_where_it_was() -> None:
+    cut = Unavailable(kind="DIJob", reason="WatchCut")
+    session = Scripted(
+        [[_job("a", 1)]],
+        [
+            _events(("ADDED", _job("b", 5)), then=cut),
+            _events(then=cut),
+            _events(("BOOKMARK", _job("", 7))),
+            _events(("DELETED", _job("a", 8))),
+        ],
+    )
+    pauses: list[float] = []
+    assert _names(session, 3, pauses) == [["a"], ["a", "b"], ["b"]]
+    assert session.versions == ["1", "5", "5", "7"]
+    assert pauses == [0.2, 0.5]
+
+
+def test_a_version_that_is_too_old_is_listed_anew() -> None:
+    gone = Gone(kind="DIJob")
+    session = Scripted([[_job("a", 1)], [_job("b", 2)]], [_events(then=gone)])
+    assert _names(session, 2, []) == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize("error", [Forbidden(kind="DIJob"), Unavailable(kind="DIJob")])
+def test_what_the_first_list_says_is_told(error: ApiError) -> None:
+    with pytest.raises(type(error)):
+        _names(Scripted([error], []), 1, [])
+
+
+def test_what_is_forbidden_later_is_told() -> None:
+    session = Scripted([[]], [_events(then=Forbidden(kind="DIJob"))])
+    with pytest.raises(Forbidden):
+        _names(session, 2, [])
+
+
+def test_it_ends_when_the_time_is_over() -> None:
+    now = iter([0.0, 0.0, 1.0, 11.0])
+    session = Scripted([[_job("a", 1)]], [_events()])
+    found = follow(session, namespace="rl", seconds=10, clock=lambda: next(now))  # type: ignore[arg-type]  # its client is all that is used
+    assert len([*found]) == 1
+
+
+def test_ctrl_c_ends_a_command_without_a_word(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> Iterator[Any]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("di_cli.commands.listing.follow", interrupted)
+    said = di("list", "-w")
+    assert (said.code, said.err) == (ExitCode.INTERRUPTED, "")
