@@ -1,0 +1,88 @@
+"""What a command asks of the API server is what docs/cli.md says that its user needs."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from di_cli.live.follow import follow
+from tests.unit.cli.conftest import EVENTS, Di
+
+DOCUMENT: Final = Path(__file__).resolve().parents[3] / "docs/cli.md"
+WORDS: Final = {
+    "list": ["list"],
+    "list -w": ["list", "-w"],
+    "get": ["get", "x"],
+    "describe": ["describe", "x"],
+    "why": ["why", "x"],
+    "events": ["events", "x"],
+    "top": ["top", "x"],
+    "logs": ["logs", "x"],
+    "wait": ["wait", "x", "--timeout", "1"],
+    "submit": ["submit", "job.yaml"],
+    "scale": ["scale", "x", "collector=3"],
+    "set": ["set", "x", "priority=high"],
+    "suspend": ["suspend", "x"],
+    "delete": ["delete", "x"],
+    "exec": ["exec", "x"],
+    "login": ["login", "--server", "https://x"],
+}
+"""A line of each command in the table."""
+_ROW: Final = re.compile(r"^\| `di ([a-z-]+(?: -w)?)` \| (.+) \|$", re.MULTILINE)
+_OF_KUBECTL: Final = {"get pods", "create pods/exec"}
+_VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+_COLLECTIONS: Final = ("dijobs", "pods", "events", "nodes")
+
+
+def _rows() -> dict[str, set[str]]:
+    """What the table says of each command."""
+    rows = {
+        command: set(re.findall(r"`([a-z]+ [a-z/]+)`", text))
+        for command, text in _ROW.findall(DOCUMENT.read_text())
+    }
+    rows["exec"] -= _OF_KUBECTL
+    return rows
+
+
+def test_the_table_is_of_these_commands() -> None:
+    assert set(_rows()) == set(WORDS)
+
+
+@pytest.mark.parametrize("command", WORDS)
+def test_a_command_needs_the_rights_that_the_document_names(
+    di: Di, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.yaml").write_text(
+        "{apiVersion: diengine.opendilab.org/v2alpha1, kind: DIJob, metadata: {name: y}}"
+    )
+    monkeypatch.setattr("os.execv", lambda *_: None)
+    monkeypatch.setattr("shutil.which", lambda _: "kubectl")
+    monkeypatch.setattr("di_cli.commands.listing.follow", partial(follow, seconds=1))
+    di.job("x")
+    di.pod("x", "learner", 0, 0)
+    name = di.pod("x", "collector", 0, 1, conditions=[])
+    di.world.logs[name] = ["2026-03-01T11:00:00Z line"]
+    about = {"involvedObject": {"kind": "DIJob", "name": "x"}}
+    di.world.put(f"{EVENTS}/e", {"metadata": {"name": "e"}, **about})
+    said = di(*WORDS[command])
+    assert "a mistake of di" not in said.err
+    asked = {_right(method, path) for method, path, _ in di.world.requests}
+    assert asked == _rows()[command]
+
+
+def _right(method: str, path: str) -> str:
+    """Verb and resource of a request, as RBAC has them."""
+    split = urlsplit(path)
+    parts = split.path.strip("/").split("/")
+    if parts[-1] in _COLLECTIONS:
+        reading = "watch" if parse_qs(split.query).get("watch") else "list"
+        return f"{_VERBS.get(method, reading)} {parts[-1]}"
+    if parts[-1] in ("log", "token"):
+        return f"{_VERBS.get(method, 'get')} {parts[-3]}/{parts[-1]}"
+    return f"{_VERBS.get(method, 'get')} {parts[-2]}"
