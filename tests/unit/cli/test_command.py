@@ -280,7 +280,9 @@ def test_the_live_table_follows_a_job_until_it_has_ended(di: Di) -> None:
     assert "▇▇▇▇▇▁▁▁  62%" in shown
 
 
-def test_logs_that_are_followed_go_on_with_pods_that_come(di: Di) -> None:
+def test_logs_that_are_followed_go_on_with_pods_that_come_and_containers_that_begin_anew(
+    di: Di,
+) -> None:
     di.job()
     first, second = "cartpole-learner-0", "cartpole-collector-0"
     for name in (first, second):
@@ -293,3 +295,7 @@ def test_logs_that_are_followed_go_on_with_pods_that_come(di: Di) -> None:
         di.world.put(path, pod("cartpole", "collector", 0, 1, phase="Pending"), "ADDED")
         di.world.put(path, pod("cartpole", "collector", 0, 1))
         assert next(lines).text == f"of {second}"
+        di.world.logs[second] = ["2026-03-01T11:00:01Z of its second run"]
+        restarted = [{"name": "di-container", "restartCount": 1}]
+        di.world.put(path, pod("cartpole", "collector", 0, 1, containerStatuses=restarted))
+        assert next(lines).text == "of its second run"

@@ -86,18 +86,18 @@ def _watch_pods(
     lines: queue.Queue[Line | ApiError],
 ) -> None:
     """Begin to follow each pod once its program has begun."""
-    followed: set[str] = set()
+    followed: set[tuple[str, int]] = set()
     begins = asked
     selector = f"{LABEL_JOB}={job}"
     try:
         for pods in follow(session, namespace=session.namespace, selector=selector, resource=PODS):
             for pod in pods.values():
-                uid = str(pod["metadata"].get("uid"))
-                if uid in followed or not wanted(pod) or not _has_begun(pod):
+                run = _run_of(pod, asked.container or container_of(pod))
+                if run in followed or not wanted(pod) or not _has_begun(pod):
                     continue
                 if threading.active_count() > MOST_PODS:
                     continue
-                followed.add(uid)
+                followed.add(run)
                 threading.Thread(
                     target=_follow_pod, args=(session, pod, begins, lines), daemon=True
                 ).start()
@@ -128,6 +128,16 @@ def _follow_pod(
         except ApiError:
             # The pod is gone, or its container has not begun after all.
             return
+
+
+def _run_of(pod: Object, container: str) -> tuple[str, int]:
+    """Which run of which container: one that is restarted in place has another log."""
+    counts = [
+        each.get("restartCount")
+        for each in (pod.get("status") or {}).get("containerStatuses") or ()
+        if each.get("name") == container
+    ]
+    return str(pod["metadata"].get("uid")), counts[0] if counts else 0
 
 
 def _has_begun(pod: Object) -> bool:

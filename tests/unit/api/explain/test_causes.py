@@ -373,6 +373,21 @@ CASES: dict[str, tuple[Facts, Cause]] = {
         ),
         Cause.PREEMPTED,
     ),
+    "preempted by the allocator": (
+        facts(
+            job("Pending", "WaitingForNodes", "waiting for the allocator"),
+            events=[event("PodsDeleted", "preempted, 2 pods to end", kind="Normal")],
+        ),
+        Cause.PREEMPTED,
+    ),
+    "a node that is lost and may not be read": (
+        facts(
+            job("Running"),
+            pod(phase="Running", node="gpu-1"),
+            events=[event("NodeNotReady", "Node is not ready", uid=f"uid-{POD}")],
+        ),
+        Cause.NODE_LOST,
+    ),
     "restarted, and runs again": (
         facts(
             job(
@@ -458,6 +473,52 @@ def test_an_old_failure_does_not_explain_what_is_wrong_now() -> None:
         pod(waiting=("ErrImagePull", "not found")),
     )
     assert explain(seen).cause is Cause.IMAGE
+
+
+def test_what_once_kept_pods_from_running_does_not_explain_a_restart() -> None:
+    """They waited for a node, ran, failed and run again, some hours after an eviction."""
+    story = f"restart 1 of 3; pod {POD} failed first: exit code 1"
+    seen = facts(
+        job(
+            "Running",
+            status={
+                "restarts": 1,
+                "failures": [
+                    {"pod": POD, "time": time(1), "reason": "Evicted"},
+                    {"pod": POD, "time": time(40), "exitCode": 1, "reason": "Error"},
+                ],
+            },
+            conditions=[condition("Restarting", value=False, message=story)],
+        ),
+        pod(ready=True, phase="Running", node="gpu-1"),
+        events=[event("FailedScheduling", FULL), event("Evicted", "The node was low on memory.")],
+    )
+    found = explain(seen)
+    assert found.cause is Cause.PROGRAM_FAILED
+    assert found.summary.startswith("cartpole runs, after it was restarted or moved once: ")
+
+
+def test_a_pod_that_has_found_a_node_waits_for_none() -> None:
+    seen = facts(
+        job("Starting"),
+        pod(node="gpu-1", waiting=("ContainerCreating", "")),
+        events=[event("FailedScheduling", TAINTED, uid=f"uid-{POD}")],
+    )
+    assert explain(seen).cause is Cause.STARTING
+
+
+def test_what_was_told_of_the_job_before_its_phase_does_not_explain_it() -> None:
+    old = {
+        "type": "Warning",
+        "reason": "QuotaExceeded",
+        "message": "exceeded quota: small",
+        "involvedObject": {"kind": "DIJob", "name": "cartpole"},
+        "lastTimestamp": time(49),
+    }
+    pods = [pod(node="gpu-1", waiting=("ContainerCreating", ""))]
+    assert explain(facts(job("Starting"), *pods, events=[old])).cause is Cause.STARTING
+    new = {**old, "lastTimestamp": time(51)}
+    assert explain(facts(job("Starting"), *pods, events=[new])).cause is Cause.QUOTA
 
 
 def test_what_is_said_of_a_pod_that_is_well_by_now_explains_nothing() -> None:

@@ -67,7 +67,6 @@ KINDS: Final = (
     Kind(
         cause=Cause.PREEMPTED,
         reasons=_of("PreemptionByScheduler", "Preempting", "Preempted"),
-        pattern=r"^preempted, ",
         sources=_DISRUPTED,
         summary="{pod} had to make way for a pod of higher priority",
         remedy="it is made anew when there is room; a higher priorityClassName, or fewer jobs at "

@@ -10,10 +10,11 @@ from di_api.explain.cause import Cause
 from di_api.explain.evidence import evidence_of, operator_says
 from di_api.explain.explanation import Evidence, Explanation
 from di_api.explain.facts import Facts
+from di_api.explain.history import event_signs, past_signs
 from di_api.explain.job import Job, text_of
 from di_api.explain.kinds import Kind, first_kind
 from di_api.explain.reasons import REASONS
-from di_api.explain.signs import Sign, event_signs, past_signs, present_signs
+from di_api.explain.signs import Sign, present_signs
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
 
@@ -149,8 +150,7 @@ def _by_present_signs(job: Job) -> Explanation | None:
 
 
 def _by_events(job: Job) -> Explanation | None:
-    """What only events tell of a job that does not run."""
-    return None if job.phase is Phase.RUNNING else _by_signs(job, event_signs(job))
+    return _by_signs(job, event_signs(job))
 
 
 def _waits(job: Job) -> Explanation | None:
@@ -172,6 +172,13 @@ def _waits(job: Job) -> Explanation | None:
             evidence=evidence_of(job, None),
             remedy="kubectl describe the pod that is named: its events say what is missing",
         )
+    if current.reason == "WaitingForNodes" and _was_preempted(job):
+        return Explanation(
+            cause=Cause.PREEMPTED,
+            summary=f"{name} was preempted: jobs that go first have its nodes",
+            evidence=operator_says(job),
+            remedy="it goes on by itself when there is room; sooner with priority high",
+        )
     if current.reason in ("WaitingForNodes", "RefusedByScheduler"):
         return Explanation(
             cause=Cause.QUEUE,
@@ -181,6 +188,13 @@ def _waits(job: Job) -> Explanation | None:
             "others end (di list -A)",
         )
     return None
+
+
+def _was_preempted(job: Job) -> bool:
+    """By the allocator, which tells it in an event when it takes the pods away."""
+    return any(
+        text_of(event.get("message")).startswith("preempted, ") for event in job.facts.events
+    )
 
 
 def _operator_failed(job: Job) -> Explanation | None:
@@ -200,7 +214,7 @@ def _moved_or_restarted(job: Job) -> Explanation | None:
     live = job.phase is not None and not job.phase.is_finished
     if not live or not job.count("restarts") + job.count("reschedules"):
         return None
-    return _by_signs(job, event_signs(job), was=True) or _by_signs(job, past_signs(job), was=True)
+    return _by_signs(job, past_signs(job), was=True)
 
 
 def _under_way(job: Job) -> Explanation | None:

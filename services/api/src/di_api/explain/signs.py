@@ -1,7 +1,7 @@
 """Signs: what the operator, the kubelet, the scheduler and the program say, each apart.
 
-What is so now, what events tell, and what is over come apart: what is over explains nothing that is
-so now. What is said of pods that are well says nothing about the job.
+Here is what is so now; `history.py` has what events tell, and what is over. What is said of pods
+that are well says nothing about the job.
 """
 
 from __future__ import annotations
@@ -16,14 +16,10 @@ from typing import Final
 from di_api.explain.facts import Facts, Object
 from di_api.explain.job import Condition, Job, text_of
 from di_api.field_error import items, mapping
-from di_api.phase import Phase
-from di_api.timestamps import last_seen, parse_time
+from di_api.timestamps import parse_time
 
 _KINDS: Final = ("initContainerStatuses", "containerStatuses")
-_FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
-_MOVES: Final = frozenset({"Preempted", "TaintManagerEviction"})
-"""Reasons of events that are not Warnings, and tell why a pod had to go."""
 _NAMED: Final = re.compile(r"(\S+) (?:failed )?first\b")
 """The pod in the operator's words."""
 _LAST_WORDS: Final = "; its last lines: "
@@ -68,32 +64,17 @@ class Sign:
 
 def present_signs(job: Job) -> tuple[Sign, ...]:
     """What the job's phase says, and the pods that are not well, the first that failed first."""
-    unwell = _unwell(job.facts)
+    unwell = unwell_pods(job.facts)
     return (
-        *_of_condition(job.current),
+        *condition_signs(job.current),
         *(sign for pod in unwell for sign in _of_pod(pod)),
         *_of_nodes(job.facts, unwell),
         *_of_logs(job.facts, unwell),
     )
 
 
-def event_signs(job: Job) -> tuple[Sign, ...]:
-    """Warnings about the job, pods that are not well and pods that are gone, the newest first."""
-    well = {_uid(pod) for pod in job.facts.pods if is_well(pod)}
-    found = [sign for event in job.facts.events for sign in _of_event(event, well)]
-    found.sort(key=lambda sign: sign.at or _FIRST, reverse=True)
-    return tuple(found)
-
-
-def past_signs(job: Job) -> tuple[Sign, ...]:
-    """What the operator has noted of pods that are gone, the newest first."""
-    found = [_of_loss(mapping(each)) for each in items(job.status.get("failures"))]
-    found.sort(key=lambda sign: sign.at or _FIRST, reverse=True)
-    last = _last_disturbance(job)
-    return (*_of_condition(last), *found)
-
-
-def _unwell(facts: Facts) -> list[Object]:
+def unwell_pods(facts: Facts) -> list[Object]:
+    """Those that are not well, the first that failed first."""
     return sorted((pod for pod in facts.pods if not is_well(pod)), key=_failed_at)
 
 
@@ -113,7 +94,8 @@ def name_of(pod: Object) -> str:
     return text_of(mapping(pod.get("metadata")).get("name"))
 
 
-def _uid(pod: Object) -> str:
+def uid_of(pod: Object) -> str:
+    """Of which pod of that name it is."""
     return text_of(mapping(pod.get("metadata")).get("uid"))
 
 
@@ -130,7 +112,8 @@ def ready_condition(node: Object) -> Object:
     return {}
 
 
-def _of_condition(found: Condition | None) -> Iterator[Sign]:
+def condition_signs(found: Condition | None) -> Iterator[Sign]:
+    """What a condition says, and the program's last words in it."""
     if found is None:
         return
     # What follows are the program's own words, which may be about anything.
@@ -145,25 +128,6 @@ def _of_condition(found: Condition | None) -> Iterator[Sign]:
     )
     if last_words:
         yield Sign(source=Source.LOG, text=last_words)
-
-
-def _last_disturbance(job: Job) -> Condition | None:
-    """The newer one of the last restart and the last reschedule that are over."""
-    kinds = (job.condition(phase.value) for phase in Phase if phase.is_replacing)
-    found = [each for each in kinds if each is not None]
-    return max(found, key=lambda each: each.since or _FIRST, default=None)
-
-
-def _of_loss(loss: Object) -> Sign:
-    code = loss.get("exitCode")
-    is_code = isinstance(code, int) and not isinstance(code, bool)
-    return Sign(
-        source=Source.ENDED if is_code else Source.POD,
-        reason=text_of(loss.get("reason")),
-        pod=text_of(loss.get("pod")),
-        exit_code=code if isinstance(code, int) and is_code else None,
-        at=parse_time(loss.get("time")),
-    )
 
 
 def _of_pod(pod: Object) -> Iterator[Sign]:
@@ -224,22 +188,6 @@ def _of_container(container: Object, pod: str, node: str, *, is_init: bool) -> I
             is_init=is_init,
             node=node,
         )
-
-
-def _of_event(event: Object, well: set[str]) -> Iterator[Sign]:
-    about, reason = mapping(event.get("involvedObject")), text_of(event.get("reason"))
-    if event.get("type") != "Warning" and reason not in _MOVES:
-        return
-    if text_of(about.get("uid")) in well:
-        return
-    is_of_pod = about.get("kind") == "Pod"
-    yield Sign(
-        source=Source.EVENT,
-        reason=reason,
-        text=text_of(event.get("message")),
-        pod=text_of(about.get("name")) if is_of_pod else "",
-        at=last_seen(event),
-    )
 
 
 def _of_nodes(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:

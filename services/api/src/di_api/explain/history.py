@@ -1,0 +1,122 @@
+"""Signs of what events tell, and of what is over: that explains nothing that is so now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from di_api.explain.facts import Object
+from di_api.explain.job import Condition, Job, text_of
+from di_api.explain.signs import (
+    Sign,
+    Source,
+    condition_signs,
+    is_well,
+    node_of,
+    uid_of,
+    unwell_pods,
+)
+from di_api.field_error import items, mapping
+from di_api.phase import Phase
+from di_api.timestamps import last_seen, parse_time
+
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_DISRUPTIONS: Final = frozenset(
+    {"Preempted", "TaintManagerEviction", "Evicted", "NodeNotReady", "NodeLost"}
+)
+"""Reasons of events that tell why a pod had to go, whatever it did; some are no Warnings."""
+_ONE_LOOK: Final = timedelta(seconds=5)
+"""Losses that are noted so close to each other are one to the operator."""
+
+
+def event_signs(job: Job) -> tuple[Sign, ...]:
+    """What events say of pods that are there and not well, and of the job in its phase, the newest
+    first."""
+    unwell = {uid_of(pod): pod for pod in unwell_pods(job.facts)}
+    found = []
+    for event, sign in _warnings(job):
+        about = mapping(event.get("involvedObject"))
+        pod = unwell.get(text_of(about.get("uid")))
+        if sign.reason in _DISRUPTIONS:
+            keeps = pod is not None
+        elif job.phase is Phase.RUNNING:
+            # It runs, so what kept its pods from it is over.
+            keeps = False
+        elif pod is not None:
+            keeps = sign.reason != "FailedScheduling" or not node_of(pod)
+        else:
+            keeps = not sign.pod and _is_of_phase(job, sign)
+        if keeps:
+            found.append(sign)
+    return _newest_first(found)
+
+
+def past_signs(job: Job) -> tuple[Sign, ...]:
+    """Why pods were replaced the last time, by what the operator has noted of them and, if they did
+    not fail, by events of pods that are gone."""
+    last = _last_disturbance(job)
+    losses = _newest_first([_of_loss(mapping(each)) for each in items(job.status.get("failures"))])
+    newest = losses[0].at if losses else None
+    recent = [each for each in losses if newest and each.at and newest - each.at <= _ONE_LOOK]
+    told = (*condition_signs(last), *recent)
+    failed = last is not None and last.type == Phase.RESTARTING
+    return told if failed else (*_disruptions(job), *told)
+
+
+def _disruptions(job: Job) -> tuple[Sign, ...]:
+    well = {uid_of(pod) for pod in job.facts.pods if is_well(pod)}
+    return _newest_first(
+        [
+            sign
+            for event, sign in _warnings(job)
+            if sign.reason in _DISRUPTIONS
+            and text_of(mapping(event.get("involvedObject")).get("uid")) not in well
+        ]
+    )
+
+
+def _warnings(job: Job) -> Iterator[tuple[Object, Sign]]:
+    for event in job.facts.events:
+        reason = text_of(event.get("reason"))
+        if event.get("type") != "Warning" and reason not in _DISRUPTIONS:
+            continue
+        about = mapping(event.get("involvedObject"))
+        yield (
+            event,
+            Sign(
+                source=Source.EVENT,
+                reason=reason,
+                text=text_of(event.get("message")),
+                pod=text_of(about.get("name")) if about.get("kind") == "Pod" else "",
+                at=last_seen(event),
+            ),
+        )
+
+
+def _is_of_phase(job: Job, sign: Sign) -> bool:
+    since = job.current.since if job.current is not None else None
+    return since is None or (sign.at is not None and sign.at >= since)
+
+
+def _last_disturbance(job: Job) -> Condition | None:
+    """The newer one of the last restart and the last reschedule."""
+    kinds = (job.condition(phase.value) for phase in Phase if phase.is_replacing)
+    found = [each for each in kinds if each is not None]
+    return max(found, key=lambda each: each.since or _FIRST, default=None)
+
+
+def _of_loss(loss: Object) -> Sign:
+    code = loss.get("exitCode")
+    is_code = isinstance(code, int) and not isinstance(code, bool)
+    return Sign(
+        source=Source.ENDED if is_code else Source.POD,
+        reason=text_of(loss.get("reason")),
+        pod=text_of(loss.get("pod")),
+        exit_code=code if isinstance(code, int) and is_code else None,
+        at=parse_time(loss.get("time")),
+    )
+
+
+def _newest_first(signs: list[Sign]) -> tuple[Sign, ...]:
+    return tuple(sorted(signs, key=lambda sign: sign.at or _FIRST, reverse=True))
