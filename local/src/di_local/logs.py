@@ -3,53 +3,95 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-_LOOK_SECONDS: Final = 0.2
+LOOK_SECONDS: Final = 0.2
+"""Between two looks at a log that grows; what a line's time is off by."""
 _AT_ONCE: Final = 1 << 16
 HANDLERS: Final = ".handlers.log"
 """Ends the names of files with what probes and hooks say."""
 
 
+@dataclass(slots=True)
+class LineReader:
+    """Reads a log that grows, from its beginning."""
+
+    path: Path
+    _offset: int = 0
+    _begun: bytes = b""
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """The whole lines that have come since, each with where it ends in the file."""
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            file.seek(self._offset)
+            while part := file.read(_AT_ONCE):
+                end = self._offset - len(self._begun)
+                self._offset += len(part)
+                *whole, self._begun = (self._begun + part).split(b"\n")
+                for line in whole:
+                    end += len(line) + 1
+                    yield end, line.rstrip(b"\r")
+
+
+@dataclass(slots=True)
+class Times:
+    """When each part of each log was first seen."""
+
+    now: Callable[[], datetime]
+    _seen: dict[Path, tuple[list[int], list[datetime]]] = field(default_factory=dict)
+
+    def look(self, path: Path) -> None:
+        """Take in how long a log is now."""
+        ends, times = self._seen.setdefault(path, ([], []))
+        size = path.stat().st_size
+        if not ends or size > ends[-1]:
+            ends.append(size)
+            times.append(self.now())
+
+    def of(self, path: Path, end: int) -> datetime:
+        """When the line that ends there was first seen."""
+        ends, times = self._seen.get(path, ([], []))
+        place = bisect_left(ends, end)
+        return times[place] if place < len(times) else self.now()
+
+
 class Follower:
-    """Reads the logs of all pods as they grow.
+    """Looks at the logs of all pods as they grow.
 
     Args:
         directory: of the pods, each with a directory for each of its lives.
         show: takes a pod's name and a line.
     """
 
-    def __init__(self, directory: Path, show: Callable[[str, str], None]) -> None:
+    def __init__(self, directory: Path, times: Times, show: Callable[[str, str], None]) -> None:
         self._directory = directory
+        self._times = times
         self._show = show
-        self._read: dict[Path, int] = {}
-        self._begun: dict[Path, bytes] = {}
+        self._readers: dict[Path, LineReader] = {}
 
     async def run(self) -> None:
         """Follow until cancelled."""
         while True:
             self.look()
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
 
     def look(self) -> None:
         """Show what has come since the last look."""
         for path in log_files(self._directory):
-            for line in self._new_lines(path):
-                self._show(path.parent.parent.name, line)
-
-    def _new_lines(self, path: Path) -> Iterator[str]:
-        with path.open("rb") as file:
-            file.seek(self._read.get(path, 0))
-            while part := file.read(_AT_ONCE):
-                *whole, rest = (self._begun.pop(path, b"") + part).split(b"\n")
-                if rest:
-                    self._begun[path] = rest
-                for line in whole:
-                    yield line.decode(errors="replace").rstrip("\r")
-            self._read[path] = file.tell()
+            self._times.look(path)
+            reader = self._readers.setdefault(path, LineReader(path))
+            for _, line in reader.lines():
+                self._show(path.parent.parent.name, line.decode(errors="replace"))
 
 
 def log_files(directory: Path) -> list[Path]:

@@ -11,7 +11,8 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,8 @@ from di_local.api.objects import Change, Object
 from di_local.api.refused import Refused
 from di_local.control_plane import ControlPlane, StoredSources, control_plane
 from di_local.images import Images, read_images
-from di_local.logs import Follower, last_lines
+from di_local.log_stream import log_stream
+from di_local.logs import Follower, Times, last_lines
 from di_local.manifest import Manifest
 from di_local.pods.kubelet import Kubelet
 from di_local.pods.life import Place
@@ -128,20 +130,19 @@ async def run(
     began = time.monotonic()
     screen = Screen(elapsed=lambda: time.monotonic() - began)
     async with _started(manifest, options, images) as started:
-        watched = _Watched(job, started, screen, say)
+        watched = _Watched(job, started, screen, say, show_logs=options.show_logs)
         plane = started.plane
         plane.objects.subscribe(watched.on_change)
         for other in manifest.beside:
             plane.objects.create(_BESIDE[other["kind"]], dict(other))
-        follower = Follower(started.pods, watched.on_line)
-        following = asyncio.create_task(follower.run()) if options.show_logs else None
+        follower = Follower(started.pods, started.times, watched.on_line)
+        following = asyncio.create_task(follower.run())
         plane.objects.create(DIJOBS, manifest.job)
         await _first(watched.ended.wait(), interrupts.first(), _end_of(plane))
         interrupted = not watched.ended.is_set()
         await _end(started.kubelet, plane, job, interrupts)
-        if following is not None:
-            following.cancel()
-            follower.look()
+        following.cancel()
+        follower.look()
     if watched.phase == Phase.FAILED and not options.show_logs:
         watched.explain()
     return Outcome(
@@ -189,6 +190,7 @@ class _Started:
     plane: ControlPlane
     kubelet: Kubelet
     directory: Path
+    times: Times
 
     @property
     def pods(self) -> Path:
@@ -206,15 +208,16 @@ async def _started(manifest: Manifest, options: Options, images: Images) -> Asyn
     mark = directory.name
     guard = await asyncio.to_thread(watchdog.start, mark, directory / runs.KUBECONFIG)
     names = Names(network, namespace=metadata["namespace"], job=metadata["name"])
+    times = Times(now=lambda: datetime.now(UTC))
     kubelet: Kubelet | None = None
 
     async def logs(request: web.Request, pod: Object) -> web.StreamResponse:
         container = request.query.get("container", "")
         path = kubelet.log(pod, container) if kubelet is not None else None
-        if path is None:
-            raise Refused(404, "NotFound", f"there is no log of {container}")
-        text = await asyncio.to_thread(path.read_bytes) if path.exists() else b""
-        return web.Response(body=text, content_type="text/plain")
+        if kubelet is None or path is None:
+            raise Refused(400, "BadRequest", f"there is no container {container} that runs here")
+        is_over = partial(kubelet.is_over, pod)
+        return await log_stream(request, path, times=times, is_over=is_over)
 
     try:
         async with (
@@ -241,7 +244,7 @@ async def _started(manifest: Manifest, options: Options, images: Images) -> Asyn
                 began=began,
             )
             try:
-                yield _Started(plane=plane, kubelet=kubelet, directory=directory)
+                yield _Started(plane=plane, kubelet=kubelet, directory=directory, times=times)
             finally:
                 await kubelet.end(at_once=True)
                 await services.end()
@@ -291,13 +294,20 @@ class _Watched:
     """What has been seen of the job."""
 
     def __init__(
-        self, job: Object, started: _Started, screen: Screen, say: Callable[[Text], None]
+        self,
+        job: Object,
+        started: _Started,
+        screen: Screen,
+        say: Callable[[Text], None],
+        *,
+        show_logs: bool,
     ) -> None:
         self.job = job
         self.ended = asyncio.Event()
         self._started = started
         self._screen = screen
         self._say = say
+        self._show_logs = show_logs
         self._ranks: dict[str, int] = {}
         self._failed: tuple[str, Path] | None = None
 
@@ -319,7 +329,8 @@ class _Watched:
             self._on_pod(change.after)
 
     def on_line(self, pod: str, text: str) -> None:
-        self._say(log_line(pod, self._ranks.get(pod, 0), text))
+        if self._show_logs:
+            self._say(log_line(pod, self._ranks.get(pod, 0), text))
 
     def explain(self) -> None:
         """Show the last lines of the container that failed last."""
@@ -328,7 +339,7 @@ class _Watched:
         pod, path = self._failed
         self._say(Text(f"last lines of {pod}, of {path}:", "dim"))
         for line in last_lines(path, _LAST_LINES):
-            self.on_line(pod, line)
+            self._say(log_line(pod, self._ranks.get(pod, 0), line))
 
     def _on_pod(self, pod: Object) -> None:
         metadata, status = pod["metadata"], pod.get("status") or {}

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 import yaml
 
+from di_api.kube.config import load_config
 from di_local import runs, watchdog
 from di_local.api.objects import Object
 from di_local.main import main
@@ -143,6 +144,14 @@ def test_ctrl_c_ends_all_pods_and_keeps_their_logs(command: Command) -> None:
             urlopen(f"{run.url}/api/v1/pods")
         refused.value.close()
         assert refused.value.code == 401
+        log = "/api/v1/namespaces/default/pods/tiny-learner-0/log"
+        when, _, words = _asked(run, f"{log}?tailLines=1&timestamps=true").partition(" ")
+        assert when.endswith("Z")
+        assert words == "i am up\n"
+        with pytest.raises(HTTPError) as no_such_one:
+            _asked(run, f"{log}?container=../other")
+        no_such_one.value.close()
+        assert no_such_one.value.code == 400
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
     assert process.returncode == _CODE_OF_INTERRUPT
@@ -150,6 +159,14 @@ def test_ctrl_c_ends_all_pods_and_keeps_their_logs(command: Command) -> None:
     assert command.processes() == []
     assert not run.kubeconfig.exists()
     assert "good bye" in next(run.directory.glob("pods/*/*/*.log")).read_text()
+
+
+def _asked(run: runs.Run, path: str) -> str:
+    config = load_config(str(run.kubeconfig))
+    headers = {"Authorization": config.authorization() or ""}
+    with urlopen(Request(f"{config.server}{path}", headers=headers)) as answer:
+        said: bytes = answer.read()
+        return said.decode()
 
 
 def test_a_second_ctrl_c_does_not_wait(command: Command) -> None:

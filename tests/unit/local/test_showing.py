@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from di_api.kube.config import load_config
 from di_local import runs
 from di_local.api.objects import Change
-from di_local.logs import Follower
+from di_local.logs import Follower, LineReader, Times
 from di_local.screen import Screen
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -50,7 +50,9 @@ def test_events_that_say_more_than_the_phase_have_a_line() -> None:
 
 def test_logs_are_shown_by_line_as_they_grow(tmp_path: Path) -> None:
     said: list[tuple[str, str]] = []
-    follower = Follower(tmp_path, lambda pod, line: said.append((pod, line)))
+    follower = Follower(
+        tmp_path, Times(now=lambda: NOW), lambda pod, line: said.append((pod, line))
+    )
     log = tmp_path / "tiny-learner-0" / "uid" / "di-container.log"
     log.parent.mkdir(parents=True)
     (log.parent / "di-container.handlers.log").write_text("of a probe\n")
@@ -62,6 +64,21 @@ def test_logs_are_shown_by_line_as_they_grow(tmp_path: Path) -> None:
     follower.look()
     follower.look()
     assert [line for _, line in said] == ["one", "two", "three"]
+
+
+def test_a_line_has_the_time_at_which_it_was_seen(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    now = [NOW]
+    times = Times(now=lambda: now[0])
+    seen = []
+    for text in ("one\n", "two\nthr", "ee\n"):
+        with log.open("a") as file:
+            file.write(text)
+        times.look(log)
+        now[0] += timedelta(seconds=1)
+    for end, line in LineReader(log).lines():
+        seen.append((line, (times.of(log, end) - NOW).total_seconds()))
+    assert seen == [(b"one", 0.0), (b"two", 1.0), (b"three", 2.0)]
 
 
 def test_the_api_of_a_run_is_reached_by_its_kubeconfig_until_it_is_over(tmp_path: Path) -> None:

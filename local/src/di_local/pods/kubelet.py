@@ -59,10 +59,16 @@ class Kubelet:
         await self.idle()
 
     def log(self, pod: Object, container: str) -> Path | None:
-        """The log of a container; None if the pod is not of this kubelet or has no such one."""
-        life = self._lives.get(pod["metadata"]["uid"])
-        names = [each["name"] for each in pod["spec"]["containers"]]
-        return life.log(container or names[0]) if life else None
+        """The log of a container, of the first one if it is not named; None if there is none."""
+        life, spec = self._lives.get(pod["metadata"]["uid"]), pod["spec"]
+        every = [*spec["containers"], *(spec.get("initContainers") or ())]
+        wanted = container or every[0]["name"]
+        is_there = life is not None and wanted in [each["name"] for each in every]
+        return life.log(wanted) if life is not None and is_there else None
+
+    def is_over(self, pod: Object) -> bool:
+        """Whether a pod says nothing more."""
+        return pod["metadata"]["uid"] not in self._tasks
 
     def _on_change(self, change: Change) -> None:
         if change.plural in (CONFIGMAPS.plural, SECRETS.plural):
