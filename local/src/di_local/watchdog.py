@@ -12,12 +12,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 MARK = "DI_LOCAL_RUN"
 """The variable that tells the processes of a run."""
-_ROUNDS = 20
+_PATIENCE_SECONDS = 10.0
+_LOOK_SECONDS = 0.01
 
 
 def start(mark: str, secret: Path) -> subprocess.Popen[bytes]:
@@ -34,21 +37,19 @@ def start(mark: str, secret: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def sweep(mark: str) -> int:
-    """End every process with that mark; returns how many there were."""
-    ended = 0
+def sweep(mark: str) -> bool:
+    """End every process with that mark; tells whether none is left, which may take a moment."""
+    until = time.monotonic() + _PATIENCE_SECONDS
     # Each may start another one while it is ended.
-    for _ in range(_ROUNDS):
-        found = list(marked(mark))
-        if not found:
-            break
+    while found := list(marked(mark)):
         for pid in found:
-            try:
+            # It has ended by itself, or has become another user's.
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
-            ended += 1
-    return ended
+        if time.monotonic() > until:
+            return False
+        time.sleep(_LOOK_SECONDS)
+    return True
 
 
 def marked(mark: str) -> Iterator[int]:

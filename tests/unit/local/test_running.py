@@ -192,7 +192,9 @@ def test_what_does_not_end_in_its_grace_period_is_ended_with_all_it_started(tmp_
         pid = int(here.said("tiny-learner-0"))
         here.objects.delete(DIJOBS, "default", "tiny")
         await here.until(lambda: here.pod("tiny-learner-0") is None)
-        assert not _lives(pid)
+        # It has been killed, which takes a moment.
+        while _lives(pid):
+            await asyncio.sleep(0.01)
 
     play(tmp_path, story)
 
@@ -205,6 +207,19 @@ def test_a_hook_comes_before_the_end(tmp_path: Path) -> None:
         await here.until(lambda: here.is_ready("tiny-learner-0"))
         await here.kubelet.end()
         assert (tmp_path / "asked").exists()
+
+    play(tmp_path, story)
+
+
+def test_pods_that_are_made_after_the_end_do_not_run(tmp_path: Path) -> None:
+    async def story(here: Machine) -> None:
+        here.submit(job(task(FOR_EVER)))
+        await here.until(lambda: here.is_ready("tiny-learner-0"))
+        first = here.pods()[0]["metadata"]["uid"]
+        await here.kubelet.end(at_once=True)
+        await here.until(lambda: here.pods() and here.pods()[0]["metadata"]["uid"] != first)
+        assert here.kubelet.running == 0
+        assert _phase(here.pods()[0]) == "Pending"
 
     play(tmp_path, story)
 

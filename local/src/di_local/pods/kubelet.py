@@ -35,6 +35,7 @@ class Kubelet:
         self._lives: dict[str, Life] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._stops: dict[str, asyncio.Task[None]] = {}
+        self._ended = False
         objects.subscribe(self._on_change)
 
     @property
@@ -50,7 +51,9 @@ class Kubelet:
             await asyncio.sleep(0)
 
     async def end(self, *, at_once: bool = False) -> None:
-        """Delete all pods, `at_once` without their grace period, and return when none runs."""
+        """Delete all pods, `at_once` without their grace period, and return when none runs; pods
+        that are made from now on do not run."""
+        self._ended = True
         for pod in self._objects.list(PODS):
             self._delete(pod, grace=0 if at_once else None)
         if at_once:
@@ -91,7 +94,7 @@ class Kubelet:
         if pod["metadata"].get("deletionTimestamp"):
             if uid not in self._stops:
                 self._keep(self._stops, uid, self._stop(pod))
-        elif uid not in self._lives:
+        elif uid not in self._lives and not self._ended:
             self._begin(pod)
 
     def _begin(self, pod: Object) -> None:
