@@ -21,7 +21,9 @@ MACHINE = Machine(
 def _spec(pod: Any = None, *, container: Any = None, task: Any = None, **job: Any) -> Any:
     di_container = {"name": "di-container", "image": "any", "command": ["go"], **(container or {})}
     template = {"spec": {"containers": [di_container], **(pod or {})}}
-    return load_leniently({"tasks": [{"type": "learner", "template": template, **(task or {})}], **job})
+    return load_leniently(
+        {"tasks": [{"type": "learner", "template": template, **(task or {})}], **job}
+    )
 
 
 def _volume(**source: Any) -> Any:
