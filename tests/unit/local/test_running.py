@@ -36,15 +36,19 @@ def test_a_job_of_two_tasks_succeeds_with_its_learner(tmp_path: Path) -> None:
 
 def test_pods_are_told_who_they_are_and_where_the_others_listen(tmp_path: Path) -> None:
     program = (
-        "import json, os, socket\n"
+        "import json, os, pathlib, socket, time\n"
         "own = os.environ['DI_NODES'].split(',')[int(os.environ['DI_RANK'])]\n"
         "socket.create_server((own, 22270))\n"
         "keys = [key for key in os.environ if key.startswith('DI_') or key == 'HOSTNAME']\n"
-        "print(json.dumps({key: os.environ[key] for key in keys}))"
+        "print(json.dumps({key: os.environ[key] for key in keys}), flush=True)\n"
     )
+    spoken = str(tmp_path / "spoken")
+    # The job ends with its learner, and with it whoever has not spoken yet.
+    collect = f"{program}pathlib.Path({spoken!r} + os.environ['DI_TASK_RANK']).touch()"
+    learn = f"{program}while not pathlib.Path({spoken!r} + '1').exists(): time.sleep(0.01)"
 
     async def story(here: Machine) -> None:
-        here.submit(job(task(program), task(program, "collector", replicas=2)))
+        here.submit(job(task(learn), task(collect, "collector", replicas=2)))
         assert (await here.ended())["phase"] == "Succeeded"
         await here.kubelet.idle()
         told = [json.loads(here.said(f"tiny-{name}")) for name in ("learner-0", "collector-1")]
