@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,15 @@ from tests.integration.conftest import ApiServer
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
 
 pytestmark = pytest.mark.usefixtures("crd")
+_DRIVER = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from di_cli.main import run
+for line in sys.stdin:
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        code = run(json.loads(line))
+    print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
+"""
 
 Object = dict[str, Any]
 
@@ -62,46 +72,50 @@ def test_a_job_is_followed_and_changed_through_its_life(
 ) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(job("a", task("learn"), task("collect", 2))))
-    environment = {**os.environ, "KUBECONFIG": str(api_server.kubeconfig)}
-
-    async def said(*words: str) -> str:
-        return await asyncio.to_thread(_program, environment, *words, "-n", namespace)
 
     async def body(testbed: Testbed) -> None:
-        async with testbed.operator():
-            assert "would be taken" in await said("submit", str(file), "--dry-run", "server")
-            assert "no jobs in namespace" in await said("list")
-            submitted = await said("submit", str(file), "--replicas", "collect=3")
-            assert submitted == "dijob/a submitted\n"
-            await said("wait", "a", "--for", "phase=Running", "--timeout", "60")
-            shown = json.loads(await said("get", "a", "-o", "json"))
-            assert (shown["status"]["readyReplicas"], shown["status"]["replicas"]) == (4, 4)
-            described = await said("describe", "a")
-            for rank, pod in enumerate(["a-learn-0", *(f"a-collect-{i}" for i in range(3))]):
-                assert f"{rank}     {pod}" in described
-            assert "JobRunning" in await said("events", "a")
-            assert (await said("why", "a")).startswith("a runs: nothing keeps it from going on")
-            await said("scale", "a", "collect=-1")
-            await said("set", "a", "backoffLimit=5", "tasks.collect.maxReplicas=6")
+        with _program(api_server.kubeconfig) as program:
 
-            async def has_fewer() -> bool:
-                return sorted(await testbed.pods("a")) == [
-                    "a-collect-0",
-                    "a-collect-1",
-                    "a-learn-0",
-                ]
+            async def said(*words: str) -> str:
+                return await asyncio.to_thread(program, [*words, "-n", namespace])
 
-            await testbed.until(has_fewer, "the third collector to go")
-            spec = (await testbed.job("a"))["spec"]
-            assert (spec["backoffLimit"], spec["tasks"][1]["maxReplicas"]) == (5, 6)
-            await said("suspend", "a")
-            await said("wait", "a", "--for", "condition=Suspended", "--timeout", "60")
-            assert (await said("why", "a")).startswith("a is suspended")
-            assert await said("delete", "a", "--wait") == (
-                "dijob/a is being deleted\ndijob/a is gone\n"
-            )
+            await _follow(testbed, said, file)
 
     on_testbed(kube_config, namespace, body)
+
+
+async def _follow(testbed: Testbed, said: Callable[..., Awaitable[str]], file: Path) -> None:
+    async with testbed.operator():
+        assert "would be taken" in await said("submit", str(file), "--dry-run", "server")
+        assert "no jobs in namespace" in await said("list")
+        submitted = await said("submit", str(file), "--replicas", "collect=3")
+        assert submitted == "dijob/a submitted\n"
+        await said("wait", "a", "--for", "phase=Running", "--timeout", "60")
+        shown = json.loads(await said("get", "a", "-o", "json"))
+        assert (shown["status"]["readyReplicas"], shown["status"]["replicas"]) == (4, 4)
+        described = await said("describe", "a")
+        for rank, pod in enumerate(["a-learn-0", *(f"a-collect-{i}" for i in range(3))]):
+            assert f"{rank}     {pod}" in described
+
+        async def tells_of_running() -> bool:
+            return "JobRunning" in await said("events", "a")
+
+        await testbed.until(tells_of_running, "the event, which comes after the phase")
+        assert (await said("why", "a")).startswith("a runs: nothing keeps it from going on")
+        await said("scale", "a", "collect=-1")
+        await said("set", "a", "backoffLimit=5", "tasks.collect.maxReplicas=6")
+
+        async def has_fewer() -> bool:
+            pods = {"a-collect-0", "a-collect-1", "a-learn-0"}
+            return {*await testbed.pods("a")} == pods
+
+        await testbed.until(has_fewer, "the third collector to go")
+        spec = (await testbed.job("a"))["spec"]
+        assert (spec["backoffLimit"], spec["tasks"][1]["maxReplicas"]) == (5, 6)
+        await said("suspend", "a")
+        await said("wait", "a", "--for", "condition=Suspended", "--timeout", "60")
+        assert (await said("why", "a")).startswith("a is suspended")
+        assert await said("delete", "a") == "dijob/a deleted\n"
 
 
 def test_what_is_refused_is_told_by_field_and_by_right(
@@ -177,18 +191,31 @@ def test_a_login_makes_a_token_for_di_server_and_nobody_else(di: Di, tmp_path: P
     assert claims["exp"] - claims["iat"] == 600
 
 
-def _program(environment: Mapping[str, str], *words: str) -> str:
-    """What the command says as a process of its own, which has to succeed."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from di_cli.main import main; main()", *words],
-        env=environment,
-        capture_output=True,
+@contextmanager
+def _program(kubeconfig: Path) -> Iterator[Callable[[Sequence[str]], str]]:
+    """Runs commands in a process of its own, whose output nobody else writes to; each gives what it
+    said, and has to succeed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _DRIVER],
+        env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    ) as process:
+        commands, answers = process.stdin, process.stdout
+        assert commands is not None
+        assert answers is not None
+
+        def said(words: Sequence[str]) -> str:
+            commands.write(json.dumps(words) + "\n")
+            commands.flush()
+            code, out, err = json.loads(answers.readline())
+            assert code == 0, err
+            return str(out)
+
+        yield said
+        commands.close()
+        assert process.wait(30) == 0
 
 
 def _token(config: KubeConfig, namespace: str) -> str:
