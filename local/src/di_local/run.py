@@ -19,29 +19,29 @@ from typing import Any, Final
 from aiohttp import web
 from rich.text import Text
 
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SECRETS
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, SECRETS
 from di_api.phase import Phase
 from di_api.validation import load_leniently
 from di_local import runs, watchdog
 from di_local.addresses import Names, take_network
 from di_local.api.admission import admit
-from di_local.api.objects import Change, Object
+from di_local.api.objects import Object
 from di_local.api.refused import Refused
 from di_local.control_plane import ControlPlane, StoredSources, control_plane
 from di_local.images import Images, read_images
 from di_local.log_stream import log_stream
-from di_local.logs import Follower, Times, last_lines
+from di_local.logs import Follower, Times
 from di_local.manifest import Manifest
 from di_local.pods.kubelet import Kubelet
 from di_local.pods.life import Place
 from di_local.refusals import Machine, notices, refusals
-from di_local.screen import Screen, log_line
+from di_local.screen import Screen
 from di_local.server import di_server
 from di_local.services import Services
+from di_local.watching import Watched
 
 _BESIDE: Final = {"ConfigMap": CONFIGMAPS, "Secret": SECRETS}
 _KINDS: Final = {"ConfigMap": "configMap", "Secret": "secret"}
-_LAST_LINES: Final = 20
 
 
 class CannotRun(Exception):
@@ -74,12 +74,10 @@ class Outcome:
 
     Attributes:
         job: as it was last, with its status.
-        interrupted: whether it was ended before the job had.
         seconds: how long it took.
     """
 
     job: Object
-    interrupted: bool
     seconds: float
     directory: Path
 
@@ -93,7 +91,6 @@ class Interrupts:
     """Ctrl-C and its like: the first one ends the job in order, the next one at once."""
 
     def __init__(self) -> None:
-        self._count = 0
         self._first = asyncio.Event()
         self._second = asyncio.Event()
 
@@ -130,7 +127,7 @@ async def run(
     began = time.monotonic()
     screen = Screen(elapsed=lambda: time.monotonic() - began)
     async with _started(manifest, options, images) as started:
-        watched = _Watched(job, started, screen, say, show_logs=options.show_logs)
+        watched = Watched(job, started.kubelet, screen, say, show_logs=options.show_logs)
         plane = started.plane
         plane.objects.subscribe(watched.on_change)
         for other in manifest.beside:
@@ -139,7 +136,6 @@ async def run(
         following = asyncio.create_task(follower.run())
         plane.objects.create(DIJOBS, manifest.job)
         await _first(watched.ended.wait(), interrupts.first(), _end_of(plane))
-        interrupted = not watched.ended.is_set()
         await _end(started.kubelet, plane, job, interrupts)
         following.cancel()
         follower.look()
@@ -147,7 +143,6 @@ async def run(
         watched.explain()
     return Outcome(
         job=watched.job,
-        interrupted=interrupted,
         seconds=time.monotonic() - began,
         directory=started.directory,
     )
@@ -288,71 +283,6 @@ async def _first(*waits: Any) -> None:
     await asyncio.gather(*others, return_exceptions=True)
     for task in done:
         task.result()
-
-
-class _Watched:
-    """What has been seen of the job."""
-
-    def __init__(
-        self,
-        job: Object,
-        started: _Started,
-        screen: Screen,
-        say: Callable[[Text], None],
-        *,
-        show_logs: bool,
-    ) -> None:
-        self.job = job
-        self.ended = asyncio.Event()
-        self._started = started
-        self._screen = screen
-        self._say = say
-        self._show_logs = show_logs
-        self._ranks: dict[str, int] = {}
-        self._failed: tuple[str, Path] | None = None
-
-    @property
-    def phase(self) -> str:
-        return str((self.job.get("status") or {}).get("phase") or "")
-
-    def on_change(self, change: Change) -> None:
-        for line in self._screen.lines(change):
-            self._say(line)
-        if change.plural == DIJOBS.plural:
-            if change.after is None:
-                self.ended.set()
-            else:
-                self.job = change.after
-                if self.phase and Phase(self.phase).is_finished:
-                    self.ended.set()
-        elif change.plural == PODS.plural and change.after is not None:
-            self._on_pod(change.after)
-
-    def on_line(self, pod: str, text: str) -> None:
-        if self._show_logs:
-            self._say(log_line(pod, self._ranks.get(pod, 0), text))
-
-    def explain(self) -> None:
-        """Show the last lines of the container that failed last."""
-        if self._failed is None:
-            return
-        pod, path = self._failed
-        self._say(Text(f"last lines of {pod}, of {path}:", "dim"))
-        for line in last_lines(path, _LAST_LINES):
-            self._say(log_line(pod, self._ranks.get(pod, 0), line))
-
-    def _on_pod(self, pod: Object) -> None:
-        metadata, status = pod["metadata"], pod.get("status") or {}
-        rank = (metadata.get("annotations") or {}).get("diengine/rank", "0")
-        self._ranks[metadata["name"]] = int(rank)
-        if metadata.get("deletionTimestamp"):
-            return
-        for kind in ("initContainerStatuses", "containerStatuses"):
-            for container in status.get(kind) or ():
-                ended = container["state"].get("terminated") or {}
-                path = self._started.kubelet.log(pod, container["name"])
-                if ended.get("exitCode") and path is not None:
-                    self._failed = metadata["name"], path
 
 
 def state_directory() -> Path:

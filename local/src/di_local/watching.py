@@ -1,0 +1,93 @@
+"""What has been seen of a job while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from rich.text import Text
+
+from di_api.kube.resources import DIJOBS, PODS
+from di_api.names import ANNOTATION_RANK
+from di_api.phase import Phase
+from di_local.api.objects import Change, Object
+from di_local.logs import last_lines
+from di_local.pods.kubelet import Kubelet
+from di_local.screen import Screen, log_line
+
+_LAST_LINES: Final = 20
+
+
+class Watched:
+    """A subscriber of the store that remembers the job and says what is new.
+
+    Attributes:
+        job: as it was last.
+        ended: set once it has succeeded or failed, or is gone.
+    """
+
+    def __init__(
+        self,
+        job: Object,
+        kubelet: Kubelet,
+        screen: Screen,
+        say: Callable[[Text], None],
+        *,
+        show_logs: bool,
+    ) -> None:
+        self.job = job
+        self.ended = asyncio.Event()
+        self._kubelet = kubelet
+        self._screen = screen
+        self._say = say
+        self._show_logs = show_logs
+        self._ranks: dict[str, int] = {}
+        self._failed: tuple[str, Path] | None = None
+
+    @property
+    def phase(self) -> str:
+        """The job's; empty before it has one."""
+        return str((self.job.get("status") or {}).get("phase") or "")
+
+    def on_change(self, change: Change) -> None:
+        """Take in a change of the store."""
+        for line in self._screen.lines(change):
+            self._say(line)
+        if change.plural == DIJOBS.plural:
+            if change.after is None:
+                self.ended.set()
+            else:
+                self.job = change.after
+                if self.phase and Phase(self.phase).is_finished:
+                    self.ended.set()
+        elif change.plural == PODS.plural and change.after is not None:
+            self._on_pod(change.after)
+
+    def on_line(self, pod: str, text: str) -> None:
+        """Take in what a pod said."""
+        if self._show_logs:
+            self._say(log_line(pod, self._ranks.get(pod, 0), text))
+
+    def explain(self) -> None:
+        """Show the last lines of the container that failed last."""
+        if self._failed is None:
+            return
+        pod, path = self._failed
+        self._say(Text(f"last lines of {pod}, of {path}:", "dim"))
+        for line in last_lines(path, _LAST_LINES):
+            self._say(log_line(pod, self._ranks.get(pod, 0), line))
+
+    def _on_pod(self, pod: Object) -> None:
+        metadata, status = pod["metadata"], pod.get("status") or {}
+        rank = (metadata.get("annotations") or {}).get(ANNOTATION_RANK, "0")
+        self._ranks[metadata["name"]] = int(rank)
+        if metadata.get("deletionTimestamp"):
+            return
+        for kind in ("initContainerStatuses", "containerStatuses"):
+            for container in status.get(kind) or ():
+                ended = container["state"].get("terminated") or {}
+                path = self._kubelet.log(pod, container["name"])
+                if ended.get("exitCode") and path is not None:
+                    self._failed = metadata["name"], path
