@@ -250,7 +250,9 @@ class Life:
         try:
             return await process.wait()
         finally:
+            # Also where its time is up: nothing of it is to outlive this call.
             process.kill()
+            await process.wait()
 
     # --- what a container is started with ---
 
