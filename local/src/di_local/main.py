@@ -148,11 +148,15 @@ def _log_to(directory: Path) -> None:
 def _tasks(spec: dict[str, object]) -> str:
     tasks = spec.get("tasks")
     parts = [
-        f"{task.get('replicas', 1)} {task.get('name') or task.get('type')}"
+        _counted(task.get("replicas", 1), str(task.get("name") or task.get("type")))
         for task in (tasks if isinstance(tasks, list) else ())
         if isinstance(task, dict)
     ]
     return ", ".join(parts)
+
+
+def _counted(count: int, task: str) -> str:
+    return f"{count} {task}" if count == 1 or task.endswith("s") else f"{count} {task}s"
 
 
 def conclude(outcome: Outcome) -> int:

@@ -70,7 +70,9 @@ class Screen:
     def _line(self, what: str, more: str, style: str) -> Text:
         seconds = int(self.elapsed())
         clock = f"{seconds // 60:3d}:{seconds % 60:02d}"
-        return Text.assemble((f"{clock}  ", "dim"), (f"{what:<12}  ", style), more)
+        return Text.assemble(
+            (f"{clock}  ", "dim"), (f"{what:<12}  " if more else what, style), more
+        )
 
 
 def log_line(pod: str, rank: int, text: str) -> Text:

@@ -103,7 +103,7 @@ def test_a_program_is_a_job_of_as_many_pods_as_flags_say(command: Command) -> No
     program.write_text("import os, sys; print(os.environ['DI_TASK_NAME'], *sys.argv[1:])")
     code, said = command.run("train.py", "--collectors", "2", "-f", "--", "fast")
     assert code == 0, said
-    assert "train: 1 learner, 2 collector" in said
+    assert "train: 1 learner, 2 collectors, as processes here" in said
     assert "learner fast" in said
 
 
