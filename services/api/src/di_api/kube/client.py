@@ -280,14 +280,12 @@ class KubeClient:
             Gone: `resource_version` is too old.
             Unavailable: the stream was cut (WatchCut) or fell silent (WatchSilent).
         """
-        query: dict[str, str | int | bool | None] = {
-            "watch": True,
-            "allowWatchBookmarks": True,
-            "resourceVersion": resource_version or None,
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
-            "timeoutSeconds": timeout_seconds,
-        }
+        query = wire.watch_query(
+            resource_version=resource_version or None,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout_seconds=timeout_seconds,
+        )
         if send_initial_events:
             query |= {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
         target = Target(resource, namespace)

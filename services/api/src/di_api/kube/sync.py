@@ -189,14 +189,12 @@ class SyncKubeClient:
         Types are ADDED, MODIFIED, DELETED and BOOKMARK (only its resourceVersion counts). ERROR
         events are raised, a stream that is cut or silent for 70 s is Unavailable.
         """
-        query: dict[str, str | int | bool | None] = {
-            "watch": True,
-            "allowWatchBookmarks": True,
-            "resourceVersion": resource_version,
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
-            "timeoutSeconds": timeout_seconds,
-        }
+        query = wire.watch_query(
+            resource_version=resource_version,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout_seconds=timeout_seconds,
+        )
         target = Target(resource, namespace)
         path = wire.url_path(resource.path(namespace), query)
         for line in self.lines(path, target, silence=wire.WATCH_SILENCE):

@@ -152,6 +152,24 @@ def url_path(path: str, query: Mapping[str, str | int | bool | None]) -> str:
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
+def watch_query(
+    *,
+    resource_version: str | None,
+    label_selector: str | None,
+    field_selector: str | None,
+    timeout_seconds: int,
+) -> dict[str, str | int | bool | None]:
+    """The parameters of a watch, for `url_path`."""
+    return {
+        "watch": True,
+        "allowWatchBookmarks": True,
+        "resourceVersion": resource_version,
+        "labelSelector": label_selector,
+        "fieldSelector": field_selector,
+        "timeoutSeconds": timeout_seconds,
+    }
+
+
 def body_namespace(body: Object, namespace: str | None) -> str | None:
     """The namespace to create in: the argument, else the one the body names."""
     if namespace is not None:

@@ -32,7 +32,6 @@ class LingeringTransport(asyncio.Transport):
         self._timer: asyncio.TimerHandle | None = None
         self._closing = False
         self._held = b""
-        self._flush_handle: asyncio.Handle | None = None
 
     @override
     def close(self) -> None:
@@ -84,15 +83,12 @@ class LingeringTransport(asyncio.Transport):
             self._flush()
         elif len(data) < _HELD_BYTES:
             self._held = bytes(data)
-            self._flush_handle = self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush)
         else:
             self._inner.write(data)
 
     def _flush(self) -> None:
         held, self._held = self._held, b""
-        if self._flush_handle is not None:
-            self._flush_handle.cancel()
-            self._flush_handle = None
         if held and not self.is_closing():
             self._inner.write(held)
 

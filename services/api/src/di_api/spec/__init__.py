@@ -28,7 +28,7 @@ from di_api.spec.job import (
 from di_api.spec.node_check import NodeCheck, NodeCheckAction
 from di_api.spec.process_group import Framework, ProcessGroup
 from di_api.spec.progress import ProgressAction, ProgressPolicy
-from di_api.spec.task import Task, TaskType
+from di_api.spec.task import Task, TaskType, tasks_by_pod
 from di_api.spec.task_port import PortScope, TaskPort
 from di_api.spec.task_service import Protocol, Selected, ServicePort, TaskService
 from di_api.spec.template import Template
@@ -71,4 +71,5 @@ __all__ = [
     "TaskService",
     "TaskType",
     "Template",
+    "tasks_by_pod",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any
 
+from di_api.names import task_of_pod
 from di_api.spec.bounds import (
     MAX_INT64,
     MAX_PODS,
@@ -279,3 +280,14 @@ class Task:
         """Whether only the first pod of each replica is asked to drain: the one that its Service
         lists."""
         return self.service is not None and self.service.select is Selected.LEADERS
+
+
+def tasks_by_pod(job: str, tasks: Iterable[Task]) -> Callable[[str], str]:
+    """Which of a job's tasks a pod belongs to, by its name alone, which nobody can change."""
+    groups, standbys = set(), set()
+    for task in tasks:
+        if task.has_pod_groups:
+            groups.add(task.name)
+        if task.standby:
+            standbys.add(task.name)
+    return lambda pod: task_of_pod(job, pod, groups, standbys)

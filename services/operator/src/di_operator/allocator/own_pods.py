@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from di_api.names import task_of_pod
-from di_api.spec import JobSpec
+from di_api.spec import JobSpec, tasks_by_pod
 from di_api.wording import reason_of
 from di_operator.allocator.inventory import (
     MAKES_NO_SENSE,
@@ -52,8 +51,7 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind
     """Pods with the requests of their templates: the cache keeps no more of pods than decisions
     need."""
     found, name = OwnPods(), job["metadata"]["name"]
-    groups = {task.name for task in spec.tasks if task.has_pod_groups}
-    standbys = {task.name for task in spec.tasks if task.standby}
+    task_of = tasks_by_pod(name, spec.tasks)
     # By identity; the template is kept beside, so that no other can take its address.
     requests: dict[int, tuple[Object, Resources]] = {}
     for pod in pods:
@@ -65,7 +63,7 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind
             priority = pod["spec"].get("priority") or 0
             found.priority = priority if found.priority is None else max(found.priority, priority)
             # By the name, which nobody can change; the label is anybody's.
-            found.present[task_of_pod(name, own, groups, standbys), node or ""] += 1
+            found.present[task_of(own), node or ""] += 1
         if not node:
             continue
         asked = kind.pod_spec(name, spec, own)

@@ -21,9 +21,8 @@ from di_api.names import (
     ANNOTATION_LEFT_SERVICE,
     LABEL_IN_SERVICE,
     MARKED,
-    task_of_pod,
 )
-from di_api.spec import Task
+from di_api.spec import Task, tasks_by_pod
 from di_operator.lifecycle.actions import Reclaim
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Snapshot
@@ -59,15 +58,14 @@ def departures(snapshot: Snapshot, pods: Iterable[Pod], now: datetime) -> Depart
     going, drained = tuple(pods), _drained_tasks(snapshot)
     if not drained:
         return Departures(due=going)
-    groups = frozenset(task.name for task in snapshot.tasks if task.has_pod_groups)
-    standbys = frozenset(task.name for task in snapshot.tasks if task.standby)
+    task_of = tasks_by_pod(snapshot.name, snapshot.tasks)
     ending = (*going, *(pod for pod in snapshot.pods if pod.terminating))
     unfinished = frozenset(pod.name for pod in ending if not pod.has_ended)
     due: list[Pod] = []
     marks: list[Reclaim] = []
     waits: list[float] = []
     for pod in going:
-        task = drained.get(task_of_pod(snapshot.name, pod.name, groups, standbys))
+        task = drained.get(task_of(pod.name))
         left = _seconds_left(pod, now)
         if task is None or pod.phase != "Running" or pod.has_ended:
             due.append(pod)

@@ -9,9 +9,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from di_api.names import LABEL_TASK_NAME, index_of_pod, pod_name, task_of_pod
+from di_api.names import LABEL_TASK_NAME, index_of_pod, pod_name
 from di_api.phase import Phase
-from di_api.spec import JobSpec, Task, Template
+from di_api.spec import JobSpec, Task, Template, tasks_by_pod
 from di_api.vacancies import indexes
 from di_operator.builders.task_service import service_labels
 from di_operator.lifecycle.decision import Settings
@@ -42,9 +42,7 @@ class WithTasks(Kind):
 
     @override
     def pod_spec(self, job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
-        groups = [task.name for task in spec.tasks if task.has_pod_groups]
-        standbys = [task.name for task in spec.tasks if task.standby]
-        name = task_of_pod(job, pod, groups, standbys)
+        name = tasks_by_pod(job, spec.tasks)(pod)
         task = next((task for task in spec.tasks if task.name == name), None)
         if task is None:
             return {}

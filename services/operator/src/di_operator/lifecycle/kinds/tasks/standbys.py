@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from di_api.kube.resources import PODS
 from di_api.names import LABEL_STANDBY, pod_name, standby_name
 from di_api.phase import Phase
 from di_api.spec import Task
@@ -28,6 +27,7 @@ from di_api.stand_ins import StandIns, standby_number
 from di_operator.builders.pod import place_notes
 from di_operator.lifecycle.actions import Reclaim
 from di_operator.lifecycle.decision import JobEvent
+from di_operator.lifecycle.drain import relabelled
 from di_operator.lifecycle.failure.pause import pause_left
 from di_operator.lifecycle.pods import Pod, ended_at, failure_text
 from di_operator.lifecycle.ranks import assign_ranks
@@ -97,13 +97,10 @@ def places_to_tell(snapshot: Snapshot) -> tuple[tuple[Reclaim, ...], tuple[JobEv
         return (), ()
     ranks = assign_ranks(snapshot)
     marks = tuple(
-        Reclaim(
-            resource=PODS,
-            namespace=pod.namespace,
-            name=pod.name,
-            uid=pod.uid,
-            labels={**slot.labels, LABEL_STANDBY: None},
-            annotations=place_notes(slot.index, ranks[slot.name]),
+        relabelled(
+            pod,
+            {**slot.labels, LABEL_STANDBY: None},
+            place_notes(slot.index, ranks[slot.name]),
         )
         for slot, pod in new
     )
