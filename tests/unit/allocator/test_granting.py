@@ -54,6 +54,13 @@ class Row:
 RUNS_ON_A = (pod("x", "learner", "a"), pod("x", "learner", "a"))
 TWO_TASKS = (task("learner"), task("collector", 2, minReplicas=1))
 PAIRS = (task("learner"), task("collector", 2, minReplicas=1, podsPerReplica=2))
+ELASTIC = task(
+    "learner",
+    2,
+    minReplicas=1,
+    maxReplicas=4,
+    processGroup={"framework": "none", "elastic": True},
+)
 TABLE = {
     "nothing was asked, nothing is said": Row(is_told=False),
     "what can be had is granted": Row(answer=ON_A, wants=ON_A, has=ON_A),
@@ -91,6 +98,27 @@ TABLE = {
         tasks=PAIRS,
         wants=placed(learner="b", collector="a a a b"),
         has=placed(learner="b", collector="a a"),
+    ),
+    "members of an elastic group that stay go on until there is room for the others": Row(
+        before=word(ON_A), pods=RUNS_ON_A, answer=placed(learner="a a b b"), leaving="b b b",
+        tasks=(ELASTIC,), wants=placed(learner="a a b b"), has=ON_A, is_told=False,
+    ),
+    "and those that are to go leave at once": Row(
+        before=word(placed(learner="a b")), answer=placed(learner="a a a a"), leaving="a a",
+        tasks=(ELASTIC,), wants=placed(learner="a a a a"), has=placed(learner="a"),
+    ),
+    "an elastic group none of whose members stays leaves before it comes back": Row(
+        before=word(ON_A), pods=RUNS_ON_A, answer=ON_B, leaving="b b b", tasks=(ELASTIC,),
+        wants=ON_B, has=WAIT,
+    ),
+    "a group of fixed size that grows where it is goes on until there is room": Row(
+        before=word(ON_A), pods=RUNS_ON_A, answer=placed(learner="a a a"), leaving="a a",
+        tasks=(task("learner", 2, maxReplicas=4),), wants=placed(learner="a a a"), has=ON_A,
+        is_told=False,
+    ),
+    "who stays keeps its index": Row(
+        before=word(placed(learner="b b")), answer=placed(learner="a b b"), leaving="a a a a",
+        tasks=(ELASTIC,), wants=placed(learner="b b a"), has=placed(learner="b b"), is_told=False,
     ),
     "who is to wait is told so": Row(
         before=word(ON_A), pods=RUNS_ON_A, answer=WAIT, wants=WAIT, has=WAIT

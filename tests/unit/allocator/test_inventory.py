@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_api.spec import Task, TaskType
+from di_api.spec import Framework, ProcessGroup, Task, TaskType
 from di_api.validation import load_leniently
 from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.inventory import pod_request, read_job, read_node, read_task
@@ -232,6 +232,16 @@ def test_replicas_of_several_pods_are_counted_by_pod_as_large_as_the_larger() ->
     assert (info.minimum, info.replicas, info.maximum, info.unit) == (4, 8, 20, 4)
     assert info.resources == {"cpu": 3000, "pods": 1000}
     assert info.comes_and_goes
+
+
+@pytest.mark.parametrize("elastic", [True, False])
+def test_members_of_an_elastic_group_come_and_go(elastic: bool) -> None:
+    group = ProcessGroup(framework=Framework.NONE, elastic=elastic)
+    task = Task(
+        name="x", type=TaskType.LEARNER, replicas=2, process_group=group, template={"spec": {}}
+    )
+    assert read_task(task).elastic is elastic
+    assert read_task(task).comes_and_goes is elastic
 
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)

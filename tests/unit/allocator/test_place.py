@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from di_operator.allocator.free_capacity import FreeCapacity
@@ -38,6 +40,20 @@ def test_jobs_fill_nodes_from_the_largest_down_without_gaps() -> None:
 
     assert found["c"] == ("n000",) * 4
     assert {*found["a"], *found["b"], *found["d"]} == {"n001"}
+
+
+def test_an_elastic_group_grows_and_shrinks_where_its_members_are() -> None:
+    def resized(elastic: bool, count: int, *current: str) -> tuple[str, ...]:
+        group = replace(GPU_TASK, elastic=elastic)
+        asked = PlacementRequest(key="a", task=group, count=count, current=current)
+        fullest = request("b", 2, "n001", "n001")
+        return packed(capacity_of(3), fullest, asked)["a"]
+
+    assert resized(True, 2, "n002") == ("n002",) * 2
+    assert resized(False, 2, "n002") == ("n001",) * 2
+    assert resized(True, 1, "n002", "n000") == ("n002",)
+    assert resized(True, 6, *["n002"] * 4) == ("n001",) * 2 + ("n002",) * 4
+    assert resized(False, 6, *["n002"] * 4) == ("n000",) * 4 + ("n001",) * 2
 
 
 def test_a_job_larger_than_a_node_has_its_nodes_to_itself() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from di_operator.allocator.free_capacity import FreeCapacity
+from di_operator.allocator.indexes import with_indexes_kept
 from di_operator.allocator.job import WAIT, NodeList
 from di_operator.allocator.node import Constraints, Taint
 from di_operator.allocator.plan import Change, make_plan
@@ -82,6 +83,32 @@ def test_replicas_that_are_groups_of_their_own_change_without_a_restart() -> Non
     pairs, before = job("a", task(4, minimum=2, maximum=4, unit=2)), {"a": on("n000", "n000")}
     plan = make_plan({"a": on(*["n000"] * 4)}, {"a": pairs}, ROOM, before)
     assert plan.changes == {"a": Change.SCALE}
+
+
+def test_an_elastic_group_changes_without_a_restart() -> None:
+    group, before = job("a", task(2, minimum=1, maximum=4, elastic=True)), {"a": on("n000")}
+    plan = make_plan({"a": on("n000", "n000")}, {"a": group}, ROOM, before)
+    assert plan.changes == {"a": Change.SCALE}
+
+
+@pytest.mark.parametrize(
+    ("unit", "had", "wants", "found"),
+    [
+        (1, "b", "a b", "b a"),
+        (1, "b a", "a b b", "b a b"),
+        (1, "b b a", "a b", "b a"),
+        (1, "b a", "a a", "a a"),
+        (1, "a a b", "b b", "b b"),
+        (1, "", "b a", "b a"),
+        (2, "b b a a", "a a b b", "b b a a"),
+        (2, "a b", "a a b b", "a b a b"),
+        (2, "b b", "a a b b", "b b a a"),
+    ],
+)
+def test_who_stays_keeps_its_index(unit: int, had: str, wants: str, found: str) -> None:
+    one = job("x", task(unit, maximum=4 * unit, unit=unit))
+    given = with_indexes_kept(one, on(*had.split()), on(*wants.split()))
+    assert given == on(*found.split())
 
 
 def test_a_job_that_is_not_preemptible_is_neither_moved_nor_resized() -> None:

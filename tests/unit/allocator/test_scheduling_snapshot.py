@@ -399,7 +399,8 @@ def test_a_grant_leaves_the_room_of_earlier_grants() -> None:
     ("had", "wants", "keeps"),
     [
         ({"learner": "a"}, {"learner": "b"}, WAIT),
-        ({"learner": "a"}, {"learner": "a a"}, WAIT),
+        ({"learner": "a"}, {"learner": "a a"}, {"learner": "a"}),
+        ({"learner": "a a"}, {"learner": "a b"}, WAIT),
         (
             {"learner": "a", "collector": "a b b"},
             {"learner": "a", "collector": "a a b b"},
@@ -411,7 +412,13 @@ def test_a_grant_leaves_the_room_of_earlier_grants() -> None:
             {"learner": "a"},
         ),
     ],
-    ids=["learners move", "learners grow", "collectors change", "the first collector moves"],
+    ids=[
+        "learners move",
+        "learners grow where they are",
+        "one of two learners moves",
+        "collectors change",
+        "the first collector moves",
+    ],
 )
 def test_what_goes_on_while_a_job_waits_for_room(
     had: dict[str, str], wants: dict[str, str], keeps: dict[str, str] | NodeList

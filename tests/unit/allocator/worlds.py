@@ -40,10 +40,12 @@ def task(
     minimum: int | None = None,
     maximum: int | None = None,
     unit: int = 1,
+    elastic: bool = False,
     **resources: float,
 ) -> TaskInfo:
     return TaskInfo(
         unit=unit,
+        elastic=elastic,
         name=name,
         type=TaskType(name) if name in set(TaskType) else TaskType.NONE,
         replicas=replicas,

@@ -14,7 +14,7 @@ last grant or its status (`held`), and the answer of the policy for it, if it wa
 | | nothing | | nothing, and why it waits |
 | | `held` | | `held` |
 | | other nodes | yes | `wants` |
-| | other nodes | no | what stays of `held` on the way there |
+| | other nodes | no | what stays of `held` on the way there, see `reduced` |
 """
 
 from __future__ import annotations
@@ -166,16 +166,20 @@ def _why_not(job: JobInfo, refused: str | None, empty: FreeCapacity) -> tuple[Re
 def reduced(snapshot: SchedulingSnapshot, key: str, wants: NodeList) -> NodeList:
     """What a job keeps of its nodes on the way to other ones.
 
-    Learners train as one group: if it changes, nothing of the job goes on.
+    Learners are one group. One of fixed size goes on as it is until there is room for all of it,
+    if it is only to grow where it is; else nothing of the job goes on. Of an elastic one those go
+    on that stay, and without any of them nothing of the job. What is given up is never kept for
+    long: two jobs that want each other's nodes would wait for ever.
     """
     had = snapshot.held[key]
     kept: dict[str, tuple[str, ...]] = {}
     for task in snapshot.jobs[key].tasks:
         before, after = had.task(task.name), wants.task(task.name)
-        if not task.comes_and_goes and before != after:
-            return WAIT
         # Replicas are known by their index: those before the first that moves are not touched.
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
         nodes = tuple(node for node, _ in pairs)
+        stays = task.comes_and_goes or nodes == before
+        if not stays or (task.is_one_group and not nodes):
+            return WAIT
         kept[task.name] = nodes[: len(nodes) - len(nodes) % task.unit]
     return NodeList.of(kept)

@@ -107,6 +107,7 @@ def read_task(task: Task) -> TaskInfo:
         unit=task.pods_per_replica,
         resources=largest([pod_request(spec), pod_request(leader)]),
         constraints=read_constraints(spec),
+        elastic=task.has_elastic_group,
     )
 
 

@@ -28,6 +28,8 @@ class TaskInfo:
     """All of these numbers, and what is granted, are multiples of it."""
     resources: Resources
     constraints: Constraints = field(default_factory=Constraints)
+    elastic: bool = False
+    """Its replicas are one process group whose members come and go while the others stay."""
 
     @property
     def varies(self) -> bool:
@@ -37,7 +39,12 @@ class TaskInfo:
     @property
     def comes_and_goes(self) -> bool:
         """Whether its replicas may change while the rest of the job runs on."""
-        return self.follows_learners or self.unit > 1
+        return self.follows_learners or self.unit > 1 or self.elastic
+
+    @property
+    def is_one_group(self) -> bool:
+        """Whether its replicas are the one group without which nothing of the job goes on."""
+        return self.elastic or not self.comes_and_goes
 
     @property
     def follows_learners(self) -> bool:

@@ -1,9 +1,10 @@
 """Where replicas go once their numbers are known, moving as few jobs as possible.
 
 A job whose number has not changed keeps its nodes. The others follow from the largest to the
-smallest, each on the fullest node that takes it whole. A job that fits on no single node gets
-several to itself: two such jobs never share a node, where they would compete for the network.
-Where the room is there but in pieces, strictly smaller jobs move out of the way.
+smallest, each on the fullest node that takes it whole, an elastic group on one where members of it
+can stay. A job that fits on no single node gets several to itself: two such jobs never share a
+node, where they would compete for the network. Where the room is there but in pieces, strictly
+smaller jobs move out of the way.
 """
 
 from __future__ import annotations
@@ -111,9 +112,12 @@ class Placer:
 
     def _find(self, request: PlacementRequest) -> dict[int, int] | None:
         """Nodes with room for the request: one if possible, else as few as possible."""
-        slots = self.capacity.slots(request.task)
+        slots, stay = self.capacity.slots(request.task), self._staying(request)
         enough = [free for free in slots if free >= request.count]
         if enough:
+            held = [row for row in stay if slots[row] >= request.count]
+            if held:
+                return {max(held, key=lambda row: (stay[row], -slots[row], -row)): request.count}
             # Where it fits most tightly; of such nodes the first.
             return {slots.index(min(enough)): request.count}
         alone = [(free, row) for row, free in enumerate(slots) if free and not self.spread[row]]
@@ -121,7 +125,7 @@ class Placer:
             return None
         nodes: dict[int, int] = {}
         left = request.count
-        alone.sort(key=lambda place: (-place[0], place[1]))
+        alone.sort(key=lambda place: (-stay.get(place[1], 0), -place[0], place[1]))
         for free, row in alone:
             if free >= left:
                 break
@@ -130,6 +134,20 @@ class Placer:
         # The last part goes where it fits most tightly.
         nodes[min(place for place in alone if place[0] >= left and place[1] not in nodes)[1]] = left
         return nodes
+
+    def _staying(self, request: PlacementRequest) -> dict[int, int]:
+        """How many members of an elastic group could stay on each node that it has.
+
+        Those of the highest indexes go if it shrinks. Of a group of fixed size none stays.
+        """
+        if not request.task.elastic:
+            return {}
+        rows = (self.capacity.index.get(name) for name in request.current[: request.count])
+        found: dict[int, int] = {}
+        for row in rows:
+            if row is not None:
+                found[row] = found.get(row, 0) + 1
+        return found
 
     def _fits_whole(self, request: PlacementRequest) -> bool:
         """Whether a node would take the whole request were it empty; then it is not spread."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from di_operator.allocator.free_capacity import FreeCapacity
+from di_operator.allocator.indexes import with_indexes_kept
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 
@@ -54,7 +55,7 @@ def make_plan(
         if problem:
             refused[key] = problem
             wants = had
-        wanted[key] = wants
+        wanted[key] = with_indexes_kept(job, had, wants)
     allocations: dict[str, NodeList] = {}
     # Who stays goes first: a newcomer must not push a running job off by a mistake of the policy.
     for key in sorted(jobs, key=lambda key: (wanted[key] != previous.get(key, WAIT), key)):
