@@ -125,10 +125,13 @@ class Api:
         """Give back the replicas of these names, or of these pods; how many there are then."""
         return self._count("DELETE", {"names": list(names)})
 
-    def report(self, profilings: Mapping[str, Any], seconds: float) -> Exchange[None]:
-        """Publish what the job reports of itself; it is there when this returns."""
+    def report(self, profilings: Mapping[str, Any], seconds: float) -> Exchange[int | None]:
+        """Publish what the job reports of itself; it is there when this returns.
+
+        The result is the batch that the allocator advises; None: it does not.
+        """
         request = Request("POST", f"{self._path}/profilings", body=profilings)
-        return self._ask(request, lambda _: None, Patience(seconds, self._patience.random))
+        return self._ask(request, _advised, Patience(seconds, self._patience.random))
 
     def peers(self, task: str) -> Exchange[tuple[Peer, ...]]:
         """The pods of a task that run and listen, by rank."""
@@ -211,6 +214,11 @@ def _task(task: str | None) -> dict[str, str]:
 
 def _peers(found: Sequence[Mapping[str, Any]]) -> tuple[Peer, ...]:
     return tuple(Peer(str(each["pod"]), int(each["rank"]), str(each["address"])) for each in found)
+
+
+def _advised(found: Mapping[str, Any] | None) -> int | None:
+    # A di-server of before had none to tell.
+    return None if found is None else int(found["batchSize"])
 
 
 def _heartbeat(found: Mapping[str, Any]) -> Heartbeat:

@@ -188,8 +188,8 @@ class Training(training_run.Training):
 
 
 def _reporting(api: Api, send: Send) -> Any:
-    def report(said: Mapping[str, Any]) -> None:
-        run(api.report(said, REPORT_SECONDS), send)
+    def report(said: Mapping[str, Any]) -> int | None:
+        return run(api.report(said, REPORT_SECONDS), send)
 
     return report
 

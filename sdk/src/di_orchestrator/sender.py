@@ -21,14 +21,18 @@ class Sender:
 
     A report that is not sent yet when the next one comes is never sent: each says all there is. One
     that is lost or refused does no harm; why is logged as a warning, once for each kind of reason.
+
+    Attributes:
+        advised: the batch size that the last answer held; None: it held none.
     """
 
     def __init__(
         self,
-        send: Callable[[Report], None],
+        send: Callable[[Report], int | None],
         *,
         interval: float = INTERVAL_SECONDS,
     ) -> None:
+        self.advised: int | None = None
         self._send = send
         self._interval = interval
         self._changed = threading.Condition()
@@ -68,7 +72,7 @@ class Sender:
 
     def _try(self, report: Report) -> None:
         try:
-            self._send(report)
+            self.advised = self._send(report)
         except Refused as error:
             self._warnings.say(str(error), kind=f"{error.status} {error.reason}")
         except DIError as error:

@@ -65,6 +65,10 @@ class Stopwatch:
         """The iteration that was begun last; None if its work is not known to be done."""
         return None if self._idle_since is None else self._lap()
 
+    def drop(self) -> None:
+        """The iteration that was begun last does not count."""
+        self._lap()
+
     def _lap(self) -> Lap | None:
         if self._samples is None:
             return None

@@ -191,7 +191,8 @@ class Training:
                 but this.
             more: the other keys that di-server knows, in snake case (`env_steps`, `policy_lag`,
                 `stale_dropped`, `queue_depth`, `collectors`, ...), and whatever else is to stand in
-                `status.profilings`.
+                `status.profilings`. With other `learners` than before, what is measured from now on
+                is that of so many.
 
         Raises:
             BadReport: in the test mode; each fault has its path.
@@ -211,6 +212,8 @@ class Training:
             self._env_steps.append((self._clock(), float(said["envSteps"] or 0)))
         if isinstance(said.get("collectors"), int):
             self.now_collects(said["collectors"])
+        if isinstance(said.get("learners"), int) and said["learners"] != self.learners:
+            self._now_learns(said["learners"])
         self._tell()
 
     def save(self, write: Callable[[Path], object], *, step: int | None = None) -> bool:
@@ -235,6 +238,15 @@ class Training:
     def observations(self) -> list[dict[str, Any]]:
         """What was measured, for the job's checkpoint and `training(observations=)`."""
         return self._observations.raw()
+
+    @property
+    def batch_size(self) -> int | None:
+        """Samples that all learners should train on between two updates, as the allocator advises.
+
+        With the replicas that the job has now, by its reports: for jobs that say `max_batch_size`.
+        The process that reports knows it, after its first report; None: there is no advice.
+        """
+        return None if self._sender is None else self._sender.advised
 
     @property
     def waiting_share(self) -> float | None:
@@ -267,6 +279,12 @@ class Training:
         )
 
     # ------------------------------------------------------------ inside
+    def _now_learns(self, learners: int) -> None:
+        """There are so many learners; the iteration under way was begun with others."""
+        self.learners = learners
+        self._stopwatch.drop()
+        self._window.clear()
+
     def _count(self, lap: Lap) -> None:
         self._window.add(lap)
         if self.checkpoint.restored_step is not None and "restoreSeconds" not in self._values:

@@ -184,6 +184,25 @@ def test_a_grant_says_of_what_kinds_its_nodes_are() -> None:
     assert done.words["uid-x"].grant.kinds == {"a": "fast"}
 
 
+def test_a_grant_advises_a_batch_for_the_nodes_that_it_is_of() -> None:
+    one = {"initBatchSize": 64, "maxBatchSize": 4096, "gradParams": {"sqr": 1.0, "var": 50.0}}
+    two = {"nodes": 1, "replicas": 2, "samples": 32, "computing": 0.1, "iteration": 0.2}
+    said = {**one, "observations": [two], "reportedAt": "2026-01-01T12:00:00Z"}
+    status = {"profilings": said}
+    body = job("x", task("learner", 1, maxReplicas=4), phase="Running", status=status)
+    first = answered(look(body), x=placed(learner="a")).words
+    grant = first["uid-x"].grant
+    assert grant.batch_size is not None
+    assert grant.batch_size > 64
+
+    # The same nodes and hardly another fit: no news. Other nodes: other advice.
+    near = {"uid-x": replace(first["uid-x"], grant=replace(grant, batch_size=grant.batch_size + 1))}
+    found = look(body, words=near)
+    assert answered(found, near, x=placed(learner="a")).told == ()
+    more = answered(found, near, x=placed(learner="a a a a")).words["uid-x"].grant
+    assert (more.batch_size or 0) > 2 * grant.batch_size
+
+
 def test_a_gang_is_let_go_and_placed_by_the_clusters_scheduler() -> None:
     gang = {"preemptible": False, "scheduling": {"gang": True}}
     found = look(job("x", task("learner", 2), phase="Pending", **gang))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -75,6 +77,27 @@ def test_replicas_run_where_the_allocator_wants_them() -> None:
     assert cluster.status["allocation"] == ["a", "a", "b"]
     assert cluster.status["replicas"] == 3
     assert cluster.status["reschedules"] == 0
+
+
+def test_what_batch_the_allocator_advises_is_in_the_status() -> None:
+    cluster = placed()
+    assert "batchSize" not in cluster.status
+    grant = cluster.grant
+    assert grant is not None
+    cluster.grant = replace(grant, batch_size=256)
+    cluster.now += timedelta(seconds=60)
+    cluster.settle()
+    assert cluster.status["batchSize"] == 256
+
+    # An allocator that has just begun has said nothing yet.
+    cluster.grant = Grant()
+    cluster.now += timedelta(seconds=60)
+    cluster.settle()
+    assert cluster.status["batchSize"] == 256
+
+    cluster.grant = Grant(placement={}, reason=Reason.WAITING_FOR_NODES, message="waits")
+    cluster.settle()
+    assert "batchSize" not in cluster.status
 
 
 def test_collectors_change_without_a_touch_of_the_learner() -> None:

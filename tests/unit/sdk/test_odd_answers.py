@@ -30,7 +30,10 @@ JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["replicas", "pod", "rank", "address", "members", "gone", "complete", "says"]
+                [
+                    *("replicas", "pod", "rank", "address", "members", "gone", "complete", "says"),
+                    "batchSize",
+                ]
             ),
             inner,
             max_size=4,

@@ -81,6 +81,19 @@ def test_a_job_shows_what_its_training_says(harness: Harness) -> None:
     assert profilings.reported_at is not None
 
 
+def test_the_advised_batch_is_known_after_a_report(
+    harness: Harness, learner: None, term: None
+) -> None:
+    found: list[int | None] = []
+    for step, (written, reports) in enumerate(((None, True), (512, True), (512, False))):
+        harness.job()["status"]["batchSize"] = written
+        with di.training(reports=reports) as run:
+            found.append(run.batch_size)
+            run.report(step)
+        found.append(run.batch_size)
+    assert found == [None, None, None, 512, None, None]
+
+
 @pytest.mark.usefixtures("learner", "term")
 def test_only_the_first_pod_of_a_task_reports(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
@@ -145,6 +158,25 @@ def test_batches_are_trained_on_one_by_one(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("term")
+def test_a_group_that_has_grown_is_measured_anew(clock: Clock) -> None:
+    told = Told()
+    run = make(clock, told, nodes=1)
+    for step in range(6):
+        if step == 3:
+            # The iteration under way was one of the old group, or waited for the new one.
+            clock.now += 100
+            run.report(step, learners=2)
+        with run.iteration(samples=8):
+            clock.now += 1 + step // 3
+            with run.synchronizing():
+                pass
+    run.iteration(samples=8)
+    seen = [(each["replicas"], each["iteration"]) for each in run.observations]
+    assert seen == [(1, 1.0), (2, 2.0)]
+    assert told.reports[-1]["learners"] == 2
+    assert run.learners == 2
+
+
 def test_a_loop_that_only_reports_is_timed_too(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:

@@ -33,6 +33,19 @@ def test_reports_are_merged(harness: Harness) -> None:
     }
 
 
+def test_the_answer_is_the_batch_that_the_allocator_advises(harness: Harness) -> None:
+    for written, answered in (
+        (None, None),
+        (256, {"batchSize": 256}),
+        ("many", None),
+        (True, None),
+        (0, None),
+    ):
+        harness.job()["status"]["batchSize"] = written
+        answer = harness.client.post(PATH, data='{"loss": 1}')
+        assert answer.get_json()["data"] == answered
+
+
 def test_null_removes_a_key(harness: Harness) -> None:
     harness.client.post(PATH, data='{"a": 1, "b": 2}')
     harness.client.post(PATH, data='{"a": null}')

@@ -26,6 +26,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from di_operator.allocator.admit import in_order
+from di_operator.allocator.batch import advised_batch
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.plan import Change, make_plan
@@ -133,13 +134,17 @@ def _grant(
         if wants and wants != held and not room.take(key, wants):
             has = reduced(snapshot, key, wants)
         if has or explain or before is None or before.has:
-            given[uid] = Word(wants=wants, has=has, grant=_say(snapshot, empty, key, has))
+            told = before.grant.batch_size if before is not None and before.has == has else None
+            grant = _say(snapshot, empty, key, has, told)
+            given[uid] = Word(wants=wants, has=has, grant=grant)
         else:
             given[uid] = Word(wants=wants, has=has, grant=before.grant)
     return given
 
 
-def _say(snapshot: SchedulingSnapshot, empty: FreeCapacity, key: str, has: NodeList) -> Grant:
+def _say(
+    snapshot: SchedulingSnapshot, empty: FreeCapacity, key: str, has: NodeList, told: int | None
+) -> Grant:
     job = snapshot.jobs[key]
     reason: Reason | None = None
     message = ""
@@ -151,7 +156,8 @@ def _say(snapshot: SchedulingSnapshot, empty: FreeCapacity, key: str, has: NodeL
     names = (node for nodes in placement.values() for node in nodes)
     # A node that a job still has may be gone.
     kinds = {name: node.kind for name in names if (node := snapshot.nodes.get(name)) and node.kind}
-    return Grant(placement=placement, reason=reason, message=message, kinds=kinds)
+    batch = advised_batch(job, has, snapshot.nodes, before=told)
+    return Grant(placement=placement, reason=reason, message=message, kinds=kinds, batch_size=batch)
 
 
 def _why_not(job: JobInfo, refused: str | None, empty: FreeCapacity) -> tuple[Reason, str]:

@@ -33,7 +33,7 @@ of phase carries the counts anyhow.
 
 _FROM_SPEC = (
     *("replicas", "readyReplicas", "taskStatus", "replicaStatus"),
-    *("placement", "allocation", "placementTime", "replicaSeconds", "avoidedNodes"),
+    *("placement", "allocation", "placementTime", "replicaSeconds", "batchSize", "avoidedNodes"),
 )
 
 
@@ -153,6 +153,8 @@ def _status(
         is_new = snapshot.placement != before.placement
         status["placementTime"] = format_time(now if is_new else before.placed_at or now)
         status["replicaSeconds"] = int(before.attained(now) if is_new else before.replica_seconds)
+        if (batch := _batch_size(snapshot)) is not None:
+            status["batchSize"] = batch
     status |= (verdict.ledger or before.ledger).dump()
     if attempts := _attempts(before, verdict):
         status["restartAttempts"] = attempts
@@ -170,6 +172,14 @@ def _status(
     if finished:
         status["completionTimestamp"] = format_time(before.completed or now)
     return status
+
+
+def _batch_size(snapshot: Snapshot) -> int | None:
+    """The allocator's advice; until its first word that which was written."""
+    grant = snapshot.grant
+    if grant is not None and grant.placement is not None:
+        return grant.batch_size
+    return snapshot.status.batch_size
 
 
 def _attempts(before: Status, verdict: Verdict) -> dict[str, int]:

@@ -30,6 +30,8 @@ class Grant:
     message: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """Of the nodes of the placement, where they are of several; pods are told theirs."""
+    batch_size: int | None = None
+    """Samples that its learners should train on together between two updates; None: no advice."""
 
 
 def read_placement(raw: object) -> Placement | None:

@@ -42,6 +42,7 @@ OWNED_FIELDS = (
     "allocation",
     "placementTime",
     "replicaSeconds",
+    "batchSize",
     "failures",
     *("groups", "standIns"),
     "avoidedNodes",
@@ -79,6 +80,8 @@ class Status:
     """Since when."""
     replica_seconds: float
     """What the placements before it had."""
+    batch_size: int | None
+    """What the allocator advised."""
     groups: Mapping[str, GroupStatus]
     """The process groups, by task."""
     avoided_nodes: AvoidedNodes
@@ -108,6 +111,7 @@ class Status:
             placement=read_placement(fields.get("placement")),
             placed_at=parse_time(fields.get("placementTime")),
             replica_seconds=float(count(fields.get("replicaSeconds"))),
+            batch_size=count(fields.get("batchSize")) or None,
             groups=read_groups(fields),
             avoided_nodes=_avoided_nodes(fields.get("avoidedNodes")),
             conditions=tuple(conditions.well_formed(fields.get("conditions"))),

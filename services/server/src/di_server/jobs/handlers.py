@@ -88,8 +88,11 @@ class JobHandlers:
         )
         return dataclasses.asdict(result)
 
-    def _report(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> None:
-        self._service.report(grant, requests.profilings(incoming.body), deadline)
+    def _report(
+        self, grant: Grant, incoming: Incoming, deadline: Deadline
+    ) -> dict[str, int] | None:
+        advised = self._service.report(grant, requests.profilings(incoming.body), deadline)
+        return None if advised is None else {"batchSize": advised}
 
     def _group(self, grant: Grant, incoming: Incoming, _deadline: Deadline) -> dict[str, Any]:
         asked = requests.group_request(incoming.below, incoming.query)

@@ -121,7 +121,18 @@ REPORT_PROFILINGS: Final = Operation(
     summary="Merge an object into status.profilings (RFC 7396: null removes a key).",
     message="successfully report profilings",
     body={"type": "object", "description": 'The profilings, or {"data": the profilings}.'},
-    data={"type": "null"},
+    data={
+        "type": ["object", "null"],
+        "required": ["batchSize"],
+        "properties": {
+            "batchSize": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "Samples of all learners between two updates, as the allocator "
+                "advises; no object where it does not.",
+            },
+        },
+    },
 )
 GENERATION: Final = "generation"
 WAIT: Final = "wait"

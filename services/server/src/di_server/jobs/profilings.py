@@ -34,6 +34,8 @@ class Merged:
     """RFC 7396, which sets the version decided on; None if there is nothing to write."""
     problems: Sequence[Problem | None]
     """What each report is refused for."""
+    batch_size: int | None = None
+    """What the allocator advises the job; None: nothing."""
 
 
 class Senseless(OutOfBounds):
@@ -66,10 +68,19 @@ def status_patch(job: Mapping[str, Any], reports: Sequence[Report], now: datetim
         changed["profilings"] = difference(held, merged or {})
     if told := difference(status.get("progress"), progress or {}):
         changed["progress"] = told
+    advised = _batch_size(status)
     if not changed:
-        return Merged(None, problems)
+        return Merged(None, problems, advised)
     metadata = {"resourceVersion": job["metadata"]["resourceVersion"]}
-    return Merged({"metadata": metadata, "status": changed}, problems)
+    return Merged({"metadata": metadata, "status": changed}, problems, advised)
+
+
+def _batch_size(status: Mapping[str, Any]) -> int | None:
+    found = status.get("batchSize")
+    # What somebody wrote by hand is no advice.
+    if not isinstance(found, int) or isinstance(found, bool):
+        return None
+    return found if found > 0 else None
 
 
 def _take(job: Mapping[str, Any], held: object, report: Report) -> dict[str, Any]:

@@ -141,23 +141,24 @@ class JobService:
 
         return self._updates.update_spec(grant.ref, decide, deadline)
 
-    def report(self, grant: Grant, reported: Mapping[str, Any], deadline: Deadline) -> None:
-        """Merge profilings into the job's status, at most a second later."""
+    def report(self, grant: Grant, reported: Mapping[str, Any], deadline: Deadline) -> int | None:
+        """Merge profilings into the job's status, at most a second later; returns the batch that
+        the allocator advises the job, which was read for it anyhow."""
         report = profilings.Report(reported, grant.check)
-        problem = self._reports.submit(grant.ref, report, deadline)
+        problem, advised = self._reports.submit(grant.ref, report, deadline)
         if problem is not None:
             raise problem
+        return advised
 
     def _write_reports(
         self, ref: JobRef, reports: Sequence[profilings.Report], deadline: Deadline
-    ) -> Sequence[Problem | None]:
-        problems: Sequence[Problem | None] = ()
+    ) -> Sequence[tuple[Problem | None, int | None]]:
+        merged = profilings.Merged(None, ())
 
         def decide(job: Object) -> Object | None:
-            nonlocal problems
+            nonlocal merged
             merged = profilings.status_patch(job, reports, self._now())
-            problems = merged.problems
             return merged.patch
 
         self._updates.update_status(ref, decide, deadline)
-        return problems
+        return [(problem, merged.batch_size) for problem in merged.problems]
