@@ -47,7 +47,7 @@ try: $(TRY)/.ready ## CartPole trained by processes of this machine: no root, no
 	@PATH="$(CURDIR)/$(TRY)/bin:$$PATH" $(TRY)/bin/python -m examples.demo.local
 
 .PHONY: demo
-demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist]|torch-ddp|jax|ray)
+demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist]|torch-ddp|jax|ray|share)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m examples.demo --example $(EXAMPLE)
 
 .PHONY: down
@@ -123,7 +123,7 @@ lock: ## pin all dependencies anew
 	@$(COMPILE) services/build.in -o services/build.lock
 	@for s in webhook operator server; do \
 		$(COMPILE) services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
-	@for e in cartpole coordinated-cartpole grpo impala jax ray; do \
+	@for e in cartpole coordinated-cartpole grpo impala jax ray share; do \
 		$(COMPILE) examples/$$e/pyproject.toml -o examples/$$e/requirements.lock; done
 
 .PHONY: logs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -28,8 +29,9 @@ from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from examples.demo.curve import read_record
 from examples.demo.follow import events, follow
-from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, templates
+from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, with_image
 from examples.demo.records import record_of
+from examples.demo.share import ARRANGEMENTS, JOBS, SLOT, SLOTS, Arrangement, Course
 from examples.images import build
 
 NAMESPACE = "default"
@@ -44,6 +46,12 @@ def main() -> int:
     """Run the demonstration; returns the exit code."""
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
     parser.add_argument("--example", default="cartpole", choices=EXAMPLES)
+    parser.add_argument(
+        *("--arrangement", "-a"),
+        default="goodput",
+        choices=ARRANGEMENTS,
+        help="of the two jobs of the example share",
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="for the pictures")
     arguments = parser.parse_args()
     began = time.monotonic()
@@ -56,7 +64,10 @@ def main() -> int:
     )
     demo = Demo(cluster, reporter=reporter, out=arguments.out)
     try:
-        demo.run(EXAMPLES[arguments.example])
+        if arguments.example == "share":
+            demo.run_sharing(EXAMPLES["share"], arguments.arrangement)
+        else:
+            demo.run(EXAMPLES[arguments.example])
     except (ClusterError, DemoFailed) as error:
         print(f"\nThe demo did not work: {error}", file=sys.stderr)
         print("Collect the logs with: make logs", file=sys.stderr)
@@ -82,18 +93,88 @@ class Demo:
         Raises:
             DemoFailed, ClusterError: a step did not work.
         """
-        self._announce("A Kubernetes on this machine")
-        self._cluster.up()
-        self._announce("The chart, installed by helm")
-        release = Release(self._cluster, root=ROOT, reporter=self._reporter)
-        release.install(release.build_images())
+        self._install()
         self._announce("A job with mistakes is refused at admission")
         self._refuse(REFUSED)
         self._announce(f"{manifest.relative_to(ROOT)} trains")
         image = build(self._cluster, manifest.parent)
         self._cluster.load_image(image.reference)
-        job, phases = self._train(yaml.safe_load(manifest.read_text()), image.reference)
+        job, phases = self._train(with_image(manifest, image.reference))
         self._conclude(job, phases)
+
+    def run_sharing(self, manifest: Path, name: str) -> None:
+        """Run two jobs that share the slots of the node.
+
+        Args:
+            name: of one of the ARRANGEMENTS.
+
+        Raises:
+            DemoFailed, ClusterError: a step did not work.
+        """
+        arrangement = ARRANGEMENTS[name]
+        self._install(*arrangement.values())
+        self._announce(f"Two jobs of {manifest.relative_to(ROOT)} on {SLOTS} slots: {name}")
+        image = build(self._cluster, manifest.parent)
+        self._cluster.load_image(image.reference)
+        course = self._share(with_image(manifest, image.reference), arrangement)
+        self._announce("What happened")
+        for line in course.lines():
+            print(line)
+        print(course.draw_terminal())
+        picture = course.write(self._out, f"share-{name}", f"{name}: {arrangement.words}")
+        print(f"Learners, waiting and samples a second: {picture}")
+
+    def _install(self, *arguments: str) -> None:
+        self._announce("A Kubernetes on this machine")
+        self._cluster.up()
+        self._announce("The chart, installed by helm")
+        release = Release(self._cluster, root=ROOT, reporter=self._reporter)
+        release.install(release.build_images(), arguments=arguments)
+
+    def _share(self, manifest: dict[str, Any], arrangement: Arrangement) -> Course:
+        """Make the jobs in their time, and look at them every second until both have ended."""
+        names = [work.name for work in JOBS]
+        self._kubectl("delete", "dijob", *names, "--ignore-not-found", "--wait", "--timeout=60s")
+        self._offer_slots()
+        course, made = Course({}), set[str]()
+        began = time.monotonic()
+        while not course.is_over:
+            passed = time.monotonic() - began
+            for work in JOBS:
+                if work.name not in made and passed >= work.after:
+                    made.add(work.name)
+                    self._apply(arrangement.job(manifest, work))
+            code, said = self._kubectl("get", "dijobs", "--output=json")
+            if code == 0:
+                for job in json.loads(said)["items"]:
+                    if job["metadata"]["name"] in made:
+                        self._see(course, job, passed)
+            if passed > JOB_SECONDS:
+                raise DemoFailed(f"the jobs did not end within {JOB_SECONDS:.0f} s")
+            time.sleep(max(0.0, began + passed + 1 - time.monotonic()))
+        return course
+
+    def _see(self, course: Course, job: Mapping[str, Any], passed: float) -> None:
+        name = job["metadata"]["name"]
+        before = course.looks.get(name, [None])[-1]
+        course.add(job, passed)
+        now, phase = course.looks[name][-1], (job.get("status") or {}).get("phase", "")
+        if phase == Phase.FAILED:
+            self._explain(name)
+            raise DemoFailed(f"job {name} is {phase}")
+        if before is None or (before.replicas, before.is_over) != (now.replicas, now.is_over):
+            self._reporter.say(f"{name:<6} {phase:<12} {now.replicas} learners, step {now.step}")
+
+    def _offer_slots(self) -> None:
+        """Tell the node that it has slots, as the plug-in of a device would."""
+        key = f"/status/capacity/{SLOT.replace('/', '~1')}"
+        keys = (key, key.replace("capacity", "allocatable"))
+        patch = json.dumps([{"op": "add", "path": each, "value": str(SLOTS)} for each in keys])
+        _, nodes = self._kubectl("get", "nodes", "--output=name")
+        patched = ("--subresource=status", "--type=json", "--patch", patch)
+        code, said = self._kubectl("patch", nodes.split()[0], *patched)
+        if code != 0:
+            raise DemoFailed(said)
 
     def _announce(self, text: str) -> None:
         print(f"\n== {text}", flush=True)
@@ -104,15 +185,10 @@ class Demo:
             raise DemoFailed(f"{manifest} was accepted, although it has mistakes")
         print(said.strip())
 
-    def _train(self, manifest: dict[str, Any], image: str) -> tuple[dict[str, Any], list[str]]:
-        for template in templates(manifest):
-            for container in template["spec"]["containers"]:
-                container["image"] = image
+    def _train(self, manifest: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         name = manifest["metadata"]["name"]
         self._kubectl("delete", "dijob", name, "--ignore-not-found", "--wait", "--timeout=60s")
-        code, said = self._kubectl("apply", "--filename", "-", stdin=yaml.safe_dump(manifest))
-        if code != 0:
-            raise DemoFailed(said)
+        self._apply(manifest)
         config = load_config(str(self._cluster.kubeconfig))
         try:
             job, phases = asyncio.run(
@@ -132,6 +208,11 @@ class Demo:
             self._explain(name)
             raise DemoFailed(f"job {name} is {job['status']['phase']}")
         return job, phases
+
+    def _apply(self, job: Mapping[str, Any]) -> None:
+        code, said = self._kubectl("apply", "--filename", "-", stdin=yaml.safe_dump(dict(job)))
+        if code != 0:
+            raise DemoFailed(said)
 
     def _explain(self, name: str) -> None:
         """Show what a job's events and the last lines of its pods' logs say."""

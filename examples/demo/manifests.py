@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[2]
 _FOLDER = ROOT / "examples"
 EXAMPLES: Mapping[str, Path] = {
@@ -18,11 +20,21 @@ EXAMPLES: Mapping[str, Path] = {
     "ray": _FOLDER / "ray" / "job.yaml",
     "grpo": _FOLDER / "grpo" / "job.yaml",
     "impala": _FOLDER / "impala" / "job.yaml",
+    "share": _FOLDER / "share" / "job.yaml",
 }
 """By name; the image of each is built from the manifest's folder."""
 REFUSED = _FOLDER / "cartpole" / "refused.yaml"
 """A job with mistakes."""
 _ROLES = ("coordinator", "collector", "learner")
+
+
+def with_image(file: Path, image: str) -> dict[str, Any]:
+    """The job of a file, all of whose containers have that image."""
+    manifest: dict[str, Any] = yaml.safe_load(file.read_text())
+    for template in templates(manifest):
+        for container in template["spec"]["containers"]:
+            container["image"] = image
+    return manifest
 
 
 def templates(manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -43,6 +43,7 @@ def test_a_manifest_would_be_admitted_but_for_the_refused_one(file: Path) -> Non
         ("grpo", 4),
         ("ray", 2),
         ("impala", 2),
+        ("share", 1),
     ],
 )
 def test_all_templates_of_a_manifest_are_found(example: str, pods: int) -> None:

@@ -1,0 +1,233 @@
+"""The learners of examples/share: what they learn, how they meet, how the allocator sizes them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+from di_share.learner import Learner, Settings
+from di_share.meeting import First, Meeting, Other, Place, WorldOverError, serve
+from di_share.policy import blank, improved, mean_reward, play, share
+from di_share.worlds import Worlds
+
+import di_orchestrator as di
+from di_operator.allocator.goodput.fit import Observation, fit
+from di_operator.allocator.goodput.params import BatchLimits, GoodputModel, GradParams
+from di_operator.allocator.job import JobInfo
+from di_operator.allocator.policies.goodput import GoodputPolicy
+from examples.demo.manifests import EXAMPLES
+from examples.demo.share import (
+    ARRANGEMENTS,
+    BATCH,
+    GOODPUT,
+    JOBS,
+    MOST,
+    SLOT,
+    SLOTS,
+    Course,
+)
+from tests.unit.allocator.worlds import counts, job, nodes, task
+
+SETTINGS = Settings(steps=12, batch=8, sample_seconds=0.0)
+
+
+def test_it_learns_however_the_batch_is_shared_out() -> None:
+    for size in (1, 4):
+        weights, random = blank(), Random(1)
+        before = mean_reward([play(weights, 200, random)])
+        for _ in range(150):
+            weights = improved(
+                weights, [play(weights, share(64, size, rank), random) for rank in range(size)]
+            )
+        assert before < 0.4
+        assert mean_reward([play(weights, 400, random)]) > 0.7
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_all_parts_are_the_batch(size: int) -> None:
+    parts = [share(64, size, rank) for rank in range(size)]
+    assert sum(parts) == 64
+    assert max(parts) - min(parts) <= 1
+
+
+def never(_: float) -> bool:
+    return False
+
+
+@pytest.fixture
+def meeting() -> Meeting:
+    return Meeting()
+
+
+@pytest.fixture
+def url(meeting: Meeting) -> Iterator[str]:
+    server = serve(meeting, 0)
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def other(url: str, generation: int, rank: int, *, is_over: bool = False) -> Other:
+    return Other(url, generation, rank, is_over=lambda: is_over, pause=never)
+
+
+def learner(steps: int = 0, **of_run: Any) -> Learner:
+    made = Learner(SETTINGS, di.training(learners=1, nodes=1, **of_run), Random(steps))
+    made.step = steps
+    return made
+
+
+def test_all_members_have_the_same_state_after_each_step(meeting: Meeting, url: str) -> None:
+    """Who comes later takes over from the furthest, and the first member is the last to leave."""
+    members = [learner(), learner(5), learner()]
+    members[1].weights = [0.5, *blank()[1:]]
+    places: list[Place] = [First(meeting, 3, 3, pause=never), other(url, 3, 1), other(url, 3, 2)]
+    with ThreadPoolExecutor() as pool:
+        done = [
+            pool.submit(each.train, place, rank=rank, size=3)
+            for rank, (each, place) in enumerate(zip(members, places, strict=True))
+        ]
+        for each in done:
+            each.result(30)
+    assert [each.step for each in members] == [12] * 3
+    assert members[0].weights == members[1].weights == members[2].weights != blank()
+    assert {each.run.learners for each in members} == {3}
+
+
+def test_who_waits_in_a_world_that_is_over_is_let_go(meeting: Meeting, url: str) -> None:
+    first = First(meeting, 1, 2, pause=never)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(first.meet, 0, "item")
+        meeting.end_all_but(2)
+        with pytest.raises(WorldOverError):
+            waiting.result(30)
+    meeting.open(2, 2)
+    meeting.end_all_but(2)
+    with pytest.raises(WorldOverError):
+        other(url, 1, 1).leave(4)
+    with pytest.raises(WorldOverError):
+        other(url, 1, 1, is_over=True).meet(0, "item")
+
+
+def test_whoever_finds_the_first_member_gone_at_the_end_is_done() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        other(f"http://127.0.0.1:{taken.getsockname()[1]}", 1, 1).leave(4)
+
+
+def test_a_learner_that_is_to_leave_does_not_wait_for_the_others(meeting: Meeting) -> None:
+    with pytest.raises(WorldOverError):
+        First(meeting, 1, 2, pause=lambda _: True).meet(0, "item")
+
+
+def test_the_next_world_is_one_that_has_the_member() -> None:
+    told: list[int] = []
+    worlds = Worlds(told.append)
+    assert worlds.is_over(1)
+    followed = [
+        di.World(generation=generation, is_formed=True, members=members, master_address="x")
+        for generation, members in ((1, (0, 1)), (2, (0,)))
+    ]
+    worlds.follow(followed[:1])
+    assert worlds.next(1, 0, lambda: False) == followed[0]
+    assert not worlds.is_over(1)
+    worlds.follow(followed[1:])
+    assert worlds.is_over(1)
+    assert told == [1, 2]
+    assert worlds.next(0, 1, lambda: False) == followed[1]
+    assert worlds.next(1, 1, lambda: True) is None
+
+
+def looked_at(name: str, seconds: float, **status: Any) -> tuple[dict[str, Any], float]:
+    return {"metadata": {"name": name}, "status": status}, seconds
+
+
+def test_what_is_told_of_a_course_is_what_was_seen(tmp_path: Path) -> None:
+    course = Course({})
+    for second in range(31):
+        said = {"step": 5 * second, "learnerWaitFrac": 0.25}
+        course.add(
+            *looked_at("early", second, readyReplicas=4 if second < 9 else 2, profilings=said)
+        )
+        assert not course.is_over
+        course.add(*looked_at("late", second, **({} if second < 20 else {"readyReplicas": 2})))
+    for name in ("early", "late"):
+        course.add(
+            *looked_at(name, 40, readyReplicas=0, completionTimestamp="2026-01-01T00:00:00Z")
+        )
+    assert course.is_over
+    assert course.ends() == {"early": 40, "late": 40}
+    assert course.resized() == {"early": 1, "late": 0}
+    assert course.rates("early")[20] == 5 * BATCH
+    assert [course.looks["late"][second].waiting for second in (0, 25, 31)] == [1.0, 0.0, 0.0]
+    assert course.looks["early"][5].waiting == 0.25
+    assert list(course.lines()) == [
+        "early: ended at 40 s, 40 s after it was made; changes of its learners: 1",
+        "late: ended at 40 s, 20 s after it was made; changes of its learners: 0",
+        "both: 40 s",
+    ]
+    assert "learners that are ready" in course.draw_terminal()
+    picture = course.write(tmp_path, "share-half", "half")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert Course.read(tmp_path / "share-half.json") == course
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("goodput", (1, 4)), ("half", (2, 2)), ("whole", (4, 4))]
+)
+def test_an_arrangement_says_how_many_learners_its_jobs_may_have(
+    name: str, sizes: tuple[int, int]
+) -> None:
+    manifest = yaml.safe_load(EXAMPLES["share"].read_text())
+    made = ARRANGEMENTS[name].job(manifest, JOBS[1])
+    (task,) = made["spec"]["tasks"]
+    assert (task["minReplicas"], task["maxReplicas"]) == sizes
+    (container,) = task["template"]["spec"]["containers"]
+    assert {"name": "STEPS", "value": str(JOBS[1].steps)} in container["env"]
+    assert container["resources"]["limits"][SLOT] == "1"
+    assert made["metadata"]["name"] == JOBS[1].name
+    assert manifest["metadata"]["name"] == "share"
+    assert f"operator.allocator.policy={ARRANGEMENTS[name].policy}" in ARRANGEMENTS[name].values()
+
+
+def measured(*sizes: int) -> GoodputModel:
+    """What a job of the demonstration reports after so many learners: 64 samples of 4 ms."""
+    seen = [
+        Observation(
+            nodes=1,
+            replicas=size,
+            samples=64 // size,
+            computing=0.256 / size,
+            iteration=0.256 / size + 0.01 * (size > 1) * size,
+        )
+        for size in sizes
+    ]
+    limits = BatchLimits(initial=64, maximum=64, local_min=1, local_max=64)
+    return GoodputModel(perf=fit(seen), grad=GradParams(sqr=1.0, var=0.0), limits=limits)
+
+
+def sized(key: str, explored: int, **options: Any) -> JobInfo:
+    learners = task(MOST, minimum=1, maximum=MOST, elastic=True)
+    return job(key, learners, explored=explored, **options)
+
+
+def test_two_such_jobs_share_the_slots_and_the_one_that_is_left_has_all() -> None:
+    policy, room = GoodputPolicy(**GOODPUT), nodes(1, slot=SLOTS)
+    alone = {"early": sized("early", 0)}
+    held = policy.optimize(alone, room, {})
+    assert counts(held) == {"early": MOST}
+
+    early = sized("early", MOST, model=measured(MOST), attained=80.0, age=20.0)
+    held = policy.optimize({"early": early, "late": sized("late", 0)}, room, held)
+    assert counts(held) == {"early": 2, "late": 2}
+
+    late = sized("late", 2, model=measured(2), attained=60.0, age=30.0)
+    early = sized("early", MOST, model=measured(MOST, 2), attained=140.0, age=50.0)
+    assert policy.optimize({"early": early, "late": late}, room, held) == held
+    assert counts(policy.optimize({"late": late}, room, {"late": held["late"]})) == {"late": MOST}
