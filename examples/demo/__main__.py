@@ -31,7 +31,7 @@ from examples.demo.curve import read_record
 from examples.demo.follow import events, follow
 from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, with_image
 from examples.demo.records import record_of
-from examples.demo.share import ARRANGEMENTS, JOBS, SLOT, SLOTS, Arrangement, Course
+from examples.demo.share import ARRANGEMENTS, JOBS, SLOT, SLOTS, Arrangement, Course, draw_all
 from examples.images import build
 
 NAMESPACE = "default"
@@ -121,7 +121,8 @@ class Demo:
         for line in course.lines():
             print(line)
         print(course.draw_terminal())
-        picture = course.write(self._out, f"share-{name}", f"{name}: {arrangement.words}")
+        course.write(self._out, name)
+        picture = draw_all(self._out)
         print(f"Learners, waiting and samples a second: {picture}")
 
     def _install(self, *arguments: str) -> None:

@@ -83,7 +83,10 @@ class Look:
     """What was seen of a job so many seconds after the first one was made."""
 
     seconds: float
+    granted: int
+    """Learners that it has room for."""
     replicas: int
+    """Those that are ready."""
     step: int
     waiting: float
     """The part of its time for which it waits: for room, or its learners for each other."""
@@ -99,6 +102,7 @@ class Look:
         is_over = "completionTimestamp" in status
         return cls(
             seconds=round(seconds, 1),
+            granted=sum(map(len, (status.get("placement") or {}).values())),
             replicas=replicas,
             step=int(said.get("step") or 0),
             waiting=0.0 if is_over else waiting,
@@ -132,10 +136,10 @@ class Course:
         }
 
     def resized(self) -> dict[str, int]:
-        """How often each job that ran went on with another number of learners."""
+        """How often each job that had room got other room."""
         found = {}
         for name, looks in self.looks.items():
-            sizes = [look.replicas for look in looks if look.replicas and not look.is_over]
+            sizes = [look.granted for look in looks if look.granted]
             found[name] = sum(before != after for before, after in pairwise(sizes))
         return found
 
@@ -156,7 +160,7 @@ class Course:
         begun = {work.name: work.after for work in JOBS}
         for name, end in ends.items():
             took = f"{end - begun[name]:.0f} s after it was made"
-            yield f"{name}: ended at {end:.0f} s, {took}; changes of its learners: {resized[name]}"
+            yield f"{name}: ended at {end:.0f} s, {took}; resized: {resized[name]}"
         yield f"both: {max(ends.values()):.0f} s"
 
     def draw_terminal(self) -> str:
@@ -172,14 +176,11 @@ class Course:
         text: str = plotext.uncolorize(plotext.build())
         return text
 
-    def write(self, folder: Path, name: str, title: str) -> Path:
-        """Write the numbers, and a picture of them; returns that."""
+    def write(self, folder: Path, arrangement: str) -> None:
+        """Keep the numbers, for `draw_all`."""
         folder.mkdir(parents=True, exist_ok=True)
         numbers = {each: [asdict(look) for look in looks] for each, looks in self.looks.items()}
-        (folder / f"{name}.json").write_text(json.dumps(numbers))
-        picture = folder / f"{name}.png"
-        draw([(title, self)], picture)
-        return picture
+        _file(folder, arrangement).write_text(json.dumps(numbers))
 
     @classmethod
     def read(cls, file: Path) -> Course:
@@ -188,7 +189,20 @@ class Course:
         return cls({name: [Look(**each) for each in looks] for name, looks in numbers.items()})
 
 
-def draw(courses: Sequence[tuple[str, Course]], picture: Path) -> None:
+def draw_all(folder: Path) -> Path:
+    """Draw the courses kept in the folder, of the last run of each arrangement; returns where."""
+    picture = folder / "share.png"
+    kept = ((each, _file(folder, each)) for each in ARRANGEMENTS)
+    courses = [(each, Course.read(file)) for each, file in kept if file.exists()]
+    _draw([(f"{each}: {ARRANGEMENTS[each].words}", course) for each, course in courses], picture)
+    return picture
+
+
+def _file(folder: Path, arrangement: str) -> Path:
+    return folder / f"share-{arrangement}.json"
+
+
+def _draw(courses: Sequence[tuple[str, Course]], picture: Path) -> None:
     """Learners, waiting and samples a second over time: a column for each course, one time axis."""
     with mpl.rc_context({"font.size": 9}):
         figure = Figure(figsize=(3.2 * len(courses) + 2, 6), layout="constrained")

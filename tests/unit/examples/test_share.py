@@ -31,6 +31,7 @@ from examples.demo.share import (
     SLOT,
     SLOTS,
     Course,
+    draw_all,
 )
 from tests.unit.allocator.worlds import counts, job, nodes, task
 
@@ -152,9 +153,10 @@ def test_what_is_told_of_a_course_is_what_was_seen(tmp_path: Path) -> None:
     course = Course({})
     for second in range(31):
         said = {"step": 5 * second, "learnerWaitFrac": 0.25}
-        course.add(
-            *looked_at("early", second, readyReplicas=4 if second < 9 else 2, profilings=said)
-        )
+        size = 4 if second < 9 else 2
+        place = {"learner": ["n"] * size}
+        early = {"readyReplicas": size, "placement": place, "profilings": said}
+        course.add(*looked_at("early", second, **early))
         assert not course.is_over
         course.add(*looked_at("late", second, **({} if second < 20 else {"readyReplicas": 2})))
     for name in ("early", "late"):
@@ -168,14 +170,15 @@ def test_what_is_told_of_a_course_is_what_was_seen(tmp_path: Path) -> None:
     assert [course.looks["late"][second].waiting for second in (0, 25, 31)] == [1.0, 0.0, 0.0]
     assert course.looks["early"][5].waiting == 0.25
     assert list(course.lines()) == [
-        "early: ended at 40 s, 40 s after it was made; changes of its learners: 1",
-        "late: ended at 40 s, 20 s after it was made; changes of its learners: 0",
+        "early: ended at 40 s, 40 s after it was made; resized: 1",
+        "late: ended at 40 s, 20 s after it was made; resized: 0",
         "both: 40 s",
     ]
     assert "learners that are ready" in course.draw_terminal()
-    picture = course.write(tmp_path, "share-half", "half")
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    course.write(tmp_path, "half")
     assert Course.read(tmp_path / "share-half.json") == course
+    course.write(tmp_path, "goodput")
+    assert draw_all(tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -230,4 +233,7 @@ def test_two_such_jobs_share_the_slots_and_the_one_that_is_left_has_all() -> Non
     late = sized("late", 2, model=measured(2), attained=60.0, age=30.0)
     early = sized("early", MOST, model=measured(MOST, 2), attained=140.0, age=50.0)
     assert policy.optimize({"early": early, "late": late}, room, held) == held
-    assert counts(policy.optimize({"late": late}, room, {"late": held["late"]})) == {"late": MOST}
+    alone, had = {"late": late}, {"late": held["late"]}
+    assert counts(policy.optimize(alone, room, had)) == {"late": MOST}
+    # A change that counts with half a minute has to bring more than that.
+    assert counts(GoodputPolicy().optimize(alone, room, had)) == {"late": 2}
