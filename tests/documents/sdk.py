@@ -6,10 +6,11 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import di_orchestrator
-from di_orchestrator import hooks
+from di_orchestrator import arrays, hooks
 from di_orchestrator.checkpoint import Checkpoints
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "sdk.md"
@@ -21,6 +22,7 @@ _CLASSES = (
     Checkpoints,
     di_orchestrator.Coordinator,
     di_orchestrator.Drain,
+    di_orchestrator.Hub,
 )
 
 
@@ -47,8 +49,9 @@ def _lines() -> Iterator[str]:
             if isinstance(found, property | classmethod) or inspect.isfunction(found)
         }
         yield from _table(members)
-    yield "\n`di_orchestrator.hooks`:\n"
-    yield from _table({name: found for name, found in vars(hooks).items() if _is_hook(found)})
+    for module in (arrays, hooks):
+        yield f"\n`{module.__name__}`:\n"
+        yield from _table({n: found for n, found in vars(module).items() if _is_of(module, found)})
     yield "\nErrors, all of them `di.DIError`:\n"
     errors = {
         f"di.{name}": found
@@ -63,10 +66,10 @@ def _lines() -> Iterator[str]:
         yield f"| `{name}` | {_sentence(error)} |"
 
 
-def _is_hook(found: Any) -> bool:
+def _is_of(module: ModuleType, found: Any) -> bool:
     return (
         inspect.isfunction(found)
-        and found.__module__ == hooks.__name__
+        and found.__module__ == module.__name__
         and not found.__name__.startswith("_")
     )
 

@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 EXAMPLE = "impala"
 LEARNER = f"{EXAMPLE}-learner-0"
 TARGET = 300
-"""Mean return that ends the training, long after the six seconds in which it only measures."""
+"""Mean return that ends the training, long after the eight seconds in which it only measures."""
 TRAINING_SECONDS = 300
 SECONDS = 180
 """For each number of collectors; all of it takes less than a minute."""
@@ -38,7 +38,7 @@ def manifest(image: str, namespace: str) -> dict[str, Any]:
     return job_of(EXAMPLE, image=image, namespace=namespace)
 
 
-def test_it_learns_and_doubles_its_collectors(
+def test_it_learns_and_has_more_collectors(
     kubectl: Kubectl, manifest: dict[str, Any], namespace: str
 ) -> None:
     learner, collector = manifest["spec"]["tasks"]
@@ -56,9 +56,9 @@ def test_it_learns_and_doubles_its_collectors(
     profilings = status["profilings"]
     assert profilings["curve"][-1][2] >= TARGET
     assert status["progress"]["step"] == profilings["step"] > 0
-    # It asked once, and past its bound it was refused.
-    assert [change for _, change in profilings["scaling"]] == [2]
-    wait_for_event(kubectl, EXAMPLE, "collector from 2 to 4", namespace=namespace)
+    # It asked until it had what it may have, and past its bound it was refused.
+    assert sum(change for _, change in profilings["scaling"]) == 2
+    wait_for_event(kubectl, EXAMPLE, "collector from 2 to", namespace=namespace)
     assert found["spec"]["tasks"][1]["replicas"] == 4
     assert status.get("restarts", 0) == 0
 

@@ -1,12 +1,14 @@
 """For programs that train in a job of DI Orchestrator: `import di_orchestrator as di`.
 
 Who am I and who are the others (`job`, `peers`, `members`), more or fewer of them (`scale`,
-`remove`, `advise`), how far am I (`training`), how do I leave well (`Drain`). Outside a job every
-call works and does nothing harmful. Importing it has no effect.
+`remove`, `advise`), how far am I (`training`), what do pods say to each other (`Hub`, `call`), how
+do I leave well (`leaving`, `Drain`). Outside a job every call works and does nothing harmful.
+Importing it has no effect.
 """
 
 from di_orchestrator.advice import wanted_collectors
 from di_orchestrator.api import Member, Peer
+from di_orchestrator.calls import call
 from di_orchestrator.client import Client
 from di_orchestrator.coordinator import Coordinator, Replicas
 from di_orchestrator.drain import Drain
@@ -15,6 +17,8 @@ from di_orchestrator.errors import (
     BadReport,
     CheckpointLost,
     DIError,
+    Gone,
+    Left,
     NotInJob,
     Refused,
     Unreachable,
@@ -25,6 +29,7 @@ from di_orchestrator.here import (
     client,
     coordinator,
     job,
+    leaving,
     members,
     peers,
     remove,
@@ -35,11 +40,13 @@ from di_orchestrator.here import (
     watch_peers,
     watch_worlds,
 )
+from di_orchestrator.hub import Asked, Hub, Reply
 from di_orchestrator.job import HOLE, PORT, Job, ProcessGroup, World
 
 __all__ = [
     "HOLE",
     "PORT",
+    "Asked",
     "BadEnvironment",
     "BadReport",
     "CheckpointLost",
@@ -47,20 +54,26 @@ __all__ = [
     "Coordinator",
     "DIError",
     "Drain",
+    "Gone",
+    "Hub",
     "Job",
+    "Left",
     "Member",
     "NotInJob",
     "Peer",
     "ProcessGroup",
     "Refused",
     "Replicas",
+    "Reply",
     "Training",
     "Unreachable",
     "World",
     "advise",
+    "call",
     "client",
     "coordinator",
     "job",
+    "leaving",
     "members",
     "peers",
     "remove",

@@ -20,7 +20,7 @@ class Unreachable(DIError):
 
 
 class Refused(DIError):
-    """di-server will not do it, however often it is asked.
+    """Who was asked (di-server, or another pod) will not do it, however often it is asked.
 
     Attributes:
         status: of the HTTP answer.
@@ -31,6 +31,14 @@ class Refused(DIError):
         super().__init__(f"{what}: {reason} (HTTP {status})")
         self.status = status
         self.reason = reason
+
+
+class Gone(Refused):
+    """The pod that was asked says that what it was asked for is over (HTTP 410)."""
+
+
+class Left(DIError):
+    """The pod is to leave, and had no answer until then."""
 
 
 class BadReport(DIError):

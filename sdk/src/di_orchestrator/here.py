@@ -16,6 +16,8 @@ from di_orchestrator.client import Client, Send, run
 from di_orchestrator.connect import connection
 from di_orchestrator.coordinator import Coordinator
 from di_orchestrator.job import Job, World
+from di_orchestrator.leaving import Leaving
+from di_orchestrator.rescaling import Rescaling
 from di_orchestrator.sender import Sender
 
 REPORT_SECONDS = 15.0
@@ -105,7 +107,7 @@ def scale(
         return None
     replicas = found.scale(task, change, to=to)
     current = _here.current
-    if current is not None and task in (None, COLLECTOR):
+    if current is not None and task in (None, current.samples_from):
         current.now_collects(replicas)
     return replicas
 
@@ -114,6 +116,15 @@ def remove(*names: str) -> int | None:
     """See `Client.remove`; None outside a job."""
     found = client()
     return None if found is None else found.remove(*names)
+
+
+def leaving() -> threading.Event:
+    """Set when this pod is to leave: SIGTERM has come, for whatever reason.
+
+    To be called first in the main thread, which alone may listen. A handler that was there before
+    is called too. `Training.leaving` is the same of a training.
+    """
+    return _here.leaving()
 
 
 def advise(*, least: int = 1, most: int | None = None) -> int | None:
@@ -131,6 +142,7 @@ def training(
     save_every: float | None = None,
     checkpoint: str = "checkpoint",
     observations: list[dict[str, Any]] | None = None,
+    samples_from: str = COLLECTOR,
     reports: bool | None = None,
     **known: object,
 ) -> Training:
@@ -143,7 +155,9 @@ def training(
         save_every: seconds from one checkpoint to the next, for `run.checkpoint.is_due`.
         checkpoint: name of this program's checkpoints in the job's directory.
         observations: `run.observations` of the checkpoint that it goes on from.
-        reports: whether this process reports; by default the first pod of the task does.
+        samples_from: name of the task whose replicas are advised on and scaled.
+        reports: whether this process reports, and has collectors scaled by `rescale`; by default
+            the first pod of the task does.
         known: further keys of the report, in snake case, such as `init_batch_size`.
 
     Raises:
@@ -151,10 +165,12 @@ def training(
         BadReport: what is known makes no sense.
     """
     here = job()
-    sender = None
+    sender = rescaling = None
     found = connection(here)
     if found is not None and (here.is_leader if reports is None else reports):
+        client = Client(*found)
         sender = Sender(_reporting(*found))
+        rescaling = Rescaling(lambda count: client.scale(samples_from, to=count))
     limits = {"total_steps": total_steps, "max_env_steps": max_env_steps}
     return Training(
         here,
@@ -164,6 +180,8 @@ def training(
         learners=learners,
         nodes=nodes,
         observations=observations,
+        samples_from=samples_from,
+        rescaling=rescaling,
         is_test=os.environ.get("DI_TEST") == "1",
     )
 
@@ -201,6 +219,14 @@ class _Here:
         self.current: Training | None = None
         self._lock = threading.Lock()
         self._entry: Entry | None = None
+        self._leaving: Leaving | None = None
+
+    def leaving(self) -> threading.Event:
+        with self._lock:
+            if self._leaving is None:
+                self._leaving = Leaving(lambda: None)
+                self._leaving.listen()
+            return self._leaving.event
 
     def say(self, said: Mapping[str, Any]) -> None:
         with self._lock:
@@ -213,10 +239,12 @@ class _Here:
         self._entry.put(said)
 
     def close(self) -> None:
-        """Say nothing any more."""
+        """Say nothing any more, and leave SIGTERM to whoever had it before."""
         with self._lock:
             if self._entry is not None:
                 self._entry.close()
+            if self._leaving is not None:
+                self._leaving.restore()
 
 
 _here = _Here()

@@ -151,6 +151,13 @@ class Job:
         variable = f"DI_{_variable(task)}_NODES"
         return _Reader(self.environment).names(variable)
 
+    def count(self, task: str) -> int | None:
+        """How many pods a task had when this pod started; None if the job had no such task."""
+        variable = f"DI_{_variable(task)}_NODES"
+        if not {variable, f"{variable}_FILE"} & self.environment.keys():
+            return None
+        return sum(name != HOLE for name in self.addresses(task))
+
     def service(self, task: str) -> str:
         """`<name>:<port>` of the Service of a task.
 

@@ -20,9 +20,10 @@ from di_orchestrator.advice import wanted_collectors
 from di_orchestrator.checkpoint import Checkpoints
 from di_orchestrator.errors import BadReport
 from di_orchestrator.exchange import Clock
-from di_orchestrator.job import HOLE, Job
+from di_orchestrator.job import Job
 from di_orchestrator.leaving import Leaving, seconds_since_start
 from di_orchestrator.report import keyed
+from di_orchestrator.rescaling import Rescaling
 from di_orchestrator.sender import Sender
 from di_orchestrator.stopwatch import Lap, Observations, Stopwatch, Window
 from di_orchestrator.warnings_once import Warnings
@@ -30,11 +31,13 @@ from di_orchestrator.warnings_once import Warnings
 log = logging.getLogger("di_orchestrator")
 
 FLUSH_SECONDS = 5.0
-"""How long the end of a training waits for its last report."""
+"""How long the end of a training waits for its last report, and for collectors asked for."""
 CONCLUSIVE_LAPS = 12
 CONCLUSIVE_SECONDS = 8.0
 """Of so many iterations, and so long after the number of collectors changed, advice is given: a pod
 starts, or ends, and then it is measured what came of it."""
+STARTING_SECONDS = 120.0
+"""For so long after a change, collectors that are still missing are taken for starting."""
 
 T = TypeVar("T")
 
@@ -45,6 +48,7 @@ class Training:
     Attributes:
         checkpoint: where checkpoints are kept, whether one is due, what to go on from.
         learners: how many there are.
+        samples_from: the task that brings samples.
     """
 
     def __init__(
@@ -57,11 +61,15 @@ class Training:
         learners: int | None = None,
         nodes: int | None = None,
         observations: list[dict[str, Any]] | None = None,
+        samples_from: str = "collector",
+        rescaling: Rescaling | None = None,
         is_test: bool = False,
         clock: Clock = time.monotonic,
     ) -> None:
         self.checkpoint = checkpoint
         self.learners = learners or _learners(job)
+        self.samples_from = samples_from
+        self._rescaling = rescaling
         self._job = job
         self._sender = sender
         self._nodes = nodes if nodes is not None or self.learners > 1 else 1
@@ -74,7 +82,9 @@ class Training:
         self._knows_waiting = False
         self._env_steps: deque[tuple[float, float]] = deque(maxlen=64)
         self._stale = 0
-        self._collectors: int | None = None
+        self._collectors = job.count(samples_from)
+        self._granted: int | None = None
+        self._granted_at = clock()
         self._changed = clock()
         self._values = keyed({"learners": self.learners, **known})
         if job.node_kind:
@@ -95,6 +105,8 @@ class Training:
         if (lap := self._stopwatch.stop()) is not None:
             self._count(lap)
         self._leaving.restore()
+        if self._rescaling is not None and self._rescaling.is_settled(FLUSH_SECONDS):
+            self._settle(self._rescaling.take())
         if self._sender is not None:
             self._tell()
             if not self._sender.close(FLUSH_SECONDS):
@@ -253,21 +265,63 @@ class Training:
         """The share of the last iterations in which it waited for samples; None: not measured."""
         return self._window.waiting if self._knows_waiting else None
 
+    @property
+    def collectors(self) -> int | None:
+        """How many there are to be, as far as this program knows; None: it does not."""
+        return self._collectors
+
     def now_collects(self, collectors: int) -> None:
         """There are so many collectors from now on; what was measured with others is forgotten."""
         if collectors != self._collectors:
-            self._collectors, self._changed = collectors, self._clock()
-            self._window.clear()
+            self._measure_anew(collectors)
+
+    def rescale(self, *, least: int = 1, most: int | None = None) -> int | None:
+        """Have as many collectors as `advise` says; to be called in each iteration, never waits.
+
+        di-server is asked from a thread. Of a number that it refuses (past a bound, which it knows)
+        half the change is tried. After an answer, or a refusal, it is measured anew. No more
+        are asked for while some are missing, by `report(collectors=)`, that were granted within the
+        last two minutes.
+
+        Returns how many there are to be, once di-server has said so; else None.
+        """
+        if self._rescaling is None:
+            return None
+        if self._rescaling.is_asking:
+            if not self._rescaling.is_settled():
+                return None
+            granted = self._rescaling.take()
+            self._settle(granted)
+            return granted
+        now, wanted = self._collectors, self.advise(least=least, most=most)
+        if now is None or wanted is None or (wanted > now and self._are_starting(now)):
+            return None
+        self._rescaling.ask(now, wanted)
+        return None
+
+    def _are_starting(self, now: int) -> bool:
+        if self._granted is None or now >= self._granted:
+            return False
+        return self._clock() - self._granted_at < STARTING_SECONDS
+
+    def _settle(self, granted: int | None) -> None:
+        if granted is not None:
+            self._granted, self._granted_at = granted, self._clock()
+        self._measure_anew(granted)
+
+    def _measure_anew(self, collectors: int | None) -> None:
+        self._collectors = self._collectors if collectors is None else collectors
+        self._changed = self._clock()
+        self._window.clear()
 
     def advise(self, *, least: int = 1, most: int | None = None) -> int | None:
         """How many collectors would keep the learner busy without feeding it stale samples.
 
         By `wanted_collectors`, of the last iterations. None: as many as there are, or it is too
         early to say, or not known how many there are (`report(collectors=)`, `di.scale`, or those
-        of the task `collector` when the pod started), or waiting was not measured.
+        of the task `samples_from` when the pod started), or waiting was not measured.
         """
-        collectors = self._collectors if self._collectors is not None else _at_start(self._job)
-        waiting = self.waiting_share
+        collectors, waiting = self._collectors, self.waiting_share
         if collectors is None or waiting is None:
             return None
         if len(self._window) < CONCLUSIVE_LAPS:
@@ -307,6 +361,7 @@ class Training:
             "envStepsPerSec": _rounded(_rate(self._env_steps)),
             "observations": self._observations.raw() or None,
             "checkpointStep": self.checkpoint.saved_step,
+            "collectors": None if self._granted is None else self._collectors,
         }
         if self._stale:
             found["staleDropped"], found["staleFrac"] = self._stale, _rounded(self._window.stale)
@@ -342,13 +397,7 @@ def _learners(job: Job) -> int:
     group = job.process_group
     if group is not None and group.size:
         return group.size
-    return max(sum(name != HOLE for name in job.addresses(job.task)), 1)
-
-
-def _at_start(job: Job) -> int | None:
-    if "DI_COLLECTOR_NODES" not in job.environment:
-        return None
-    return sum(name != HOLE for name in job.addresses("collector"))
+    return max(job.count(job.task) or 0, 1)
 
 
 def _rate(points: deque[tuple[float, float]]) -> float | None:

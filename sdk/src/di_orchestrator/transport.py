@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import requests
 
@@ -48,45 +49,68 @@ class Transport:
 
     def send(self, request: Request) -> Answer | Silence:
         """Send a request once, within its seconds; never raises."""
-        ends = time.monotonic() + request.seconds
-        # A session for each request: token and authorities change while the pod runs, and pods are
-        # not to be led through a proxy of the image, nor have their token replaced by a netrc.
-        with requests.Session() as session:
-            session.trust_env = False
-            try:
-                with session.request(
-                    request.method,
-                    f"{self.url}{request.path}",
-                    params=dict(request.query),
-                    json=None if request.body is None else dict(request.body),
-                    headers={**request.headers, **self._authorization()},
-                    timeout=(min(CONNECT_SECONDS, request.seconds), request.seconds),
-                    verify=True if self.ca_file is None else self.ca_file,
-                    allow_redirects=False,
-                    stream=True,
-                ) as response:
-                    return Answer(
-                        response.status_code,
-                        _body(response, ends),
-                        _seconds(response.headers.get("Retry-After", "")),
-                    )
-            except (OSError, ValueError, requests.RequestException) as error:
-                return Silence(f"{request.method} {self.url}{request.path}: {error}")
+        try:
+            # Read each time: the kubelet renews it.
+            authorization = self._authorization()
+        except OSError as error:
+            return Silence(f"{request.method} {self.url}{request.path}: {error}")
+        return send_once(
+            request.method,
+            f"{self.url}{request.path}",
+            seconds=request.seconds,
+            most_bytes=MAX_ANSWER,
+            params=dict(request.query),
+            json=None if request.body is None else dict(request.body),
+            headers={**request.headers, **authorization},
+            verify=True if self.ca_file is None else self.ca_file,
+        )
 
     def _authorization(self) -> dict[str, str]:
         if self.token_file is None:
             return {}
-        # Read each time: the kubelet renews it.
         return {"Authorization": f"Bearer {Path(self.token_file).read_text().strip()}"}
 
 
-def _body(response: requests.Response, ends: float) -> bytes:
+def send_once(
+    method: str, url: str, *, seconds: float, most_bytes: int, **more: Any
+) -> Answer | Silence:
+    """Send a request once; never raises for what another does.
+
+    Args:
+        seconds: until the whole answer has to be there.
+        most_bytes: that are read of it.
+        more: as `requests.Session.request` takes it.
+    """
+    ends = time.monotonic() + seconds
+    # A session for each request: token and authorities change while the pod runs, and pods are
+    # not to be led through a proxy of the image, nor have their token replaced by a netrc.
+    with requests.Session() as session:
+        session.trust_env = False
+        try:
+            with session.request(
+                method,
+                url,
+                timeout=(min(CONNECT_SECONDS, seconds), seconds),
+                allow_redirects=False,
+                stream=True,
+                **more,
+            ) as response:
+                return Answer(
+                    response.status_code,
+                    _body(response, ends, most_bytes),
+                    _seconds(response.headers.get("Retry-After", "")),
+                )
+        except (OSError, ValueError, requests.RequestException) as error:
+            return Silence(f"{method} {url}: {error}")
+
+
+def _body(response: requests.Response, ends: float, most_bytes: int) -> bytes:
     """The whole body; a server that sends it drop by drop is given no more time for it."""
     found = bytearray()
     for chunk in response.iter_content(_CHUNK):
         found += chunk
-        if len(found) > MAX_ANSWER:
-            raise ValueError(f"the answer is longer than {MAX_ANSWER} bytes")
+        if len(found) > most_bytes:
+            raise ValueError(f"the answer is longer than {most_bytes} bytes")
         if time.monotonic() > ends:
             raise ValueError("the answer did not come in time")
     return bytes(found)

@@ -1,32 +1,27 @@
-"""What the learner of the IMPALA example says to its collectors and to di-server, and when."""
+"""What the learner of the IMPALA example says to its collectors and of itself, and when."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from di_impala import di_server
+from di_impala import collector
 from di_impala.book import EPISODES, PRESENT_SECONDS, Book
-from di_impala.client import Answer, Left, Refused, Unreachable, ask
-from di_impala.di_server import ATTEMPTS, DIServer
-from di_impala.hub import MAX_BODY, Request, serve
-from di_impala.messages import pack, unpack
+from di_impala.learner import POINTS, UNROLLS, Interrupted, NotLearned, Settings, Training
 from di_impala.network import first_weights
-from di_impala.peers import PORT, Peers
-from di_impala.record import POINTS, Record
-from di_impala.scaling import DROPS, WAITS, Window, wanted_change
 from di_impala.unrolls import STEPS
 
-from di_api import names
+import di_orchestrator as di
+from di_orchestrator.arrays import pack, unpack
 from tests.unit.examples.test_impala_learning import floats, played
 
 WEIGHTS = first_weights(1)
 MAX_BYTES = 32 * 1024
 """Of all profilings of a job."""
+SETTINGS = Settings(target=50, most_steps=3, seed=1)
 
 
 class FakeClock:
@@ -39,11 +34,11 @@ class FakeClock:
         return self.now
 
 
-def asked(who: str, have: int) -> Request:
-    return Request(method="GET", path="/weights", query={"who": who, "have": str(have)})
+def asked(who: str, have: int) -> di.Asked:
+    return di.Asked(method="GET", path="/weights", query={"who": who, "have": str(have)})
 
 
-def brought(who: str, have: int, *returns: float) -> Request:
+def brought(who: str, have: int, *returns: float) -> di.Asked:
     body = pack(**{**played(WEIGHTS, version=have), "returns": floats(*returns)})
     return replace(asked(who, have), method="POST", path="/unrolls", body=body)
 
@@ -62,13 +57,13 @@ class TestBook:
 
     @pytest.mark.parametrize("request_of", [asked, brought])
     def test_who_has_other_weights_is_told_the_newest(
-        self, book: Book, request_of: Callable[[str, int], Request]
+        self, book: Book, request_of: Callable[[str, int], di.Asked]
     ) -> None:
         for have in (-1, 4, 57):
             said = unpack(book.answer(request_of("a", have)).body)
             assert said.pop("version") == 5
             assert said.keys() == WEIGHTS.keys()
-        assert book.answer(request_of("a", 5)) == Answer(200)
+        assert book.answer(request_of("a", 5)) == di.Reply()
 
     def test_unrolls_are_taken_when_there_are_enough(self, book: Book) -> None:
         book.answer(brought("a", 4))
@@ -104,194 +99,80 @@ class TestBook:
                 book.answer(each)
         with pytest.raises(ValueError, match="no arrays"):
             book.answer(replace(wrong, method="POST", path="/unrolls", body=b"x"))
-        assert book.answer(replace(wrong, path="/ready", query={})).code == 200
-
-
-class TestHub:
-    def test_a_collector_talks_through_it(self) -> None:
-        book, staying = Book(clock=FakeClock()), threading.Event()
-        book.publish(5, WEIGHTS)
-        hub = serve(book.answer, port=0)
-        url = f"http://127.0.0.1:{hub.server_port}"
-        try:
-            news = ask("GET", f"{url}/weights?who=a&have=-1", leaving=staying)
-            assert unpack(news)["version"] == 5
-            body = brought("a", 5).body
-            assert ask("POST", f"{url}/unrolls?who=a&have=5", body, leaving=staying) == b""
-            assert book.collectors() == 1
-            with pytest.raises(Refused, match="no arrays"):
-                ask("POST", f"{url}/unrolls?who=a&have=5", b"x", leaving=staying)
-            with pytest.raises(Refused, match="400"):
-                ask("GET", f"{url}/weights", leaving=staying)
-        finally:
-            hub.shutdown()
-            hub.server_close()
-
-    def test_what_is_too_long_is_not_read(self) -> None:
-        hub = serve(lambda _: Answer(200), port=0)
-        url = f"http://127.0.0.1:{hub.server_port}/unrolls"
-        leaving, clock = threading.Event(), FakeClock()
-        leaving.set()
-        try:
-            # Its answer may be overtaken by the end of the connection.
-            with pytest.raises((Refused, Left)):
-                ask("POST", url, bytes(MAX_BODY + 1), leaving=leaving, clock=clock)
-        finally:
-            hub.shutdown()
-            hub.server_close()
-
-    def test_who_leaves_does_not_wait_for_a_learner_that_is_silent(self) -> None:
-        leaving = threading.Event()
-        leaving.set()
-        with pytest.raises(Left):
-            ask("GET", "http://127.0.0.1:1/weights", leaving=leaving)
-
-    def test_patience_ends(self) -> None:
-        seconds = iter((0.0, 119.0, 120.0))
-        with pytest.raises(Unreachable):
-            ask(
-                "GET",
-                "http://127.0.0.1:1/weights",
-                leaving=threading.Event(),
-                clock=lambda: next(seconds),
-            )
-        assert list(seconds) == []
-
-
-@pytest.mark.parametrize(
-    ("collectors", "waiting", "dropping", "change"),
-    [
-        pytest.param(4, WAITS, 0.0, 4, id="it waits"),
-        pytest.param(4, WAITS - 0.01, 0.0, 0, id="it hardly waits"),
-        pytest.param(4, 0.0, DROPS, 0, id="it drops what two bring"),
-        pytest.param(5, 0.0, DROPS + 0.01, -2, id="it drops what more than half of them bring"),
-        pytest.param(4, 0.9, 0.9, -2, id="unrolls come in bursts"),
-        pytest.param(1, 0.0, 0.9, 0, id="the last one stays"),
-        pytest.param(0, 1.0, 0.0, 0, id="nobody is there yet"),
-    ],
-)
-def test_wanted_change(collectors: int, waiting: float, dropping: float, change: int) -> None:
-    assert wanted_change(collectors=collectors, waiting=waiting, dropping=dropping) == change
-
-
-def test_a_window_tells_shares_of_time_and_of_unrolls() -> None:
-    window = Window(began=10.0)
-    assert (window.waiting(10.0), window.dropping, window.lag) == (0, 0, 0)
-    window.waited, window.used, window.dropped, window.behind = 3.0, 6, 2, 9
-    assert (window.waiting(14.0), window.dropping, window.lag) == (0.75, 0.25, 1.5)
-
-
-def test_a_long_record_fits_into_a_report() -> None:
-    record = Record(target=475)
-    for second in range(10 * POINTS):
-        record.curve.append([1000.25 + second, 10_000_000 + second, 123.4])
-    report = record.profilings(
-        step=7, env_steps=900, seconds=3.0, collectors=4, waiting=0.5, lag=1.25
-    )
-    assert len(json.dumps(report)) < MAX_BYTES / 2
-    assert len(report["curve"]) <= POINTS + 1
-    assert report["curve"][-1] == record.curve[-1]
-    assert (report["step"], report["envStepsPerSec"]) == (7, 300)
-    # Of one that ends at a target a share would tell nothing.
-    assert "totalSteps" not in report
-
-
-ENVIRONMENT = {
-    names.ENV_TASK_TYPE: "collector",
-    names.ENV_TASK_NAME: "collector",
-    names.ENV_TASK_RANK: "7",
-    names.task_service_env("learner"): "impala-learner.rl.svc:80",
-    names.ENV_JOB_ID: names.job_id("rl", "impala"),
-    names.ENV_SERVER_URL: "https://di-server",
-    names.ENV_SERVER_CA_FILE: "/var/run/ca",
-}
-
-
-def test_a_pod_knows_its_job_from_its_environment() -> None:
-    peers = Peers.from_environment(ENVIRONMENT)
-    assert (peers.name, peers.learner) == ("collector-7", "http://impala-learner.rl.svc:80")
-    assert PORT == names.DI_PORT
-    for missing in ENVIRONMENT.keys() - {names.ENV_SERVER_CA_FILE}:
-        with pytest.raises(KeyError, match=missing):
-            Peers.from_environment({k: v for k, v in ENVIRONMENT.items() if k != missing})
-
-
-class FakeServer:
-    """Stands in for the HTTP exchange; gives the answers it was told, then good ones."""
-
-    def __init__(self) -> None:
-        self.answers: list[Answer | Unreachable] = []
-        self.requests: list[tuple[str, str, object]] = []
-        self.headers: list[Mapping[str, str]] = []
-
-    def __call__(
-        self, method: str, url: str, body: bytes, *, headers: Mapping[str, str], ca_file: str | None
-    ) -> Answer:
-        assert ca_file == "/var/run/ca"
-        self.requests.append((method, url, json.loads(body)))
-        self.headers.append(headers)
-        answer = self.answers.pop(0) if self.answers else Answer(200, b'{"data": {"replicas": 8}}')
-        if isinstance(answer, Unreachable):
-            raise answer
-        return answer
-
-    @property
-    def keys(self) -> list[str]:
-        return [headers["Idempotency-Key"] for headers in self.headers]
+        assert book.answer(replace(wrong, path="/ready", query={})).status == 200
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
-    fake = FakeServer()
-    monkeypatch.setattr(di_server, "exchange", fake)
-    return fake
+def book() -> Book:
+    return Book(clock=FakeClock())
 
 
-def client(**more: str) -> DIServer:
-    return DIServer(peers=Peers.from_environment({**ENVIRONMENT, **more}), run="rl.impala-1")
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[di.Training]:
+    """A training outside a job, in which a report that makes no sense is an error."""
+    monkeypatch.setenv("DI_TEST", "1")
+    with di.training() as entered:
+        yield entered
 
 
-def test_collectors_are_added_and_removed_by_the_contract(server: FakeServer) -> None:
-    asking = client()
-    assert (asking.scale("collector", 4), asking.scale("collector", -2)) == (8, 8)
-    url = "https://di-server/v2alpha1/job/rl/impala/replicas"
-    assert server.requests == [
-        ("POST", url, {"task": "collector", "replicas": 4}),
-        ("DELETE", url, {"task": "collector", "replicas": 2}),
-    ]
-    assert len(set(server.keys)) == 2
+class TestTraining:
+    def test_collectors_bring_what_it_learns_from_until_it_has_reached_its_target(
+        self, book: Book, here: di.Training
+    ) -> None:
+        training = Training(SETTINGS, book, here)
+        for version in range(2):
+            for _ in range(UNROLLS):
+                book.answer(brought("a", 0, *[100.0] * (4 if version else 0)))
+        # Half of the episodes are missing until the second batch is there.
+        book.answer(brought("a", 0, *[100.0] * (EPISODES - 4 * UNROLLS)))
+        training.run()
+        assert training.curve[-1][1:] == [(2 * UNROLLS + 1) * STEPS, 100.0]
+        report = training.profilings()
+        assert report["env_steps"] == (2 * UNROLLS + 1) * STEPS
+
+    def test_one_that_takes_too_many_steps_has_failed(self, book: Book, here: di.Training) -> None:
+        training = Training(SETTINGS, book, here)
+        for _ in range(SETTINGS.most_steps * UNROLLS):
+            book.answer(brought("a", 0))
+        with pytest.raises(NotLearned, match="after 3 steps"):
+            training.run()
+        # Its weights are the newest, and those of the first step three behind.
+        assert unpack(book.answer(asked("a", 0)).body)["version"] == 3
+        assert training.profilings()["policy_lag"] == 2
+
+    def test_one_that_is_to_leave_does_not_wait_for_unrolls(
+        self, book: Book, here: di.Training
+    ) -> None:
+        here._leaving.is_asked = True
+        with pytest.raises(Interrupted):
+            Training(SETTINGS, book, here).run()
+
+    def test_a_long_record_fits_into_a_report(self, book: Book, here: di.Training) -> None:
+        training = Training(SETTINGS, book, here)
+        for second in range(10 * POINTS):
+            training.curve.append([1000.25 + second, 10_000_000 + second, 123.4])
+        report = training.profilings()
+        assert len(json.dumps(report)) < MAX_BYTES / 2
+        assert len(report["curve"]) <= POINTS + 1
+        assert report["curve"][-1] == training.curve[-1]
 
 
-def test_a_request_that_may_be_lost_is_sent_again_under_the_same_key(server: FakeServer) -> None:
-    server.answers = [Unreachable("nobody"), Answer(503)]
-    assert client().scale("collector", 4) == 8
-    assert len(server.keys) == 3
-    assert len(set(server.keys)) == 1
+def test_a_collector_brings_unrolls_until_it_is_to_leave(book: Book) -> None:
+    book.publish(5, WEIGHTS)
+    leaving = threading.Event()
+    with di.Hub(book.answer, 0) as hub:
+        url = f"http://127.0.0.1:{hub.port}"
+        thread = threading.Thread(target=collector.run, args=(url, "a", leaving), daemon=True)
+        thread.start()
+        taken = book.take(3, seconds=30)
+        assert [unroll.version for unroll in taken] == [5, 5, 5]
+        assert book.collectors() == 1
+        leaving.set()
+        thread.join(30)
+        assert not thread.is_alive()
 
 
-@pytest.mark.parametrize(
-    ("answers", "requests"), [([Answer(422)], 1), ([Unreachable("nobody")] * ATTEMPTS, ATTEMPTS)]
-)
-def test_a_bound_and_a_server_that_stays_away_mean_no_change(
-    server: FakeServer, answers: list[Answer | Unreachable], requests: int
-) -> None:
-    server.answers = list(answers)
-    assert client().scale("collector", 4) is None
-    assert len(server.requests) == requests
-
-
-def test_a_lost_report_does_no_harm_and_the_token_is_read_for_each(
-    server: FakeServer, tmp_path: Path
-) -> None:
-    token = tmp_path / "token"
-    asking = client(DI_SERVER_TOKEN_FILE=str(token))
-    for text in ("first", "renewed"):
-        server.answers = [Unreachable("nobody")]
-        token.write_text(text)
-        asking.report({"step": 7})
-    url = "https://di-server/v2alpha1/job/rl/impala/profilings"
-    assert server.requests == [("POST", url, {"step": 7})] * 2
-    assert [headers["Authorization"] for headers in server.headers] == [
-        "Bearer first",
-        "Bearer renewed",
-    ]
+def test_a_collector_whose_learner_is_silent_leaves_when_it_is_to() -> None:
+    leaving = threading.Event()
+    leaving.set()
+    collector.run("http://127.0.0.1:1", "a", leaving)

@@ -142,5 +142,5 @@ def test_variables_are_called_as_the_operator_calls_them() -> None:
         if found != "DI_TEST"
     }
     known = {held for name, held in vars(names).items() if name.startswith("ENV_")}
-    assert read - known == {ENV_TOKEN_FILE, names.task_nodes_env("collector")}
+    assert read - known == {ENV_TOKEN_FILE}
     assert len(read) > 15

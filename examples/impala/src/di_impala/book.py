@@ -6,11 +6,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from di_impala.client import Answer
-from di_impala.hub import Request
-from di_impala.messages import pack, unpack
 from di_impala.network import Weights
 from di_impala.unrolls import STEPS, Queue, Unroll
+from di_orchestrator import Asked, Reply
+from di_orchestrator.arrays import pack, unpack
 
 EPISODES = 50
 """The mean return is that of so many, the last ones."""
@@ -31,7 +30,7 @@ class Book:
         self._heard: dict[str, float] = {}
         self.env_steps = 0
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Asked) -> Reply:
         """What the learner says to one request.
 
         Raises:
@@ -40,7 +39,7 @@ class Book:
         """
         match request.method, request.path:
             case "GET", "/ready":
-                return Answer(200)
+                return Reply()
             case "GET", "/weights":
                 return self._tell_weights(request)
             case "POST", "/unrolls":
@@ -49,12 +48,12 @@ class Book:
             case _:
                 raise LookupError(request.path)
 
-    def _tell_weights(self, request: Request) -> Answer:
+    def _tell_weights(self, request: Asked) -> Reply:
         """To one who has others; whoever asks is present."""
         who, have = request.query["who"], int(request.query["have"])
         with self._changed:
             self._heard[who] = self._clock()
-            return Answer(200, b"" if have == self._version else self._weights)
+            return Reply(body=b"" if have == self._version else self._weights)
 
     def _keep(self, unroll: Unroll) -> None:
         with self._changed:

@@ -9,11 +9,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from di_impala.client import Left, ask
-from di_impala.messages import pack, unpack
+import di_orchestrator as di
 from di_impala.network import ACTOR, OBSERVATIONS, Weights, forward, log_chances
-from di_impala.peers import Peers
 from di_impala.unrolls import STEPS
+from di_orchestrator.arrays import pack, unpack
 
 log = logging.getLogger(__name__)
 
@@ -59,22 +58,26 @@ class Player:
         }
 
 
-def run(peers: Peers, leaving: threading.Event) -> None:
+def run(learner: str, name: str, leaving: threading.Event) -> None:
     """Collect until `leaving` is set, and what was begun is delivered.
+
+    Args:
+        learner: where the learner is reached.
+        name: of this collector.
 
     Raises:
         Refused, Unreachable: as the learner answers, or does not.
     """
-    player, mine = Player(), f"who={peers.name}"
+    player, mine = Player(), f"who={name}"
     version, weights = -1, Weights()
     try:
-        news = ask("GET", f"{peers.learner}/weights?{mine}&have={version}", leaving=leaving)
+        news = di.call("GET", f"{learner}/weights?{mine}&have={version}", leaving=leaving)
         while not leaving.is_set():
             if news:
                 weights = unpack(news)
                 version = int(weights.pop("version"))
             unroll = pack(version=version, **player.play(weights))
-            url = f"{peers.learner}/unrolls?{mine}&have={version}"
-            news = ask("POST", url, unroll, leaving=leaving)
-    except Left:
+            url = f"{learner}/unrolls?{mine}&have={version}"
+            news = di.call("POST", url, unroll, leaving=leaving)
+    except di.Left:
         log.info("left while the learner did not answer")

@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
-import threading
 
+import di_orchestrator as di
 from di_impala import collector, learner
-from di_impala.client import Refused, Unreachable
-from di_impala.peers import Peers
 
 
 def main() -> None:
     """Run this pod's part; exit code 0 when it has learned, or collected until it had to leave."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    leaving = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: leaving.set())
+    leaving = di.leaving()
     try:
-        peers = Peers.from_environment(os.environ)
-    except KeyError as error:
-        sys.exit(f"{error.args[0]} is not set: this program runs as a task of a DIJob")
-    logging.info("%s", peers.name)
-    try:
-        match peers.task_type:
+        job = di.job()
+        if not job.is_inside:
+            sys.exit("DI_JOB_ID is not set: this program runs as a task of a DIJob")
+        logging.info("%s", job.pod)
+        match job.task_type:
             case "learner":
                 settings = learner.Settings(
                     target=float(os.environ["MEAN_RETURN"]),
                     most_steps=int(os.environ["MOST_STEPS"]),
                     seed=int(os.environ.get("SEED", "1")),
                 )
-                learner.run(peers, settings, leaving)
+                learner.run(settings, port=job.port())
             case "collector":
-                collector.run(peers, leaving)
+                collector.run(f"http://{job.service('learner')}", job.pod, leaving)
             case other:
                 sys.exit(f"DI_TASK_TYPE {other!r}: there is no such part in this example")
-    except (Refused, Unreachable, learner.NotLearned, learner.Interrupted) as error:
+    except (di.DIError, learner.NotLearned, learner.Interrupted) as error:
         sys.exit(str(error))
 
 

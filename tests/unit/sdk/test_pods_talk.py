@@ -1,0 +1,136 @@
+"""Pods of a job talk to each other: one serves, another asks until it is answered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import di_orchestrator as di
+from di_api import names
+from di_orchestrator import calls
+from di_orchestrator.arrays import pack, unpack
+
+NOBODY = "http://127.0.0.1:1/x"
+
+
+class Other:
+    """A pod that answers as it is told, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[di.Asked] = []
+        self.replies: list[di.Reply | Exception] = []
+
+    def __call__(self, asked: di.Asked) -> di.Reply:
+        self.asked.append(asked)
+        reply = self.replies.pop(0) if self.replies else di.Reply(body=asked.body[::-1])
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+
+@pytest.fixture
+def other() -> Other:
+    return Other()
+
+
+@pytest.fixture
+def url(other: Other) -> Iterator[str]:
+    with di.Hub(other, 0, most_bytes=1000) as hub:
+        yield f"http://127.0.0.1:{hub.port}"
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "RETRY_SECONDS", 0.001)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+def test_what_one_asks_the_other_is_asked(method: str, other: Other, url: str) -> None:
+    assert di.call(method, f"{url}/x?who=a&have=1", b"abc") == b"cba"
+    target = "/x?who=a&have=1"
+    assert other.asked == [di.Asked(method, "/x", {"who": "a", "have": "1"}, b"abc", target)]
+
+
+def test_one_that_is_busy_or_answers_badly_is_asked_again(other: Other, url: str) -> None:
+    other.replies = [di.Reply(status) for status in (503, 500, 429, 408)]
+    assert di.call("POST", f"{url}/x", b"abc") == b"cba"
+    assert len(other.asked) == 5
+
+
+@pytest.mark.parametrize("fault", [LookupError("who"), TypeError("who"), ValueError("who")])
+def test_a_mistake_is_the_askers_and_is_not_repeated(
+    fault: Exception, other: Other, url: str
+) -> None:
+    other.replies = [fault]
+    with pytest.raises(di.Refused, match="who") as refused:
+        di.call("GET", f"{url}/x")
+    assert refused.value.status == 400
+    assert len(other.asked) == 1
+    assert di.call("GET", f"{url}/x") == b""
+
+
+@pytest.mark.parametrize("status", [302, 404])
+def test_what_will_not_change_is_refused(status: int, other: Other, url: str) -> None:
+    other.replies = [di.Reply(status, b"no")]
+    with pytest.raises(di.Refused, match=f"HTTP {status}"):
+        di.call("GET", f"{url}/x")
+
+
+def test_what_is_over_is_told_apart(other: Other, url: str) -> None:
+    other.replies = [di.Reply(410)]
+    with pytest.raises(di.Gone):
+        di.call("GET", f"{url}/x")
+
+
+def test_what_is_too_long_is_not_read(other: Other, url: str) -> None:
+    assert len(di.call("POST", url, bytes(1000))) == 1000
+    leaving = threading.Event()
+    leaving.set()
+    # Its answer may be overtaken by the end of the connection.
+    with pytest.raises((di.Refused, di.Left)):
+        di.call("POST", url, bytes(1_000_000), leaving=leaving)
+    assert len(other.asked) == 1
+
+
+def test_an_answer_has_a_bound_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "MAX_ANSWER", 10)
+    with pytest.raises(di.Unreachable, match="longer than 10 bytes"):
+        di.call("POST", url, bytes(11), seconds=0.01)
+
+
+def test_who_leaves_does_not_wait_for_one_that_is_silent() -> None:
+    leaving = threading.Event()
+    leaving.set()
+    with pytest.raises(di.Left, match=NOBODY):
+        di.call("GET", NOBODY, leaving=leaving)
+
+
+def test_patience_ends() -> None:
+    seconds = iter((0.0, 119.0, 120.0))
+    with pytest.raises(di.Unreachable, match="within 120 s"):
+        di.call("GET", NOBODY, clock=lambda: next(seconds))
+    assert list(seconds) == []
+
+
+def test_a_proxy_of_the_image_does_not_come_between(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    assert di.call("GET", url) == b""
+
+
+def test_the_port_of_pods_is_that_of_the_contract() -> None:
+    assert di.job().port() == di.PORT == names.DI_PORT
+
+
+def test_arrays_travel_without_code() -> None:
+    found = unpack(pack(version=7, weights=[1.5, 2.5]))
+    assert int(found["version"]) == 7
+    assert found["weights"].tolist() == [1.5, 2.5]
+    with pytest.raises(ValueError, match="allow_pickle"):
+        pack(x=object())
+    for message in (b"", b"PK\x03\x04", b"{}", b"\x93NUMPY", pack(x=1)[:-30]):
+        with pytest.raises(ValueError, match="no arrays"):
+            unpack(message)

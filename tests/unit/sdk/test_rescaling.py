@@ -1,0 +1,230 @@
+"""A learner gets the collectors that it wants while it goes on, and less where there is a bound."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import di_orchestrator as di
+from di_api import names
+from di_orchestrator.checkpoint import Checkpoints
+from di_orchestrator.errors import Refused, Unreachable
+from di_orchestrator.job import Job
+from di_orchestrator.rescaling import Rescaling
+from di_orchestrator.training_run import CONCLUSIVE_LAPS, STARTING_SECONDS, Training
+from tests.unit.sdk.conftest import LEARNER, Clock
+from tests.unit.sdk.test_training import Told, leave, train
+from tests.unit.server.fakes import Harness
+from tests.waiting import wait_until
+
+
+class Bounded:
+    """Takes the place of di-server, with a bound."""
+
+    def __init__(self, least: int = 1, most: int = 100) -> None:
+        self.least, self.most = least, most
+        self.asked: list[int] = []
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def __call__(self, count: int) -> int:
+        assert self.go_on.wait(30)
+        self.asked.append(count)
+        if not self.least <= count <= self.most:
+            raise Refused("PUT replicas", 422, "a bound")
+        return count
+
+
+@pytest.fixture
+def term() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "asked", "granted"),
+    [
+        pytest.param(4, 8, [8], 8, id="within the bound"),
+        pytest.param(4, 12, [12, 8], 8, id="half of it is within the bound"),
+        pytest.param(7, 14, [14, 10, 8], 8, id="one more is"),
+        pytest.param(8, 16, [16, 12, 10, 9], None, id="it is at the bound"),
+        pytest.param(4, 1, [1, 3], 3, id="fewer"),
+        pytest.param(2, 1, [1], None, id="it is at the lower bound"),
+    ],
+)
+def test_what_is_refused_is_asked_for_by_half(
+    now: int, wanted: int, asked: list[int], granted: int | None
+) -> None:
+    server = Bounded(least=2, most=8)
+    rescaling = Rescaling(server)
+    rescaling.ask(now, wanted)
+    assert rescaling.is_settled(30)
+    assert server.asked == asked
+    assert rescaling.take() == granted
+    assert not rescaling.is_settled()
+
+
+def test_who_does_not_answer_is_asked_once(caplog: pytest.LogCaptureFixture) -> None:
+    asked: list[int] = []
+
+    def away(count: int) -> int:
+        asked.append(count)
+        raise Unreachable("away")
+
+    rescaling = Rescaling(away)
+    for _ in range(2):
+        rescaling.ask(4, 8)
+        assert rescaling.is_settled(30)
+        assert rescaling.take() is None
+    assert asked == [8, 8]
+    assert [record.message for record in caplog.records] == ["away (said once)"]
+
+
+def make(clock: Clock, server: Bounded, told: Told | None = None) -> Training:
+    return Training(
+        Job.of(LEARNER),
+        told,  # type: ignore[arg-type]
+        Checkpoints(clock=clock),
+        known={},
+        rescaling=Rescaling(server),
+        clock=clock,
+    )
+
+
+def granted(run: Training) -> int:
+    """What it is answered in the end."""
+    found: list[int] = []
+
+    def answered() -> bool:
+        there = run.rescale()
+        found.extend([] if there is None else [there])
+        return bool(found)
+
+    wait_until(answered, 30)
+    return found[0]
+
+
+@pytest.mark.usefixtures("term")
+def test_it_does_not_wait_for_the_answer_and_then_measures_anew(clock: Clock) -> None:
+    server, told = Bounded(), Told()
+    with make(clock, server, told) as run:
+        assert run.rescale() is None
+        assert run.collectors == 2
+        server.go_on.clear()
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert [run.rescale(), run.rescale()] == [None, None]
+        run.report(1)
+        assert "collectors" not in told.reports[-1]
+        server.go_on.set()
+        assert granted(run) == 4
+        assert (run.collectors, run.advise()) == (4, None)
+        run.report(2)
+        assert told.reports[-1]["collectors"] == 4
+        assert server.asked == [4]
+
+
+@pytest.mark.usefixtures("term")
+def test_the_end_of_a_training_tells_what_it_was_answered(clock: Clock) -> None:
+    server, told = Bounded(), Told()
+    with make(clock, server, told) as run:
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert run.rescale() is None
+    assert told.reports[-1]["collectors"] == 4
+
+
+@pytest.mark.usefixtures("term")
+def test_after_a_refusal_it_asks_when_it_has_measured_again(clock: Clock) -> None:
+    server = Bounded(most=2)
+    with make(clock, server) as run:
+        for asked in ([4, 3], [4, 3] * 2):
+            train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+            assert run.rescale() is None
+            assert run._rescaling is not None
+            assert run._rescaling.is_settled(30)
+            assert [run.rescale(), run.rescale()] == [None, None]
+            assert server.asked == asked
+        assert run.collectors == 2
+
+
+@pytest.mark.usefixtures("term")
+def test_no_more_are_asked_for_while_some_of_the_last_ones_are_starting(clock: Clock) -> None:
+    server = Bounded()
+    with make(clock, server) as run:
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert granted(run) == 4
+        run.report(collectors=3)
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert run.advise() == 6
+        assert run.rescale() is None
+        assert server.asked == [4]
+        # Fewer may be had at any time.
+        train(run, clock, 6 * CONCLUSIVE_LAPS, waiting=0.0, stale=10)
+        assert granted(run) == 2
+        run.report(collectors=1)
+        clock.pass_(STARTING_SECONDS)
+        train(run, clock, 6 * CONCLUSIVE_LAPS, waiting=0.5)
+        assert granted(run) == 2
+    assert server.asked == [4, 2, 2]
+
+
+@pytest.mark.usefixtures("learner", "term")
+def test_the_job_has_them(harness: Harness, clock: Clock) -> None:
+    with di.training() as run:
+        run._clock = run._stopwatch._clock = clock
+        run._changed = clock()
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert granted(run) == 4
+    assert harness.replicas() == 4
+    assert harness.job()["status"]["profilings"]["collectors"] == 4
+
+
+@pytest.mark.usefixtures("learner", "term")
+def test_of_several_learners_the_first_one_asks(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    monkeypatch.setenv(names.ENV_TASK_RANK, "1")
+    with di.training() as run:
+        run._clock = run._stopwatch._clock = clock
+        run._changed = clock()
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert run.advise() == 4
+        assert [run.rescale(), run.rescale()] == [None, None]
+    assert harness.replicas() == 2
+
+
+@pytest.mark.usefixtures("learner", "term")
+def test_a_task_of_another_name_may_bring_the_samples(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    monkeypatch.setenv("DI_ROLLOUT_NODES", "a,b,localhost")
+    with di.training(samples_from="rollout") as run:
+        assert run.collectors == 2
+        di.scale("collector", to=3)
+        assert run.collectors == 2
+        assert run.rescale() is None
+    with di.training() as run:
+        di.scale("collector", to=4)
+        assert run.collectors == 4
+
+
+def test_a_pod_hears_that_it_is_to_leave_and_so_does_who_listened_before() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        leaving = di.leaving()
+        assert di.leaving() is leaving
+        with di.training() as run:
+            assert not leaving.is_set()
+            leave()
+            assert leaving.wait(30)
+            assert run.leaving.wait(30)
+        assert heard == [signal.SIGTERM]
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert heard == 2 * [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
