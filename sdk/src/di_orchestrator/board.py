@@ -59,9 +59,10 @@ class Entry:
             try:
                 wait = self._say(said).seconds
             except Refused as error:
-                self._warnings.say(str(error))
                 if error.status == _ENDING:
                     self.close()
+                else:
+                    self._warnings.say(str(error))
                 wait = 10 * AGAIN_SECONDS
             except DIError as error:
                 self._warnings.say(str(error))

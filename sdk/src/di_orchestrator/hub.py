@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
+log = logging.getLogger("di_orchestrator")
+
 MAX_BODY = 64 * 1024 * 1024
 IDLE_SECONDS = 30
 """After which a connection that brings nothing is closed."""
+ANSWER_SECONDS = 5.0
+"""How long the end waits until those who have asked have their answer."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,9 @@ class Reply:
     body: bytes = b""
 
 
+Answering = Callable[[Asked], Reply]
+
+
 class Hub:
     """Answers other pods over HTTP, until it is closed; `with` does that.
 
@@ -44,15 +52,15 @@ class Hub:
             ...                         # and meanwhile `answer` is called, from many threads
 
     Args:
-        answer: what to say; a LookupError, TypeError or ValueError is the asker's fault (HTTP 400).
+        answer: what to say; a LookupError, TypeError or ValueError is the asker's fault (HTTP 400),
+            any other exception is logged (HTTP 500).
         port: where it listens, on all addresses; 0: any.
         most_bytes: of a body; a longer one is not read.
     """
 
-    def __init__(
-        self, answer: Callable[[Asked], Reply], port: int, *, most_bytes: int = MAX_BODY
-    ) -> None:
-        self._server = _Server(("", port), _handler(answer, most_bytes))
+    def __init__(self, answer: Answering, port: int, *, most_bytes: int = MAX_BODY) -> None:
+        self._in_hand = _InHand()
+        self._server = _Server(("", port), _handler(answer, most_bytes, self._in_hand))
         self.port: int = self._server.server_address[1]
         threading.Thread(
             target=self._server.serve_forever, args=(0.1,), daemon=True, name="di-hub"
@@ -65,8 +73,9 @@ class Hub:
         self.close()
 
     def close(self) -> None:
-        """Answer nobody any more."""
+        """Answer nobody any more, but those who have asked, for five seconds."""
         self._server.shutdown()
+        self._in_hand.are_answered(ANSWER_SECONDS)
         self._server.server_close()
 
 
@@ -75,8 +84,42 @@ class _Server(ThreadingHTTPServer):
     # With the usual queue of five, whoever finds it full comes again a second later.
     request_queue_size = 1024
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of those who go without a word: what `answer` raises is told elsewhere."""
 
-def _handler(answer: Callable[[Asked], Reply], most_bytes: int) -> type[BaseHTTPRequestHandler]:
+
+class _InHand:
+    """The requests that are being answered."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def are_answered(self, seconds: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._count, seconds)
+
+
+def _reply(answer: Answering, asked: Asked) -> Reply:
+    try:
+        return answer(asked)
+    except (LookupError, TypeError, ValueError) as error:
+        return Reply(400, repr(error).encode())
+    except Exception as error:
+        log.exception("%s %s could not be answered", asked.method, asked.path)
+        return Reply(500, repr(error).encode())
+
+
+def _handler(answer: Answering, most_bytes: int, in_hand: _InHand) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = IDLE_SECONDS
@@ -94,25 +137,25 @@ def _handler(answer: Callable[[Asked], Reply], most_bytes: int) -> type[BaseHTTP
             self._answer()
 
         def _answer(self) -> None:
-            try:
-                self._send(answer(self._asked()))
-            except (LookupError, TypeError, ValueError) as error:
-                # Whatever of the body was not read is no next request.
-                self.close_connection = True
-                self._send(Reply(400, repr(error).encode()))
+            with in_hand:
+                try:
+                    asked = self._asked()
+                except ValueError as error:
+                    # What was not read of the body is no next request.
+                    self.close_connection = True
+                    self._send(Reply(400, repr(error).encode()))
+                else:
+                    self._send(_reply(answer, asked))
 
         def _asked(self) -> Asked:
             length = int(self.headers.get("Content-Length") or 0)
             if not 0 <= length <= most_bytes:
                 raise ValueError(f"a body has at most {most_bytes} bytes")
+            body = self.rfile.read(length)
+            if len(body) < length:
+                raise ConnectionError("it went before it had said all")
             parts = urlsplit(self.path)
-            return Asked(
-                self.command,
-                parts.path,
-                dict(parse_qsl(parts.query)),
-                self.rfile.read(length),
-                self.path,
-            )
+            return Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, self.path)
 
         def _send(self, reply: Reply) -> None:
             self.send_response(reply.status)

@@ -128,6 +128,11 @@ class Job:
         return f"{self.name}-{self.task}-{self.index}"
 
     @property
+    def address(self) -> str:
+        """The DNS name of this pod; `localhost` outside a job."""
+        return self.addresses(self.task)[self.index] if self.is_inside else HOLE
+
+    @property
     def is_leader(self) -> bool:
         """Whether this is the first pod of its task; true outside a job."""
         return self.index == 0

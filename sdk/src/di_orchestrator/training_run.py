@@ -83,6 +83,7 @@ class Training:
         self._env_steps: deque[tuple[float, float]] = deque(maxlen=64)
         self._stale = 0
         self._collectors = job.count(samples_from)
+        self._is_told_collectors = False
         self._granted: int | None = None
         self._granted_at = clock()
         self._changed = clock()
@@ -266,12 +267,18 @@ class Training:
         return self._window.waiting if self._knows_waiting else None
 
     @property
+    def stale_share(self) -> float:
+        """The share of the samples of the last iterations that were thrown away, too old."""
+        return self._window.stale
+
+    @property
     def collectors(self) -> int | None:
         """How many there are to be, as far as this program knows; None: it does not."""
         return self._collectors
 
     def now_collects(self, collectors: int) -> None:
         """There are so many collectors from now on; what was measured with others is forgotten."""
+        self._is_told_collectors = True
         if collectors != self._collectors:
             self._measure_anew(collectors)
 
@@ -307,6 +314,7 @@ class Training:
     def _settle(self, granted: int | None) -> None:
         if granted is not None:
             self._granted, self._granted_at = granted, self._clock()
+            self._is_told_collectors = True
         self._measure_anew(granted)
 
     def _measure_anew(self, collectors: int | None) -> None:
@@ -361,7 +369,7 @@ class Training:
             "envStepsPerSec": _rounded(_rate(self._env_steps)),
             "observations": self._observations.raw() or None,
             "checkpointStep": self.checkpoint.saved_step,
-            "collectors": None if self._granted is None else self._collectors,
+            "collectors": self._collectors if self._is_told_collectors else None,
         }
         if self._stale:
             found["staleDropped"], found["staleFrac"] = self._stale, _rounded(self._window.stale)

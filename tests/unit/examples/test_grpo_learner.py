@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from di_grpo import judge
-from di_grpo.book import PRESENT_SECONDS, Book
-from di_grpo.client import GONE, Answer, Over, Refused, Unreachable, ask, ask_patiently
-from di_grpo.drain import Drain
-from di_grpo.hub import MAX_BODY, Request, relay, serve
-from di_grpo.messages import pack, unpack
+from di_grpo import judge, worker
+from di_grpo.book import GONE, PRESENT_SECONDS, Book
+from di_grpo.learner import BATCHES, ENGINES, NotLearned, Settings, Training
 from di_grpo.model.adam import Adam
-from di_grpo.model.weights import Weights
+from di_grpo.model.weights import Weights, initial_weights
 from di_grpo.record import POINTS, Record
-from di_grpo.reports import Reports
-from di_grpo.scaling import Step, Window
 from di_grpo.shares import Share, split
 from di_grpo.state import RATE, State
 
+import di_orchestrator as di
+from di_api import names
+from di_orchestrator.arrays import pack, unpack
 from tests.unit.examples.test_grpo_samples import arrays, whole
-from tests.waiting import wait_until
 
 WEIGHTS: Weights = {"x": np.arange(3, dtype=np.float32)}
 MAX_BYTES = 32 * 1024
@@ -42,11 +37,11 @@ class FakeClock:
         return self.now
 
 
-def request(method: str, path: str, body: bytes = b"", **query: str) -> Request:
-    return Request(method=method, target=path, path=path, query=query, body=body)
+def request(method: str, path: str, body: bytes = b"", **query: str) -> di.Asked:
+    return di.Asked(method=method, path=path, query=query, body=body)
 
 
-def samples(who: str, number: int, *, version: int = 5) -> Request:
+def samples(who: str, number: int, *, version: int = 5) -> di.Asked:
     """A batch of an engine."""
     return request("POST", "/samples", pack(**arrays(version)), who=who, batch=str(number))
 
@@ -67,10 +62,10 @@ class TestBook:
         said = unpack(book.answer(request("GET", "/weights", who="a", have="-1")).body)
         assert said.pop("version") == 5
         assert said["x"].tolist() == [0, 1, 2]
-        assert book.answer(request("GET", "/weights", who="a", have="5")) == Answer(200)
+        assert book.answer(request("GET", "/weights", who="a", have="5")) == di.Reply()
 
     def test_samples_are_taken_when_there_are_enough(self, book: Book) -> None:
-        assert book.answer(samples("a", 1)).code == 200
+        assert book.answer(samples("a", 1)).status == 200
         assert book.take(2, seconds=0) == []
         book.answer(samples("b", 1))
         assert [batch.version for batch in book.take(2, seconds=0)] == [5, 5]
@@ -86,7 +81,7 @@ class TestBook:
             book.answer(samples("broken", number))
         for who, batches in (("whole", 3), ("broken", 4), ("unknown", 9)):
             left = request("POST", "/left", who=who, batches=str(batches))
-            assert book.answer(left) == Answer(200)
+            assert book.answer(left) == di.Reply()
         assert book.left() == [0, 1, 0]
         assert book.left() == []
 
@@ -106,7 +101,7 @@ class TestBook:
         assert (got.index, left.index) == (0, 1)
         book.give(5, 1, {"x": np.zeros(1, np.float32)})
         gradient = pack(version=5, index=0, x=np.full(1, 2, np.float32))
-        assert book.answer(request("POST", "/gradient", gradient)).code == 200
+        assert book.answer(request("POST", "/gradient", gradient)).status == 200
         assert book.take_share() is None
         assert book.mean_gradient()["x"] == 1
 
@@ -131,9 +126,9 @@ class TestBook:
             clock.now += PRESENT_SECONDS
         book.finish()
         assert not book.everyone_told(awaited={"learner-1"})
-        assert book.answer(request("GET", "/share", who="learner-1")).code == GONE
+        assert book.answer(request("GET", "/share", who="learner-1")).status == GONE
         assert not book.everyone_told(awaited={"learner-1"})
-        assert book.answer(request("GET", "/weights", who="engine", have="5")).code == GONE
+        assert book.answer(request("GET", "/weights", who="engine", have="5")).status == GONE
         assert book.everyone_told(awaited={"learner-1"})
 
     def test_what_it_does_not_know_is_an_error(self, book: Book) -> None:
@@ -142,50 +137,28 @@ class TestBook:
                 book.answer(wrong)
 
 
-class TestHub:
-    def test_pods_of_a_job_talk_through_it(self) -> None:
-        seen: list[Request] = []
+def test_whoever_of_the_learners_is_asked_the_first_one_answers() -> None:
+    def answer(asked: di.Asked) -> di.Reply:
+        if asked.path == "/wrong":
+            raise LookupError("nothing")
+        return di.Reply(GONE if asked.path == "/over" else 200, asked.target.encode())
 
-        def answer(request: Request) -> Answer:
-            seen.append(request)
-            codes = {"/over": GONE, "/busy": 503}
-            if request.path == "/wrong":
-                raise LookupError("nothing")
-            return Answer(codes.get(request.path, 200), request.body[::-1])
+    first = di.Hub(answer, 0)
+    with di.Hub(worker.relay(f"http://127.0.0.1:{first.port}"), 0) as second:
+        url = f"http://127.0.0.1:{second.port}"
+        assert di.call("POST", f"{url}/x?who=a&have=1", b"abc") == b"/x?who=a&have=1"
+        with pytest.raises(di.Gone):
+            di.call("GET", f"{url}/over")
+        with pytest.raises(di.Refused, match="nothing"):
+            di.call("GET", f"{url}/wrong")
+        first.close()
 
-        first = serve(answer, port=0)
-        second = serve(relay(f"http://127.0.0.1:{first.server_port}"), port=0)
-        try:
-            for hub in (first, second):
-                url = f"http://127.0.0.1:{hub.server_port}"
-                assert ask("POST", f"{url}/x?who=a&have=1", b"abc") == b"cba"
-                assert seen[-1].query == {"who": "a", "have": "1"}
-                with pytest.raises(Over):
-                    ask("GET", f"{url}/over")
-                with pytest.raises(Refused, match="nothing"):
-                    ask("GET", f"{url}/wrong")
-                with pytest.raises(Unreachable, match="503"):
-                    ask("GET", f"{url}/busy")
-            with pytest.raises((Refused, Unreachable)):
-                ask("POST", f"http://127.0.0.1:{first.server_port}/x", bytes(MAX_BODY + 1))
-            first.shutdown()
-            first.server_close()
-            with pytest.raises(Unreachable, match="503"):
-                ask("GET", f"http://127.0.0.1:{second.server_port}/x")
-        finally:
-            second.shutdown()
-            second.server_close()
 
-    def test_who_is_patient_asks_until_the_time_is_up(self) -> None:
-        clock, pauses = FakeClock(), list[float]()
-
-        def pause(seconds: float) -> None:
-            pauses.append(seconds)
-            clock.now += 40
-
-        with pytest.raises(Unreachable):
-            ask_patiently("GET", "http://127.0.0.1:1/x", clock=clock, pause=pause)
-        assert len(pauses) == 3
+def test_nobody_answers_for_a_first_learner_that_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "RELAY_SECONDS", 0.01)
+    assert worker.relay("http://127.0.0.1:1")(request("GET", "/x")).status == 503
 
 
 @pytest.fixture
@@ -232,85 +205,76 @@ class TestState:
 
 class TestRecord:
     def test_an_evaluation_is_noted_with_what_was_measured(self, state: State) -> None:
-        record, window = Record(state, target=0.9), Window(0.0)
-        window.add(Step(seconds=2.0, waited=1.0, used=3, stale=1))
-        record.note(0.5, window)
+        record = Record(state)
+        record.note(0.5, waiting=0.5, stale=0.25)
         assert record.best == 0.5
-        report = record.profilings(window)
+        says = {"url": "http://c:22270", "weightVersion": 7}
+        report = record.profilings([di.Member("grpo-rollout-0", "x", ENGINES, says["url"], says)])  # type: ignore[arg-type]
         assert report["series"] == {
             "passAt1": [[1.5, 0.25], [12.5, 0.5]],
             "waiting": [[12.5, 0.5]],
             "stale": [[12.5, 0.25]],
             "engines": [[12.5, 4]],
         }
-        assert (report["step"], report["collectors"]) == (7, 4)
-        # Of one that ends at a target a share would tell nothing.
-        assert "totalSteps" not in report
+        assert report["members"] == [{"pod": "grpo-rollout-0", **says}]
         assert (report["drained"], report["lost"]) == (3, 1)
 
     def test_a_long_record_fits_into_a_report(self, state: State) -> None:
-        record, window = Record(state, target=0.9), Window(0.0)
+        record = Record(state)
         for second in range(10 * POINTS):
             state.seconds = 1000.1 + second
-            record.note(0.1234, window)
-        report = record.profilings(window)
+            record.note(0.1234, waiting=0.1234, stale=0.1234)
+        report = record.profilings([])
         assert len(json.dumps(report)) < MAX_BYTES / 2
         for points in report["series"].values():
             assert len(points) <= POINTS + 1
             assert points[-1][0] == round(state.seconds, 1)
 
 
-class TestReports:
-    def test_the_newest_is_sent_and_the_last_one_always(self) -> None:
-        sent: list[Mapping[str, Any]] = []
-        begun, go_on = threading.Event(), threading.Event()
-
-        def send(report: Mapping[str, Any]) -> None:
-            sent.append(report)
-            begun.set()
-            assert go_on.wait(30)
-
-        reports = Reports(send)
-        reports.tell({"step": 1})
-        assert begun.wait(30)
-        reports.tell({"step": 2})
-        reports.tell({"step": 3})
-        go_on.set()
-        reports.finish()
-        assert sent == [{"step": 1}, {"step": 3}]
-
-    def test_the_last_one_is_repeated_where_that_is_asked_for(self) -> None:
-        sent: list[Mapping[str, Any]] = []
-        often = threading.Event()
-
-        def send(report: Mapping[str, Any]) -> None:
-            sent.append(report)
-            if len(sent) == 3:
-                often.set()
-
-        reports = Reports(send, repeat_seconds=0.01)
-        reports.tell({"step": 1})
-        assert often.wait(30)
-        reports.tell({"step": 2})
-        reports.finish()
-        assert sent[:3] == 3 * [{"step": 1}]
-        assert sent[-1] == {"step": 2}
+ENVIRONMENT = {
+    names.ENV_JOB_ID: names.job_id("rl", "grpo"),
+    names.ENV_RANK: "0",
+    names.ENV_TASK_NAME: "learner",
+    names.ENV_TASK_TYPE: "learner",
+    names.ENV_TASK_RANK: "0",
+    names.task_nodes_env("learner"): "a,b",
+    names.task_nodes_env(ENGINES): "c,d,e",
+}
 
 
-def test_who_asks_an_engine_to_drain_is_answered_when_it_has_finished() -> None:
-    drain, answers = Drain(), list[Answer]()
-    asking = threading.Thread(
-        target=lambda: answers.append(drain.answer(request("GET", "/drain"))), daemon=True
-    )
-    assert not drain.is_asked
-    asking.start()
-    wait_until(lambda: drain.is_asked)
-    assert answers == []
-    drain.finish()
-    asking.join(30)
-    assert answers == [Answer(200)]
-    with pytest.raises(LookupError):
-        drain.answer(request("GET", "/else"))
+class TestTraining:
+    @pytest.fixture
+    def here(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[di.Training]:
+        """Of the first of two learners; who tells nobody, and nobody tells it."""
+        monkeypatch.setattr(di, "watch_members", lambda task: iter(()))
+        for name, value in {**ENVIRONMENT, names.ENV_SERVER_URL: "http://127.0.0.1:1"}.items():
+            monkeypatch.setenv(name, value)
+        with di.training(samples_from=ENGINES, reports=False) as entered:
+            assert (entered.collectors, entered.learners) == (3, 2)
+            yield entered
+
+    def test_samples_become_versions_that_are_kept_before_they_are_told(
+        self, here: di.Training, tmp_path: Path
+    ) -> None:
+        weights = initial_weights(np.random.default_rng(1))
+        state = State(
+            weights=weights, adam=Adam(RATE), version=0, engines=2, seconds=0.0, series={}
+        )
+        settings = Settings(base=tmp_path, folder=tmp_path, target=0.9, most_steps=2)
+        book = Book(clock=FakeClock())
+        book.publish(0, weights)
+        for number in range(2 * BATCHES):
+            book.answer(samples("a", number, version=0))
+        book.answer(request("POST", "/evaluations", b'{"version": 0, "passAt1": 0.5}'))
+        with pytest.raises(NotLearned, match=r"pass@1 0.5 after 2 steps"):
+            Training(state, settings, book, here).run()
+        kept = State.load(tmp_path)
+        assert kept is not None
+        told = unpack(book.answer(request("GET", "/weights", who="a", have="0")).body)
+        assert told["version"] == kept.version == 2
+        assert state.series["passAt1"][0][1] == 0.5
+        # Of what was kept, and not of how many there were when the pod started.
+        assert here.collectors == state.engines == 2
 
 
 @pytest.mark.parametrize(
@@ -337,4 +301,4 @@ def test_the_judge_takes_no_request_without_bounds() -> None:
             judge.answer(request("POST", "/rewards", body))
     with pytest.raises(LookupError):
         judge.answer(request("POST", "/rewards", b"{}"))
-    assert judge.answer(request("GET", "/ready")).code == 200
+    assert judge.answer(request("GET", "/ready")).status == 200

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from di_grpo.messages import pack, unpack
 from di_grpo.model.problems import ALPHABET, ANSWER, LENGTH
 from di_grpo.samples import GROUP, MOST_BATCHES, MOST_TEXTS, OLDEST, Batch, Buffer
 from di_grpo.shares import Share, Shares, split
+
+from di_orchestrator.arrays import pack, unpack
 
 
 def arrays(version: int = 0, *, count: int = GROUP) -> dict[str, Any]:
@@ -54,13 +55,6 @@ class TestBatch:
     def test_what_is_no_batch_is_refused(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match=r"must be|no token|invalid"):
             Batch.of({**arrays(), **wrong})
-
-    @pytest.mark.parametrize(
-        "message", [b"", b"PK\x03\x04", b"{}", b"\x93NUMPY", pack(x=np.zeros(2))[:-30]], ids=repr
-    )
-    def test_what_is_no_message_is_refused(self, message: bytes) -> None:
-        with pytest.raises(ValueError, match="no arrays"):
-            unpack(message)
 
 
 class TestBuffer:

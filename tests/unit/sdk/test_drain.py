@@ -41,3 +41,11 @@ def test_another_path_asks_nothing() -> None:
     with di.Drain(0, "/leave") as drain:
         assert ask(drain) == 404
         assert not drain.asked
+
+
+def test_a_program_may_answer_what_else_is_asked() -> None:
+    with di.Drain(
+        0, answer=lambda asked: di.Reply(200 if asked.path == "/ready" else 503)
+    ) as drain:
+        assert (ask(drain, "/ready"), ask(drain, "/else")) == (200, 503)
+        assert not drain.asked

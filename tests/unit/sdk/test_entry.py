@@ -76,7 +76,7 @@ def test_one_that_did_not_get_there_is_said_again(
     ]
 
 
-def test_a_pod_that_is_deleted_says_nothing_any_more() -> None:
+def test_a_pod_that_is_deleted_says_nothing_any_more(caplog: pytest.LogCaptureFixture) -> None:
     taken = Board(Refused("PUT /x", 409, "the pod is ending"))
     entry = Entry(taken)
     entry.put({"load": 1})
@@ -84,3 +84,5 @@ def test_a_pod_that_is_deleted_says_nothing_any_more() -> None:
     assert entry._thread is not None
     entry._thread.join(10)
     assert not entry._thread.is_alive()
+    # It drains: nothing is wrong.
+    assert caplog.records == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -69,6 +70,44 @@ def test_a_mistake_is_the_askers_and_is_not_repeated(
     assert refused.value.status == 400
     assert len(other.asked) == 1
     assert di.call("GET", f"{url}/x") == b""
+
+
+def test_a_fault_of_the_one_asked_is_logged_and_it_is_asked_again(
+    other: Other, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    other.replies = [OSError("disk"), RuntimeError("bug")]
+    assert di.call("GET", f"{url}/x") == b""
+    assert [record.message for record in caplog.records] == ["GET /x could not be answered"] * 2
+
+
+def test_who_goes_before_it_has_said_all_has_asked_nothing(other: Other, url: str) -> None:
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(b"POST /x HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc")
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(100) == b""
+    assert other.asked == []
+
+
+def test_the_end_waits_for_those_who_have_asked() -> None:
+    asked, go_on, answers = threading.Event(), threading.Event(), list[bytes]()
+
+    def slow(_: di.Asked) -> di.Reply:
+        asked.set()
+        assert go_on.wait(30)
+        return di.Reply(body=b"late")
+
+    hub = di.Hub(slow, 0)
+    url = f"http://127.0.0.1:{hub.port}"
+    asking = threading.Thread(target=lambda: answers.append(di.call("GET", url)))
+    asking.start()
+    assert asked.wait(30)
+    closing = threading.Thread(target=hub.close)
+    closing.start()
+    go_on.set()
+    for thread in (closing, asking):
+        thread.join(30)
+    assert answers == [b"late"]
 
 
 @pytest.mark.parametrize("status", [302, 404])

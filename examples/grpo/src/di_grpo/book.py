@@ -7,15 +7,16 @@ import threading
 from collections.abc import Callable, Set
 from typing import Any
 
-from di_grpo.client import GONE, Answer
-from di_grpo.hub import Request
-from di_grpo.messages import pack, unpack
 from di_grpo.model.weights import Weights
 from di_grpo.samples import Batch, Buffer
 from di_grpo.shares import Share, Shares
+from di_orchestrator import Asked, Reply
+from di_orchestrator.arrays import pack, unpack
 
 POLL_SECONDS = 1.0
 """How long a learner that asks for a share is kept waiting for one."""
+GONE = 410
+"""What is answered once training is over."""
 PRESENT_SECONDS = 5.0
 """Who asked for weights or a share counts as present for so long."""
 
@@ -37,42 +38,42 @@ class Book:
         self._left: list[int] = []
         self._finished = False
 
-    def answer(self, request: Request) -> Answer:
-        """What the first learner says to one request.
+    def answer(self, asked: Asked) -> Reply:
+        """What the first learner says to one asked.
 
         Raises:
             LookupError: there is no such path, or something is missing.
             ValueError: something is not what it should be.
         """
-        match request.method, request.path:
+        match asked.method, asked.path:
             case "GET", "/ready":
-                return Answer(200)
+                return Reply()
             case "GET", "/weights":
-                return self._tell_weights(request.query["who"], int(request.query["have"]))
+                return self._tell_weights(asked.query["who"], int(asked.query["have"]))
             case "GET", "/share":
-                return self._tell_share(request.query["who"])
+                return self._tell_share(asked.query["who"])
             case "POST", "/samples":
-                self._take_samples(request, Batch.of(unpack(request.body)))
+                self._take_samples(asked, Batch.of(unpack(asked.body)))
             case "POST", "/left":
-                self._take_leave(request.query["who"], int(request.query["batches"]))
+                self._take_leave(asked.query["who"], int(asked.query["batches"]))
             case "POST", "/gradient":
-                gradient = unpack(request.body)
+                gradient = unpack(asked.body)
                 self.give(int(gradient.pop("version")), int(gradient.pop("index")), gradient)
             case "POST", "/evaluations":
                 with self._changed:
-                    self._evaluations.append(json.loads(request.body))
+                    self._evaluations.append(json.loads(asked.body))
             case _:
-                raise LookupError(request.path)
-        return Answer(200)
+                raise LookupError(asked.path)
+        return Reply()
 
-    def _tell_weights(self, who: str, have: int) -> Answer:
+    def _tell_weights(self, who: str, have: int) -> Reply:
         with self._changed:
             self._heard[who] = self._clock()
             if self._finished:
                 return self._tell_the_end(who)
-            return Answer(200, b"" if have == self._version else self._weights)
+            return Reply(body=b"" if have == self._version else self._weights)
 
-    def _tell_share(self, who: str) -> Answer:
+    def _tell_share(self, who: str) -> Reply:
         with self._changed:
             self._heard[who] = self._clock()
             share: Share | None = None
@@ -85,14 +86,14 @@ class Book:
             self._changed.wait_for(found, POLL_SECONDS)
             if self._finished:
                 return self._tell_the_end(who)
-            return Answer(200, b"" if share is None else pack(**share.arrays()))
+            return Reply(body=b"" if share is None else pack(**share.arrays()))
 
-    def _tell_the_end(self, who: str) -> Answer:
+    def _tell_the_end(self, who: str) -> Reply:
         self._told.add(who)
-        return Answer(GONE)
+        return Reply(GONE)
 
-    def _take_samples(self, request: Request, batch: Batch) -> None:
-        who, number = request.query["who"], int(request.query["batch"])
+    def _take_samples(self, asked: Asked, batch: Batch) -> None:
+        who, number = asked.query["who"], int(asked.query["batch"])
         with self._changed:
             self._brought[who] = number
             self._buffer.add(batch, version=self._version)

@@ -1,11 +1,16 @@
-"""What rollout engines and the evaluator have in common: they follow the weights."""
+"""What rollout engines and the evaluator have in common: newest weights, and rewards."""
 
 from __future__ import annotations
 
-from di_grpo.client import ask_patiently
-from di_grpo.messages import unpack
+import json
+
+import numpy as np
+
+import di_orchestrator as di
+from di_grpo.model.problems import Tokens, decode
 from di_grpo.model.sampler import Sampler
-from di_grpo.peers import Peers
+from di_grpo.model.weights import Floats
+from di_orchestrator.arrays import unpack
 
 
 class Engine:
@@ -19,8 +24,8 @@ class Engine:
     version: int
     sampler: Sampler
 
-    def __init__(self, peers: Peers) -> None:
-        self._url = f"{peers.learner_service}/weights?who={peers.task}-{peers.index}"
+    def __init__(self, job: di.Job) -> None:
+        self._url = f"http://{job.service('learner')}/weights?who={job.pod}"
         self.version = -1
         self.fetch()
 
@@ -28,13 +33,24 @@ class Engine:
         """Get the newest weights; False if it has them.
 
         Raises:
-            Over: training is over.
+            Gone: training is over.
             Unreachable: no learner has answered for two minutes.
         """
-        message = ask_patiently("GET", f"{self._url}&have={self.version}")
+        message = di.call("GET", f"{self._url}&have={self.version}")
         if not message:
             return False
         weights = unpack(message)
         self.version = int(weights.pop("version"))
         self.sampler = Sampler(weights)
         return True
+
+
+def rewards_of(texts: Tokens, job: di.Job) -> Floats:
+    """What the judge gives for each text.
+
+    Raises:
+        Refused, Unreachable: the judge gives nothing.
+    """
+    body = json.dumps({"texts": decode(texts)}).encode()
+    said = json.loads(di.call("POST", f"http://{job.service('judge')}/rewards", body))
+    return np.array(said["rewards"], np.float32)

@@ -7,18 +7,16 @@ import threading
 
 import numpy as np
 
-from di_grpo.client import Over, ask_patiently
-from di_grpo.engine import Engine
-from di_grpo.judged import rewards_of
+import di_orchestrator as di
+from di_grpo.engine import Engine, rewards_of
 from di_grpo.model.problems import held_out_problems, prompts
-from di_grpo.peers import Peers
 
 PROBLEMS = 500
 PAUSE_SECONDS = 1.0
 """Between two evaluations, and before it is asked again whether there are other weights."""
 
 
-def run(peers: Peers, leaving: threading.Event) -> None:
+def run(job: di.Job, leaving: threading.Event) -> None:
     """Evaluate the newest weights again and again until training is over, or `leaving` is set.
 
     Raises:
@@ -27,14 +25,14 @@ def run(peers: Peers, leaving: threading.Event) -> None:
     rng = np.random.default_rng()
     asked = prompts(held_out_problems(PROBLEMS))
     try:
-        engine, is_new = Engine(peers), True
+        engine, is_new = Engine(job), True
         while not leaving.is_set():
             if is_new:
                 texts = engine.sampler.sample(asked, rng).texts
-                found = round(float(rewards_of(texts, peers).mean()), 4)
+                found = round(float(rewards_of(texts, job).mean()), 4)
                 body = json.dumps({"version": engine.version, "passAt1": found}).encode()
-                ask_patiently("POST", f"{peers.learner_service}/evaluations", body)
+                di.call("POST", f"http://{job.service('learner')}/evaluations", body)
             leaving.wait(PAUSE_SECONDS)
             is_new = engine.fetch()
-    except Over:
+    except di.Gone:
         return

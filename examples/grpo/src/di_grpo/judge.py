@@ -6,38 +6,36 @@ import json
 import re
 import threading
 
-from di_grpo.client import Answer
-from di_grpo.hub import Request, serve
-from di_grpo.peers import JUDGE_PORT
+import di_orchestrator as di
 
+PORT = 8000
 MOST_TEXTS = 4096
 _ADDITION = re.compile(r"(\d{2})\+(\d{2})=(\d{3})\.")
 
 
 def run(leaving: threading.Event) -> None:
     """Answer until `leaving` is set."""
-    hub = serve(answer, port=JUDGE_PORT)
-    leaving.wait()
-    hub.shutdown()
+    with di.Hub(answer, PORT):
+        leaving.wait()
 
 
-def answer(request: Request) -> Answer:
+def answer(asked: di.Asked) -> di.Reply:
     """The rewards of texts.
 
     Raises:
         LookupError: there is no such path, or no texts.
         ValueError: it is not JSON, or too many texts.
     """
-    match request.method, request.path:
+    match asked.method, asked.path:
         case "GET", "/ready":
-            return Answer(200)
+            return di.Reply()
         case "POST", "/rewards":
-            texts = json.loads(request.body)["texts"]
+            texts = json.loads(asked.body)["texts"]
             if len(texts) > MOST_TEXTS:
                 raise ValueError(f"at most {MOST_TEXTS} texts at a time")
-            return Answer(200, json.dumps({"rewards": [reward(text) for text in texts]}).encode())
+            return di.Reply(body=json.dumps({"rewards": [reward(text) for text in texts]}).encode())
         case _:
-            raise LookupError(request.path)
+            raise LookupError(asked.path)
 
 
 def reward(text: str) -> float:

@@ -10,16 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+import di_orchestrator as di
 from di_grpo.book import Book
-from di_grpo.di_server import DIServer
 from di_grpo.grpo import advantages, gradient
-from di_grpo.hub import serve
 from di_grpo.model.weights import Weights
-from di_grpo.peers import PORT, Peers
 from di_grpo.record import Record
-from di_grpo.reports import Report, Reports
 from di_grpo.samples import Batch
-from di_grpo.scaling import Step, Window, wanted_change
 from di_grpo.shares import Share, split
 from di_grpo.state import State
 
@@ -33,6 +29,8 @@ PATIENCE_SECONDS = 5.0
 """How long to wait for samples before saying so in the log."""
 LEASE_SECONDS = 3.0
 """A learner that took a share and is silent for so long has lost it; a share takes 0.1 s or so."""
+LOOK_SECONDS = 1.0
+"""From one look at the board to the next: each engine changes its entry with each batch."""
 FAREWELL_SECONDS = 30.0
 """How long to stay for those who have not yet heard that training is over."""
 
@@ -62,68 +60,66 @@ class Settings:
     most_steps: int
 
 
-def run(peers: Peers, settings: Settings, leaving: threading.Event) -> None:
+def run(job: di.Job, settings: Settings) -> None:
     """Train until the evaluator finds the target reached.
 
     Raises:
         NotLearned: it did not within the steps allowed.
-        Interrupted: `leaving` was set first.
+        Interrupted: the pod was asked to leave first.
     """
     state = State.load(settings.folder)
     if state is None:
-        state = State.first(settings.base, engines=peers.engines)
+        state = State.first(settings.base, engines=job.count(ENGINES) or 0)
     log.info("begins with version %d, %d engines", state.version, state.engines)
     book = Book(clock=time.monotonic)
     book.publish(state.version, state.weights)
-    hub = serve(book.answer, port=PORT)
-    try:
-        server = DIServer(peers=peers, run=f"{peers.job_id.replace('/', '.')}-{time.time_ns()}")
-        training = _Training(state, settings, book, server, learners=len(peers.learners))
-        training.run(leaving)
+    with di.Hub(book.answer, job.port()):
+        # How many steps there will be: who ends at a target does not know.
+        with di.training(samples_from=ENGINES, target=settings.target) as here:
+            Training(state, settings, book, here).run()
         book.finish()
-        others = {f"{peers.task}-{index}" for index in range(1, len(peers.learners))}
-        _farewell(book, others)
-    finally:
-        hub.shutdown()
+        _farewell(book, {f"{job.name}-{job.task}-{index}" for index in range(1, here.learners)})
 
 
-class _Training:
-    def __init__(
-        self, state: State, settings: Settings, book: Book, server: DIServer, *, learners: int
-    ) -> None:
-        self._state, self._settings, self._book, self._server = state, settings, book, server
-        self._learners = learners
+class Training:
+    """A training that goes on from a state."""
+
+    def __init__(self, state: State, settings: Settings, book: Book, here: di.Training) -> None:
+        self._state, self._settings, self._book, self._here = state, settings, book, here
         self._started = time.monotonic() - state.seconds
-        self._window = Window(time.monotonic())
-        self._record = Record(state, settings.target)
+        self._record = Record(state)
+        self._lag = 0.0
+        self._engines: tuple[di.Member, ...] = ()
+        here.now_collects(state.engines)
 
-    def run(self, leaving: threading.Event) -> None:
-        reports = Reports(self._report)
-        try:
-            while self._record.best < self._settings.target:
-                self._scale()
-                if self._state.version >= self._settings.most_steps:
-                    raise NotLearned(
-                        f"pass@1 {self._record.best} after {self._state.version} steps"
-                    )
-                self._step(leaving)
-                if self._note_evaluations():
-                    reports.tell(self._record.profilings(self._window))
-        finally:
-            reports.finish()
+    def run(self) -> None:
+        """Train to the end; see `run`."""
+        threading.Thread(target=self._follow, daemon=True, name="board").start()
+        while self._record.best < self._settings.target:
+            self._scale()
+            if self._state.version >= self._settings.most_steps:
+                raise NotLearned(f"pass@1 {self._record.best} after {self._state.version} steps")
+            batches = self._samples()
+            rows, dropped = sum(len(batch.texts) for batch in batches), self._book.dropped()
+            mine = rows // self._here.learners
+            with self._here.iteration(samples=mine, stale=dropped * mine // len(batches)):
+                self._step(batches)
+            if self._note_evaluations():
+                self._here.report(
+                    self._state.version,
+                    policy_lag=round(self._lag, 2),
+                    **self._record.profilings(self._engines),
+                )
         log.info("learned: pass@1 %.3f, version %d", self._record.best, self._state.version)
 
-    def _report(self, measured: Report) -> None:
-        """With who is there, and which weights each of them has."""
-        board = self._server.members(ENGINES)
-        members = [{"pod": pod, **says} for pod, says in sorted(board.items())]
-        self._server.report({**measured, "members": members})
+    def _follow(self) -> None:
+        for self._engines in di.watch_members(ENGINES):
+            if self._here.leaving.wait(LOOK_SECONDS):
+                return
 
-    def _step(self, leaving: threading.Event) -> None:
-        began = time.monotonic()
-        batches = self._samples(leaving)
-        waited = time.monotonic() - began
+    def _step(self, batches: list[Batch]) -> None:
         state = self._state
+        self._lag = sum(state.version - batch.version for batch in batches) / len(batches)
         state.weights = state.adam.step(state.weights, self._gradient(batches))
         state.version += 1
         left = self._book.left()
@@ -132,13 +128,10 @@ class _Training:
         # Before anybody has them: a version is the same weights to all, whoever is killed.
         state.save(self._settings.folder)
         self._book.publish(state.version, state.weights)
-        seconds = time.monotonic() - began
-        dropped = self._book.dropped()
-        self._window.add(Step(seconds=seconds, waited=waited, used=len(batches), stale=dropped))
 
-    def _samples(self, leaving: threading.Event) -> list[Batch]:
+    def _samples(self) -> list[Batch]:
         while True:
-            if leaving.is_set():
+            if self._here.stopping:
                 raise Interrupted("asked to leave before training was done")
             if batches := self._book.take(BATCHES, seconds=PATIENCE_SECONDS):
                 return batches
@@ -153,34 +146,25 @@ class _Training:
             advantages=advantages(np.concatenate([batch.rewards for batch in batches])),
             log_probabilities=np.concatenate([batch.log_probabilities for batch in batches]),
         )
-        self._book.open(split(whole, self._learners), lease=LEASE_SECONDS)
+        self._book.open(split(whole, self._here.learners), lease=LEASE_SECONDS)
         while share := self._book.take_share():
             self._book.give(share.version, share.index, gradient(self._state.weights, share))
         return self._book.mean_gradient()
 
     def _note_evaluations(self) -> bool:
+        waiting, stale = self._here.waiting_share or 0.0, self._here.stale_share
         evaluations = self._book.new_evaluations()
         for evaluation in evaluations:
-            self._record.note(evaluation["passAt1"], self._window)
+            self._record.note(evaluation["passAt1"], waiting=waiting, stale=stale)
             log.info(
                 "version %d: pass@1 %.3f, waiting %.2f, stale %.2f, %d engines",
                 *(evaluation["version"], evaluation["passAt1"]),
-                *(self._window.waiting, self._window.stale, self._state.engines),
+                *(waiting, stale, self._state.engines),
             )
         return bool(evaluations)
 
     def _scale(self) -> None:
-        if not self._window.is_conclusive(time.monotonic()):
-            return
-        change = wanted_change(
-            engines=self._state.engines, waiting=self._window.waiting, stale=self._window.stale
-        )
-        if not change:
-            return
-        engines = self._server.scale(ENGINES, change)
-        # Also after a refusal: asked at every step it would be the same.
-        self._window.change(time.monotonic())
-        if engines is not None:
+        if (engines := self._here.rescale()) is not None:
             log.info("engines: %d -> %d", self._state.engines, engines)
             self._state.engines = engines
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+import di_orchestrator as di
 from di_grpo import evaluator, judge, learner, rollout, worker
-from di_grpo.client import Refused, Unreachable
-from di_grpo.peers import Peers
 
 NOT_LEARNED = 3
 """Exit code of a training that another process would not save."""
@@ -21,36 +19,34 @@ NOT_LEARNED = 3
 def main() -> None:
     """Run this pod's part; exit code 0 when training succeeded or the pod was asked to leave."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    leaving = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: leaving.set())
+    leaving = di.leaving()
     try:
-        peers = Peers.from_environment(os.environ)
-    except KeyError as error:
-        sys.exit(f"{error.args[0]} is not set: this program runs as a task of a DIJob")
-    logging.info("%s, number %d", peers.task, peers.index)
-    try:
-        _run(peers, leaving, os.environ)
-    except (Refused, Unreachable) as error:
+        job = di.job()
+        if not job.is_inside:
+            sys.exit("DI_JOB_ID is not set: this program runs as a task of a DIJob")
+        logging.info("%s", job.pod)
+        _run(job, leaving)
+    except di.DIError as error:
         sys.exit(str(error))
 
 
-def _run(peers: Peers, leaving: threading.Event, environment: Mapping[str, str]) -> None:
-    match peers.task:
-        case "learner" if peers.index == 0:
-            _train(peers, leaving, environment)
+def _run(job: di.Job, leaving: threading.Event) -> None:
+    match job.task:
+        case "learner" if job.is_leader:
+            _train(job, os.environ)
         case "learner":
-            worker.run(peers, leaving)
+            worker.run(job, leaving)
         case "rollout":
-            rollout.run(peers, leaving)
+            rollout.run(job, leaving, port=job.port())
         case "judge":
             judge.run(leaving)
         case "evaluator":
-            evaluator.run(peers, leaving)
+            evaluator.run(job, leaving)
         case other:
             sys.exit(f"task {other!r}: there is no such part in this example")
 
 
-def _train(peers: Peers, leaving: threading.Event, environment: Mapping[str, str]) -> None:
+def _train(job: di.Job, environment: Mapping[str, str]) -> None:
     settings = learner.Settings(
         base=Path(environment["BASE_WEIGHTS"]),
         folder=Path(environment["STATE_FOLDER"]),
@@ -58,7 +54,7 @@ def _train(peers: Peers, leaving: threading.Event, environment: Mapping[str, str
         most_steps=int(environment["MOST_STEPS"]),
     )
     try:
-        learner.run(peers, settings, leaving)
+        learner.run(job, settings)
     except learner.NotLearned as error:
         logging.error("%s", error)
         sys.exit(NOT_LEARNED)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from di_grpo.scaling import Window
+import di_orchestrator as di
 from di_grpo.state import State
 
 POINTS = 150
@@ -18,14 +18,13 @@ class Record:
     """The series of a training: pass@1, waiting and stale share, engines."""
 
     state: State
-    target: float
 
-    def note(self, pass_at_1: float, window: Window) -> None:
+    def note(self, pass_at_1: float, *, waiting: float, stale: float) -> None:
         """Enter an evaluation, and how it goes at that moment."""
         measured = {
             "passAt1": pass_at_1,
-            "waiting": round(window.waiting, 3),
-            "stale": round(window.stale, 3),
+            "waiting": round(waiting, 3),
+            "stale": round(stale, 3),
             "engines": self.state.engines,
         }
         for name, value in measured.items():
@@ -37,17 +36,16 @@ class Record:
         """The best pass@1 so far."""
         return max((value for _, value in self.state.series.get("passAt1", [])), default=0.0)
 
-    def profilings(self, window: Window) -> dict[str, Any]:
-        """The report; each series is thinned to the points that fit."""
+    def profilings(self, engines: Iterable[di.Member]) -> dict[str, Any]:
+        """What only this program knows; each series is thinned to the points that fit.
+
+        Args:
+            engines: who is there, and which weights each of them has.
+        """
         return {
-            "reportedAt": datetime.now(UTC).isoformat(timespec="seconds"),
-            # Without how many there will be: who ends at a target does not know.
-            "step": self.state.version,
-            "learnerWaitFrac": round(window.waiting, 4),
-            "collectors": self.state.engines,
             "drained": self.state.drained,
             "lost": self.state.lost,
-            "target": self.target,
+            "members": [{"pod": engine.pod, **engine.says} for engine in engines],
             "series": {name: _thinned(points) for name, points in self.state.series.items()},
         }
 

@@ -9,9 +9,9 @@ from typing import Self
 
 import numpy as np
 
-from di_grpo.messages import pack, unpack
 from di_grpo.model.adam import Adam
 from di_grpo.model.weights import Weights
+from di_orchestrator.arrays import pack, unpack
 
 FILE = "state.npz"
 RATE = 6e-4
