@@ -7,7 +7,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from di_orchestrator.ditask import Told
 from di_orchestrator.training_run import Training
+
+
+def di_engine(task: Any, run: Training, samples: int) -> None:
+    """Have a `ditask` tell of itself, and leave alone when its pod is to.
+
+    To be called in `with task.start(...)`, before the first `task.use`. Learners report; collecting
+    and receiving samples is waiting. A process that is to leave finishes its iteration and ends,
+    and so does one that fails: without this, all the others would finish with it.
+
+    Args:
+        task: DI-engine's; roles are taken from it.
+        samples: that a learner trains on in one update, its batch size.
+    """
+    told = Told(task, run, samples)
+    task.use(told.middleware)
+    task.use_wrapper(told.wrapper)
 
 
 def gymnasium(env: Any, run: Training) -> Any:
