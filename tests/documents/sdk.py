@@ -22,6 +22,7 @@ _CLASSES = (
     Checkpoints,
     di_orchestrator.Coordinator,
     di_orchestrator.Drain,
+    di_orchestrator.Rollout,
     di_orchestrator.Hub,
 )
 

@@ -33,6 +33,7 @@ from di_orchestrator.here import (
     members,
     peers,
     remove,
+    rollout,
     say,
     scale,
     training,
@@ -42,6 +43,7 @@ from di_orchestrator.here import (
 )
 from di_orchestrator.hub import Asked, Hub, Reply
 from di_orchestrator.job import HOLE, PORT, Job, ProcessGroup, World
+from di_orchestrator.rollout import Rollout
 
 __all__ = [
     "HOLE",
@@ -65,6 +67,7 @@ __all__ = [
     "Refused",
     "Replicas",
     "Reply",
+    "Rollout",
     "Training",
     "Unreachable",
     "World",
@@ -77,6 +80,7 @@ __all__ = [
     "members",
     "peers",
     "remove",
+    "rollout",
     "say",
     "scale",
     "training",

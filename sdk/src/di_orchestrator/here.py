@@ -15,9 +15,11 @@ from di_orchestrator.checkpoint import Checkpoints
 from di_orchestrator.client import Client, Send, run
 from di_orchestrator.connect import connection
 from di_orchestrator.coordinator import Coordinator
-from di_orchestrator.job import Job, World
+from di_orchestrator.hub import Answering
+from di_orchestrator.job import PORT, Job, World
 from di_orchestrator.leaving import Leaving
 from di_orchestrator.rescaling import Rescaling
+from di_orchestrator.rollout import Rollout
 from di_orchestrator.sender import Sender
 
 REPORT_SECONDS = 15.0
@@ -96,6 +98,23 @@ def say(url: str, **more: Any) -> None:
         more: what else the others are to know, 1 KiB with the url.
     """
     _here.say({"url": url, **more})
+
+
+def rollout(
+    port: int = PORT,
+    path: str = "/drain",
+    *,
+    url: str | None = None,
+    answer: Answering | None = None,
+) -> Rollout:
+    """An engine that says on the board which weights it has, answers `/ready`, and drains.
+
+    Args:
+        port, path: of the task's `drain`.
+        url: where it is asked for samples; by default this port of the pod.
+        answer: of whatever else is asked there.
+    """
+    return Rollout(port, path, url=url or f"http://{job().address}:{port}", say=say, answer=answer)
 
 
 def scale(

@@ -14,12 +14,13 @@ from di_grpo.model.weights import initial_weights
 
 import di_orchestrator as di
 from di_api import names
+from di_orchestrator import here
 from tests.ports import free_port
 
 
 def test_it_brings_what_it_has_begun_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[dict[str, object]] = []
-    monkeypatch.setattr(di, "say", lambda url, **more: said.append({"url": url, **more}))
+    monkeypatch.setattr(here, "say", lambda url, **more: said.append({"url": url, **more}))
     book = Book(clock=time.monotonic)
     book.publish(0, initial_weights(np.random.default_rng(1)))
     leaving, port = threading.Event(), free_port()
@@ -45,7 +46,7 @@ def test_it_brings_what_it_has_begun_and_says_so(monkeypatch: pytest.MonkeyPatch
         assert book.take(1, seconds=60)
         di.call("GET", f"http://127.0.0.1:{port}/drain")
         assert book.left() == [0]
-        assert said[0] == {"url": "http://c:22270", "weightVersion": 0, "load": 0.0}
+        assert said[0] == {"url": f"http://c:{port}", "weightVersion": 0, "load": 0.0}
         # It goes when it is told to.
         assert engine.is_alive()
         leaving.set()

@@ -27,27 +27,27 @@ def run(job: di.Job, leaving: threading.Event, *, port: int) -> None:
     was begun is delivered.
 
     Args:
-        port: where it is asked to drain.
+        port: where it is asked to drain, and whether it is ready.
 
     Raises:
         Unreachable: learner or judge have been silent for two minutes.
     """
     learner = f"http://{job.service('learner')}"
-    with di.Drain(port) as drain, suppress(di.Gone):
-        batches = _sample(job, learner, lambda: leaving.is_set() or drain.asked)
+    with di.rollout(port, url=f"http://{job.address}:{port}") as here, suppress(di.Gone):
+        batches = _sample(job, learner, here, lambda: leaving.is_set() or here.asked)
         di.call("POST", f"{learner}/left?who={job.pod}&batches={batches}")
         log.info("left after %d batches", batches)
-        drain.done()
+        here.done()
         # Whoever asked it to drain says when to go.
         leaving.wait()
 
 
-def _sample(job: di.Job, learner: str, is_enough: Callable[[], bool]) -> int:
+def _sample(job: di.Job, learner: str, here: di.Rollout, is_enough: Callable[[], bool]) -> int:
     """How many batches were begun, and delivered."""
     rng, engine = np.random.default_rng(), Engine(job)
     batches, load = 0, 0.0
     while not is_enough():
-        di.say(f"http://{job.address}:{di.PORT}", weightVersion=engine.version, load=load)
+        here.has(engine.version, load=load)
         batches += 1
         began = time.monotonic()
         asked = np.repeat(prompts(training_problems(rng, PROMPTS)), GROUP, axis=0)

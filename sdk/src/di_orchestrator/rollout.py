@@ -1,0 +1,69 @@
+"""An engine among others: on the board with its weights, ready or not, asked to finish."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from di_orchestrator.drain import Drain
+from di_orchestrator.hub import Answering, Asked, Reply
+
+
+class Say(Protocol):
+    """As `di.say`."""
+
+    def __call__(self, url: str, **more: Any) -> None:
+        """Put this on the board."""
+
+
+class Rollout(Drain):
+    """A `Drain` that says which weights it has, and answers `GET /ready`.
+
+        with di.rollout() as engine:
+            while not engine.asked:
+                engine.has(version)      # on the board, and ready, from now on
+                ...                      # take work and do it
+            engine.done()
+
+    Args:
+        port, path: of the task's drain.
+        url: where it is asked for samples.
+        say: puts an entry on the board.
+        answer: of whatever else is asked on the port.
+    """
+
+    def __init__(
+        self, port: int, path: str, *, url: str, say: Say, answer: Answering | None = None
+    ) -> None:
+        self._url = url
+        self._say = say
+        self._more = answer
+        self._is_ready = False
+        super().__init__(port, path, answer=self._answer_others)
+
+    def __enter__(self) -> Rollout:
+        super().__enter__()
+        return self
+
+    def has(self, weight_version: Any, **more: Any) -> None:
+        """It has these weights, and is ready; to be told again when that has changed.
+
+        Args:
+            weight_version: on the board as `weightVersion`.
+            more: what else the others are to know, such as `load`.
+        """
+        self._is_ready = True
+        self._say(self._url, weightVersion=weight_version, **more)
+
+    def lacks(self) -> None:
+        """It can sample with no weights now: it is not ready until `has`."""
+        self._is_ready = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes work: it has weights, and was not asked to finish."""
+        return self._is_ready and not self.asked
+
+    def _answer_others(self, asked: Asked) -> Reply:
+        if (asked.method, asked.path) == ("GET", "/ready"):
+            return Reply(200 if self.is_ready else 503)
+        return Reply(404) if self._more is None else self._more(asked)
