@@ -47,7 +47,7 @@ try: $(TRY)/.ready ## CartPole trained by processes of this machine: no root, no
 	@PATH="$(CURDIR)/$(TRY)/bin:$$PATH" $(TRY)/bin/python -m examples.demo.local
 
 .PHONY: demo
-demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist]|torch-ddp|jax|ray|share)
+demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist|-elastic]|torch-ddp|jax|ray|share)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m examples.demo --example $(EXAMPLE)
 
 .PHONY: down
@@ -72,7 +72,7 @@ e2e: setup ## tests on a real node with the chart installed
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
 
 .PHONY: frameworks
-frameworks: setup ## torch and JAX in process groups, and Ray, on a real node: their images are large (12 min)
+frameworks: setup ## torch and JAX in process groups, Ray and DI-engine, on a real node: their images are large (15 min)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/frameworks
 
 .PHONY: hostile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 from di_cluster.cluster import Cluster
@@ -10,7 +9,8 @@ from di_cluster.current import CurrentCluster
 from di_cluster.images import Image
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = "di-orchestrator"
+PACKAGE = "sdk/src"
+"""Where the package is, which programs import from where they are."""
 
 
 def build(cluster: Cluster | CurrentCluster, example: Path) -> Image:
@@ -24,9 +24,5 @@ def build(cluster: Cluster | CurrentCluster, example: Path) -> Image:
 
 
 def uses_package(example: Path) -> bool:
-    """Whether an example depends on the package of this repository."""
-    project = example / "pyproject.toml"
-    if not project.is_file():
-        return False
-    found = tomllib.loads(project.read_text())
-    return PACKAGE in found["project"].get("dependencies", ())
+    """Whether the package of this repository is in an example's image."""
+    return f"COPY {PACKAGE} " in (example / "Dockerfile").read_text()

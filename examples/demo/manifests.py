@@ -15,6 +15,7 @@ EXAMPLES: Mapping[str, Path] = {
     "coordinated": _FOLDER / "coordinated-cartpole" / "job.yaml",
     "di-engine": _FOLDER / "di-engine" / "job.yaml",
     "di-engine-dist": _FOLDER / "di-engine" / "dist.yaml",
+    "di-engine-elastic": _FOLDER / "di-engine" / "elastic.yaml",
     "torch-ddp": _FOLDER / "torch-ddp" / "job.yaml",
     "jax": _FOLDER / "jax" / "job.yaml",
     "ray": _FOLDER / "ray" / "job.yaml",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,14 @@ def test_what_is_copied_is_below_the_context(example: Path) -> None:
 
 def test_the_package_is_in_the_images_of_those_that_use_it() -> None:
     using = {example.name for example in EXAMPLES if uses_package(example)}
-    assert {"cartpole", "coordinated-cartpole"} <= using
+    assert {"cartpole", "coordinated-cartpole", "di-engine", "grpo", "impala"} <= using
     for name in using:
-        folder = ROOT / "examples" / name
-        assert "COPY sdk/src /opt/app" in (folder / "Dockerfile").read_text()
         # Its own dependency is locked with those of the example.
-        assert re.search(r"^requests==", (folder / "requirements.lock").read_text(), re.M)
+        lock = (ROOT / "examples" / name / "requirements.lock").read_text()
+        assert re.search(r"^requests==", lock, re.M)
+
+
+@pytest.mark.parametrize("project", sorted(ROOT.glob("examples/*/pyproject.toml")), ids=str)
+def test_who_depends_on_the_package_has_it_in_the_image(project: Path) -> None:
+    found = tomllib.loads(project.read_text())["project"]
+    assert ("di-orchestrator" in found["dependencies"]) == uses_package(project.parent)

@@ -39,6 +39,7 @@ def test_a_manifest_would_be_admitted_but_for_the_refused_one(file: Path) -> Non
         ("coordinated", 2),
         ("di-engine", 3),
         ("di-engine-dist", 3),
+        ("di-engine-elastic", 3),
         ("torch-ddp", 1),
         ("grpo", 4),
         ("ray", 2),

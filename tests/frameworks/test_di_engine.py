@@ -1,0 +1,78 @@
+"""Collectors of DI-engine come and go while its learner learns, and nobody else ends with them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from di_cluster.cluster import Cluster
+from di_cluster.current import CurrentCluster
+from examples.demo.manifests import EXAMPLES, templates
+from tests.e2e.examples import load_image, wait_for_end, with_image
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.pods import wait_for_pods
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.timeout(1800)
+EXAMPLE = "di-engine-elastic"
+LEARNER, EVALUATOR = f"{EXAMPLE}-learner-0", f"{EXAMPLE}-evaluator-0"
+COLLECTORS = tuple(f"{EXAMPLE}-collector-{index}" for index in range(2))
+PODS = (LEARNER, EVALUATOR, *COLLECTORS)
+RETURN = re.compile(r"Episode Return\(([\d.]+)\)")
+SOLVED, NEVER = 195, 1000
+"""Mean returns: at the first DI-engine ends, the second is beyond the longest episode."""
+
+
+@pytest.fixture
+def manifest(cluster: Cluster | CurrentCluster, namespace: str) -> dict[str, Any]:
+    """The example's job with the image of this machine."""
+    found = yaml.safe_load(EXAMPLES[EXAMPLE].read_text())
+    return with_image(found, image=load_image(cluster, "di-engine"), namespace=namespace)
+
+
+def test_a_collector_leaves_alone_and_another_one_joins(
+    kubectl: Kubectl, manifest: dict[str, Any], namespace: str
+) -> None:
+    # As many as there are, whatever the learner asks for.
+    manifest["spec"]["tasks"][-1] |= {"replicas": 2, "minReplicas": 2, "maxReplicas": 2}
+    for template in templates(manifest):
+        (container,) = template["spec"]["containers"]
+        container["env"] = [{"name": "STOP_VALUE", "value": str(NEVER)}]
+    kubectl.apply(manifest)
+    before = wait_for_pods(kubectl, EXAMPLE, *PODS, namespace=namespace)
+    _wait_for_step(kubectl, namespace, past=0)
+
+    *_, left = COLLECTORS
+    kubectl("--namespace", namespace, "delete", "pod", left)
+    after = wait_for_pods(kubectl, EXAMPLE, *PODS, namespace=namespace)
+    assert {name for name in PODS if after[name].uid != before[name].uid} == {left}
+    wait_until(
+        lambda: "collect end" in kubectl.logs(left, namespace=namespace),
+        60,
+        what="the collector that joined to collect",
+        every=1,
+    )
+    _wait_for_step(kubectl, namespace, past=_step(kubectl, namespace))
+    assert kubectl.phase(EXAMPLE, namespace=namespace) == "Running"
+
+
+def test_it_learns(kubectl: Kubectl, manifest: dict[str, Any], namespace: str) -> None:
+    kubectl.apply(manifest)
+    wait_for_end(kubectl, EXAMPLE, namespace=namespace, seconds=300)
+    status = kubectl.get("dijob", EXAMPLE, namespace=namespace)["status"]
+    assert status["phase"] == "Succeeded", kubectl.logs(LEARNER, namespace=namespace)
+    assert status.get("restarts", 0) == 0
+    returns = RETURN.findall(kubectl.logs(EVALUATOR, namespace=namespace))
+    assert float(returns[-1]) >= SOLVED
+
+
+def _step(kubectl: Kubectl, namespace: str) -> float:
+    found = kubectl.get("dijob", EXAMPLE, namespace=namespace)
+    return float(found["status"]["profilings"]["step"])
+
+
+def _wait_for_step(kubectl: Kubectl, namespace: str, *, past: float) -> None:
+    wait_until(lambda: _step(kubectl, namespace) > past, 180, what="another step", every=1)
