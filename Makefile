@@ -13,6 +13,7 @@ COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-ha
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
 EXAMPLE ?= cartpole
 ONLY ?=
+VERSION ?=
 PYTEST := $(BIN)/python -m pytest
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
@@ -103,6 +104,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	@$(BIN)/python -m tests.documents --check
+	@$(BIN)/python -m release.version --check
 	@./verify-generated
 
 .PHONY: generate
@@ -111,6 +113,10 @@ generate: setup ## the CRDs, tables of docs/dijob.md, metrics.md, events.md and 
 	@$(BIN)/python -m tests.documents
 
 # ---------------------------------------------------------------- building
+.PHONY: version
+version: setup ## what version this is; with VERSION=0.2.0 it becomes that, everywhere
+	@$(BIN)/python -m release.version $(VERSION)
+
 .PHONY: images
 images: setup ## the three service images, with docker, podman or buildah
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m di_cluster.release

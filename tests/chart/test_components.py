@@ -10,8 +10,10 @@ import yaml
 
 from di_api.spec import MAX_PODS
 from di_server.config import DEFAULT_MAX_REPLICAS
+from release.version import ROOT, present
 from tests.chart.chart import CHART, COMPONENTS, GIVEN_SECRETS, Chart, Refused
 
+VERSION = present(ROOT)
 OWN_KEYS = {
     "webhook": set(),
     "operator": {"syncPeriodSeconds", "allocator"},
@@ -108,11 +110,11 @@ def test_scheduling_values_reach_the_pods(chart: Chart, component: str) -> None:
 @pytest.mark.parametrize(
     ("values", "image"),
     [
-        ((), "opendilab/di-server:0.1.0"),
+        ((), f"opendilab/di-server:{VERSION}"),
         (("server.image.tag=x",), "opendilab/di-server:x"),
         (
             ("imageRegistry=mirror.example.org/team",),
-            "mirror.example.org/team/opendilab/di-server:0.1.0",
+            f"mirror.example.org/team/opendilab/di-server:{VERSION}",
         ),
         (
             ("server.image.tag=x", f"server.image.digest=sha256:{'0' * 64}"),

@@ -89,3 +89,5 @@ __all__ = [
     "watch_peers",
     "watch_worlds",
 ]
+
+__version__ = "0.1.0"

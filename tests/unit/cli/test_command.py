@@ -23,6 +23,7 @@ from di_cli.live.screen import show
 from di_cli.logs.merged import follow_all
 from di_cli.logs.read import Asked
 from di_cli.session import open_session
+from di_orchestrator import __version__
 from tests.unit.cli.conftest import JOBS, PODS, Di, pod
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,6 +35,10 @@ def test_every_command_has_help_in_one_line(di: Di) -> None:
         assert re.search(rf"^  {name} +[A-Z]", text, re.MULTILINE), name
         if name != "run":
             assert di(name, "--help").out.startswith(f"Usage: di {name}")
+
+
+def test_it_says_its_version(di: Di) -> None:
+    assert di("--version").out == f"di {__version__}\n"
 
 
 def test_a_wrong_line_is_told_with_what_is_right(di: Di) -> None:
