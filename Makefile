@@ -117,6 +117,10 @@ generate: setup ## the CRDs, tables of docs/dijob.md, metrics.md, events.md and 
 version: setup ## what version this is; with VERSION=0.2.0 it becomes that, everywhere
 	@$(BIN)/python -m release.version $(VERSION)
 
+.PHONY: wheels
+wheels: setup ## the Python packages, for pip install 'di-orchestrator[cli,local]', into out/wheels
+	@$(BIN)/python -m release.wheels out/wheels
+
 .PHONY: images
 images: setup ## the three service images, with docker, podman or buildah
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m di_cluster.release

@@ -251,7 +251,7 @@ def test_run_needs_the_package_of_local_jobs(di: Di, monkeypatch: pytest.MonkeyP
     said = di("run", "job.yaml", "--help")
     assert said.err.splitlines() == [
         "error: di run needs the package di-local, which is not installed",
-        "  try: pip install di-local; with a cluster: di submit",
+        "  try: pip install 'di-orchestrator[local]'; with a cluster: di submit",
     ]
     words: list[Any] = []
 

@@ -21,6 +21,6 @@ def run(
     if find_spec("di_local") is None:
         raise CommandError(
             "di run needs the package di-local, which is not installed",
-            remedy="pip install di-local; with a cluster: di submit",
+            remedy="pip install 'di-orchestrator[local]'; with a cluster: di submit",
         )
     raise typer.Exit(import_module("di_local.main").main(["run", *(arguments or ())]))
