@@ -112,6 +112,10 @@ generate: setup ## the CRDs, tables of docs/dijob.md, metrics.md, events.md and 
 	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-crd.yaml docs/dijob.md
 	@$(BIN)/python -m tests.documents
 
+.PHONY: site
+site: setup ## the documents as a site that needs no other host, into out/site
+	@$(BIN)/python -m release.site out/site
+
 # ---------------------------------------------------------------- building
 .PHONY: version
 version: setup ## what version this is; with VERSION=0.2.0 it becomes that, everywhere

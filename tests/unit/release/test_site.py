@@ -1,0 +1,101 @@
+"""The site is built strictly, needs no other host, and leads where the documents lead."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+from mkdocs.config.base import load_config
+
+from release import pages, site
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("site")
+    site.build(directory)
+    return directory
+
+
+def test_it_is_built_strictly_and_needs_no_other_host(built: Path) -> None:
+    assert list(site.foreign(built)) == []
+    first = (built / "index.html").read_text()
+    assert "<h1" in first
+    assert 'src="images/cartpole.png"' in first
+    assert 'href="lifecycle.html#pods-that-cannot-run"' in first
+
+
+def test_what_is_linked_beside_docs_is_a_page(built: Path) -> None:
+    manifest = (built / "examples/progress/job.yaml.html").read_text()
+    assert "progressPolicy" in manifest
+    assert "<code>examples/cartpole/job.yaml</code>" in (
+        (built / "examples/cartpole/index.html").read_text()
+    )
+    assert 'href="../examples/progress/job.yaml"' not in (built / "lifecycle.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("path", "link", "there"),
+    [
+        ("docs/dijob.md", "lifecycle.md#progress", "lifecycle.md#progress"),
+        ("docs/dijob.md", "../README.md", "index.md"),
+        ("docs/dijob.md", "../examples/ray", "examples/ray/index.md"),
+        ("docs/dijob.md", "../examples/ray/job.yaml", "examples/ray/job.yaml.md"),
+        ("docs/design/local.md", "../../tests/faults/README.md", "../tests/faults/README.md"),
+        ("README.md", "docs/images/cartpole.png", "images/cartpole.png"),
+        ("README.md", "https://example.org/docs", "https://example.org/docs"),
+        ("README.md", "#try-it", "#try-it"),
+        ("README.md", "docs/missing.md", "docs/missing.md"),
+        ("README.md", "../../elsewhere", "../../elsewhere"),
+    ],
+)
+def test_a_link_leads_to_the_page_of_its_file(path: str, link: str, there: str) -> None:
+    assert pages.rewritten(PurePosixPath(path), f"[x]({link})") == f"[x]({there})"
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("a.html", '<script src="https://cdn.example.org/x.js"></script>'),
+        ("a.html", '<link rel="stylesheet" href="//fonts.example.org/x.css">'),
+        ("b/a.html", '<img src="http://example.org/x.png">'),
+        ("a.css", "p { background: url('https://example.org/x.png') }"),
+        ("a.css", '@import "//example.org/x.css";'),
+    ],
+)
+def test_what_would_be_fetched_elsewhere_is_found(tmp_path: Path, file: str, text: str) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / file).write_text(text)
+    (tmp_path / "good.html").write_text('<a href="https://example.org"><img src="x.png"></a>')
+    (found,) = site.foreign(tmp_path)
+    assert found.startswith(file)
+    assert "example.org" in found
+
+
+def test_pictures_are_drawn_by_what_the_site_brings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_config(str(pages.ROOT / "mkdocs.yml"))
+    monkeypatch.setattr(pages, "MERMAID", tmp_path / "mermaid.min.js")
+    assert pages.on_config(config).extra_javascript == []
+    pages.MERMAID.touch()
+    assert pages.on_config(config).extra_javascript == ["mermaid.min.js"]
+    (fence,) = config.mdx_configs["pymdownx.superfences"]["custom_fences"]
+    assert fence["format"]("a --> b<br>c") == (
+        '<pre class="mermaid"><code>a --&gt; b&lt;br&gt;c</code></pre>'
+    )
+
+
+def test_another_package_than_that_of_the_checksum_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npm = tmp_path / "npm"
+    npm.write_text('#!/bin/sh\necho other > "$4/mermaid.tgz"\n')
+    npm.chmod(0o755)
+    monkeypatch.setattr("release.site.shutil.which", lambda _: str(npm))
+    with pytest.raises(site.CannotBuild, match="checksum"):
+        site.fetch_mermaid(tmp_path / "mermaid.min.js")
+    monkeypatch.setattr("release.site.shutil.which", lambda _: None)
+    with pytest.raises(site.CannotBuild, match="install npm"):
+        site.fetch_mermaid(tmp_path / "mermaid.min.js")
+    assert not (tmp_path / "mermaid.min.js").exists()
