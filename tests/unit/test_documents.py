@@ -83,10 +83,10 @@ def test_whatever_keeps_a_pod_from_running_is_tried_on_a_real_node() -> None:
 
 def examples() -> list[tuple[str, str, list[str]]]:
     """Parts of examples in the pages: the page, the example, and its lines there."""
-    pattern = r"<!-- of (examples/\S+) -->\n```yaml\n(.*?)^```$"
+    pattern = r"<!-- of (examples/\S+) -->\n```(?:yaml|python)\n(.*?)^```$"
     return [
-        (page.name, name, text.splitlines())
-        for page in DOCS.glob("*.md")
+        (str(page.relative_to(DOCS)), name, text.splitlines())
+        for page in DOCS.rglob("*.md")
         for name, text in re.findall(pattern, page.read_text(), re.MULTILINE | re.DOTALL)
     ]
 
