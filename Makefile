@@ -108,7 +108,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@./verify-generated
 
 .PHONY: generate
-generate: setup ## the CRDs, tables of docs/dijob.md, metrics.md, events.md and sdk.md, from the declarations
+generate: setup ## the CRDs, docs/gallery.md, tables of dijob.md, metrics.md, events.md and sdk.md, from the declarations
 	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-crd.yaml docs/dijob.md
 	@$(BIN)/python -m tests.documents
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from tests.documents import events, metrics, sdk
+from tests.documents import events, gallery, metrics, sdk
 
-DOCUMENTS = {each.FILE: each.document for each in (events, metrics, sdk)}
+DOCUMENTS = {each.FILE: each.document for each in (events, gallery, metrics, sdk)}
 
 
 def main(arguments: list[str]) -> int:

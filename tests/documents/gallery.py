@@ -1,0 +1,49 @@
+"""The gallery, from the examples and what they say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from examples.gallery import APPLIED, DEMOS, HERE, Example
+
+FILE = Path(__file__).resolve().parents[2] / "docs" / "gallery.md"
+_PAGE = """# Gallery
+
+Examples that run, each by one command in a clone. Made by `make generate` from what they say of
+themselves.
+
+## On this machine
+
+Without a cluster and without images: [on one machine](local.md). `make try` installs `di` into
+`.venv-try/bin` and runs the CartPole example with it; the other programs need no more than that.
+
+{here}
+## On a cluster of this machine
+
+`make demo` makes the cluster, builds the image and follows the job to its end; those of DI-engine,
+torch, JAX and Ray are large. With `CLUSTER=current` it is the cluster of your kubeconfig.
+
+{demos}
+## On any cluster with the chart
+
+For one thing each. `di watch NAME` follows such a job, and the comments in the file say what to
+look for, and what it needs beside an image with Python.
+
+{applied}"""
+_HEAD = "| command | what it shows | |\n|---|---|---|\n"
+
+
+def document() -> str:
+    """The whole document."""
+    return _PAGE.format(here=_table(HERE), demos=_table(DEMOS), applied=_table(APPLIED))
+
+
+def _table(examples: Iterable[Example]) -> str:
+    return _HEAD + "".join(_row(each) for each in examples)
+
+
+def _row(each: Example) -> str:
+    ends = "" if each.ends in ("", "Succeeded") else f" It ends as {each.ends}."
+    file = each.file.relative_to("examples")
+    return f"| `{each.command}` | {each.shows}{ends} | [{file}](../{each.file}) |\n"
