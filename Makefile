@@ -112,6 +112,10 @@ generate: setup ## the CRDs, docs/gallery.md, tables of dijob.md, metrics.md, ev
 	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-crd.yaml docs/dijob.md
 	@$(BIN)/python -m tests.documents
 
+.PHONY: release
+release: setup ## wheels, chart, bills of materials, provenance and checksums of what is committed, into out/release
+	@$(BIN)/python -m release.bundle out/release
+
 .PHONY: site
 site: setup ## the documents as a site that needs no other host, into out/site
 	@$(BIN)/python -m release.site out/site

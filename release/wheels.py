@@ -26,7 +26,7 @@ class CannotBuild(Exception):
     """A wheel was not made; the message has what the builder said."""
 
 
-def packages(root: Path) -> dict[str, Path]:
+def packages(root: Path, published: str = PUBLISHED) -> dict[str, Path]:
     """The folder of each package of ours that the published one can ask for, with all extras."""
     folders = root.glob("*/pyproject.toml"), root.glob("services/*/pyproject.toml")
     projects = {
@@ -35,7 +35,7 @@ def packages(root: Path) -> dict[str, Path]:
         if (project := tomllib.loads(file.read_text())["project"])
     }
     found: dict[str, Path] = {}
-    wanted = [PUBLISHED]
+    wanted = [published]
     while wanted:
         name = wanted.pop()
         if name in projects and name not in found:

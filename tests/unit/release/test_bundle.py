@@ -1,0 +1,129 @@
+"""What is released can be checked: what is in it, where it comes from, and that it is whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from release import bundle
+from release.sbom import LOCKS, pinned, sboms
+from release.version import ROOT, present
+
+REVISION = "0123456789" * 4
+VERSION = present(ROOT)
+LOCK = """\
+one-package==1.2.3 \\
+    --hash=sha256:{a} \\
+    --hash=sha256:{b}
+two==4.0 ; python_full_version < '3.12' \\
+    --hash=sha256:{c}
+three==5
+""".format(a="a" * 64, b="b" * 64, c="c" * 64)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("release") / "out"
+    bundle.bundle(ROOT, directory, revision=REVISION)
+    return directory
+
+
+def files(directory: Path) -> list[str]:
+    return sorted(str(file.relative_to(directory)) for file in directory.rglob("*.*"))
+
+
+def test_every_file_is_in_the_checksums(made: Path) -> None:
+    subprocess.run(
+        ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=made, check=True
+    )
+    lines = (made / "SHA256SUMS").read_text().splitlines()
+    assert sorted(line.split("  ")[1] for line in lines) == files(made)
+
+
+def test_the_provenance_names_the_commit_the_locks_and_what_was_made(made: Path) -> None:
+    said = json.loads((made / "provenance.json").read_text())
+    named = [subject["name"] for subject in said["subject"]]
+    assert named == [name for name in files(made) if name != "provenance.json"]
+    assert f"di-orchestrator-{VERSION}.tgz" in named
+    definition = said["predicate"]["buildDefinition"]
+    assert definition["externalParameters"] == {"version": VERSION}
+    source, *locks = definition["resolvedDependencies"]
+    assert source["digest"] == {"gitCommit": REVISION}
+    assert {lock["name"] for lock in locks} == set(LOCKS.values())
+    sums = (made / "SHA256SUMS").read_text()
+    assert all(each["digest"]["sha256"] in sums for each in said["subject"])
+
+
+def test_the_same_sources_make_the_same_bytes(made: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    bundle.bundle(ROOT, again, revision=REVISION)
+    assert (again / "SHA256SUMS").read_text() == (made / "SHA256SUMS").read_text()
+
+
+def test_the_chart_is_packed_as_helm_does(made: Path) -> None:
+    chart = ROOT / bundle.CHART
+    with tarfile.open(made / f"di-orchestrator-{VERSION}.tgz") as archive:
+        names = archive.getnames()
+        assert names[0] == "di-orchestrator/Chart.yaml"
+        assert {name.partition("/")[2] for name in names} == {
+            str(file.relative_to(chart))
+            for file in chart.rglob("*")
+            if file.is_file() and not file.name.startswith(".")
+        }
+        for name in names:
+            packed = archive.extractfile(name)
+            assert packed is not None
+            assert packed.read() == (chart.parent / name).read_bytes()
+
+
+def test_a_lock_is_read_with_its_checksums_and_markers() -> None:
+    one, two, three = pinned(LOCK)
+    assert (one["name"], one["version"], one["purl"]) == (
+        *("one-package", "1.2.3"),
+        "pkg:pypi/one-package@1.2.3",
+    )
+    (reference,) = one["externalReferences"]
+    assert [each["content"] for each in reference["hashes"]] == ["a" * 64, "b" * 64]
+    assert "properties" not in one
+    assert two["properties"] == [{"name": "di:marker", "value": "python_full_version < '3.12'"}]
+    assert three["externalReferences"][0]["hashes"] == []
+
+
+def test_a_bill_has_every_package_of_the_lock_and_ours() -> None:
+    bills = sboms(ROOT, VERSION)
+    for name, file in LOCKS.items():
+        text = (ROOT / file).read_text()
+        found = bills[name]["components"]
+        listed = [f"{each['name']}=={each['version']}" for each in found]
+        assert [
+            each for each in re.findall(r"(?m)^\S+==[^\s;\\]+", text) if each not in listed
+        ] == []
+        assert f"{name}=={VERSION}" in listed
+        assert len({each["bom-ref"] for each in found}) == len(found)
+        assert text.count("--hash=") == sum(
+            len(reference["hashes"])
+            for each in found
+            for reference in each.get("externalReferences", ())
+        )
+    assert f"di-certs=={VERSION}" in {
+        f"{each['name']}=={each['version']}" for each in bills["di-operator"]["components"]
+    }
+
+
+def test_what_is_not_committed_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    commit = ["git", *identity, "commit", "-qm", "a", "--allow-empty"]
+    subprocess.run(commit, cwd=tmp_path, check=True)
+    (tmp_path / "new").touch()
+    monkeypatch.setattr(bundle, "ROOT", tmp_path)
+    assert bundle.main([str(tmp_path / "out")]) == 1
+    assert "not committed" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
