@@ -14,6 +14,8 @@ COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-ha
 EXAMPLE ?= cartpole
 ONLY ?=
 VERSION ?=
+# Where a release is published.
+URL ?= https://downloads.example.org/di-orchestrator
 PYTEST := $(BIN)/python -m pytest
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
@@ -114,7 +116,7 @@ generate: setup ## the CRDs, docs/gallery.md, tables of dijob.md, metrics.md, ev
 
 .PHONY: release
 release: setup ## wheels, chart, bills of materials, provenance and checksums of what is committed, into out/release
-	@$(BIN)/python -m release.bundle out/release
+	@$(BIN)/python -m release.bundle out/release $(URL)
 
 .PHONY: site
 site: setup ## the documents as a site that needs no other host, into out/site
@@ -138,6 +140,7 @@ lock: ## pin all dependencies anew
 	@$(COMPILE) pyproject.toml --group dev -o requirements.lock
 	@$(COMPILE) local/pyproject.toml cli/pyproject.toml examples/cartpole/pyproject.toml --extra try \
 		--no-emit-package di-cartpole -o local/requirements.lock
+	@$(COMPILE) cli/pyproject.toml -o cli/requirements.lock
 	@$(COMPILE) services/build.in -o services/build.lock
 	@for s in webhook operator server; do \
 		$(COMPILE) services/$$s/pyproject.toml -o services/$$s/requirements.lock; done

@@ -1,21 +1,19 @@
 """All that a release is made of, but the images, in one directory: `python -m release.bundle
-DIRECTORY`.
+DIRECTORY URL`.
 
 The same commit makes the same bytes, so anybody can compare what was published with its sources.
 """
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import shutil
 import sys
-import tarfile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from release import wheels
+from release import krew, wheels
+from release.archive import pack
 from release.provenance import commit, sha256, statement
 from release.sbom import LOCKS, sboms
 from release.version import ROOT, present
@@ -27,8 +25,17 @@ class NotClean(Exception):
     """What is there is not what the commit has."""
 
 
-def bundle(root: Path, directory: Path, *, revision: str) -> list[Path]:
-    """Make wheels, chart, bills of materials, provenance and checksums; returns the files.
+def bundle(root: Path, directory: Path, *, revision: str, url: str) -> list[Path]:
+    """Make wheels, chart, kubectl plugin, bills of materials, provenance and checksums.
+
+    Args:
+        root: the root of the repository.
+        directory: where they go, in place of what is there.
+        revision: the commit.
+        url: the folder that all of it is published in; the manifest of the plugin names it.
+
+    Returns:
+        The files.
 
     Raises:
         CannotBuild: a wheel was not made.
@@ -37,7 +44,8 @@ def bundle(root: Path, directory: Path, *, revision: str) -> list[Path]:
     directory.mkdir(parents=True)
     version = present(root)
     made = wheels.build(root, directory / "wheels")
-    made.append(_packed(root / CHART, directory / f"di-orchestrator-{version}.tgz"))
+    made.append(_chart(root / CHART, directory / f"di-orchestrator-{version}.tgz"))
+    made += _plugin(root, directory, version=version, url=url)
     for name, found in sboms(root, version).items():
         made.append(_written(directory / "sbom" / f"{name}.cdx.json", found))
     said = statement(
@@ -53,35 +61,48 @@ def bundle(root: Path, directory: Path, *, revision: str) -> list[Path]:
     return [*made, sums]
 
 
+def _plugin(root: Path, directory: Path, *, version: str, url: str) -> list[Path]:
+    needed = [name.replace("-", "_") for name in wheels.packages(root, krew.PACKAGE)]
+    packed = krew.archive(
+        root,
+        directory,
+        version=version,
+        wheels=[file for name in needed for file in (directory / "wheels").glob(f"{name}-*.whl")],
+    )
+    manifest = directory / "krew" / "di.yaml"
+    manifest.parent.mkdir()
+    manifest.write_text(krew.manifest(packed, version=version, url=url))
+    return [packed, manifest]
+
+
 def _written(file: Path, content: object) -> Path:
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(content, indent=2) + "\n")
     return file
 
 
-def _packed(chart: Path, archive: Path) -> Path:
-    """A chart as helm packages it, without the times of its files; helm reads Chart.yaml first."""
-    files = [each for each in sorted(chart.rglob("*")) if not each.name.startswith(".")]
+def _chart(chart: Path, archive: Path) -> Path:
+    """A chart as helm packages it; helm reads Chart.yaml first."""
+    files = [each for each in sorted(chart.rglob("*")) if each.is_file()]
     files.sort(key=lambda file: file.name != "Chart.yaml")
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for file in (each for each in files if each.is_file()):
-            entry = tarfile.TarInfo(str(PurePosixPath(chart.name, file.relative_to(chart))))
-            entry.size, entry.mode = file.stat().st_size, 0o644
-            with file.open("rb") as opened:
-                tar.addfile(entry, opened)
-    archive.write_bytes(gzip.compress(content.getvalue(), mtime=0))
-    return archive
+    return pack(
+        archive,
+        {
+            str(PurePosixPath(chart.name, file.relative_to(chart))): file
+            for file in files
+            if not file.name.startswith(".")
+        },
+    )
 
 
 def main(arguments: list[str]) -> int:
     """Make the release of what is checked out and name its files."""
-    (directory,) = arguments
+    directory, url = arguments
     try:
         revision, clean = commit(ROOT)
         if not clean:
             raise NotClean("there are changes that are not committed: git status")
-        for file in bundle(ROOT, Path(directory), revision=revision):
+        for file in bundle(ROOT, Path(directory), revision=revision, url=url):
             print(file)
     except (NotClean, wheels.CannotBuild) as error:
         print(f"release: {error}", file=sys.stderr)

@@ -22,6 +22,7 @@ LOCKS: Final = {
         for name in ("webhook", "operator", "server")
     },
     "di-orchestrator": "local/requirements.lock",
+    "di-cli": "cli/requirements.lock",
 }
 """Each thing that is released, and where its dependencies are pinned."""
 

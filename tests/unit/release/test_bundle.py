@@ -15,6 +15,7 @@ from release.sbom import LOCKS, pinned, sboms
 from release.version import ROOT, present
 
 REVISION = "0123456789" * 4
+URL = "https://downloads.example.org/di"
 VERSION = present(ROOT)
 LOCK = """\
 one-package==1.2.3 \\
@@ -29,7 +30,7 @@ three==5
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("release") / "out"
-    bundle.bundle(ROOT, directory, revision=REVISION)
+    bundle.bundle(ROOT, directory, revision=REVISION, url=URL)
     return directory
 
 
@@ -61,7 +62,7 @@ def test_the_provenance_names_the_commit_the_locks_and_what_was_made(made: Path)
 
 def test_the_same_sources_make_the_same_bytes(made: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
-    bundle.bundle(ROOT, again, revision=REVISION)
+    bundle.bundle(ROOT, again, revision=REVISION, url=URL)
     assert (again / "SHA256SUMS").read_text() == (made / "SHA256SUMS").read_text()
 
 
@@ -79,6 +80,14 @@ def test_the_chart_is_packed_as_helm_does(made: Path) -> None:
             packed = archive.extractfile(name)
             assert packed is not None
             assert packed.read() == (chart.parent / name).read_bytes()
+
+
+def test_the_plugin_brings_the_command_and_what_it_needs_of_ours(made: Path) -> None:
+    with tarfile.open(made / f"kubectl-di-{VERSION}.tar.gz") as archive:
+        names = archive.getnames()
+    wheels = [name for name in names if name.startswith("wheels/")]
+    assert wheels == [f"wheels/di_{name}-{VERSION}-py3-none-any.whl" for name in ("api", "cli")]
+    assert f"kubectl-di-{VERSION}.tar.gz" in (made / "krew/di.yaml").read_text()
 
 
 def test_a_lock_is_read_with_its_checksums_and_markers() -> None:
@@ -124,6 +133,6 @@ def test_what_is_not_committed_is_not_released(
     subprocess.run(commit, cwd=tmp_path, check=True)
     (tmp_path / "new").touch()
     monkeypatch.setattr(bundle, "ROOT", tmp_path)
-    assert bundle.main([str(tmp_path / "out")]) == 1
+    assert bundle.main([str(tmp_path / "out"), URL]) == 1
     assert "not committed" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
