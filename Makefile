@@ -14,6 +14,7 @@ COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-ha
 EXAMPLE ?= cartpole
 ONLY ?=
 VERSION ?=
+REGISTRY ?= localhost:5000
 # Where a release is published.
 URL ?= https://downloads.example.org/di-orchestrator
 PYTEST := $(BIN)/python -m pytest
@@ -117,6 +118,11 @@ generate: setup ## the CRDs, docs/gallery.md, tables of dijob.md, metrics.md, ev
 .PHONY: release
 release: setup ## wheels, chart, bills of materials, provenance and checksums of what is committed, into out/release
 	@$(BIN)/python -m release.bundle out/release $(URL)
+
+.PHONY: push
+push: release ## images and chart into a registry: REGISTRY=registry.example.org/team
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m release.push \
+		"$(REGISTRY)" out/release/di-orchestrator-*.tgz
 
 .PHONY: site
 site: setup ## the documents as a site that needs no other host, into out/site

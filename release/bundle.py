@@ -44,7 +44,7 @@ def bundle(root: Path, directory: Path, *, revision: str, url: str) -> list[Path
     directory.mkdir(parents=True)
     version = present(root)
     made = wheels.build(root, directory / "wheels")
-    made.append(_chart(root / CHART, directory / f"di-orchestrator-{version}.tgz"))
+    made.append(pack_chart(root / CHART, directory / f"di-orchestrator-{version}.tgz"))
     made += _plugin(root, directory, version=version, url=url)
     for name, found in sboms(root, version).items():
         made.append(_written(directory / "sbom" / f"{name}.cdx.json", found))
@@ -81,7 +81,7 @@ def _written(file: Path, content: object) -> Path:
     return file
 
 
-def _chart(chart: Path, archive: Path) -> Path:
+def pack_chart(chart: Path, archive: Path) -> Path:
     """A chart as helm packages it; helm reads Chart.yaml first."""
     files = [each for each in sorted(chart.rglob("*")) if each.is_file()]
     files.sort(key=lambda file: file.name != "Chart.yaml")

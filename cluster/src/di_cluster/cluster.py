@@ -223,6 +223,10 @@ class Cluster:
         )
         return self.images.build(context, tag=tag, dockerfile=dockerfile, build_args=build_args)
 
+    def push_image(self, image: Image, destination: str, *, plain: bool) -> None:
+        """Push a built image; see `ImageStore.push`. Needs no running cluster."""
+        self.images.push(image, destination, plain=plain)
+
     def load_image(self, tag: str) -> Image:
         """Put a built image on every real node; does nothing where it is already.
 

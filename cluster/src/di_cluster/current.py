@@ -113,6 +113,21 @@ class CurrentCluster:
         image_id = run([builder, "image", "inspect", "--format", "{{.Id}}", tag]).strip()
         return Image(reference=tag, image_id=image_id.removeprefix("sha256:"))
 
+    def push_image(self, image: Image, destination: str, *, plain: bool) -> None:
+        """Push a built image under another name.
+
+        Args:
+            image: what `build_image` returned.
+            destination: registry, repository and tag.
+            plain: by HTTP. docker and podman decide that themselves.
+
+        Raises:
+            ClusterError: the registry refuses it.
+        """
+        builder = self._builder()
+        run([builder, "tag", image.reference, destination])
+        run([builder, "push", destination], seconds=_BUILD_SECONDS)
+
     def load_image(self, tag: str) -> None:
         """Put an image on the cluster's nodes, where the kind of cluster has a way to do it.
 

@@ -111,6 +111,23 @@ class ImageStore:
             raise ClusterError(f"there is no image {reference}: build it first") from error
         return Image(reference=reference, image_id=found[0].removeprefix("sha256:"))
 
+    def push(self, image: Image, destination: str, *, plain: bool) -> None:
+        """Push an image to a registry.
+
+        Args:
+            image: a built one.
+            destination: registry, repository and tag.
+            plain: by HTTP, as a registry of this machine may want it.
+
+        Raises:
+            CommandFailed: the registry refuses it.
+        """
+        self._buildah(
+            *("push", "-q", f"--tls-verify={'false' if plain else 'true'}"),
+            *(image.image_id, f"docker://{destination}"),
+            seconds=_BUILD_SECONDS,
+        )
+
     def archive(self, image: Image) -> Path:
         """The image as a docker-archive; written once for each content."""
         slug = image.reference.replace("/", "_").replace(":", "_")

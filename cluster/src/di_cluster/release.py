@@ -127,6 +127,13 @@ class Release:
         )
 
 
+def image_builder(settings: Settings, reporter: Reporter) -> Cluster | CurrentCluster:
+    """Docker or podman where one works, else buildah; needs no running cluster."""
+    if any(succeeds([engine, "info"]) for engine in ("docker", "podman")):
+        return CurrentCluster(settings=settings, reporter=reporter)
+    return Cluster(settings=settings, reporter=reporter)
+
+
 def main() -> int:
     """Build the images of the three services from the current folder and print their names.
 
@@ -134,12 +141,7 @@ def main() -> int:
     else with buildah, into the local cluster's image store.
     """
     settings, reporter = Settings.from_environment(os.environ), Reporter(sys.stderr)
-    has_engine = any(succeeds([engine, "info"]) for engine in ("docker", "podman"))
-    builder: Cluster | CurrentCluster = (
-        CurrentCluster(settings=settings, reporter=reporter)
-        if has_engine
-        else Cluster(settings=settings, reporter=reporter)
-    )
+    builder = image_builder(settings, reporter)
     try:
         images = Release(builder, root=Path.cwd(), reporter=reporter).build_images()
     except ClusterError as error:

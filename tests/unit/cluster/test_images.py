@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
 from di_cluster import rootfs
 from di_cluster.archive import ImageConfig
-from di_cluster.current import image_loader
-from di_cluster.images import full_reference
+from di_cluster.current import CurrentCluster, image_loader
+from di_cluster.images import Image, ImageStore, full_reference
+from di_cluster.reporter import Reporter
+from di_cluster.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -42,3 +48,39 @@ def test_another_recipe_makes_another_base_image(monkeypatch: pytest.MonkeyPatch
     assert rootfs.recipe() == before
     monkeypatch.setattr(rootfs, "PACKAGES", (*rootfs.PACKAGES, "perl"))
     assert rootfs.recipe() != before
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What programs would be called with."""
+    calls: list[list[str]] = []
+
+    def run(argv: Sequence[str | Path], **_: object) -> str:
+        calls.append([str(each) for each in argv])
+        return ""
+
+    for module in ("current", "images"):
+        monkeypatch.setattr(f"di_cluster.{module}.run", run)
+    return calls
+
+
+BUILT = Image(reference="localhost/opendilab/di-server:dev", image_id="abc")
+THERE = "registry.example.org/team/opendilab/di-server:1.2.3"
+
+
+@pytest.mark.parametrize(("plain", "verified"), [(True, "false"), (False, "true")])
+def test_buildah_pushes_what_was_built(
+    plain: bool, verified: str, said: list[list[str]], tmp_path: Path
+) -> None:
+    ImageStore(tmp_path, reporter=Reporter(io.StringIO())).push(BUILT, THERE, plain=plain)
+    (call,) = said
+    assert call[-4:] == ["-q", f"--tls-verify={verified}", "abc", f"docker://{THERE}"]
+
+
+def test_docker_pushes_it_under_the_other_name(said: list[list[str]], tmp_path: Path) -> None:
+    docker = tmp_path / "docker"
+    docker.touch(mode=0o755)
+    settings = Settings.from_environment({"PATH": str(tmp_path), "HOME": str(tmp_path)})
+    target = CurrentCluster(settings=settings, reporter=Reporter(io.StringIO()))
+    target.push_image(BUILT, THERE, plain=False)
+    assert said == [[str(docker), "tag", BUILT.reference, THERE], [str(docker), "push", THERE]]
