@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from di_api.kube.config import ConfigError
 from di_api.kube.errors import ApiError
@@ -16,8 +16,13 @@ from di_api.kube.server_time import ServerTime
 from di_api.kube.sync import SyncKubeClient
 from di_api.names import LABEL_JOB
 from di_cli.access.kubeconfig import Access, read_access
+from di_cli.access.local_runs import end_of_run, meant_runs, the_one
 from di_cli.errors import CommandError, from_api
 from di_cli.exit_codes import ExitCode
+from di_cli.output import note
+
+if TYPE_CHECKING:
+    from di_local.runs import Run
 
 Object = dict[str, Any]
 TIMEOUT = 20.0
@@ -33,16 +38,23 @@ class Session:
         access: where it is.
         namespace: that is asked about.
         time: of the API server.
+        run: on this machine, if it is the API of one.
     """
 
     client: SyncKubeClient
     access: Access
     namespace: str
     time: ServerTime
+    run: Run | None = None
 
     def now(self) -> datetime:
         """By the API server's clock: ages are right on any machine."""
         return self.time.now()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was about a run on this machine that is over: nothing answers any more."""
+        return self.run is not None and not self.run.is_under_way
 
     def job(self, name: str) -> Object:
         """A job of the namespace."""
@@ -72,11 +84,54 @@ class Session:
 
 @contextmanager
 def open_session(
-    namespace: str | None = None, context: str | None = None, *, connections: int = 2
+    namespace: str | None = None,
+    context: str | None = None,
+    *,
+    job: str | None = None,
+    local: bool | None = False,
+    connections: int = 2,
 ) -> Iterator[Session]:
-    """Open one. What the API server refuses comes out as a CommandError."""
+    """Open one. What the API server refuses comes out as a CommandError.
+
+    Args:
+        namespace: absent: that of the context.
+        context: absent: the current one.
+        job: that is asked about, where it is one.
+        local: whether a run on this machine is meant; None: if the job runs here.
+        connections: that may be open at once.
+    """
+    run = the_one(meant_runs(job, namespace=namespace, context=context, local=local))
+    if run is not None and job is not None and local is None:
+        note(f"{job} is the run on this machine; --cluster means the cluster's")
+    with _opened(namespace, context, run, job=job, connections=connections) as session:
+        yield session
+
+
+@contextmanager
+def open_sessions(
+    namespace: str | None = None, context: str | None = None, *, local: bool | None = None
+) -> Iterator[list[Session]]:
+    """Open one for each API that has jobs to list: the cluster's, or one for each run here."""
+    runs = meant_runs(None, namespace=namespace, context=context, local=local)
+    with ExitStack() as opened:
+        if local or runs:
+            found = [_opened(namespace, None, run) for run in runs]
+        else:
+            found = [_opened(namespace, context, None)]
+        yield [opened.enter_context(each) for each in found]
+
+
+@contextmanager
+def _opened(
+    namespace: str | None,
+    context: str | None,
+    run: Run | None,
+    *,
+    job: str | None = None,
+    connections: int = 2,
+) -> Iterator[Session]:
     try:
-        access = read_access(context)
+        access = read_access(context, file=run.kubeconfig if run else None)
         time = ServerTime(wall=lambda: datetime.now(UTC), monotonic=monotonic)
         with SyncKubeClient(
             config=access.config,
@@ -84,16 +139,19 @@ def open_session(
             connections=connections,
             on_date=time.observe,
         ) as client:
-            yield Session(client, access, namespace or access.namespace, time)
+            yield Session(client, access, namespace or access.namespace, time, run)
     except ConfigError as error:
         raise CommandError(
             "the kubeconfig cannot be used",
-            where=str(error),
+            where=f"{error}\n{end_of_run(job) if job else ''}",
             remedy="kubectl config get-contexts; --context chooses another one",
             code=ExitCode.NOT_FOUND,
         ) from error
     except ApiError as error:
-        raise from_api(error) from error
+        refused = from_api(error)
+        if job and error.code in (0, 404) and (over := end_of_run(job)):
+            refused.where = f"{refused.where}\n{over}"
+        raise refused from error
 
 
 def _is_about(involved: Object, job: str) -> bool:

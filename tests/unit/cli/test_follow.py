@@ -22,6 +22,8 @@ def _job(name: str, version: int) -> Any:
 class Scripted:
     """A client whose watches end as a script says."""
 
+    is_over = False
+
     def __init__(self, lists: list[Any], watches: Script) -> None:
         self.lists, self.watches = lists, watches
         self.versions: list[str] = []

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -14,6 +15,8 @@ import pytest
 import yaml
 
 from di_api.kube.config import load_config
+from di_cli import main as outside
+from di_cli.exit_codes import ExitCode
 from di_local import runs, watchdog
 from di_local.api.objects import Object
 from di_local.main import main
@@ -159,6 +162,42 @@ def test_ctrl_c_ends_all_pods_and_keeps_their_logs(command: Command) -> None:
     assert command.processes() == []
     assert not run.kubeconfig.exists()
     assert "good bye" in next(run.directory.glob("pods/*/*/*.log")).read_text()
+
+
+def test_a_second_terminal_finds_the_run_by_the_jobs_name(
+    command: Command, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From its first phase to after its end, also where no cluster is known."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(command.path))
+    monkeypatch.setenv("KUBECONFIG", str(command.path / "none"))
+
+    def di(*words: str) -> tuple[int, list[str]]:
+        capfd.readouterr()
+        code = outside.run(words)
+        return code, capfd.readouterr().out.splitlines()
+
+    gate = command.path / "gate"
+    os.mkfifo(gate)
+    learner = task(f"print('i am up', flush=True); open({str(gate)!r}).read(); print('good bye')")
+    path = command.manifest(job(learner, task(FOR_EVER, "collector", maxReplicas=3)))
+    with command.start(path) as process:
+        assert process.stdout is not None
+        assert any("2/2 ready" in line for line in process.stdout)
+        assert di("wait", "tiny", "--for", "phase=Running")[0] == 0
+        assert di("logs", "tiny", "--rank", "0") == (0, ["tiny-learner-0  i am up"])
+        assert di("scale", "tiny", "collector=+1")[1] == ["dijob/tiny scaled: collector 1 -> 2"]
+        assert any("3/3 ready" in line for line in process.stdout)
+        assert di("why", "tiny")[0] == 0
+        assert [line.split()[0] for line in di("list")[1]] == ["NAME", "tiny"]
+        opener = threading.Timer(0, lambda: gate.write_text("go"))
+        opener.start()
+        # Ends with the run, after all that was said.
+        code, said = di("logs", "tiny", "--follow", "--task", "learner")
+        opener.join()
+        process.stdout.read()
+    assert process.returncode == 0
+    assert (code, said) == (0, ["tiny-learner-0  i am up", "tiny-learner-0  good bye"])
+    assert di("get", "tiny")[0] == ExitCode.NOT_FOUND
 
 
 def _asked(run: runs.Run, path: str) -> str:

@@ -39,13 +39,13 @@ class Access:
     context: str
 
 
-def read_access(context: str | None = None) -> Access:
-    """Read $KUBECONFIG, else ~/.kube/config, else the pod's own service account.
+def read_access(context: str | None = None, *, file: Path | None = None) -> Access:
+    """Read `file`, else $KUBECONFIG, else ~/.kube/config, else the pod's own service account.
 
     Raises:
         ConfigError: nothing usable was found; the message says which file and what is wrong.
     """
-    files = os.environ.get("KUBECONFIG") or _DEFAULT
+    files = str(file) if file else os.environ.get("KUBECONFIG") or _DEFAULT
     merged = _merged(files)
     if not merged["contexts"] and context is None and (SERVICE_ACCOUNT / "token").is_file():
         namespace = (SERVICE_ACCOUNT / "namespace").read_text().strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.output import print_lines, print_table, suggest
 from di_cli.render.table import Table, printable
 from di_cli.session import open_session
@@ -16,9 +16,11 @@ from di_cli.views import pods as of_pods
 _EVENTS = 10
 
 
-def describe(name: JobName, *, namespace: Namespace = None, context: Context = None) -> None:
+def describe(
+    name: JobName, *, namespace: Namespace = None, context: Context = None, local: Local = None
+) -> None:
     """Show all about a job: its tasks, pods, history and last events."""
-    with open_session(namespace, context) as session:
+    with open_session(namespace, context, job=name, local=local) as session:
         job, pods, events = session.job(name), session.pods(name), session.events(name)
         now = session.now()
         print_lines(map(printable, views.head(job, now)))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.output import print_table, say, suggest
 from di_cli.render.table import Table
 from di_cli.session import open_session
 from di_cli.views import events as views
 
 
-def events(name: JobName, *, namespace: Namespace = None, context: Context = None) -> None:
+def events(
+    name: JobName, *, namespace: Namespace = None, context: Context = None, local: Local = None
+) -> None:
     """Show the events of a job and its pods, the newest last."""
-    with open_session(namespace, context) as session:
+    with open_session(namespace, context, job=name, local=local) as session:
         found = session.events(name)
         if not found:
             session.job(name)

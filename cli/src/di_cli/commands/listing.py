@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from di_cli.commands.options import Context, Format, JobName, Namespace
+from di_cli.access.local_runs import meant_runs
+from di_cli.commands.options import Context, Format, JobName, Local, Namespace
 from di_cli.live.follow import follow
-from di_cli.output import Output, print_lines, print_objects, print_table, say, suggest
+from di_cli.output import Output, note, print_lines, print_objects, print_table, say, suggest
 from di_cli.render.table import Table
-from di_cli.session import Session, open_session
+from di_cli.session import Session, open_session, open_sessions
 from di_cli.views import jobs as views
 
 _Watch = Annotated[
@@ -28,25 +29,45 @@ def list_jobs(
         str | None, typer.Option("--selector", "-l", help="Jobs with these labels only.")
     ] = None,
     context: Context = None,
+    local: Local = None,
     output: Format = Output.TABLE,
     watch: _Watch = False,
 ) -> None:
-    """List the jobs of a namespace."""
-    with open_session(namespace, context) as session:
-        if watch:
+    """List the jobs of a namespace, or of the runs on this machine."""
+    if watch:
+        with open_session(namespace, context, local=local) as session:
             where = None if all_namespaces else session.namespace
             _follow_rows(session, where, None, output, selector=selector)
-            return
-        jobs = session.jobs(all_namespaces=all_namespaces, selector=selector)
-        if not output.is_table:
-            print_objects(jobs, output, as_list=True)
-        elif jobs:
-            _print_rows(session, jobs, output, namespace=all_namespaces)
-            _suggest_for(session, jobs)
-        else:
-            where = "in any namespace" if all_namespaces else f"in namespace {session.namespace}"
-            say(f"no jobs {where}")
-            suggest("di submit job.yaml", *(() if all_namespaces else ("di list -A",)))
+        return
+    with open_sessions(namespace, context, local=local) as sessions:
+        _list(sessions, output, all_namespaces=all_namespaces, selector=selector)
+    if local is None and context is None and not all(session.run for session in sessions):
+        runs = meant_runs(None, namespace=None, context=None, local=True)
+        if runs:
+            names = ", ".join(sorted({run.job for run in runs}))
+            note(f"on this machine: {names}; di list --local")
+
+
+def _list(
+    sessions: list[Session], output: Output, *, all_namespaces: bool, selector: str | None
+) -> None:
+    jobs = [
+        job
+        for session in sessions
+        for job in session.jobs(all_namespaces=all_namespaces, selector=selector)
+    ]
+    if not output.is_table:
+        print_objects(jobs, output, as_list=True)
+    elif jobs:
+        _print_rows(sessions[0], jobs, output, namespace=all_namespaces)
+        _suggest_for(sessions[0], jobs)
+    elif not sessions or sessions[0].run:
+        say("no jobs run on this machine")
+        suggest("di run job.yaml", "di list --cluster")
+    else:
+        where = "in any namespace" if all_namespaces else f"in namespace {sessions[0].namespace}"
+        say(f"no jobs {where}")
+        suggest("di submit job.yaml", *(() if all_namespaces else ("di list -A",)))
 
 
 def get(
@@ -54,11 +75,12 @@ def get(
     *,
     namespace: Namespace = None,
     context: Context = None,
+    local: Local = None,
     output: Format = Output.TABLE,
     watch: _Watch = False,
 ) -> None:
     """Show one job."""
-    with open_session(namespace, context) as session:
+    with open_session(namespace, context, job=name, local=local) as session:
         if watch:
             _follow_rows(session, session.namespace, name, output)
             return

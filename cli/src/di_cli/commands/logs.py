@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from di_cli.commands.options import Context, JobName, Namespace, Task
+from di_cli.commands.options import Context, JobName, Local, Namespace, Task
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.logs.merged import MOST_PODS, Line, follow_all, read_all
@@ -47,6 +47,7 @@ def logs(
     ] = False,
     namespace: Namespace = None,
     context: Context = None,
+    local: Local = None,
 ) -> None:
     """Show the logs of all pods of a job together, in order of time."""
     asked = Asked(
@@ -59,7 +60,9 @@ def logs(
     def wanted(pod: Any) -> bool:
         return (task is None or task_of(pod) == task) and (rank is None or rank_of(pod) == rank)
 
-    with open_session(namespace, context, connections=MOST_PODS + 2) as session:
+    with open_session(
+        namespace, context, job=name, local=local, connections=MOST_PODS + 2
+    ) as session:
         pods = in_order(pod for pod in session.pods(name) if wanted(pod))
         width = max((len(name_of(pod)) for pod in pods), default=0)
         if follow:

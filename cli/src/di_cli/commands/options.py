@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Final
 
 import typer
@@ -14,16 +15,18 @@ _COMPLETION_SECONDS: Final = 2.0
 def complete_job(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of the namespace's jobs; none if they cannot be had at once."""
     from di_api.kube.resources import DIJOBS  # noqa: PLC0415  # only while completing
+    from di_cli.access.local_runs import meant_runs  # noqa: PLC0415
     from di_cli.errors import CommandError  # noqa: PLC0415
     from di_cli.session import open_session  # noqa: PLC0415
 
     given = ctx.params
-    try:
-        with open_session(given.get("namespace"), given.get("context")) as session:
-            found, _ = session.client.list(DIJOBS, session.namespace, timeout=_COMPLETION_SECONDS)
-    except CommandError:
-        return []
-    names = (str(job["metadata"]["name"]) for job in found)
+    namespace, context = given.get("namespace"), given.get("context")
+    runs = meant_runs(None, namespace=namespace, context=context, local=context is None)
+    names = {run.job for run in runs}
+    # What cannot be reached has no names to offer.
+    with suppress(CommandError), open_session(namespace, context) as session:
+        found, _ = session.client.list(DIJOBS, session.namespace, timeout=_COMPLETION_SECONDS)
+        names |= {str(job["metadata"]["name"]) for job in found}
     return sorted(name for name in names if name.startswith(incomplete))
 
 
@@ -46,6 +49,13 @@ Context = Annotated[
         "--context",
         help="Context of the kubeconfig; absent: the current one.",
         autocompletion=_complete_context,
+    ),
+]
+Local = Annotated[
+    bool | None,
+    typer.Option(
+        "--local/--cluster",
+        help="A run on this machine, or the cluster; absent: the run, if there is one of the name.",
     ),
 ]
 Format = Annotated[Output, typer.Option("--output", "-o", help="How to print it.")]

@@ -12,7 +12,7 @@ from di_api.kube.resources import DIJOBS
 from di_api.kube.wire import JSON_PATCH
 from di_cli.access.credentials import Login, login_for
 from di_cli.access.rest import scale_by_rest
-from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.edits.scaling import ScalingError, Wish, scaling
 from di_cli.errors import CommandError
 from di_cli.output import say, suggest
@@ -32,13 +32,14 @@ def scale(
     *,
     namespace: Namespace = None,
     context: Context = None,
+    local: Local = None,
 ) -> None:
     """Change the number of replicas of tasks; without TASK it is the collector task."""
     try:
         wanted = [Wish.parse(text) for text in wishes]
     except ScalingError as error:
         raise typer.BadParameter(str(error)) from error
-    with open_session(namespace, context) as session:
+    with open_session(namespace, context, job=name, local=local) as session:
         for wish in wanted:
             try:
                 told = _scale(session, name, wish)

@@ -9,7 +9,7 @@ import typer
 from di_api.kube.errors import Conflict
 from di_api.kube.resources import DIJOBS
 from di_api.kube.wire import JSON_PATCH
-from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.edits.assignments import AssignmentError, fields, patch
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
@@ -28,12 +28,13 @@ def set_fields(
     *,
     namespace: Namespace = None,
     context: Context = None,
+    local: Local = None,
 ) -> None:
     """Change fields of a job: di set JOB priority=high tasks.collector.maxReplicas=8."""
     if not assignments:
         print_lines(fields())
         return
-    with open_session(namespace, context) as session:
+    with open_session(namespace, context, job=name, local=local) as session:
         for attempt in range(_TRIES):
             try:
                 operations = patch(session.job(name), assignments)

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from di_api.kube.resources import DIJOBS
-from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.output import say, suggest
 from di_cli.session import open_session
 
 
-def suspend(name: JobName, *, namespace: Namespace = None, context: Context = None) -> None:
+def suspend(
+    name: JobName, *, namespace: Namespace = None, context: Context = None, local: Local = None
+) -> None:
     """End a job's pods gracefully and keep the job waiting."""
-    _set(name, namespace, context, value=True)
+    _set(name, namespace, context, local, value=True)
     say(f"dijob/{name} suspended")
     suggest(f"di resume {name}")
 
 
-def resume(name: JobName, *, namespace: Namespace = None, context: Context = None) -> None:
+def resume(
+    name: JobName, *, namespace: Namespace = None, context: Context = None, local: Local = None
+) -> None:
     """Let a suspended job go on."""
-    _set(name, namespace, context, value=False)
+    _set(name, namespace, context, local, value=False)
     say(f"dijob/{name} resumed")
     suggest(f"di watch {name}")
 
 
-def _set(name: str, namespace: str | None, context: str | None, *, value: bool) -> None:
-    with open_session(namespace, context) as session:
+def _set(
+    name: str, namespace: str | None, context: str | None, local: bool | None, *, value: bool
+) -> None:
+    with open_session(namespace, context, job=name, local=local) as session:
         session.client.patch(DIJOBS, name, {"spec": {"suspend": value}}, session.namespace)

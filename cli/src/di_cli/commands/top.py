@@ -7,7 +7,7 @@ from typing import Final
 from di_api.kube.errors import NotFound, Unavailable
 from di_api.kube.resources import Resource
 from di_api.names import LABEL_JOB
-from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.errors import CommandError
 from di_cli.output import print_table, say, suggest
 from di_cli.render.table import Table
@@ -19,10 +19,17 @@ _METRICS: Final = Resource(
 )
 
 
-def top(name: JobName, *, namespace: Namespace = None, context: Context = None) -> None:
+def top(
+    name: JobName, *, namespace: Namespace = None, context: Context = None, local: Local = None
+) -> None:
     """Show what the pods of a job use, beside what they asked for."""
-    with open_session(namespace, context) as session:
+    with open_session(namespace, context, job=name, local=local) as session:
         job, pods = session.job(name), session.pods(name)
+        if session.run is not None:
+            raise CommandError(
+                "what the pods of a run on this machine use is not measured",
+                remedy="top; each container is a process here",
+            )
         selector = f"{LABEL_JOB}={job['metadata']['name']}"
         try:
             metrics, _ = session.client.list(_METRICS, session.namespace, label_selector=selector)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from di_cli.commands.options import Context, Namespace, complete_job
+from di_cli.commands.options import Context, Local, Namespace, complete_job
 from di_cli.live.screen import show
 from di_cli.session import open_session
 
@@ -22,9 +22,10 @@ def watch(
         bool, typer.Option("--all-namespaces", "-A", help="The jobs of all namespaces.")
     ] = False,
     context: Context = None,
+    local: Local = None,
 ) -> None:
     """Show jobs live, with their progress, until Ctrl-C; one job until it has ended."""
-    with open_session(namespace, context) as session:
+    with open_session(namespace, context, job=name, local=local) as session:
         if name is not None:
             session.job(name)
         where = None if all_namespaces else session.namespace

@@ -10,7 +10,7 @@ import typer
 from di_api.explain import Evidence, Explanation, Facts, explain
 from di_api.explain.signs import is_well
 from di_api.kube.errors import ApiError, NotFound
-from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.logs.read import last_lines
@@ -30,12 +30,13 @@ def why(
     *,
     namespace: Namespace = None,
     context: Context = None,
+    local: Local = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Cause, evidence and remedy for programs.")
     ] = False,
 ) -> None:
     """Say why a job waits, was restarted or moved, or failed, and what to do."""
-    with open_session(namespace, context) as session:
+    with open_session(namespace, context, job=name, local=local) as session:
         facts = gather(session, name)
     found = explain(facts)
     if as_json:

@@ -31,7 +31,7 @@ def follow(
     """All jobs (or other objects) of a namespace, or of all, by namespace and name, at each change.
 
     Ends after `seconds`, if they are given; until then an API server that is away for a while is
-    waited for. Raises what the first list raises.
+    waited for. Ends too when a run on this machine is over. Raises what the first list raises.
     """
     end = None if seconds is None else clock() + seconds
     fields = None if name is None else f"metadata.name={name}"
@@ -70,6 +70,8 @@ def follow(
         except (Unavailable, Throttled):
             if not has_listed:
                 raise
+            if session.is_over:
+                return
             sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
             failures += 1
 

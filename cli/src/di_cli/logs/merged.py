@@ -65,14 +65,17 @@ def _of_pod(session: Session, pod: Object, asked: Asked) -> list[Line]:
 def follow_all(
     session: Session, job: str, asked: Asked, wanted: Callable[[Object], bool]
 ) -> Iterator[Line]:
-    """The lines as they come, of pods that are there and of those that come, until Ctrl-C."""
-    lines: queue.Queue[Line | ApiError] = queue.Queue(maxsize=_WAITING_LINES)
+    """The lines as they come, of pods that are there and of those that come, until Ctrl-C, or
+    until a run on this machine is over."""
+    lines: queue.Queue[Line | ApiError | None] = queue.Queue(maxsize=_WAITING_LINES)
     thread = threading.Thread(
         target=_watch_pods, args=(session, job, asked, wanted, lines), daemon=True
     )
     thread.start()
     while True:
         found = lines.get()
+        if found is None:
+            return
         if isinstance(found, ApiError):
             raise found
         yield found
@@ -83,10 +86,11 @@ def _watch_pods(
     job: str,
     asked: Asked,
     wanted: Callable[[Object], bool],
-    lines: queue.Queue[Line | ApiError],
+    lines: queue.Queue[Line | ApiError | None],
 ) -> None:
-    """Begin to follow each pod once its program has begun."""
+    """Begin to follow each pod once its program has begun; None is the last that is handed over."""
     followed: set[tuple[str, int]] = set()
+    threads: list[threading.Thread] = []
     begins = asked
     selector = f"{LABEL_JOB}={job}"
     try:
@@ -98,17 +102,23 @@ def _watch_pods(
                 if threading.active_count() > MOST_PODS:
                     continue
                 followed.add(run)
-                threading.Thread(
-                    target=_follow_pod, args=(session, pod, begins, lines), daemon=True
-                ).start()
+                threads.append(
+                    threading.Thread(
+                        target=_follow_pod, args=(session, pod, begins, lines), daemon=True
+                    )
+                )
+                threads[-1].start()
             # Of pods that come later everything is shown.
             begins = replace(asked, tail=None, since_seconds=None)
+        for thread in threads:
+            thread.join()
+        lines.put(None)
     except ApiError as error:
         lines.put(error)
 
 
 def _follow_pod(
-    session: Session, pod: Object, asked: Asked, lines: queue.Queue[Line | ApiError]
+    session: Session, pod: Object, asked: Asked, lines: queue.Queue[Line | ApiError | None]
 ) -> None:
     name, last, told = name_of(pod), "", ""
     asked = replace(asked, container=asked.container or container_of(pod), follow=True)
@@ -121,6 +131,8 @@ def _follow_pod(
                     last = at
             return
         except (Unavailable, Throttled):
+            if session.is_over:
+                return
             time.sleep(_PAUSE)
             if last:
                 told = last

@@ -1,0 +1,169 @@
+"""Which API a command speaks to where jobs run on this machine too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from di_api.kube.config import load_config
+from di_cli.exit_codes import ExitCode
+from di_local import runs
+from tests.fakes.api_server import StandIn
+from tests.unit.cli.conftest import JOBS, Di, job
+from tests.unit.cli.test_command import _completed
+
+NOTE = "cartpole is the run on this machine; --cluster means the cluster's\n"
+HERE = "cartpole  Starting"
+Begin = Callable[..., runs.Run]
+
+
+@pytest.fixture(scope="module")
+def _here() -> Iterator[StandIn]:
+    with StandIn() as here:
+        yield here
+
+
+@pytest.fixture
+def here(_here: StandIn) -> Iterator[StandIn]:
+    yield _here
+    with _here.changed:
+        _here.objects.clear()
+        _here.requests.clear()
+
+
+@pytest.fixture
+def begin(here: StandIn, di: Di, tmp_path: Path) -> Begin:
+    """Have a job run here, as di-local notes it down; it is Starting, the cluster's is Running."""
+    server = load_config(str(here.kubeconfig(tmp_path / "of-stand-in"))).server
+
+    def begin(name: str = "cartpole") -> runs.Run:
+        here.put(f"{JOBS}/{name}", job(name, "Starting"))
+        began = datetime(2026, 3, 1, 9, tzinfo=UTC)
+        directory = runs.new_directory(runs.state_directory(os.environ), name, began)
+        metadata = {"name": name, "namespace": "rl"}
+        return runs.note(directory, {"metadata": metadata}, url=server, token="t", began=began)
+
+    di.job()
+    return begin
+
+
+def test_a_job_that_runs_here_is_meant_and_that_is_said(begin: Begin, di: Di) -> None:
+    begin()
+    said = di("get", "cartpole")
+    assert (said.code, said.err) == (0, NOTE)
+    assert said.lines[1].startswith(HERE)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_here"),
+    [
+        (["--local"], True),
+        (["--cluster"], False),
+        (["--context", "test"], False),
+        (["-n", "rl", "--local"], True),
+    ],
+)
+def test_options_choose_where_and_nothing_is_said(
+    begin: Begin, di: Di, words: list[str], is_here: bool
+) -> None:
+    begin()
+    said = di("get", "cartpole", *words)
+    assert (said.code, said.err) == (0, "")
+    assert said.lines[1].startswith(HERE) is is_here
+
+
+def test_a_kubeconfig_of_a_run_means_that_run(
+    begin: Begin, di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = begin(), begin()
+    monkeypatch.setenv("KUBECONFIG", str(first.kubeconfig))
+    said = di("list")
+    assert (said.code, said.err) == (0, "")
+    assert said.lines[1].startswith(HERE)
+
+
+def test_other_jobs_and_namespaces_are_the_clusters(begin: Begin, di: Di) -> None:
+    begin("pong")
+    assert di("get", "cartpole").lines[1].startswith("cartpole  Running")
+    begin()
+    assert di("get", "cartpole", "-n", "other").code == ExitCode.NOT_FOUND
+
+
+def test_two_runs_of_one_name_are_told_apart_by_the_user(begin: Begin, di: Di) -> None:
+    some = [begin(), begin()]
+    said = di("delete", "cartpole")
+    assert said.code == ExitCode.USAGE
+    assert "error: 2 runs on this machine can be meant" in said.err
+    assert all(f"rl/cartpole since {run.began}: {run.directory}" in said.err for run in some)
+    assert "KUBECONFIG=" in said.err
+
+
+def test_a_run_that_is_over_means_nothing_but_its_logs_are_named(begin: Begin, di: Di) -> None:
+    run = begin("pong")
+    runs.close(run)
+    for words in (["get", "pong"], ["get", "pong", "--local"]):
+        said = di(*words)
+        assert said.code == ExitCode.NOT_FOUND
+        assert f"  its run on this machine is over; logs: {run.directory}\n" in said.err
+
+
+def test_a_list_is_the_clusters_and_names_what_runs_here(begin: Begin, di: Di) -> None:
+    assert (di("list").err, di("list", "--local").lines) == ("", ["no jobs run on this machine"])
+    begin()
+    said = di("list")
+    assert said.lines[1].startswith("cartpole  Running")
+    assert said.err == "on this machine: cartpole; di list --local\n"
+    said = di("list", "--local")
+    assert (said.lines[1][: len(HERE)], said.err) == (HERE, "")
+
+
+def test_without_a_cluster_a_list_is_of_what_runs_here(
+    begin: Begin, di: Di, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert di("list").code == ExitCode.NOT_FOUND
+    begin()
+    said = di("list")
+    assert (said.lines[1][: len(HERE)], said.err) == (HERE, "")
+
+
+def test_local_and_context_contradict_each_other(di: Di) -> None:
+    assert di("get", "cartpole", "--local", "--context", "test").code == ExitCode.USAGE
+
+
+def test_what_changes_a_job_reaches_the_one_that_is_meant(
+    begin: Begin, di: Di, here: StandIn
+) -> None:
+    begin()
+    for words in (
+        ["scale", "cartpole", "collector=3"],
+        ["set", "cartpole", "priority=high"],
+        ["suspend", "cartpole"],
+        ["wait", "cartpole", "--for", "phase=Starting"],
+        ["describe", "cartpole"],
+        ["events", "cartpole"],
+        ["why", "cartpole"],
+        ["delete", "cartpole"],
+    ):
+        said = di(*words)
+        assert (said.code, said.err) == (0, NOTE), words
+    assert di.world.requests == []
+    assert {(method, urlsplit(path).path) for method, path, _ in here.requests} >= {
+        ("PATCH", f"{JOBS}/cartpole"),
+        ("DELETE", f"{JOBS}/cartpole"),
+    }
+
+
+def test_what_pods_use_is_not_measured_here(begin: Begin, di: Di) -> None:
+    begin()
+    assert "is not measured" in di("top", "cartpole").err
+
+
+def test_jobs_that_run_here_are_completed_too(begin: Begin, di: Di) -> None:
+    begin("carpark")
+    assert _completed("di get car") == ["carpark", "cartpole"]
