@@ -59,6 +59,8 @@ class Job:
         task, task_type: of the pod.
         rank: of the pod in the job.
         index: of the pod in its task.
+        attempt: how many restarts the job had had when this pod was made; 0 for the first pods.
+            A pod that was moved, or that a scaling made, has that of its time.
         replica_index, replica_rank, replica_size: which replica of the task, which pod of it, and
             how many pods it has.
         replica_leader: DNS name of the replica's first pod; empty where a replica is one pod.
@@ -73,6 +75,7 @@ class Job:
     task_type: str = ""
     rank: int = 0
     index: int = 0
+    attempt: int = 0
     replica_index: int = 0
     replica_rank: int = 0
     replica_size: int = 1
@@ -104,6 +107,7 @@ class Job:
             task_type=environment.get("DI_TASK_TYPE", ""),
             rank=read.number("DI_RANK"),
             index=index,
+            attempt=read.number("DI_RESTARTS", 0),
             replica_index=read.number("DI_REPLICA_INDEX", index),
             replica_rank=read.number("DI_REPLICA_RANK", 0),
             replica_size=size,

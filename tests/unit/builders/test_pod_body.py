@@ -65,6 +65,13 @@ def test_a_pod_is_told_the_kind_of_its_node_where_it_is_known(node: str, told: s
     assert env.get("DI_NODE_KIND") == told
 
 
+@pytest.mark.parametrize(("restarts", "told"), [(0, None), (2, "2")])
+def test_a_pod_is_told_the_restarts_before_it(restarts: int, told: str | None) -> None:
+    body = build({"spec": {"containers": [container()]}}, restarts=restarts)
+    env = {variable["name"]: variable["value"] for variable in first(body)["env"]}
+    assert env.get("DI_RESTARTS") == told
+
+
 def test_the_pod_of_a_plain_template() -> None:
     assert build({"spec": {"containers": [container()]}}) == {
         "apiVersion": "v1",

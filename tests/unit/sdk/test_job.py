@@ -40,6 +40,13 @@ def test_a_pod_knows_its_place() -> None:
     assert job.replica_index == 1
 
 
+def test_a_pod_knows_how_often_its_job_was_restarted_before() -> None:
+    assert Job.of(COLLECTOR).attempt == 0
+    assert Job.of({**COLLECTOR, names.ENV_RESTARTS: "2"}).attempt == 2
+    with pytest.raises(BadEnvironment, match="DI_RESTARTS"):
+        Job.of({**COLLECTOR, names.ENV_RESTARTS: "often"})
+
+
 def test_the_first_pod_of_a_task_leads() -> None:
     assert Job.of(LEARNER).is_leader
 

@@ -31,6 +31,8 @@ class PodFrame:
     job: Object
     replicas: Mapping[str, int]
     """By task."""
+    restarts: int = 0
+    """Of the job, until now."""
     attempts: Mapping[str, int] = field(default_factory=dict)
     """How often each task was restarted as a whole."""
     replica_attempts: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
@@ -221,6 +223,7 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int | None) -> dict[str,
         names.ENV_TASK_NAME: task.name,
         names.ENV_TASK_TYPE: task.type.value,
         **({} if rank is None else {names.ENV_TASK_RANK: str(index)}),
+        **({names.ENV_RESTARTS: str(frame.restarts)} if frame.restarts else {}),
         **(_replica(task, index, pods[0]) if task.has_pod_groups else {}),
         **({names.ENV_TIER: _tier(task, index)} if task.elastic is not None else {}),
         **nodes,

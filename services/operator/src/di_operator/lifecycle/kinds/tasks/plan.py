@@ -195,6 +195,7 @@ def _creations(
     frame = PodFrame(
         job=snapshot.job,
         replicas=Counter(slot.task.name for slot in snapshot.slots),
+        restarts=snapshot.status.restarts,
         attempts=snapshot.status.restart_attempts,
         replica_attempts=snapshot.status.replica_attempts,
         volumes=snapshot.spec.volumes,
