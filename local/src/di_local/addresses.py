@@ -46,16 +46,23 @@ class Network:
         return f"http://{host}:{port}"
 
     def address(self, name: str) -> str:
-        """The address of a pod or a Service, always the same.
+        """The address of a pod or a Service, always the same until it is forgotten.
 
         Raises:
             NoAddress: there are too many.
         """
         if name not in self._known:
-            if len(self._known) >= MAX_NAMES:
+            taken = set(self._known.values())
+            every = (f"{self.prefix}.{number}" for number in range(_FIRST, _LAST + 1))
+            found = next((address for address in every if address not in taken), None)
+            if found is None:
                 raise NoAddress(f"a run has addresses for {MAX_NAMES} pods, not for {name}")
-            self._known[name] = f"{self.prefix}.{_FIRST + len(self._known)}"
+            self._known[name] = found
         return self._known[name]
+
+    def forget(self, name: str) -> None:
+        """Let another name have the address of one that does not come again."""
+        self._known.pop(name, None)
 
 
 def take_network(rng: Random) -> Network:

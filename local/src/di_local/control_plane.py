@@ -100,6 +100,7 @@ async def _operate(network: Network, kube: KubeConfig, stop: asyncio.Event) -> N
         {
             "DI_OPERATOR_NAMESPACE": _NAMESPACE,
             "DI_OPERATOR_SERVER_URL": network.server_url,
+            "DI_OPERATOR_COORDINATED_SERVER_URL": network.server_url,
             "DI_OPERATOR_TOKEN_AUDIENCE": AUDIENCE,
             "DI_OPERATOR_LEADER_ELECT": "false",
             "DI_OPERATOR_HEALTH_BIND": f"{network.server}:0",

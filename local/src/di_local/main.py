@@ -16,6 +16,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from di_api.field_error import mapping
 from di_api.phase import Phase
 from di_api.service.logs import configure_logs, formatter
 from di_api.spec.task import TaskType
@@ -23,6 +24,7 @@ from di_local.addresses import NoAddress
 from di_local.images import BadImages
 from di_local.manifest import BadManifest, Manifest, job_name, made_of_flags, read_manifest
 from di_local.run import CannotRun, Interrupts, Options, Outcome, run, state_directory
+from di_local.screen import replicas
 
 SUCCEEDED, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 _CONSOLE: Final = Console(highlight=False, soft_wrap=True)
@@ -132,8 +134,9 @@ async def _run(manifest: Manifest, options: Options) -> Outcome:
     interrupts, loop = Interrupts(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, interrupts)
-    spec = manifest.job["spec"]
-    _CONSOLE.print(f"{manifest.job['metadata']['name']}: {_tasks(spec)}, as processes here")
+    counts = replicas(mapping(manifest.job.get("spec")))
+    pods = ", ".join(_counted(count, task) for task, count in counts.items() if count)
+    _CONSOLE.print(f"{manifest.job['metadata'].get('name')}: {pods}, as processes here")
     return await run(manifest, options, say=_CONSOLE.print, interrupts=interrupts)
 
 
@@ -145,17 +148,7 @@ def _log_to(directory: Path) -> None:
     logging.getLogger().handlers = [handler]
 
 
-def _tasks(spec: dict[str, object]) -> str:
-    tasks = spec.get("tasks")
-    parts = [
-        _counted(task.get("replicas", 1), str(task.get("name") or task.get("type")))
-        for task in (tasks if isinstance(tasks, list) else ())
-        if isinstance(task, dict)
-    ]
-    return ", ".join(parts)
-
-
-def _counted(count: int, task: str) -> str:
+def _counted(count: object, task: str) -> str:
     return f"{count} {task}" if count == 1 or task.endswith("s") else f"{count} {task}s"
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import yaml
 
+from di_api.conversion import VERSIONS, ConversionFailed, convert
 from di_api.names import API_VERSION, DI_CONTAINER, GROUP, KIND
 from di_api.spec.task import TaskType
 
@@ -35,7 +36,8 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read one DIJob, and the ConfigMaps and Secrets beside it, from a YAML or JSON file.
+    """Read one DIJob, and the ConfigMaps and Secrets beside it, from a YAML or JSON file; one of an
+    older version becomes one of the newest.
 
     Raises:
         BadManifest: it cannot be read, or is something else.
@@ -60,11 +62,15 @@ def read_manifest(path: Path) -> Manifest:
                 f"beside the {KIND} there can be {' and '.join(_BESIDE)}"
             )
     version = str(jobs[0].get("apiVersion"))
-    if version != API_VERSION:
+    if version not in VERSIONS:
         hint = f", not {version}" if version.startswith(GROUP) else f": apiVersion is {version}"
-        raise BadManifest(f"{path}: jobs of {API_VERSION} run here{hint}")
+        raise BadManifest(f"{path}: jobs of {', '.join(VERSIONS)} run here{hint}")
+    try:
+        job = convert(jobs[0], API_VERSION)
+    except ConversionFailed as error:
+        raise BadManifest(f"{path}: {error}") from error
     return Manifest(
-        job=_placed(jobs[0]),
+        job=_placed(job),
         beside=[_placed(each) for each in others],
         directory=path.resolve().parent,
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.names import CHECKPOINT_VOLUME, GPU_RESOURCE
+from di_api.spec.coordinated import Role
 from di_api.spec.job import JobSpec
 from di_api.spec.task import Task
 from di_api.spec.task_service import Protocol
@@ -50,6 +51,9 @@ def refusals(spec: JobSpec, machine: Machine) -> list[str]:
         ]
         for template in _templates(task):
             found += _of_pod(mapping(template.get("spec")), f"{path}.template.spec", machine)
+    for role, pods in _roles(spec):
+        path = f"spec.coordinated.{role}.template.spec"
+        found += _of_pod(mapping(pods.get("spec")), path, machine)
     names = sum(_names(task) for task in spec.tasks)
     if names > MAX_NAMES:
         found.append(
@@ -66,8 +70,10 @@ def notices(spec: JobSpec) -> list[str]:
         found.append("preemptible: no allocator here, the job runs like others")
     containers = [
         container
-        for task in spec.tasks
-        for template in _templates(task)
+        for template in [
+            *(template for task in spec.tasks for template in _templates(task)),
+            *(template for _, template in _roles(spec)),
+        ]
         for container in items(mapping(template.get("spec")).get("containers"))
     ]
     if any(_asks_for_gpus(container) for container in containers):
@@ -81,8 +87,6 @@ def notices(spec: JobSpec) -> list[str]:
 
 
 def _of_job(spec: JobSpec, machine: Machine) -> Iterator[str]:
-    if spec.coordinated is not None:
-        yield f"spec.coordinator: a job with a coordinator {_OF_CLUSTERS}"
     if spec.companions:
         yield f"spec.companions: what a job brings along {_OF_CLUSTERS}"
     for number, volume in enumerate(map(mapping, spec.volumes)):
@@ -103,6 +107,18 @@ def _names(task: Task) -> int:
 
 def _templates(task: Task) -> list[Object]:
     return [task.template, task.leader_template, *task.elastic_templates]
+
+
+def _roles(spec: JobSpec) -> Iterator[tuple[str, Object]]:
+    """The templates of a job with a coordinator, by role."""
+    if spec.coordinated is not None:
+        yield Role.COORDINATOR, spec.coordinated.coordinator.template
+        for role, pods in (
+            (Role.COLLECTOR, spec.coordinated.collector),
+            (Role.LEARNER, spec.coordinated.learner),
+        ):
+            if pods is not None:
+                yield role, pods.template
 
 
 def _of_pod(pod: Object, path: str, machine: Machine) -> Iterator[str]:

@@ -28,6 +28,7 @@ from di_local.api.admission import admit
 from di_local.api.objects import Object
 from di_local.api.refused import Refused
 from di_local.control_plane import ControlPlane, StoredSources, control_plane
+from di_local.hosts import FILE, Hosts
 from di_local.images import Images, read_images
 from di_local.log_stream import log_stream
 from di_local.logs import Follower, Times
@@ -223,12 +224,14 @@ async def _started(manifest: Manifest, options: Options, images: Images) -> Asyn
                 environ=options.environ,
                 directory=manifest.directory,
                 runs=directory / "pods",
+                hosts=directory / FILE,
                 given=options.volumes,
                 mark=mark,
                 images=images,
                 replaced=names.replaced,
                 sources=StoredSources(plane.objects, plane.tokens),
             )
+            Hosts(plane.objects, network, place.hosts)
             kubelet = Kubelet(plane.objects, place, address=network.address)
             services = Services(plane.objects, network)
             noted = runs.note(

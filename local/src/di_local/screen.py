@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rich.text import Text
 
+from di_api.field_error import items, mapping
 from di_api.phase import Phase
+from di_api.spec.coordinated import Role
 from di_local.api.objects import Change
 
 Object = Mapping[str, Any]
@@ -35,7 +38,7 @@ class Screen:
     elapsed: Callable[[], float]
     _phase: str = ""
     _ready: str = ""
-    _counts: dict[str, int] = field(default_factory=dict)
+    _counts: dict[str, object] = field(default_factory=dict)
 
     def lines(self, change: Change) -> Iterator[Text]:
         """What is worth telling of a change."""
@@ -48,7 +51,7 @@ class Screen:
 
     def _of_job(self, job: Object) -> Iterator[Text]:
         status = job.get("status") or {}
-        counts = {task["name"]: task.get("replicas", 1) for task in job["spec"]["tasks"]}
+        counts = replicas(job["spec"])
         for task, count in counts.items():
             before = self._counts.get(task, count)
             if before != count:
@@ -73,6 +76,20 @@ class Screen:
         return Text.assemble(
             (f"{clock}  ", "dim"), (f"{what:<12}  " if more else what, style), more
         )
+
+
+def replicas(spec: Object) -> dict[str, object]:
+    """How many pods of each task there are to be, of a spec of any shape; with a coordinator, of
+    each role, which is what it has asked for."""
+    coordinated = mapping(spec.get("coordinated"))
+    if not coordinated:
+        tasks = map(mapping, items(spec.get("tasks")))
+        return {
+            str(each.get("name") or each.get("type")): each.get("replicas", 1) for each in tasks
+        }
+    asked = Counter(str(mapping(each).get("role")) for each in items(coordinated.get("replicas")))
+    asked.update({role: 0 for role in (Role.COLLECTOR, Role.LEARNER) if role in coordinated})
+    return {Role.COORDINATOR: 1, **asked}
 
 
 def log_line(pod: str, rank: int, text: str) -> Text:

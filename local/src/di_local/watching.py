@@ -81,7 +81,9 @@ class Watched:
 
     def _on_pod(self, pod: Object) -> None:
         metadata, status = pod["metadata"], pod.get("status") or {}
-        rank = (metadata.get("annotations") or {}).get(ANNOTATION_RANK, "0")
+        # Pods that a coordinator asks for have no rank: the order in which they came is theirs.
+        known = self._ranks.get(metadata["name"], len(self._ranks))
+        rank = (metadata.get("annotations") or {}).get(ANNOTATION_RANK, known)
         self._ranks[metadata["name"]] = int(rank)
         if metadata.get("deletionTimestamp"):
             return

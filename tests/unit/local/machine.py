@@ -15,6 +15,7 @@ from di_api.kube.resources import DIJOBS, PODS
 from di_local.addresses import Names, take_network
 from di_local.api.objects import Change, Object, Objects
 from di_local.control_plane import StoredSources, control_plane
+from di_local.hosts import FILE, Hosts
 from di_local.images import Images
 from di_local.pods.kubelet import Kubelet
 from di_local.pods.life import Place
@@ -88,6 +89,7 @@ async def machine(tmp_path: Path, *, job: str = "tiny", **place: Any) -> AsyncIt
                 "environ": os.environ,
                 "directory": tmp_path,
                 "runs": tmp_path / "pods",
+                "hosts": tmp_path / FILE,
                 "given": {},
                 "mark": "none",
                 "images": Images(),
@@ -95,6 +97,7 @@ async def machine(tmp_path: Path, *, job: str = "tiny", **place: Any) -> AsyncIt
                 "sources": StoredSources(plane.objects, plane.tokens),
                 "first_pause": 0.01,
             }
+            Hosts(plane.objects, network, tmp_path / FILE)
             kubelet = Kubelet(plane.objects, Place(**(settings | place)), address=network.address)
             services = Services(plane.objects, network)
             try:

@@ -94,6 +94,45 @@ print("asked for one more")
     assert "Succeeded in" in said
 
 
+def test_a_coordinator_reaches_by_name_what_it_asks_for(command: Command) -> None:
+    coordinator = """
+import socket, time
+import di_orchestrator as di
+
+(address,) = di.coordinator().add(collectors=1).collectors
+name, _, port = address.partition(":")
+while True:
+    try:
+        with socket.create_connection((name, int(port))) as peer:
+            print("heard", peer.recv(64).decode())
+        break
+    except OSError:
+        time.sleep(0.05)
+"""
+    collector = """
+import os, socket
+server = socket.create_server(("", int(os.environ["COLLECTOR_PORT"])))
+while True:
+    peer, _ = server.accept()
+    with peer:
+        peer.sendall(os.environ["KUBERNETES_POD_NAME"].encode())
+"""
+    roles = {}
+    for role, program in (("coordinator", coordinator), ("collector", collector)):
+        words = [sys.executable, "-c", program]
+        container = {"name": "di-container", "image": "none", "command": words}
+        spec = {"terminationGracePeriodSeconds": 0, "containers": [container]}
+        roles[role] = {"template": {"spec": spec}}
+    path = command.path / "job.yaml"
+    head = {"apiVersion": "diengine.opendilab.org/v1alpha1", "kind": "DIJob"}
+    path.write_text(yaml.safe_dump({**head, "metadata": {"name": "tiny"}, "spec": roles}))
+    code, said = command.run("-f", path)
+    assert code == 0, said
+    assert "tiny: 1 coordinator, as processes here" in said
+    assert "collector 0 -> 1" in said
+    assert "heard tiny-collector-" in said
+
+
 def test_a_failed_job_shows_its_last_words_and_returns_1(command: Command) -> None:
     code, said = command.run(command.manifest(job(task("raise SystemExit('out of ideas')"))))
     assert code == 1

@@ -68,6 +68,18 @@ REFUSED: dict[str, Any] = {
 }
 
 
+def test_the_pods_of_each_role_are_looked_at() -> None:
+    def role(command: str) -> Any:
+        return {"template": {"spec": {"containers": [{"name": "c", "command": [command]}]}}}
+
+    coordinated = {"coordinator": role("stay"), "collector": role("go"), "learner": role("leave")}
+    found = refusals(load_leniently({"coordinated": coordinated}), MACHINE)
+    assert [each.partition(":")[0] for each in found] == [
+        f"spec.coordinated.{role}.template.spec.containers[0]"
+        for role in ("coordinator", "learner")
+    ]
+
+
 @pytest.mark.parametrize("path", REFUSED)
 def test_what_cannot_run_here_is_named_by_its_path(path: str) -> None:
     found = refusals(_spec(**REFUSED[path]), MACHINE)

@@ -38,6 +38,19 @@ def test_a_line_for_each_phase_and_each_change_of_replicas() -> None:
     assert _said(screen, "dijobs", _job("Succeeded", 0, 4)) == ["  1:01  Succeeded"]
 
 
+def test_what_a_coordinator_asks_for_is_told_by_role() -> None:
+    screen = Screen(elapsed=lambda: 0.0)
+
+    def said(*roles: str) -> list[str]:
+        replicas = [{"role": role} for role in roles]
+        spec = {"coordinated": {"coordinator": {}, "collector": {}, "replicas": replicas}}
+        return _said(screen, "dijobs", {"spec": spec})
+
+    assert said() == []
+    assert said("collector", "collector") == ["  0:00  scaled        collector 0 -> 2"]
+    assert said("collector") == ["  0:00  scaled        collector 2 -> 1"]
+
+
 def test_events_that_say_more_than_the_phase_have_a_line() -> None:
     screen = Screen(elapsed=lambda: 0.0)
     plain = {"type": "Normal", "reason": "JobRunning", "message": "3 pods ready"}

@@ -78,6 +78,9 @@ def test_addresses_come_to_an_end(network: Network) -> None:
         network.address(f"pod-{number}")
     with pytest.raises(NoAddress, match="one-more"):
         network.address("one-more")
+    network.forget("pod-7")
+    assert network.address("one-more") == f"{network.prefix}.17"
+    assert network.address("pod-8") == f"{network.prefix}.18"
 
 
 def test_paths_below_mounts_are_paths_of_this_machine(tmp_path: Path) -> None:
@@ -173,10 +176,19 @@ def test_a_project_that_says_it_otherwise_is_told(tmp_path: Path, text: str) -> 
         read_images(tmp_path)
 
 
-def test_the_example_is_here_what_its_image_is() -> None:
-    folder = ROOT / "examples" / "cartpole"
+def test_a_job_of_an_older_version_is_read_as_one_of_the_newest() -> None:
+    job = read_manifest(ROOT / "examples" / "coordinated-cartpole" / "job.yaml").job
+    assert job["apiVersion"].endswith("/v2alpha1")
+    assert set(job["spec"]["coordinated"]) == {"coordinator", "collector"}
+
+
+@pytest.mark.parametrize(
+    ("example", "package"), [("cartpole", "cartpole"), ("coordinated-cartpole", "coordinated")]
+)
+def test_the_example_is_here_what_its_image_is(example: str, package: str) -> None:
+    folder = ROOT / "examples" / example
     document = tomllib.loads((folder / "pyproject.toml").read_text())
-    image = document["tool"]["di-local"]["images"]["di-cartpole"]
+    image = document["tool"]["di-local"]["images"][f"di-{example}"]
     built = (folder / "Dockerfile").read_text()
     words = ", ".join(f'"{word}"' for word in image["command"])
     assert f"ENTRYPOINT [{words}]" in built
@@ -184,7 +196,7 @@ def test_the_example_is_here_what_its_image_is() -> None:
         found = re.search(rf"{name}=(\S+)", built)
         assert found is not None
         assert image["env"][name] == found[1]
-    assert (folder / image["env"]["PYTHONPATH"] / "di_cartpole" / "main.py").exists()
+    assert (folder / image["env"]["PYTHONPATH"] / f"di_{package}" / "main.py").exists()
 
 
 @pytest.mark.parametrize(
@@ -194,7 +206,7 @@ def test_the_example_is_here_what_its_image_is() -> None:
         ("- 1", "no object"),
         ("kind: Pod\nmetadata: {}", "0 documents of kind DIJob"),
         ("kind: DIJob\nmetadata: {}\n---\nkind: Pod\nmetadata: {}", "apiVersion|Pod is nothing"),
-        ("apiVersion: diengine.opendilab.org/v1alpha1\nkind: DIJob\nmetadata: {}", "v1alpha1"),
+        ("apiVersion: diengine.opendilab.org/v1beta1\nkind: DIJob\nmetadata: {}", "v1beta1"),
         ("apiVersion: v1\nkind: DIJob\nmetadata: {}", "apiVersion is v1"),
     ],
 )

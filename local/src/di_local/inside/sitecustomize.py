@@ -1,5 +1,7 @@
-"""Loaded by every Python process of a local job: whoever listens on all addresses listens on its
-pod's own, as in a pod, where there are no others. Two pods could not share a port otherwise.
+"""Loaded by every Python process of a local job, for what a pod's network does in a cluster.
+
+Whoever listens on all addresses listens on its pod's own, as in a pod, where there are no others;
+two pods could not share a port otherwise. And the names of the job's pods lead to them.
 
 Runs under any Python 3 of the user's, and imports nothing of ours.
 """
@@ -9,6 +11,12 @@ import importlib.util
 import os
 import socket
 import sys
+
+TYPE_CHECKING = False  # its module would cost each process its import
+if TYPE_CHECKING:
+    from typing import Any
+
+_DOMAIN = ".svc.cluster.local"
 
 
 def _listen_on(own: str) -> None:
@@ -22,6 +30,39 @@ def _listen_on(own: str) -> None:
     socket.socket.bind = bind_to_own  # type: ignore[method-assign]  # it is the purpose
 
 
+def _find_by(path: str) -> None:
+    """Look names up in a file first: lines of an address and a name without `svc.cluster.local`."""
+
+    def found(host: "Any") -> "Any":
+        if not isinstance(host, str) or "." not in host:
+            return host
+        name = host.rstrip(".")
+        if name.endswith(_DOMAIN):
+            name = name[: -len(_DOMAIN)]
+        try:
+            with open(path) as file:
+                known = dict(line.split()[::-1] for line in file)
+        except (OSError, ValueError):
+            return host
+        return known.get(name, host)
+
+    def by_host(look_up: "Any") -> "Any":
+        return lambda host, *more, **named: look_up(found(host), *more, **named)
+
+    def by_address(connect: "Any") -> "Any":
+        def to_found(self: "Any", address: "Any") -> "Any":
+            if self.family == socket.AF_INET:
+                address = (found(address[0]), *address[1:])
+            return connect(self, address)
+
+        return to_found
+
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
+        setattr(socket, name, by_host(getattr(socket, name)))
+    for name in ("connect", "connect_ex"):
+        setattr(socket.socket, name, by_address(getattr(socket.socket, name)))
+
+
 def _load_the_next() -> None:
     """The sitecustomize that this one hides."""
     here = os.path.dirname(os.path.abspath(__file__))
@@ -33,4 +74,6 @@ def _load_the_next() -> None:
 
 if os.environ.get("DI_LOCAL_ADDRESS"):
     _listen_on(os.environ["DI_LOCAL_ADDRESS"])
+if os.environ.get("DI_LOCAL_HOSTS"):
+    _find_by(os.environ["DI_LOCAL_HOSTS"])
 _load_the_next()

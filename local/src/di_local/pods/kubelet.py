@@ -12,10 +12,11 @@ from typing import Any
 import structlog
 
 from di_api.kube.resources import CONFIGMAPS, PODS, SECRETS
+from di_local.addresses import NoAddress
 from di_local.api.objects import Change, Objects
 from di_local.api.refused import Refused
 from di_local.pods.life import Life, Place
-from di_local.pods.status import NODE
+from di_local.pods.status import NODE, unschedulable
 
 Object = dict[str, Any]
 log = structlog.get_logger(__name__)
@@ -89,6 +90,10 @@ class Kubelet:
             life = self._lives.get(gone["metadata"]["uid"])
             if life is not None:
                 life.kill()
+            # Its address may be what another one waits for.
+            for other in self._objects.list(PODS) if not self._ended else ():
+                if other["metadata"]["uid"] not in self._lives:
+                    self._begin(other)
             return
         uid = pod["metadata"]["uid"]
         if pod["metadata"].get("deletionTimestamp"):
@@ -99,10 +104,15 @@ class Kubelet:
 
     def _begin(self, pod: Object) -> None:
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
+        try:
+            address = self._address(name)
+        except NoAddress as error:
+            self._write_status(pod, unschedulable(str(error)))
+            return
         life = Life(
             pod,
             self._place,
-            address=self._address(name),
+            address=address,
             tell=partial(self._write_status, pod),
         )
         self._lives[uid] = life

@@ -34,6 +34,7 @@ class Place:
         directory: where processes start that are not told where.
         runs: below it each pod has a directory.
         given: directories of the user's in place of volumes, by the volume's name.
+        hosts: the file with the names of pods.
         mark: which run it is, in the environment of every process.
         images: what images are here.
         replaced: puts addresses in place of names.
@@ -44,6 +45,7 @@ class Place:
     environ: Mapping[str, str]
     directory: Path
     runs: Path
+    hosts: Path
     given: Mapping[str, Path]
     mark: str
     images: Images
@@ -175,7 +177,7 @@ class Life:
             message = self._last_message(spec, code, log)
             container.state = terminated(code, began=began, ended=_now(), message=message)
             container.ready = False
-            if code == 0 or not self._restarts():
+            if not self._restarts(code):
                 break
             container.last = container.state
             container.state = waiting("CrashLoopBackOff", f"back-off {pause:g} s")
@@ -186,9 +188,10 @@ class Life:
             container.restarts += 1
         self._say()
 
-    def _restarts(self) -> bool:
-        """Whether a container that failed is started again."""
-        again = self._pod["spec"].get("restartPolicy") == "OnFailure"
+    def _restarts(self, code: int) -> bool:
+        """Whether a container that has ended with a code is started again."""
+        policy = self._pod["spec"].get("restartPolicy", "Always")
+        again = policy == "Always" or (policy == "OnFailure" and code != 0)
         return again and not self._stopping.is_set()
 
     async def _watched(self, process: Process, spec: Object, container: Container) -> int:
@@ -270,6 +273,7 @@ class Life:
             **place.images.environ(image),
             "HOSTNAME": self._pod["metadata"]["name"],
             "DI_LOCAL_ADDRESS": self._address,
+            "DI_LOCAL_HOSTS": str(place.hosts),
             **own,
             MARK: place.mark,
         }

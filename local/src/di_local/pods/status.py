@@ -60,6 +60,12 @@ def terminated(code: int, *, began: str, ended: str, message: str) -> Object:
     }
 
 
+def unschedulable(why: str) -> Object:
+    """The status of a pod that there is no room for."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return {"phase": "Pending", "conditions": [{**condition, "message": why}]}
+
+
 def pod_status(
     containers: Sequence[Container], *, before: Mapping[str, Any], address: str, now: str
 ) -> Object:

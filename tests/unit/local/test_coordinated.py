@@ -1,0 +1,117 @@
+"""A coordinator and the pods that it asks for, as processes here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from di_api.kube.resources import DIJOBS, PODS
+from di_local import addresses
+from di_local.api.objects import Object
+from di_local.hosts import FILE
+from tests.unit.local.machine import FOR_EVER, Machine, machine
+
+COLLECTOR = "tiny-collector-abcde"
+
+
+def _role(program: str, *options: str) -> Object:
+    command = [sys.executable, *options, "-c", program]
+    container = {"name": "di-container", "image": "none", "command": command}
+    spec = {"terminationGracePeriodSeconds": 5, "containers": [container]}
+    return {"template": {"spec": spec}}
+
+
+def coordinated(coordinator: str, collector: str) -> Object:
+    roles = {"coordinator": _role(coordinator), "collector": _role(collector, "-S")}
+    metadata = {"name": "tiny", "namespace": "default"}
+    return {"metadata": metadata, "spec": {"coordinated": roles}}
+
+
+def _ask_for(here: Machine, names: Sequence[str]) -> None:
+    """As di-server does for the coordinator."""
+    job = here.job()
+    replicas = [{"name": name, "role": "collector"} for name in names]
+    spec = {**job["spec"], "coordinated": {**job["spec"]["coordinated"], "replicas": replicas}}
+    here.objects.replace(DIJOBS, "default", "tiny", {**job, "spec": spec})
+
+
+def _play(tmp_path: Path, story: Any) -> None:
+    async def run() -> None:
+        async with machine(tmp_path) as here:
+            await story(here)
+
+    asyncio.run(run())
+
+
+def test_the_end_of_the_coordinator_is_the_jobs_and_others_begin_again(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+
+    async def story(here: Machine) -> None:
+        here.submit(coordinated(f"open({str(gate)!r}).read()", "pass"))
+        await here.until(lambda: here.is_ready("tiny-coordinator"))
+        _ask_for(here, [COLLECTOR])
+
+        def again() -> bool:
+            status = (here.pod(COLLECTOR) or {}).get("status") or {}
+            return any(each["restartCount"] > 1 for each in status.get("containerStatuses") or ())
+
+        await here.until(again)
+        await asyncio.to_thread(gate.write_text, "go")
+        assert (await here.ended())["phase"] == "Succeeded"
+
+    os.mkfifo(gate)
+    _play(tmp_path, story)
+
+
+def test_names_are_in_the_file_of_names_while_their_pods_are_there(tmp_path: Path) -> None:
+    async def story(here: Machine) -> None:
+        def hosts() -> dict[str, str]:
+            lines = (tmp_path / FILE).read_text().splitlines()
+            return {name: address for address, name in map(str.split, lines)}
+
+        here.submit(coordinated(FOR_EVER, FOR_EVER))
+        await here.until(lambda: here.is_ready("tiny-coordinator"))
+        _ask_for(here, [COLLECTOR])
+        await here.until(lambda: here.is_ready(COLLECTOR))
+        pod = here.pod(COLLECTOR)
+        assert pod is not None
+        known = hosts()
+        assert set(known) == {"tiny-coordinator.default", f"{COLLECTOR}.default"}
+        assert known[f"{COLLECTOR}.default"] == pod["status"]["podIP"]
+        _ask_for(here, ["tiny-collector-fghij"])
+        await here.until(lambda: here.pod(COLLECTOR) is None)
+        await here.until(lambda: here.is_ready("tiny-collector-fghij"))
+        assert set(hosts()) == {"tiny-coordinator.default", "tiny-collector-fghij.default"}
+
+    _play(tmp_path, story)
+
+
+def test_who_finds_no_address_waits_for_one(tmp_path: Path, monkeypatch: Any) -> None:
+    # Of the coordinator and one more.
+    monkeypatch.setattr(addresses, "_LAST", addresses._FIRST + 1)
+    first, second = "tiny-collector-aaaaa", "tiny-collector-bbbbb"
+
+    async def story(here: Machine) -> None:
+        here.submit(coordinated(FOR_EVER, FOR_EVER))
+        await here.until(lambda: here.is_ready("tiny-coordinator"))
+        _ask_for(here, [first])
+        await here.until(lambda: here.is_ready(first))
+        _ask_for(here, [first, second])
+
+        def refused() -> list[str]:
+            found = here.objects.list(PODS)
+            conditions = [
+                each for pod in found for each in (pod.get("status") or {}).get("conditions") or ()
+            ]
+            return [each["message"] for each in conditions if each.get("reason") == "Unschedulable"]
+
+        (said,) = await here.until(refused)
+        assert second in said
+        _ask_for(here, [second])
+        await here.until(lambda: here.is_ready(second))
+
+    _play(tmp_path, story)
