@@ -24,6 +24,9 @@ _STYLES: Final = {
 }
 _SAID_BY_PHASE: Final = "Job"
 """Begins the reasons of events that say no more than the phase."""
+_REPORT_SECONDS: Final = 10.0
+"""Between lines of which nothing but what is reported is new."""
+_COLUMN: Final = 12
 _COLOURS: Final = ("cyan", "magenta", "yellow", "blue", "green", "bright_cyan", "bright_magenta")
 
 
@@ -38,6 +41,8 @@ class Screen:
     elapsed: Callable[[], float]
     _phase: str = ""
     _ready: str = ""
+    _report: list[str] = field(default_factory=list)
+    _told: float = 0.0
     _counts: dict[str, object] = field(default_factory=dict)
 
     def lines(self, change: Change) -> Iterator[Text]:
@@ -57,12 +62,21 @@ class Screen:
             if before != count:
                 yield self._line("scaled", f"{task} {before} -> {count}", "cyan")
         self._counts = counts
-        phase = status.get("phase") or ""
+        if not (phase := status.get("phase")):
+            return
         ready = f"{status.get('readyReplicas', 0)}/{status.get('replicas', 0)} ready"
-        shown = ready if phase and not Phase(phase).is_finished else ""
-        if phase and (phase, shown) != (self._phase, self._ready):
-            self._phase, self._ready = phase, shown
-            yield self._line(phase, shown, _STYLES.get(Phase(phase), ""))
+        shown = "" if Phase(phase).is_finished else ready
+        report = reported(mapping(status.get("profilings")))
+        is_new = (phase, shown) != (self._phase, self._ready)
+        if is_new or (report != self._report and self._is_due(is_first=not self._report)):
+            self._phase, self._ready, self._report = phase, shown, report
+            self._told = self.elapsed()
+            more = "  ".join([*([f"{shown:<{_COLUMN}}"] if shown else []), *report]).rstrip()
+            yield self._line(phase, more, _STYLES.get(Phase(phase), ""))
+
+    def _is_due(self, *, is_first: bool) -> bool:
+        """Whether a report may have a line for itself: the first, and then one every so often."""
+        return is_first or self.elapsed() - self._told >= _REPORT_SECONDS
 
     def _of_event(self, event: Object) -> Iterator[Text]:
         reason = str(event.get("reason", ""))
@@ -76,6 +90,26 @@ class Screen:
         return Text.assemble(
             (f"{clock}  ", "dim"), (f"{what:<12}  " if more else what, style), more
         )
+
+
+def reported(profilings: Object) -> list[str]:
+    """What of a job's reports a person follows: how far it is, what it has learned, whether its
+    learner waits; in the words of `di_orchestrator` and its hooks."""
+    step, total = profilings.get("step"), profilings.get("totalSteps")
+    far = f"step {_number(step)}" + (f" of {_number(total)}" if _number(total) else "")
+    waits, returned = profilings.get("learnerWaitFrac"), profilings.get("episodeReturn")
+    return [
+        *([far] if _number(step) else []),
+        *([f"return {_number(returned)}"] if _number(returned) else []),
+        *([f"learner waits {waits:.0%}"] if _number(waits) else []),
+    ]
+
+
+def _number(value: object) -> str:
+    """A number with at most one place after the point; empty for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    return f"{value:,.1f}".removesuffix(".0")
 
 
 def replicas(spec: Object) -> dict[str, object]:

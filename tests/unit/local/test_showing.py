@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from di_api.kube.config import load_config
 from di_local import runs
 from di_local.api.objects import Change
 from di_local.logs import Follower, LineReader, Times
-from di_local.screen import Screen
+from di_local.screen import Screen, reported
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 JOB = {"metadata": {"name": "tiny", "namespace": "default"}}
@@ -36,6 +38,36 @@ def test_a_line_for_each_phase_and_each_change_of_replicas() -> None:
         "  1:01  Running       3/5 ready",
     ]
     assert _said(screen, "dijobs", _job("Succeeded", 0, 4)) == ["  1:01  Succeeded"]
+
+
+def test_what_the_job_reports_stands_behind_its_phase_and_now_and_then_alone() -> None:
+    now = 0.0
+    screen = Screen(elapsed=lambda: now)
+
+    def said(phase: str = "Running", **profilings: Any) -> list[str]:
+        job = _job(phase, 0 if phase == "Succeeded" else 3, 2)
+        return _said(
+            screen, "dijobs", {**job, "status": {**job["status"], "profilings": profilings}}
+        )
+
+    assert said() == ["  0:00  Running       3/3 ready"]
+    first: dict[str, Any] = {"step": 7, "totalSteps": 10_000, "learnerWaitFrac": 0.614}
+    assert said(**first) == [
+        "  0:00  Running       3/3 ready     step 7 of 10,000  learner waits 61%"
+    ]
+    now = 9.9
+    assert said(learnerWaitFrac=0.5) == []
+    now = 10.0
+    assert said(learnerWaitFrac=0.4) == ["  0:10  Running       3/3 ready     learner waits 40%"]
+    now = 30.0
+    assert said(learnerWaitFrac=0.4) == []
+    assert said("Succeeded", episodeReturn=487.25) == ["  0:30  Succeeded     return 487.2"]
+
+
+@pytest.mark.parametrize("value", [None, "1", True, {}, []])
+def test_what_is_reported_in_another_form_is_not_shown(value: Any) -> None:
+    keys = ("step", "totalSteps", "episodeReturn", "learnerWaitFrac")
+    assert reported(dict.fromkeys(keys, value)) == []
 
 
 def test_what_a_coordinator_asks_for_is_told_by_role() -> None:

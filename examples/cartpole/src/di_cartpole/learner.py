@@ -70,6 +70,7 @@ class Record:
         collectors, collector_wait = book.collectors()
         return {
             "env_steps": book.env_steps,
+            **({"episodeReturn": self.curve[-1][2]} if self.curve else {}),
             "collectors": collectors,
             "collector_wait_frac": round(collector_wait, 4),
             "curve": self.curve[:-1:stride] + self.curve[-1:],
