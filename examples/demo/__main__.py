@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from di_api.phase import Phase
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.errors import ClusterError
+from di_cluster.images import Image
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
@@ -93,11 +95,10 @@ class Demo:
         Raises:
             DemoFailed, ClusterError: a step did not work.
         """
-        self._install()
+        image = self._install(manifest)
         self._announce("A job with mistakes is refused at admission")
         self._refuse(REFUSED)
         self._announce(f"{manifest.relative_to(ROOT)} trains")
-        image = build(self._cluster, manifest.parent)
         self._cluster.load_image(image.reference)
         job, phases = self._train(with_image(manifest, image.reference))
         self._conclude(job, phases)
@@ -112,9 +113,8 @@ class Demo:
             DemoFailed, ClusterError: a step did not work.
         """
         arrangement = ARRANGEMENTS[name]
-        self._install(*arrangement.values())
+        image = self._install(manifest, *arrangement.values())
         self._announce(f"Two jobs of {manifest.relative_to(ROOT)} on {SLOTS} slots: {name}")
-        image = build(self._cluster, manifest.parent)
         self._cluster.load_image(image.reference)
         course = self._share(with_image(manifest, image.reference), arrangement)
         self._announce("What happened")
@@ -125,12 +125,19 @@ class Demo:
         picture = draw_all(self._out)
         print(f"Learners, waiting and samples a second: {picture}")
 
-    def _install(self, *arguments: str) -> None:
-        self._announce("A Kubernetes on this machine")
-        self._cluster.up()
-        self._announce("The chart, installed by helm")
+    def _install(self, manifest: Path, *arguments: str) -> Image:
+        """Have a cluster with a release, and the image of what trains, which it does not know."""
+        self._announce("A Kubernetes on this machine, and the images for it")
         release = Release(self._cluster, root=ROOT, reporter=self._reporter)
-        release.install(release.build_images(), arguments=arguments)
+        self._cluster.prepare_images()
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            # They wait for downloads while the other compiles, or starts.
+            images = beside.submit(release.build_images)
+            trains = beside.submit(build, self._cluster, manifest.parent)
+            self._cluster.up()
+            self._announce("The chart, installed by helm")
+            release.install(images.result(), arguments=arguments)
+            return trains.result()
 
     def _share(self, manifest: dict[str, Any], arrangement: Arrangement) -> Course:
         """Make the jobs in their time, and look at them every second until both have ended."""

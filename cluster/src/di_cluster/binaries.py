@@ -186,6 +186,12 @@ class Binaries:
         Raises:
             ClusterError: one cannot be built.
         """
+        programs = list(programs)
+        missing = list(dict.fromkeys(component_of(each).name for each in self.missing(programs)))
+        if len(missing) > 1:
+            self._reporter.say(f"to be built, one after another: {', '.join(missing)}")
+        # What the next ones are made of comes over the network while the processors build.
+        self._builder.fetch(missing)
         for program in programs:
             if self._find(program) is None:
                 self._build(component_of(program))

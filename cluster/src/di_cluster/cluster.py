@@ -141,6 +141,15 @@ class Cluster:
             )
         self._binaries.ensure(wanted)
 
+    def prepare_images(self) -> None:
+        """Install what the machine lacks: from then on `build_image` may go on beside `up`.
+
+        Raises:
+            ClusterError: something cannot be installed.
+        """
+        preflight.require_root()
+        preflight.ensure_packages(node=self._nodes > 0, images=True, reporter=self._reporter)
+
     def up(self) -> None:
         """Bring the cluster up; starts only what does not run yet.
 

@@ -58,6 +58,9 @@ class CurrentCluster:
             raise ClusterError(f"CLUSTER=current: {program} is not installed")
         return Path(found)
 
+    def prepare_images(self) -> None:
+        """Do nothing: what builds images here is the user's own."""
+
     def up(self) -> None:
         """Check that the cluster answers.
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from di_cluster.commands import run
@@ -33,6 +33,26 @@ class Builder:
         self._cache = cache
         self._search_path = search_path
         self._reporter = reporter
+        self._packages: dict[str, int] = {}
+        self._finding_go = threading.Lock()
+
+    def fetch(self, components: Sequence[str]) -> None:
+        """Begin to download what components are made of, and to count their packages; returns at
+        once. What cannot be had is told by the build.
+        """
+        present = [each for each in components if (self._modules / each / "go.mod").is_file()]
+        if present:
+            threading.Thread(target=self._fetch, args=(present,), daemon=True).start()
+
+    def _fetch(self, components: Sequence[str]) -> None:
+        for component in components:
+            folder = self._modules / component
+            try:
+                argv = [str(self.go(_required_go(folder))), "list", "-deps", "tool"]
+                said = run(argv, cwd=folder, environment=_environment(), seconds=_DOWNLOAD_SECONDS)
+            except ClusterError:
+                continue
+            self._packages[component] = len(said.splitlines())
 
     def build(self, component: str, *, stamps: Mapping[str, str]) -> Path:
         """Build the `tool` programs of `cluster/go/COMPONENT` into a new folder.
@@ -88,6 +108,11 @@ class Builder:
         Raises:
             ClusterError: there is none and it cannot be fetched.
         """
+        # Two would fetch it into the same folder.
+        with self._finding_go:
+            return self._go(required)
+
+    def _go(self, required: tuple[int, int]) -> Path:
         found = shutil.which("go", path=self._search_path)
         if found is not None and _go_version(Path(found)) >= required:
             return Path(found)
@@ -145,9 +170,10 @@ class Builder:
         if seconds > _BUILD_SECONDS:
             raise ClusterError(f"{component}: the build takes longer than {_BUILD_SECONDS} s")
         downloads = sum(line.startswith("go: downloading") for line in lines)
+        total = self._packages.get(component)
         self._reporter.say(
-            f"  {component}: {len(lines) - downloads} packages compiled, {downloads} modules "
-            f"downloaded, {seconds:.0f} s"
+            f"  {component}: {len(lines) - downloads}{f' of {total}' if total else ''} packages "
+            f"compiled, {downloads} modules downloaded, {seconds:.0f} s"
         )
 
 

@@ -26,7 +26,9 @@ class Reporter:
     def say(self, text: str) -> None:
         if self._stream is not None:
             elapsed = self._clock() - self._start
-            print(f"[{elapsed:6.1f} s] {text}", file=self._stream, flush=True)
+            # In one write: work that goes on side by side says lines, and no parts of them.
+            self._stream.write(f"[{elapsed:6.1f} s] {text}\n")
+            self._stream.flush()
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:

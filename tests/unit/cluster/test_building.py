@@ -1,0 +1,98 @@
+"""What is built of programs that are missing, and what goes on beside it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from di_cluster import gobuild
+from di_cluster.binaries import COMPONENTS, Binaries
+from di_cluster.gobuild import Builder
+from di_cluster.reporter import Reporter
+from tests.waiting import wait_until
+
+GO = """#!/bin/sh
+case "$1" in
+  version) echo go version go1.99.0 linux/amd64;;
+  list) echo a; echo b; echo c;;
+  install) echo a; read _ < "{gate}";;
+esac
+"""
+
+
+def _builder(tmp_path: Path, stream: io.StringIO) -> Builder:
+    """Of a module `thing`, whose build ends when somebody writes into the gate."""
+    (tmp_path / "thing").mkdir()
+    (tmp_path / "thing" / "go.mod").write_text("module thing\n\ngo 1.26\n")
+    os.mkfifo(tmp_path / "gate")
+    go = tmp_path / "go"
+    go.write_text(GO.format(gate=tmp_path / "gate"))
+    go.chmod(0o755)
+    return Builder(
+        modules=tmp_path,
+        cache=tmp_path / "cache",
+        search_path=str(tmp_path),
+        reporter=Reporter(stream),
+    )
+
+
+def test_the_progress_of_a_build_is_of_so_many_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gobuild, "_PROGRESS_SECONDS", 0.01)
+    stream = io.StringIO()
+    builder = _builder(tmp_path, stream)
+    builder.fetch(["thing", "without-sources"])
+    work = threading.Thread(target=builder.build, args=("thing",), kwargs={"stamps": {}})
+    work.start()
+    try:
+        wait_until(
+            lambda: "  thing: 1 of 3 packages compiled, 0 modules downloaded" in stream.getvalue(),
+            what="a total",
+        )
+    finally:
+        (tmp_path / "gate").write_text("go\n")
+        work.join()
+
+
+class _Told:
+    """A builder that notes what it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.asked: list[Any] = []
+
+    def fetch(self, components: list[str]) -> None:
+        self.asked.append(list(components))
+
+    def build(self, component: str, *, stamps: Any) -> Path:
+        del stamps
+        self.asked.append(component)
+        found = next(each for each in COMPONENTS if each.name == component)
+        built = self.folder / component
+        built.mkdir()
+        for program in found.programs:
+            (built / found.built_name(program)).write_text("")
+        return built
+
+
+def test_the_sources_of_all_that_is_missing_come_while_the_first_is_built(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    told, stream = _Told(tmp_path), io.StringIO()
+    settings: Any = SimpleNamespace(cache=tmp_path, assets=None, search_path="")
+    builder: Any = told
+    binaries = Binaries(settings=settings, reporter=Reporter(stream), builder=builder)
+    binaries.ensure(["etcd", "kubectl", "kubelet", "helm"])
+    assert told.asked == [["etcd", "kubernetes", "helm"], "etcd", "kubernetes", "helm"]
+    assert "to be built, one after another: etcd, kubernetes, helm" in stream.getvalue()
+    assert "kubectl" in json.loads((binaries.path("kubectl").parent / "checksums.json").read_text())
+    binaries.ensure(["etcd", "kubectl"])
+    assert len(told.asked) == 5
+    assert told.asked[-1] == []
