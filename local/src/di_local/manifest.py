@@ -51,6 +51,8 @@ def read_manifest(path: Path) -> Manifest:
     for document in documents:
         if not isinstance(document, dict) or not isinstance(document.get("metadata"), dict):
             raise BadManifest(f"{path}: a document is no object of Kubernetes")
+        if not isinstance(document["metadata"].get("name"), str):
+            raise BadManifest(f"{path}: {document.get('kind')}: metadata.name is missing")
     jobs = [each for each in documents if each.get("kind") == KIND]
     others = [each for each in documents if each.get("kind") != KIND]
     if len(jobs) != 1:

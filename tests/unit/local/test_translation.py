@@ -204,10 +204,17 @@ def test_the_example_is_here_what_its_image_is(example: str, package: str) -> No
     [
         ("{", "job.yaml"),
         ("- 1", "no object"),
-        ("kind: Pod\nmetadata: {}", "0 documents of kind DIJob"),
-        ("kind: DIJob\nmetadata: {}\n---\nkind: Pod\nmetadata: {}", "apiVersion|Pod is nothing"),
-        ("apiVersion: diengine.opendilab.org/v1beta1\nkind: DIJob\nmetadata: {}", "v1beta1"),
-        ("apiVersion: v1\nkind: DIJob\nmetadata: {}", "apiVersion is v1"),
+        ("kind: Pod\nmetadata: {name: a}", "0 documents of kind DIJob"),
+        (
+            "kind: DIJob\nmetadata: {name: a}\n---\nkind: Pod\nmetadata: {name: a}",
+            "apiVersion|Pod is nothing",
+        ),
+        ("apiVersion: diengine.opendilab.org/v1beta1\nkind: DIJob\nmetadata: {name: a}", "v1beta1"),
+        (
+            "apiVersion: diengine.opendilab.org/v2alpha1\nkind: DIJob\nmetadata: {}",
+            "name is missing",
+        ),
+        ("apiVersion: v1\nkind: DIJob\nmetadata: {name: a}", "apiVersion is v1"),
     ],
 )
 def test_what_is_no_manifest_of_a_run_is_told(tmp_path: Path, text: str, message: str) -> None:
