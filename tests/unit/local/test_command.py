@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -228,14 +227,21 @@ def test_a_second_terminal_finds_the_run_by_the_jobs_name(
         assert any("3/3 ready" in line for line in process.stdout)
         assert di("why", "tiny")[0] == 0
         assert [line.split()[0] for line in di("list")[1]] == ["NAME", "tiny"]
-        opener = threading.Timer(0, lambda: gate.write_text("go"))
-        opener.start()
         # Ends with the run, after all that was said.
-        code, said = di("logs", "tiny", "--follow", "--task", "learner")
-        opener.join()
+        with subprocess.Popen(
+            [Path(sys.executable).with_name("di"), "logs", "tiny", "-f", "--task", "learner"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as following:
+            assert following.stdout is not None
+            assert following.stdout.readline() == "tiny-learner-0  i am up\n"
+            gate.write_text("go")
+            said, noted = following.communicate(timeout=60)
         process.stdout.read()
     assert process.returncode == 0
-    assert (code, said) == (0, ["tiny-learner-0  i am up", "tiny-learner-0  good bye"])
+    assert (following.returncode, said) == (0, "tiny-learner-0  good bye\n")
+    assert noted.splitlines()[-1].endswith(f"is over; logs: {command.the_run().directory}")
     assert di("get", "tiny")[0] == ExitCode.NOT_FOUND
 
 

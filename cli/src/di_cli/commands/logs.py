@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from di_cli.access.local_runs import end_of_run
 from di_cli.commands.options import Context, JobName, Local, Namespace, Task
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
@@ -69,6 +70,7 @@ def logs(
             session.job(name)
             for line in follow_all(session, name, asked, wanted):
                 _print(line, width)
+            note(end_of_run(name))
             return
         if not pods:
             _no_pods(session, name, task, rank)
