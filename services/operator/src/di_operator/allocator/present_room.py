@@ -21,6 +21,11 @@ class PresentRoom:
         for key, held in snapshot.held.items():
             self._book(key, held, 1)
 
+    @property
+    def capacity(self) -> FreeCapacity:
+        """What nobody takes, and nobody was granted."""
+        return self._capacity
+
     def take(self, key: str, wants: NodeList) -> bool:
         """Grant a job other nodes than it holds, if its missing replicas have room there; False,
         and no change, if they have not."""
