@@ -230,5 +230,15 @@ def _is_in(path: str, key: str, obj: Object, query: Mapping[str, str]) -> bool:
     whole = parent == path or (parent.startswith(f"{folder}/") and parent.endswith(f"/{plural}"))
     labels = obj["metadata"].get("labels") or {}
     wanted = dict(each.split("=") for each in query.get("labelSelector", "").split(",") if each)
-    field = query.get("fieldSelector", "").partition("=")[2]
-    return whole and field in ("", name) and wanted.items() <= labels.items()
+    fields = query.get("fieldSelector", "")
+    return (
+        whole
+        and all(_selects(each, name, obj) for each in fields.split(",") if each)
+        and wanted.items() <= labels.items()
+    )
+
+
+def _selects(term: str, name: str, obj: Object) -> bool:
+    """By a name, or by a phase that it is not."""
+    key, _, value = term.partition("=")
+    return (obj.get("status") or {}).get("phase") != value if key.endswith("!") else name == value

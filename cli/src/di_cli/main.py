@@ -37,6 +37,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "events": ("events", "events"),
     "top": ("top", "top"),
     "wait": ("wait", "wait"),
+    "simulate": ("simulate", "simulate"),
     "scale": ("scale", "scale"),
     "set": ("settings", "set_fields"),
     "suspend": ("suspend", "suspend"),

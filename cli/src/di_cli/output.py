@@ -54,7 +54,12 @@ def print_objects(objects: Sequence[Object], output: Output, *, as_list: bool) -
         return
     cleaned = [_cleaned(each) for each in objects]
     body: Any = {"apiVersion": "v1", "kind": "List", "items": cleaned} if as_list else cleaned[0]
-    if output is Output.JSON:
+    print_value(body, output)
+
+
+def print_value(body: Any, output: Output) -> None:
+    """Print what a program reads, as YAML or else as JSON."""
+    if output is not Output.YAML:
         print_lines([json.dumps(body, indent=2, ensure_ascii=False)])
         return
     import yaml  # noqa: PLC0415  # some milliseconds that tables need not pay

@@ -50,6 +50,10 @@ class Di:
         self.world.put(f"{JOBS}/{name}", found)
         return found
 
+    def node(self, name: str, gpus: int) -> None:
+        """Put a node into the cluster."""
+        self.world.put(f"/api/v1/nodes/{name}", node(name, gpus))
+
     def pod(self, job: str, task: str, index: int, rank: int, **status: Any) -> str:
         """Put a pod of a job into the cluster."""
         name = f"{job}-{task}-{index}"
@@ -83,6 +87,8 @@ def job(name: str, phase: str, **changes: Any) -> Object:
         "metadata": {
             "name": name,
             "namespace": "rl",
+            "uid": f"uid-{name}",
+            "generation": 1,
             "creationTimestamp": "2026-03-01T09:00:00Z",
             "managedFields": [{}],
         },
@@ -111,6 +117,15 @@ def pod(job: str, task: str, index: int, rank: int, **status: Any) -> Object:
             "creationTimestamp": "2026-03-01T09:00:00Z",
             "labels": {"diengine/job": job, "diengine/task-name": task},
             "annotations": {"diengine/rank": str(rank)},
+            "ownerReferences": [
+                {
+                    "apiVersion": "diengine.opendilab.org/v2alpha1",
+                    "kind": "DIJob",
+                    "name": job,
+                    "uid": f"uid-{job}",
+                    "controller": True,
+                }
+            ],
         },
         "spec": {"nodeName": "gpu-1", "containers": [{"name": "di-container"}]},
         "status": {
@@ -118,6 +133,15 @@ def pod(job: str, task: str, index: int, rank: int, **status: Any) -> Object:
             "conditions": [{"type": "Ready", "status": "True"}],
             **status,
         },
+    }
+
+
+def node(name: str, gpus: int) -> Object:
+    room = {"cpu": "16", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
+    return {
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": {}},
+        "spec": {},
+        "status": {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
 

@@ -30,6 +30,7 @@ WORDS: Final = {
     "suspend": ["suspend", "x"],
     "delete": ["delete", "x"],
     "exec": ["exec", "x"],
+    "simulate": ["simulate", "-f", "job.yaml"],
     "login": ["login", "--server", "https://x"],
 }
 """A line of each command in the table."""
@@ -58,13 +59,16 @@ def test_a_command_needs_the_rights_that_the_document_names(
     di: Di, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    task = "{type: learner, template: {spec: {containers: [{name: c, image: i}]}}}"
     (tmp_path / "job.yaml").write_text(
-        "{apiVersion: diengine.opendilab.org/v2alpha1, kind: DIJob, metadata: {name: y}}"
+        "{apiVersion: diengine.opendilab.org/v2alpha1, kind: DIJob, metadata: {name: y}, "
+        f"spec: {{tasks: [{task}]}}}}"
     )
     monkeypatch.setattr("os.execv", lambda *_: None)
     monkeypatch.setattr("shutil.which", lambda _: "kubectl")
     monkeypatch.setattr("di_cli.commands.listing.follow", partial(follow, seconds=1))
     di.job("x")
+    di.node("gpu-1", 8)
     di.pod("x", "learner", 0, 0)
     name = di.pod("x", "collector", 0, 1, conditions=[])
     di.world.logs[name] = ["2026-03-01T11:00:00Z line"]

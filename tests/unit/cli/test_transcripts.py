@@ -42,7 +42,8 @@ def test_the_transcripts_are_what_the_commands_say(
 
 def _fill(di: Di, folder: Path) -> None:
     """A cluster with a job that runs, one that waits and one that failed."""
-    di.job("grpo-7b", restarts=0)
+    di.job("grpo-7b", restarts=0, startTime="2026-03-01T09:00:00Z")
+    di.node("gpu-1", 8)
     for index, (task, rank) in enumerate((("learner", 0), ("collector", 1), ("collector", 2))):
         name = di.pod("grpo-7b", task, max(0, rank - 1), rank)
         di.world.logs[name] = [
@@ -71,6 +72,17 @@ def _fill(di: Di, folder: Path) -> None:
     (folder / "job.yaml").write_text(
         "apiVersion: diengine.opendilab.org/v2alpha1\nkind: DIJob\nmetadata: {name: pong}\n"
         "spec: {tasks: [{type: learner, template: {spec: {containers: [{name: c}]}}}]}\n"
+    )
+    limits = "{resources: {limits: {nvidia.com/gpu: 8}}, name: c}"
+    (folder / "big.yaml").write_text(
+        "apiVersion: diengine.opendilab.org/v2alpha1\nkind: DIJob\nmetadata: {name: big}\n"
+        "spec: {preemptible: true, tasks: [{type: learner, minReplicas: 1, maxReplicas: 2,\n"
+        f"  template: {{spec: {{containers: [{limits}]}}}}}}]}}\n"
+    )
+    settings = {"DI_OPERATOR_POLICY": "goodput"}
+    di.world.put(
+        "/api/v1/namespaces/di-system/configmaps/di-operator",
+        {"metadata": {"name": "di-operator"}, "data": settings},
     )
     usage = {"cpu": "3850m", "memory": "9Gi"}
     labels = {"diengine/job": "grpo-7b"}

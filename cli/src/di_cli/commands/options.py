@@ -58,6 +58,13 @@ Local = Annotated[
         help="A run on this machine, or the cluster; absent: the run, if there is one of the name.",
     ),
 ]
+System = Annotated[
+    str,
+    typer.Option(
+        "--system-namespace",
+        help="Where the operator is installed; its ConfigMap names the policy.",
+    ),
+]
 Format = Annotated[Output, typer.Option("--output", "-o", help="How to print it.")]
 Task = Annotated[
     str | None, typer.Option("--task", "-t", help="The pods of one task only.", metavar="TASK")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from di_api.kube.errors import ApiError
 from di_api.kube.resources import DIJOBS, Resource
+from di_cli.commands.manifest import documents_of
 from di_cli.commands.options import Context, Namespace
 from di_cli.edits.manifests import (
-    MOST_BYTES,
     Changes,
     ManifestError,
     changed,
@@ -63,7 +60,9 @@ def submit(
             replicas=parse_replicas(replicas or ()),
         )
         jobs = [
-            (file, changed(job, changes)) for file in files for job in jobs_of(_read(file), file)
+            (file, changed(job, changes))
+            for file in files
+            for job in jobs_of(documents_of(file), file)
         ]
     except ManifestError as error:
         raise CommandError(
@@ -92,19 +91,3 @@ def _create(session: Session, file: str, job: dict[str, Any], dry_run: bool) -> 
     name = str(made["metadata"]["name"])
     say(f"dijob/{name} {'would be taken (dry run)' if dry_run else 'submitted'}")
     return name
-
-
-def _read(file: str) -> list[object]:
-    try:
-        if file == "-":
-            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
-        else:
-            with Path(file).open("rb") as opened:
-                raw = opened.read(MOST_BYTES + 1)
-        if len(raw) > MOST_BYTES:
-            raise ManifestError(f"{file} is larger than {MOST_BYTES >> 20} MiB")
-        return list(yaml.safe_load_all(raw))
-    except OSError as error:
-        raise ManifestError(f"{file}: {error.strerror or error}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ManifestError(f"{file}: {' '.join(str(error).split())}") from error

@@ -52,6 +52,23 @@ def patch(job: Object, texts: Sequence[str]) -> list[Operation]:
     return operations
 
 
+def assigned(job: Object, texts: Sequence[str]) -> dict[str, Any]:
+    """A job that is not stored yet, with fields of its spec assigned. Raises AssignmentError."""
+    spec: dict[str, Any] = deepcopy(dict(mapping(job.get("spec"))))
+    for text in texts:
+        key, equals, value = text.partition("=")
+        parts = key.removeprefix("spec.").split(".")
+        if not equals or not all(parts):
+            raise AssignmentError(f"{text!r}: give FIELD=VALUE, as in tasks.learner.replicas=2")
+        owner: dict[str, Any] = spec
+        if parts[0] == "tasks" and len(parts) > 2:
+            owner = items(spec["tasks"])[_index_of(spec, parts[1])]
+            parts = parts[2:]
+        for _ in _at(owner, "", parts, _parsed(value)):
+            """Of the operations nothing is needed but what they leave behind."""
+    return {**job, "spec": spec}
+
+
 def _operations(spec: dict[str, Any], key: str, value: object) -> Iterator[Operation]:
     parts = key.split(".")
     if parts[0] == "tasks" and len(parts) > 2:

@@ -1,0 +1,196 @@
+"""The operator's allocator, at work on what the user sees of the cluster.
+
+Its package is the operator's, and imported by the commands that forecast alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from di_api.conversion import ConversionFailed
+from di_api.field_error import InvalidSpec, mapping
+from di_api.kube.errors import Forbidden, NotFound
+from di_api.kube.resources import CONFIGMAPS
+from di_api.names import OPERATOR_NAME
+from di_cli.errors import CommandError
+from di_cli.present import Present
+from di_cli.session import Session
+from di_cli.views.ends import ends_of
+from di_cli.views.simulation import Outcome, Placed, Shift, Simulation
+
+if TYPE_CHECKING:
+    from di_operator.allocator.forecast import Forecast, Surroundings
+    from di_operator.allocator.job import NodeList
+
+Object = dict[str, Any]
+SYSTEM_NAMESPACE: Final = "di-system"
+"""Where the documents install the operator."""
+_ASSUMED: Final = "goodput"
+"""The chart's own choice."""
+_MOST_ENDS: Final = 64
+"""Ends that are gone through; each asks the policy about all jobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocator:
+    """What the operator was told to decide by.
+
+    Attributes:
+        policy: its name; empty: there is no allocator.
+        arguments: of the policy.
+        kind_label: the label whose value is a node's kind; None: all nodes are alike.
+        known: whether that was read off the cluster.
+    """
+
+    policy: str = _ASSUMED
+    arguments: Mapping[str, Any]
+    kind_label: str | None = None
+    known: bool = False
+
+
+def is_installed() -> bool:
+    """Whether the operator's package is there."""
+    return find_spec("di_operator") is not None
+
+
+def check_installed(command: str) -> None:
+    """Raise CommandError without the operator's package."""
+    if not is_installed():
+        raise CommandError(
+            f"{command} needs the package di-operator, which is not installed",
+            remedy="pip install di-operator, of the version that the cluster runs",
+        )
+
+
+def read_allocator(session: Session, system: str, policy: str | None) -> Allocator:
+    """What the operator's ConfigMap says, where the user may read it. `policy` comes before that:
+    a name, or a name and its arguments as JSON, `fit:{"backfill": false}`."""
+    try:
+        found = session.client.get(CONFIGMAPS, OPERATOR_NAME, system)
+        settings = mapping(found.get("data"))
+    except (Forbidden, NotFound):
+        settings = None
+    label = str(settings.get("DI_OPERATOR_NODE_KIND_LABEL") or "") if settings else ""
+    if policy is not None:
+        name, _, text = policy.partition(":")
+        return Allocator(
+            policy=name, arguments=_arguments(text), kind_label=label or None, known=True
+        )
+    if settings is None:
+        return Allocator(arguments={})
+    return Allocator(
+        policy=str(settings.get("DI_OPERATOR_POLICY") or ""),
+        arguments=_arguments(str(settings.get("DI_OPERATOR_POLICY_ARGUMENTS") or "")),
+        kind_label=label or None,
+        known=True,
+    )
+
+
+def simulate(
+    session: Session, manifest: Object, present: Present, allocator: Allocator
+) -> Simulation:
+    """Try a job in the cluster as it is. Raises CommandError for one that would be refused."""
+    from di_operator.allocator.trial import Trial  # noqa: PLC0415  # not for every command
+
+    now = session.now()
+    namespace = str(mapping(manifest.get("metadata")).get("namespace") or session.namespace)
+    taken = {
+        str(job["metadata"]["name"])
+        for job in present.jobs
+        if job["metadata"].get("namespace") == namespace
+    }
+    try:
+        trial = Trial.of(manifest, namespace=namespace, now=now, taken=taken)
+        surroundings = _surroundings(session, present, allocator)
+        own = surroundings.forecast(trial)
+        raised = None
+        if not own.starts and not trial.is_high and trial.asks_allocator:
+            raised = surroundings.forecast(trial.raised())
+        ends = [] if own.starts or own.impossible else ends_of(present.jobs, now)[:_MOST_ENDS]
+        first = surroundings.first_end(trial, [end.uid for end in ends]) if ends else None
+    except InvalidSpec as error:
+        raise CommandError(
+            "the job would be refused",
+            where="\n".join(f"{each.path}: {each.message}" for each in error.errors),
+            remedy="di submit --dry-run server has the API server check the rest",
+        ) from error
+    except (ConversionFailed, ValueError) as error:
+        raise CommandError("the job cannot be tried", where=str(error)) from error
+    decides = allocator.policy if trial.asks_allocator else ""
+    return Simulation(
+        key=f"{namespace}/{mapping(manifest.get('metadata')).get('name') or 'trial'}",
+        policy=decides,
+        known=allocator.known,
+        outcome=_outcome(own),
+        raised=_outcome(raised) if raised is not None and raised.starts else None,
+        when=next((end for end in ends if end.uid == first), None),
+        ends=len(ends),
+        unread=present.unread,
+    )
+
+
+def _surroundings(session: Session, present: Present, allocator: Allocator) -> Surroundings:
+    from di_operator.allocator.look import look_at  # noqa: PLC0415  # not for every command
+    from di_operator.allocator.registry import PolicyError, load_policy  # noqa: PLC0415
+
+    try:
+        policy = load_policy(allocator.policy, allocator.arguments) if allocator.policy else None
+    except PolicyError as error:
+        raise CommandError(
+            "the cluster's policy is not to be had here", where=str(error), remedy="--policy fit"
+        ) from error
+    return look_at(
+        jobs=present.jobs,
+        nodes=present.nodes,
+        pods=present.pods,
+        policy=policy,
+        now=session.now(),
+        kind_label=allocator.kind_label,
+    )
+
+
+def _arguments(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError as error:
+        raise CommandError(
+            "the policy's arguments are no JSON", where=str(error), remedy="--policy NAME:{...}"
+        ) from error
+    return mapping(found)
+
+
+def _outcome(found: Forecast) -> Outcome:
+    return Outcome(
+        now=_placed(found.at_once),
+        later=_placed(found.later),
+        shifts=[
+            Shift(
+                key=each.key,
+                change=each.change.value,
+                before=_counts(each.before),
+                after=_counts(each.after),
+            )
+            for each in found.shifts
+        ],
+        obstacle=found.obstacle,
+        impossible=found.impossible,
+    )
+
+
+def _placed(nodes: NodeList) -> Placed:
+    return {task: _tally(names) for task, names in nodes.tasks if names}
+
+
+def _counts(nodes: NodeList) -> Mapping[str, int]:
+    return {task: len(names) for task, names in nodes.tasks}
+
+
+def _tally(names: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in names:
+        found[name] = found.get(name, 0) + 1
+    return found

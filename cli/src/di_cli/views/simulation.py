@@ -1,0 +1,206 @@
+"""What would become of a job, as a person and as a program reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_cli.views.ends import End
+
+Placed = Mapping[str, Mapping[str, int]]
+"""By task, then by node: pods."""
+
+_NODES_SHOWN: Final = 6
+_SHIFTS_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """A job that comes to have other nodes for the new one's sake; pods by task."""
+
+    key: str
+    change: str
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What becomes of the job under one priority.
+
+    Attributes:
+        now: where it is as soon as it is there; empty: it waits.
+        later: where it is once the allocator has reconsidered all jobs.
+        shifts: what that costs others.
+        obstacle: why it does not run at once.
+        impossible: why it would not run if nothing else did.
+    """
+
+    now: Placed
+    later: Placed
+    shifts: Sequence[Shift] = ()
+    obstacle: str = ""
+    impossible: str = ""
+
+    @property
+    def starts(self) -> bool:
+        """Whether it runs by then."""
+        return bool(self.now or self.later)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """All that is said of a job that is tried.
+
+    Attributes:
+        key: `<namespace>/<name>`.
+        policy: that decides; empty: the cluster's scheduler does.
+        known: whether that was read off the cluster.
+        outcome: with the job's own priority.
+        raised: with high priority, where that makes the difference.
+        when: the end of another job after which it starts.
+        ends: how many jobs say when they end.
+        unread: what was not reckoned with.
+    """
+
+    key: str
+    policy: str
+    known: bool
+    outcome: Outcome
+    raised: Outcome | None = None
+    when: End | None = None
+    ends: int = 0
+    unread: Sequence[str] = ()
+
+    @property
+    def namespace(self) -> str:
+        """The job's."""
+        return self.key.partition("/")[0]
+
+
+def lines(found: Simulation) -> Iterator[str]:
+    """In sentences, the answer first."""
+    yield from _answer(found)
+    for what in found.unread:
+        yield f"  not seen   {what}; room that they take counts as free"
+    if found.policy:
+        whose = (
+            "the cluster's" if found.known else "taken for the cluster's, --policy names another"
+        )
+        yield f"  decided    by the policy {found.policy}, {whose}"
+    else:
+        yield "  decided    by the cluster's scheduler, which may choose other nodes"
+
+
+def as_json(found: Simulation) -> dict[str, Any]:
+    """For programs; times in seconds."""
+    when = found.when
+    return {
+        "job": found.key,
+        "policy": found.policy or None,
+        "policyKnown": found.known,
+        **_outcome_json(found.outcome),
+        "withHighPriority": _outcome_json(found.raised) if found.raised else None,
+        "wouldFit": {
+            "seconds": round(when.seconds),
+            "job": when.key,
+            "byDeadline": when.by_deadline,
+        }
+        if when
+        else None,
+        "unread": list(found.unread),
+    }
+
+
+def _answer(found: Simulation) -> Iterator[str]:
+    outcome, namespace = found.outcome, found.namespace
+    if outcome.now:
+        yield f"fits now: {_places(outcome.now)}"
+        if outcome.later and outcome.later != outcome.now:
+            yield f"  then       {_places(outcome.later)}, when the allocator reconsiders all jobs"
+        yield from _costs(outcome, namespace)
+        return
+    if outcome.impossible:
+        yield f"does not fit, whatever else runs: {outcome.impossible}"
+        return
+    yield f"does not fit now: {outcome.obstacle}"
+    if outcome.later:
+        yield f"would fit when the allocator reconsiders all jobs: {_places(outcome.later)}"
+        yield from _costs(outcome, namespace)
+        return
+    if found.when:
+        what = "'s deadline is over" if found.when.by_deadline else " ends"
+        yield f"would fit {found.when.when()}: when {_name(found.when.key, namespace)}{what}"
+    elif found.ends:
+        yield f"would not even fit when the {found.ends} that say when they end have ended"
+    else:
+        yield "nobody can say when: no job that runs reports its progress, or has a deadline"
+    if found.raised:
+        yield f"would fit with --priority high: {_places(found.raised.later or found.raised.now)}"
+        yield from _costs(found.raised, namespace)
+
+
+def _costs(outcome: Outcome, namespace: str) -> Iterator[str]:
+    for shift in outcome.shifts[:_SHIFTS_SHOWN]:
+        yield f"  {_cost(shift, namespace)}"
+    if (hidden := len(outcome.shifts) - _SHIFTS_SHOWN) > 0:
+        yield f"  and {hidden} more jobs"
+    if not outcome.shifts:
+        yield "  changes    no other job"
+
+
+def _cost(shift: Shift, namespace: str) -> str:
+    name = _name(shift.key, namespace)
+    if shift.change in ("stop", "start"):
+        return f"{shift.change}s".ljust(11) + name
+    sizes = [
+        f"{task} {before} -> {shift.after.get(task, 0)}"
+        for task, before in shift.before.items()
+        if before != shift.after.get(task, 0)
+    ]
+    gone = sum(shift.before.values()) - sum(shift.after.values())
+    word = "shrinks" if gone > 0 else "grows" if gone < 0 else "moves"
+    restart = " (from its last checkpoint)" if shift.change == "restart" else ""
+    return word.ljust(11) + f"{name}{': ' if sizes else ''}{', '.join(sizes)}{restart}"
+
+
+def _places(placed: Placed) -> str:
+    return "; ".join(
+        f"{task} {sum(nodes.values())} on {_nodes(nodes)}"
+        for task, nodes in placed.items()
+        if nodes
+    )
+
+
+def _nodes(nodes: Mapping[str, int]) -> str:
+    if len(nodes) == 1:
+        return next(iter(nodes))
+    named = [f"{name} ({count})" for name, count in sorted(nodes.items())]
+    shown = named[:_NODES_SHOWN]
+    more = len(named) - len(shown)
+    return ", ".join(shown) + (f" and {more} more nodes" if more else "")
+
+
+def _name(key: str, namespace: str) -> str:
+    return key.removeprefix(f"{namespace}/")
+
+
+def _outcome_json(found: Outcome) -> dict[str, Any]:
+    return {
+        "fits": bool(found.now),
+        "starts": found.starts,
+        "now": found.now,
+        "later": found.later,
+        "others": [
+            {
+                "job": each.key,
+                "change": each.change,
+                "before": each.before,
+                "after": each.after,
+            }
+            for each in found.shifts
+        ],
+        "obstacle": found.obstacle,
+        "impossible": found.impossible,
+    }

@@ -1,0 +1,170 @@
+"""di simulate: what would become of a job, and what of it cannot be known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from di_cli.exit_codes import ExitCode
+from tests.unit.cli.conftest import Di, Said
+
+Object = dict[str, Any]
+FORBIDDEN = {"code": 403, "reason": "Forbidden", "message": "you may not"}
+CONFIG = "/api/v1/namespaces/di-system/configmaps/di-operator"
+
+
+def manifest(gpus: int = 4, **spec: Any) -> Object:
+    container = {"name": "di-container", "image": "i", "resources": {"limits": _gpus(gpus)}}
+    learner = {"type": "learner", "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DIJob",
+        "metadata": {"name": "big"},
+        "spec": {"preemptible": True, "tasks": [learner], **spec},
+    }
+
+
+def _gpus(count: int) -> dict[str, str]:
+    return {"nvidia.com/gpu": str(count)}
+
+
+class Simulate:
+    """Tries a job, on a node of eight GPUs that a job has as many of as it is said."""
+
+    def __init__(self, di: Di, folder: Path) -> None:
+        self.di, self._file = di, folder / "big.yaml"
+
+    def __call__(self, job: Object, *words: str) -> Said:
+        self._file.write_text(yaml.safe_dump(job))
+        return self.di("simulate", "-f", str(self._file), *words)
+
+    def running(self, name: str, gpus: int, **changes: Any) -> None:
+        body = self.di.job(name, placement={"learner": ["gpu-1"]}, **changes)
+        body["spec"]["preemptible"] = True
+        body["spec"]["tasks"] = manifest(gpus)["spec"]["tasks"]
+        body["spec"]["tasks"][0] |= {"name": "learner"}
+        self.di.world.put(
+            f"/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs/{name}", body
+        )
+
+    def policy(self, name: str) -> None:
+        data = {"DI_OPERATOR_POLICY": name, "DI_OPERATOR_POLICY_ARGUMENTS": "{}"}
+        self.di.world.put(CONFIG, {"metadata": {"name": "di-operator"}, "data": data})
+
+
+@pytest.fixture
+def simulate(di: Di, tmp_path: Path) -> Simulate:
+    di.node("gpu-1", 8)
+    return Simulate(di, tmp_path)
+
+
+def test_a_job_that_fits_is_told_where(simulate: Simulate) -> None:
+    simulate.policy("fit")
+    simulate.running("x", 4)
+    assert simulate(manifest()).lines == [
+        "fits now: learner 1 on gpu-1",
+        "  changes    no other job",
+        "  decided    by the policy fit, the cluster's",
+    ]
+
+
+def test_a_job_that_does_not_fit_is_told_what_is_missing_and_when_it_would(
+    simulate: Simulate,
+) -> None:
+    simulate.policy("fit")
+    began = {"startTime": "2026-03-01T11:00:00Z"}
+    simulate.running("x", 4, **began, progress={"step": 3, "totalSteps": 4})
+    simulate.running("y", 2, **began, progress={"step": 1, "totalSteps": 4})
+    first, when, _ = simulate(manifest()).lines
+    assert first.startswith("does not fit now: task learner needs 1 replica, there is room for 0")
+    assert first.endswith("closest to one more: gpu-1 lacks 2 nvidia.com/gpu")
+    assert when == "would fit in about 20m: when x ends"
+    told = json.loads(simulate(manifest(8), "-o", "json").out)
+    assert told["wouldFit"] == {"seconds": 10800, "job": "rl/y", "byDeadline": False}
+    assert (told["fits"], told["starts"], told["policy"]) == (False, False, "fit")
+
+
+def test_a_deadline_ends_a_job_at_the_latest(simulate: Simulate) -> None:
+    simulate.running("x", 8, startTime="2026-03-01T11:00:00Z", progress={})
+    assert simulate(manifest(), "--policy", "fit").lines[1].startswith("nobody can say when")
+    job = simulate.di.world.objects["/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs/x"]
+    job["spec"]["activeDeadlineSeconds"] = 5450
+    lines = simulate(manifest(), "--policy", "fit").lines
+    assert lines[1] == "would fit in 30m at the latest: when x's deadline is over"
+    assert (
+        simulate(manifest(9), "--policy", "fit")
+        .lines[0]
+        .startswith("does not fit, whatever else runs: task learner needs 1 replica")
+    )
+
+
+def test_the_priority_and_any_field_may_be_changed_first(simulate: Simulate) -> None:
+    simulate.policy("fit")
+    assert simulate(manifest(9), "--set", "preemptible=false").lines[-1] == (
+        "  decided    by the cluster's scheduler, which may choose other nodes"
+    )
+    told = simulate(manifest(), "--set", "tasks.learner.replicas=2", "--priority", "high")
+    assert told.lines[0] == "fits now: learner 2 on gpu-1"
+    said = simulate(manifest(), "--set", "tasks.lerner.replicas=2")
+    assert (said.code, "no task lerner" in said.err) == (ExitCode.FAILED, True)
+    refused = simulate(manifest(), "--set", "backoffLimit=-1")
+    assert refused.err.splitlines()[0] == "error: the job would be refused"
+    assert "spec.backoffLimit" in refused.err
+
+
+def test_what_may_not_be_read_is_said(simulate: Simulate) -> None:
+    refusals = simulate.di.world.refusals
+    refusals["GET", CONFIG] = FORBIDDEN
+    refusals["GET", "/api/v1/pods"] = FORBIDDEN
+    assert simulate(manifest()).lines[-2:] == [
+        "  not seen   pods of other namespaces; room that they take counts as free",
+        "  decided    by the policy goodput, taken for the cluster's, --policy names another",
+    ]
+    refusals["GET", "/api/v1/nodes"] = FORBIDDEN
+    said = simulate(manifest())
+    assert said.code == ExitCode.NOT_ALLOWED
+    assert said.err.splitlines() == [
+        "error: without the cluster's nodes nothing can be said",
+        "  you may not list nodes",
+        "  try: kubectl auth can-i list nodes",
+    ]
+
+
+def test_a_policy_that_is_not_here_is_said(simulate: Simulate) -> None:
+    simulate.policy("their-own")
+    said = simulate(manifest())
+    assert said.err.splitlines()[0] == "error: the cluster's policy is not to be had here"
+    assert "their-own is not installed" in said.err
+    assert simulate(manifest(), "--policy", "fit:{").err.startswith("error: the policy's arguments")
+
+
+def test_one_job_is_tried_at_a_time(simulate: Simulate, tmp_path: Path) -> None:
+    (tmp_path / "two.yaml").write_text(yaml.safe_dump_all([manifest(), manifest()]))
+    said = simulate.di("simulate", "-f", str(tmp_path / "two.yaml"))
+    assert "has 2 jobs; one is tried at a time" in said.err
+
+
+def test_without_the_operators_package_it_is_said_which(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("di_cli.forecasting.find_spec", lambda _: None)
+    assert simulate(manifest()).err.splitlines()[0] == (
+        "error: di simulate needs the package di-operator, which is not installed"
+    )
+
+
+def test_others_that_lose_something_are_told(simulate: Simulate) -> None:
+    simulate.policy("fit")
+    data = simulate.di.world.objects[CONFIG]["data"]
+    data["DI_OPERATOR_POLICY_ARGUMENTS"] = '{"shares": {"rl": 1, "other": 1}}'
+    simulate.running("x", 4)
+    simulate.running("y", 4)
+    job = {**manifest(), "metadata": {"name": "big", "namespace": "other"}}
+    lines = simulate(job).lines
+    assert lines[0].startswith("does not fit now: ")
+    assert lines[1] == ("would fit when the allocator reconsiders all jobs: learner 1 on gpu-1")
+    assert lines[2] == "  stops      rl/y"
