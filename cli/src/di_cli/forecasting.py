@@ -19,7 +19,7 @@ from di_api.names import OPERATOR_NAME
 from di_cli.errors import CommandError
 from di_cli.present import Present
 from di_cli.session import Session
-from di_cli.views.ends import ends_of
+from di_cli.views.ends import End, ends_of
 from di_cli.views.simulation import Outcome, Placed, Shift, Simulation
 
 if TYPE_CHECKING:
@@ -131,6 +131,20 @@ def simulate(
         ends=len(ends),
         unread=present.unread,
     )
+
+
+def expected_starts(
+    session: Session, present: Present, allocator: Allocator
+) -> dict[str, End | None]:
+    """After which end each job that waits starts, by UID; None: when the allocator looks next.
+
+    Jobs of which that cannot be told are left out: those that do not wait for room, and those whose
+    room nobody says to leave.
+    """
+    ends = ends_of(present.jobs, session.now())[:_MOST_ENDS]
+    found = _surroundings(session, present, allocator).starts([end.uid for end in ends])
+    by_uid = {end.uid: end for end in ends}
+    return {uid: by_uid.get(after or "") for uid, after in found.items()}
 
 
 def _surroundings(session: Session, present: Present, allocator: Allocator) -> Surroundings:

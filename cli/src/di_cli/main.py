@@ -38,6 +38,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "top": ("top", "top"),
     "wait": ("wait", "wait"),
     "simulate": ("simulate", "simulate"),
+    "queue": ("queue", "queue"),
+    "allocation": ("allocation", "allocation"),
     "scale": ("scale", "scale"),
     "set": ("settings", "set_fields"),
     "suspend": ("suspend", "suspend"),

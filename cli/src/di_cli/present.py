@@ -31,12 +31,18 @@ class Present:
 
 def read_present(session: Session) -> Present:
     """Read nodes, and jobs and pods of all namespaces, or else of the user's own."""
+    found = read_nodes_and_pods(session)
+    found.jobs = _of_all(session, DIJOBS, found.unread)
+    return found
+
+
+def read_nodes_and_pods(session: Session) -> Present:
+    """Read no jobs."""
     found = Present()
     try:
         found.nodes = session.client.list(NODES)[0]
     except Forbidden:
         found.unread.append("nodes")
-    found.jobs = _of_all(session, DIJOBS, found.unread)
     found.pods = _of_all(session, PODS, found.unread, _LIVE)
     return found
 

@@ -351,3 +351,11 @@ def test_high_priority_goes_first() -> None:
     tried = trial("t", task("learner", 3))
     assert surroundings.first_end(tried.raised(), ["uid-x"]) == "uid-x"
     assert here(held("x", 2), waiting).first_end(tried, ["uid-x"]) is None
+
+
+def test_those_that_wait_start_after_the_ends_that_make_room_for_them() -> None:
+    waiting = [job(name, task("learner", n), phase="Pending") for name, n in (("w", 4), ("v", 1))]
+    surroundings = here(held("x", 2), held("y", 1), *waiting)
+    assert surroundings.starts(["uid-y", "uid-x"]) == {"uid-v": None}
+    nothing = look_at(jobs=waiting, nodes=[node("a", 4)], pods=[], policy=None, now=NOW)
+    assert nothing.starts([]) == {}

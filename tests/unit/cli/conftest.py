@@ -109,6 +109,7 @@ def _task(kind: str, replicas: int, container: Object, **fields: Any) -> Object:
 
 def pod(job: str, task: str, index: int, rank: int, **status: Any) -> Object:
     name = f"{job}-{task}-{index}"
+    gpus = {"resources": {"limits": {"nvidia.com/gpu": "4"}}} if task == "learner" else {}
     return {
         "metadata": {
             "name": name,
@@ -127,7 +128,7 @@ def pod(job: str, task: str, index: int, rank: int, **status: Any) -> Object:
                 }
             ],
         },
-        "spec": {"nodeName": "gpu-1", "containers": [{"name": "di-container"}]},
+        "spec": {"nodeName": "gpu-1", "containers": [{"name": "di-container", **gpus}]},
         "status": {
             "phase": "Running",
             "conditions": [{"type": "Ready", "status": "True"}],

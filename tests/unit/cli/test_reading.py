@@ -76,7 +76,7 @@ def test_a_description_has_tasks_pods_history_and_events(di: Di) -> None:
         "Ready     3 of 3 pods\n",
         "learner    learner    1                 1 Running  4          example/learner",
         "collector  collector  2         1..4    2 Running  0          example/collector",
-        "0     cartpole-learner-0    learner    ErrImagePull  2         0     gpu-1  3h",
+        "0     cartpole-learner-0    learner    ErrImagePull  2         4     gpu-1  3h",
         "Running    yes  2026-03-01 11:30:00  30m  JobRunning  3 of 3 pods ready",
     ):
         assert line in text, text

@@ -31,6 +31,8 @@ WORDS: Final = {
     "delete": ["delete", "x"],
     "exec": ["exec", "x"],
     "simulate": ["simulate", "-f", "job.yaml"],
+    "queue": ["queue"],
+    "allocation": ["allocation"],
     "login": ["login", "--server", "https://x"],
 }
 """A line of each command in the table."""
@@ -68,6 +70,7 @@ def test_a_command_needs_the_rights_that_the_document_names(
     monkeypatch.setattr("shutil.which", lambda _: "kubectl")
     monkeypatch.setattr("di_cli.commands.listing.follow", partial(follow, seconds=1))
     di.job("x")
+    di.job("waits", "Pending")
     di.node("gpu-1", 8)
     di.pod("x", "learner", 0, 0)
     name = di.pod("x", "collector", 0, 1, conditions=[])

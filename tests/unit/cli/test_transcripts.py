@@ -14,6 +14,7 @@ import pytest
 from tests.unit.cli.conftest import EVENTS, JOBS, PODS, Di, job, pod
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs/cli.md"
+_GPU = {"nvidia.com/gpu": "1"}
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -43,7 +44,12 @@ def test_the_transcripts_are_what_the_commands_say(
 def _fill(di: Di, folder: Path) -> None:
     """A cluster with a job that runs, one that waits and one that failed."""
     di.job("grpo-7b", restarts=0, startTime="2026-03-01T09:00:00Z")
-    di.node("gpu-1", 8)
+    for name, gpus in (("gpu-1", 8), ("gpu-2", 4)):
+        di.node(name, gpus)
+    web = pod("web", "learner", 0, 0)
+    web["metadata"] |= {"name": "web", "namespace": "web", "uid": "uid-web", "ownerReferences": []}
+    web["spec"] = {"nodeName": "gpu-2", "containers": [{"resources": {"limits": _GPU}}]}
+    di.world.put("/api/v1/namespaces/web/pods/web", web)
     for index, (task, rank) in enumerate((("learner", 0), ("collector", 1), ("collector", 2))):
         name = di.pod("grpo-7b", task, max(0, rank - 1), rank)
         di.world.logs[name] = [

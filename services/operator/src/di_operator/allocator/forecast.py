@@ -7,9 +7,10 @@ same step would do without the job, so that nobody is blamed for what would happ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from di_api.ownership import is_controlled_by
@@ -106,32 +107,43 @@ class Surroundings:
 
         `ends` are UIDs in the order in which the jobs end. What is tried next is tried after that.
         """
-        starts = self._waits(trial)
+        if self._policy is None or not trial.asks_allocator:
+            info = trial.info()
+            return next((uid for uid in self._ending(ends) if self._bound(info).at_once), None)
+        self._reader.put_job(trial.job)
+        return self._first_grants(ends, self._policy, {trial.uid}).get(trial.uid)
+
+    def starts(self, ends: Iterable[str]) -> dict[str, str | None]:
+        """After which end each job of the allocator's that waits starts, by UID; None: when all
+        jobs are reconsidered next. Those that do not start are left out. `ends` as above.
+        """
+        if self._policy is None:
+            return {}
+        waiting = {uid for uid, word in self._words.items() if not word.wants}
+        return self._first_grants(ends, self._policy, waiting)
+
+    def _first_grants(
+        self, ends: Iterable[str], policy: Policy, waiting: set[str]
+    ) -> dict[str, str | None]:
+        words, found, left = self._words, dict[str, str | None](), set(waiting)
+        for after in chain((None,), self._ending(ends)):
+            words = self._reconsidered(words, policy)[1]
+            started = {uid for uid in left if uid in words and words[uid].wants}
+            found |= dict.fromkeys(started, after)
+            left -= started
+            if not left:
+                break
+        return found
+
+    def _ending(self, ends: Iterable[str]) -> Iterator[str]:
+        """Take the jobs away, one after the other; those that are not there are passed over."""
         for uid in ends:
             if (job := self._jobs.pop(uid, None)) is None:
                 continue
             for pod in [each for each in self._pods if is_controlled_by(each, uid)]:
                 self._reader.remove_pod(pod)
             self._reader.remove_job(job)
-            if starts():
-                return uid
-        return None
-
-    def _waits(self, trial: Trial) -> Callable[[], bool]:
-        """Put the job among those that wait; the result says whether it starts now."""
-        if self._policy is None or not trial.asks_allocator:
-            info = trial.info()
-            return lambda: bool(self._bound(info).at_once)
-        policy, words = self._policy, self._words
-        self._reader.put_job(trial.job)
-
-        def starts() -> bool:
-            nonlocal words
-            words = self._reconsidered(words, policy)[1]
-            return bool(words[trial.uid].wants)
-
-        starts()
-        return starts
+            yield uid
 
     def _allocated(self, trial: Trial, policy: Policy) -> Forecast:
         without = self._reconsidered(self._words, policy)[1]

@@ -1,0 +1,149 @@
+"""Jobs that wait: for what, since when, and when they are expected to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from di_api.field_error import items, mapping
+from di_api.phase import Phase
+from di_api.timestamps import parse_time
+from di_cli.views.ends import End
+from di_cli.views.jobs import row
+from di_cli.views.times import local, span
+
+Object = Mapping[str, Any]
+
+HEADER: Final = ("NAME", "WAITS FOR", "PRIORITY", "PODS", "GPUS", "WAITING", "STARTS")
+HEADER_WIDE: Final = (*HEADER[:-2], "SINCE", "STARTS", "MESSAGE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A job that waits.
+
+    Attributes:
+        reason: one word.
+        since: when it began to wait.
+        seconds: that it has waited.
+        starts: after the end of which job it would start; None: that cannot be told.
+        next_look: it starts when the allocator reconsiders all jobs.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    reason: str
+    message: str
+    since: datetime | None
+    seconds: float
+    high: bool
+    pods: int
+    gpus: int
+    starts: End | None = None
+    next_look: bool = False
+
+
+def waiting(
+    jobs: Iterable[Object], now: datetime, starts: Mapping[str, End | None]
+) -> list[Waiting]:
+    """Those that wait, in the order in which allocators look at them: by priority, then age.
+
+    `starts` are by UID: after which end; None: at the next look.
+    """
+    found = (_read(job, now, starts) for job in jobs)
+    return sorted(
+        (each for each in found if each is not None),
+        key=lambda each: (not each.high, -each.seconds, each.namespace, each.name),
+    )
+
+
+def is_waiting(job: Object) -> bool:
+    """Whether a job has not started, or does not run any more and will again."""
+    status = mapping(job.get("status"))
+    return not status.get("completionTimestamp") and status.get("phase") in (Phase.PENDING, None)
+
+
+def cells(found: Waiting, *, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
+    """The texts of a row, in the order of the header."""
+    first = (
+        found.name,
+        found.reason,
+        "high" if found.high else "normal",
+        str(found.pods),
+        str(found.gpus),
+    )
+    last: Sequence[str] = (span(found.seconds), starts_in(found))
+    if wide:
+        last = (local(found.since), starts_in(found), found.message)
+    return (*((found.namespace,) if namespace else ()), *first, *last)
+
+
+def header(*, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
+    """The names of the columns."""
+    return (*(("NAMESPACE",) if namespace else ()), *(HEADER_WIDE if wide else HEADER))
+
+
+def starts_in(found: Waiting) -> str:
+    """When it is expected to start; empty where that cannot be told."""
+    if found.next_look:
+        return "at the next look"
+    if found.starts is None:
+        return ""
+    name = found.starts.key.removeprefix(f"{found.namespace}/")
+    return f"{found.starts.when()}, after {name}"
+
+
+def as_json(found: Waiting) -> dict[str, Any]:
+    """For programs; times in seconds."""
+    end = found.starts
+    starts = (
+        {"seconds": round(end.seconds), "after": end.key, "byDeadline": end.by_deadline}
+        if end
+        else None
+    )
+    return {
+        "namespace": found.namespace,
+        "name": found.name,
+        "reason": found.reason,
+        "message": found.message,
+        "priority": "high" if found.high else "normal",
+        "pods": found.pods,
+        "gpus": found.gpus,
+        "since": found.since.isoformat() if found.since else None,
+        "waiting": round(found.seconds),
+        "starts": {"seconds": 0, "after": None, "byDeadline": False} if found.next_look else starts,
+    }
+
+
+def _read(job: Object, now: datetime, starts: Mapping[str, End | None]) -> Waiting | None:
+    if not is_waiting(job):
+        return None
+    shown = row(job, now)
+    metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
+    condition: Object = next(
+        (
+            each
+            for each in map(mapping, items(status.get("conditions")))
+            if each.get("type") == Phase.PENDING
+        ),
+        {},
+    )
+    since = parse_time(condition.get("lastTransitionTime")) or shown.created
+    uid = str(metadata.get("uid") or "")
+    return Waiting(
+        uid=uid,
+        namespace=shown.namespace,
+        name=shown.name,
+        reason=shown.reason or "the operator",
+        message=str(condition.get("message") or ""),
+        since=since,
+        seconds=max(0.0, (now - since).total_seconds()) if since else 0.0,
+        high=mapping(job.get("spec")).get("priority") == "high",
+        pods=shown.ready[1],
+        gpus=shown.gpus,
+        starts=starts.get(uid),
+        next_look=uid in starts and starts[uid] is None,
+    )
