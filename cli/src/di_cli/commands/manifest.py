@@ -1,27 +1,50 @@
-"""Reading the manifests that commands are given."""
+"""Reading the manifests that commands are given: files, stdin, or examples that come with `di`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Final
 
 import yaml
 
 from di_cli.edits.manifests import MOST_BYTES, ManifestError
 
+_EXAMPLES: Final = Path(__file__).parents[1] / "examples"
+"""Links to the manifests of examples/, whose contents are in the wheel."""
+
+
+def examples() -> list[str]:
+    """The names of the examples."""
+    return sorted(each.stem for each in _EXAMPLES.glob("*.yaml"))
+
+
+def complete_manifest(incomplete: str) -> list[str]:
+    """What a shell completes: examples, beside its own files."""
+    return [name for name in examples() if name.startswith(incomplete)]
+
 
 def documents_of(file: str) -> list[object]:
-    """The YAML documents of a file, or of stdin (`-`). Raises ManifestError."""
+    """The YAML documents of a file, of stdin (`-`), or of an example where there is no file of
+    that name. Raises ManifestError."""
     try:
         if file == "-":
             raw = sys.stdin.buffer.read(MOST_BYTES + 1)
         else:
-            with Path(file).open("rb") as opened:
+            with _place(file).open("rb") as opened:
                 raw = opened.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise ManifestError(f"{file} is larger than {MOST_BYTES >> 20} MiB")
         return list(yaml.safe_load_all(raw))
+    except FileNotFoundError as error:
+        known = ", ".join(examples())
+        raise ManifestError(f"there is no file {file}; examples: {known}") from error
     except OSError as error:
         raise ManifestError(f"{file}: {error.strerror or error}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ManifestError(f"{file}: {' '.join(str(error).split())}") from error
+
+
+def _place(file: str) -> Path:
+    given = Path(file)
+    return _EXAMPLES / f"{file}.yaml" if not given.exists() and file in examples() else given

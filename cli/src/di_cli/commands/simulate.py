@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from di_api.spec.job import Priority
-from di_cli.commands.manifest import documents_of
+from di_cli.commands.manifest import complete_manifest, documents_of
 from di_cli.commands.options import Context, Namespace, System
 from di_cli.edits.assignments import AssignmentError, assigned
 from di_cli.edits.manifests import ManifestError, jobs_of
@@ -37,7 +37,13 @@ _FORMS: Final = {_Form.JSON: Output.JSON, _Form.YAML: Output.YAML}
 def simulate(
     file: Annotated[
         str,
-        typer.Option("--file", "-f", metavar="FILE", help="Manifest of a DIJob; - is stdin."),
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="FILE|EXAMPLE",
+            help="Manifest of a DIJob, or name of an example; - is stdin.",
+            autocompletion=complete_manifest,
+        ),
     ],
     *,
     priority: Annotated[Priority | None, typer.Option(help="In place of the job's own.")] = None,

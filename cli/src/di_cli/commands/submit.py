@@ -9,7 +9,7 @@ import typer
 
 from di_api.kube.errors import ApiError
 from di_api.kube.resources import DIJOBS, Resource
-from di_cli.commands.manifest import documents_of
+from di_cli.commands.manifest import complete_manifest, documents_of
 from di_cli.commands.options import Context, Namespace
 from di_cli.edits.manifests import (
     Changes,
@@ -34,7 +34,12 @@ class DryRun(StrEnum):
 
 def submit(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Manifests of DIJobs; - is stdin.")
+        list[str],
+        typer.Argument(
+            metavar="FILE|EXAMPLE...",
+            help="Manifests of DIJobs, or names of examples; - is stdin.",
+            autocompletion=complete_manifest,
+        ),
     ],
     *,
     name: Annotated[str | None, typer.Option(help="The job's name, in place of its own.")] = None,
