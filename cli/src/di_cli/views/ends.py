@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from di_api.field_error import mapping
 from di_api.timestamps import parse_time
 from di_cli.views.times import span
 
 Object = Mapping[str, Any]
+
+_MOST: Final = 1e15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +40,13 @@ class End:
 
 def ends_of(jobs: Iterable[Object], now: datetime) -> list[End]:
     """The ends that can be told, the next first."""
-    found = (_end(job, now) for job in jobs)
+    found = (end_of(job, now) for job in jobs)
     return sorted((each for each in found if each), key=lambda end: (end.seconds, end.key))
 
 
-def _end(job: Object, now: datetime) -> End | None:
-    """As many steps a second as since its start, restarts and waiting included."""
+def end_of(job: Object, now: datetime) -> End | None:
+    """The end of a job that runs, at its pace since its start, restarts and waiting included; None
+    if it cannot be told."""
     metadata, spec = mapping(job.get("metadata")), mapping(job.get("spec"))
     status = mapping(job.get("status"))
     began = parse_time(status.get("startTime"))
@@ -75,4 +78,5 @@ def _left(progress: Object, began: datetime, now: datetime) -> float | None:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    # What nobody has time for is no length of time, and no number of steps.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeGuard
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
+from di_cli.views.ends import end_of
 from di_cli.views.times import age, local
 
 _WIDTH: Final = 8
@@ -33,7 +34,7 @@ class Row:
         waiting: share of its time that the learner waits for samples, 0 to 1; likewise.
         ready: pods that are ready, of so many.
         gpus: that its pods ask for together.
-        hint: the command that tells more, of a job that is in trouble.
+        hint: the command that tells more, of a job in trouble; else when it ends, or has ended.
     """
 
     namespace: str
@@ -72,7 +73,7 @@ def row(job: Object, now: datetime) -> Row:
         created=parse_time(metadata.get("creationTimestamp")),
         ended=parse_time(status.get("completionTimestamp")),
         reason=reason,
-        hint=_hint(name, phase, reason, status, now),
+        hint=_hint(name, phase, reason, status, now) or _ends(job, phase, now),
     )
 
 
@@ -179,6 +180,11 @@ def _hint(name: str, phase: str, reason: str, status: Object, now: datetime) -> 
         return f"{ended} ago" if ended else ""
     in_trouble = phase == Phase.FAILED or (bool(phase) and reason not in ("", f"Job{phase}"))
     return f"di why {name}" if in_trouble else ""
+
+
+def _ends(job: Object, phase: str, now: datetime) -> str:
+    end = end_of(job, now) if phase == Phase.RUNNING else None
+    return end.when().removesuffix(" at the latest") if end else ""
 
 
 def _count(value: object) -> int:

@@ -1,0 +1,104 @@
+"""When jobs end, by what they report; and that odd objects cost nobody a view."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from di_cli.views import allocation, jobs, queue
+from di_cli.views.ends import end_of, ends_of
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+_ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        *(None, True, -1, 0, 1, 3, 10**400, 1e300, float("nan"), float("inf"), "x", [], {}),
+        *("2026-03-01T11:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "7", "1e99"),
+        *("Pending", "Running"),
+    ]
+)
+
+
+def running(*, began: str = "2026-03-01T11:00:00Z", deadline: Any = None, **progress: Any) -> Any:
+    return {
+        "metadata": {"name": "x", "namespace": "rl", "uid": "uid-x"},
+        "spec": {"activeDeadlineSeconds": deadline},
+        "status": {"phase": "Running", "startTime": began, "progress": progress},
+    }
+
+
+@pytest.mark.parametrize(
+    ("job", "text"),
+    [
+        (running(step=1, totalSteps=4), "in about 3h"),
+        # Of the half hour since the report half an hour of what was left is over.
+        (running(step=1, totalSteps=4, reportedAt="2026-03-01T11:30:00Z"), "in about 1h"),
+        (running(step=4, totalSteps=4), "in about 0s"),
+        (running(step=1, totalSteps=4, deadline=5400), "in 30m at the latest"),
+        (running(step=3, totalSteps=4, deadline=7200), "in about 20m"),
+        (running(deadline=3000), "in 0s at the latest"),
+    ],
+)
+def test_a_job_ends_at_its_pace_or_at_its_deadline(job: Any, text: str) -> None:
+    end = end_of(job, NOW)
+    assert end is not None
+    assert (end.uid, end.key, end.when()) == ("uid-x", "rl/x", text)
+    assert jobs.row(job, NOW).hint == text.removesuffix(" at the latest")
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        running(),
+        running(step=0, totalSteps=4),
+        running(step=5, totalSteps=4),
+        running(began="", step=1, totalSteps=4),
+        running(began="2026-03-01T13:00:00Z", step=1, totalSteps=4),
+    ],
+)
+def test_an_end_that_cannot_be_told_is_none(job: Any) -> None:
+    assert end_of(job, NOW) is None
+
+
+def test_a_job_that_has_ended_or_is_suspended_has_no_end_to_come() -> None:
+    job = running(step=1, totalSteps=4)
+    job["spec"]["suspend"] = True
+    ended = running(step=1, totalSteps=4)
+    ended["status"]["completionTimestamp"] = "2026-03-01T11:30:00Z"
+    assert ends_of([job, ended], NOW) == []
+
+
+def test_the_next_end_comes_first() -> None:
+    found = ends_of([running(step=1, totalSteps=4), running(step=2, totalSteps=4)], NOW)
+    assert [each.when() for each in found] == ["in about 1h", "in about 3h"]
+
+
+@settings(deadline=None)
+@given(odd=st.lists(_ODD, min_size=9, max_size=9))
+def test_what_makes_no_sense_is_shown_all_the_same(odd: list[Any]) -> None:
+    began, deadline, step, total, reported, phase, amount, name, spec = odd
+    status = {
+        "startTime": began,
+        "phase": phase,
+        "progress": {"step": step, "totalSteps": total, "reportedAt": reported},
+        "allocatable": {"cpu": amount},
+        "conditions": spec,
+    }
+    meta = {"name": name, "namespace": "rl", "uid": "u", "creationTimestamp": began}
+    found = {
+        "metadata": meta,
+        "status": status,
+        "spec": {"activeDeadlineSeconds": deadline, "nodeName": name, "containers": spec},
+    }
+    for end in ends_of([found], NOW):
+        assert end.when()
+    for each in queue.waiting([found], NOW, {"u": None}):
+        assert len(queue.cells(each, wide=True)) == len(queue.HEADER_WIDE)
+        assert queue.as_json(each)
+    nodes = allocation.nodes_of([found], [found], allocation.resource_of([found], None))
+    if nodes:
+        assert list(allocation.heat_map(nodes, "cpu"))
+    assert allocation.as_json(nodes, "cpu")
