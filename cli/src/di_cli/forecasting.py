@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +34,8 @@ _ASSUMED: Final = "goodput"
 """The chart's own choice."""
 _MOST_ENDS: Final = 64
 """Ends that are gone through; each asks the policy about all jobs."""
+_MOST_WORK: Final = 20_000
+"""Jobs that the policy is asked about for that; about a second or two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,7 @@ def simulate(
         raised = None
         if not own.starts and not trial.is_high and trial.asks_allocator:
             raised = surroundings.forecast(trial.raised())
-        ends = [] if own.starts or own.impossible else ends_of(present.jobs, now)[:_MOST_ENDS]
+        ends = [] if own.starts or own.impossible else _ends(present, now)
         first = surroundings.first_end(trial, [end.uid for end in ends]) if ends else None
     except InvalidSpec as error:
         raise CommandError(
@@ -141,10 +144,16 @@ def expected_starts(
     Jobs of which that cannot be told are left out: those that do not wait for room, and those whose
     room nobody says to leave.
     """
-    ends = ends_of(present.jobs, session.now())[:_MOST_ENDS]
+    ends = _ends(present, session.now())
     found = _surroundings(session, present, allocator).starts([end.uid for end in ends])
     by_uid = {end.uid: end for end in ends}
     return {uid: by_uid.get(after or "") for uid, after in found.items()}
+
+
+def _ends(present: Present, now: datetime) -> list[End]:
+    """Those that are gone through, the next first."""
+    most = min(_MOST_ENDS, max(1, _MOST_WORK // max(1, len(present.jobs))))
+    return ends_of(present.jobs, now)[:most]
 
 
 def _surroundings(session: Session, present: Present, allocator: Allocator) -> Surroundings:

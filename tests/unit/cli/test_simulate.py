@@ -88,6 +88,20 @@ def test_a_job_that_does_not_fit_is_told_what_is_missing_and_when_it_would(
     assert (told["fits"], told["starts"], told["policy"]) == (False, False, "fit")
 
 
+def test_ends_that_do_not_suffice_are_counted(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "xyz":
+        simulate.running(name, 2, startTime="2026-03-01T11:00:00Z")
+    job = manifest(8)
+    assert simulate(job, "--policy", "fit").lines[1].startswith("would fit in about 36m: when z")
+    monkeypatch.setattr("di_cli.forecasting._MOST_WORK", 6)
+    either = "would not fit either when the next 2 jobs of those that say when have ended"
+    assert simulate(job, "--policy", "fit").lines[1] == either
+    monkeypatch.setattr("di_cli.forecasting._MOST_ENDS", 1)
+    assert "when the next job of those" in simulate(job, "--policy", "fit").lines[1]
+
+
 def test_a_deadline_ends_a_job_at_the_latest(simulate: Simulate) -> None:
     simulate.running("x", 8, startTime="2026-03-01T11:00:00Z", progress={})
     assert simulate(manifest(), "--policy", "fit").lines[1].startswith("nobody can say when")

@@ -60,7 +60,7 @@ class Simulation:
         outcome: with the job's own priority.
         raised: with high priority, where that makes the difference.
         when: the end of another job after which it starts.
-        ends: how many jobs say when they end.
+        ends: how many jobs that say when they end were taken for ended.
         unread: what was not reckoned with.
     """
 
@@ -133,7 +133,8 @@ def _answer(found: Simulation) -> Iterator[str]:
         what = "'s deadline is over" if found.when.by_deadline else " ends"
         yield f"would fit {found.when.when()}: when {_name(found.when.key, namespace)}{what}"
     elif found.ends:
-        yield f"would not even fit when the {found.ends} that say when they end have ended"
+        jobs = "job" if found.ends == 1 else f"{found.ends} jobs"
+        yield f"would not fit either when the next {jobs} of those that say when have ended"
     else:
         yield "nobody can say when: no job that runs reports its progress, or has a deadline"
     if found.raised:
