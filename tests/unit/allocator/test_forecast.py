@@ -27,7 +27,7 @@ from di_operator.allocator.policies.goodput import GoodputPolicy
 from di_operator.allocator.policy import Policy
 from di_operator.allocator.trial import Trial
 from di_operator.clock import SystemClock
-from di_operator.lifecycle.specs import read_spec
+from di_operator.lifecycle.specs import SpecCache
 from di_operator.metrics import Metrics
 from di_operator.scheduler import Scheduler, _Look
 from tests.unit.allocator.test_scheduling_snapshot import NOW, job, node, other, pod, task
@@ -66,18 +66,19 @@ class Operator:
 
     def __init__(self, policy: Policy) -> None:
         nothing = cast("WatchCache", Cache())
+        specs = SpecCache(size=64)
         self._scheduler = Scheduler(
             policy=policy,
             caches={DIJOBS: nothing, PODS: nothing},
             nodes=nothing,
             others=nothing,
-            read_spec=read_spec,
+            read_spec=specs,
             wake=lambda _key, _delay: None,
             period=60.0,
             clock=SystemClock(),
             observer=Metrics(),
         )
-        self._reader = ClusterReader(read_spec)
+        self._reader = ClusterReader(specs)
         self.words: Words = NOTHING_SAID
 
     def look(self, changes: Changes, *, everything: bool) -> None:
