@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from di_api.kube.config import KubeConfig
-from di_api.kube.resources import NODES
-from di_operator.allocator.registry import PolicyError
+from di_api.kube.resources import DIJOBS, NODES, PODS
+from di_operator.allocator.forecast import Surroundings
+from di_operator.allocator.look import look_at
+from di_operator.allocator.registry import PolicyError, load_policy
+from di_operator.allocator.trial import Trial
 from di_operator.builders.pinning import Binding
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.operator_testbed import Testbed, condition, job, on_testbed, task
@@ -85,6 +89,17 @@ def runs_on(testbed: Testbed, name: str, **wanted: int) -> Callable[[], Awaitabl
     return check
 
 
+async def surroundings(testbed: Testbed) -> Surroundings:
+    """The cluster as somebody sees it who lists everything."""
+    nodes, jobs, pods = [(await testbed.client.list(each))[0] for each in (NODES, DIJOBS, PODS)]
+    policy, now = load_policy("fit", {}), datetime.now(UTC)
+    return look_at(jobs=jobs, nodes=nodes, pods=pods, policy=policy, now=now)
+
+
+def trial(testbed: Testbed, manifest: Object) -> Trial:
+    return Trial.of(manifest, namespace=testbed.namespace, now=datetime.now(UTC), taken=set())
+
+
 def test_the_learners_of_a_job_stay_on_one_kind_of_node(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -119,7 +134,10 @@ def test_two_jobs_share_a_third_waits_and_a_node_goes(
             await testbed.submit(job("a", devices(testbed, "learner", 4), preemptible=True))
             await testbed.until(runs_on(testbed, "a", n1=4), "a to have a node of its own")
             assert all("affinity" in pod["spec"] for pod in (await testbed.pods("a")).values())
-            await testbed.submit(job("b", devices(testbed, "learner", 3), preemptible=True))
+            b = job("b", devices(testbed, "learner", 3), preemptible=True)
+            foretold = (await surroundings(testbed)).forecast(trial(testbed, b)).at_once
+            assert [*foretold] == [f"{namespace}-n2"] * 3
+            await testbed.submit(b)
             await testbed.until(runs_on(testbed, "b", n2=3), "b to have the other")
             status = await testbed.status("a")
             assert status["allocation"] == [f"{namespace}-n1"] * 4
@@ -127,13 +145,18 @@ def test_two_jobs_share_a_third_waits_and_a_node_goes(
             assert testbed.phases["a"][-2:] == ["Starting", "Running"]
 
             # Two of its four could run, but it needs three.
-            await testbed.submit(
-                job(
-                    "c",
-                    devices(testbed, "learner", 4, minReplicas=3, maxReplicas=4),
-                    preemptible=True,
-                )
+            c = job(
+                "c",
+                devices(testbed, "learner", 4, minReplicas=3, maxReplicas=4),
+                preemptible=True,
             )
+            cluster, b_uid = (
+                await surroundings(testbed),
+                (await testbed.job("b"))["metadata"]["uid"],
+            )
+            assert not cluster.forecast(trial(testbed, c)).starts
+            assert cluster.first_end(trial(testbed, c), [b_uid]) == b_uid
+            await testbed.submit(c)
             status = await testbed.phase("c", "Pending")
             assert condition(status, "Pending")["reason"] == "WaitingForNodes"
             assert await testbed.pods("c") == {}
