@@ -132,6 +132,8 @@ def test_why_says_cause_evidence_and_remedy(di: Di) -> None:
         "  remedy    di logs cartpole --previous: correct what ended it",
     ]
     assert json.loads(di("why", "cartpole", "--json").out)["cause"] == "BackoffLimit"
+    di.world.logs[name] = ["unable to retrieve container logs for containerd://8aae"]
+    assert "last log" not in di("why", "cartpole").out
 
 
 def test_why_of_a_name_that_nobody_has_names_the_nearest(di: Di) -> None:

@@ -53,7 +53,9 @@ def lines_of(
     silence = SILENCE if asked.follow else _SECONDS
     for line in client.lines(path, Target(PODS, namespace, pod), silence=silence):
         time, _, text = line.decode(errors="replace").rstrip("\r").partition(" ")
-        yield time, text
+        # What begins with no time is the kubelet's excuse for a log that it does not find.
+        if time[:1].isdigit():
+            yield time, text
 
 
 def container_of(pod: dict[str, Any]) -> str:

@@ -65,10 +65,12 @@ def pod(
     ended: Mapping[str, Any] | None = None,
     last: Mapping[str, Any] | None = None,
     init: bool = False,
+    restarts: int = 0,
     conditions: Sequence[Object] = (),
+    spec: Object | None = None,
     **status: Any,
 ) -> Object:
-    container: Object = {"name": "prepare" if init else "di-container", "restartCount": 0}
+    container: Object = {"name": "prepare" if init else "di-container", "restartCount": restarts}
     if waiting is not None:
         reason, message = waiting
         container["state"] = {"waiting": {"reason": reason, "message": message}}
@@ -80,7 +82,7 @@ def pod(
     of_ready = {"type": "Ready", "status": str(ready)}
     return {
         "metadata": {"name": name, "uid": f"uid-{name}"},
-        "spec": {"nodeName": node} if node else {},
+        "spec": {**({"nodeName": node} if node else {}), **(spec or {})},
         "status": {
             "phase": phase,
             "conditions": [of_ready, *conditions],
@@ -112,14 +114,31 @@ def event(
     }
 
 
-def node(name: str = "gpu-1", *, ready: str = "True", message: str = "") -> Object:
+def unhealthy(probe: str, uid: str) -> list[Object]:
+    """Events of a probe that fails, and of the container's end for it, with restartPolicy Never."""
+    return [
+        event("Unhealthy", f"{probe} probe failed: ", uid=uid),
+        event("Killing", "Stopping container di-container", kind="Normal", uid=uid),
+    ]
+
+
+def node(
+    name: str = "gpu-1",
+    *,
+    ready: str = "True",
+    message: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> Object:
     ready_condition = {
         "type": "Ready",
         "status": ready,
         "message": message,
         "lastTransitionTime": time(43),
     }
-    return {"metadata": {"name": name}, "status": {"conditions": [ready_condition]}}
+    return {
+        "metadata": {"name": name, "labels": {**(labels or {})}},
+        "status": {"conditions": [ready_condition]},
+    }
 
 
 def facts(job: Object | None, *pods: Object, **others: Any) -> Facts:

@@ -14,6 +14,7 @@ from tests.unit.api.explain.cluster import (
     node,
     pod,
     time,
+    unhealthy,
     unscheduled,
 )
 
@@ -32,6 +33,10 @@ TAINTED = (
 )
 FULL = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {gpu: x}."
 SELECTED = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+TAINTED_OR_NOT = (
+    "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had "
+    "untolerated taint {gpu: x}."
+)
 UNBOUND = (
     "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/1"
 )
@@ -141,6 +146,102 @@ CASES: dict[str, tuple[Facts, Cause]] = {
             pod(conditions=[unscheduled(SELECTED)]),
         ),
         Cause.NO_SUCH_NODE,
+    ),
+    "a node selector that fits none, of nodes that have taints too": (
+        facts(
+            job("Starting", "Unschedulable", f"{BLOCKED}{TAINTED_OR_NOT}"),
+            pod(conditions=[unscheduled(TAINTED_OR_NOT)], spec={"nodeSelector": {"pool": "gpus"}}),
+            nodes=[node(labels={"pool": "gpu"}), node("gpu-2")],
+        ),
+        Cause.NO_SUCH_NODE,
+    ),
+    "a taint of the only nodes that a selector fits": (
+        facts(
+            job("Starting", "Unschedulable", f"{BLOCKED}{TAINTED_OR_NOT}"),
+            pod(conditions=[unscheduled(TAINTED_OR_NOT)], spec={"nodeSelector": {"pool": "gpu"}}),
+            nodes=[node(labels={"pool": "gpu"}), node("gpu-2")],
+        ),
+        Cause.TAINT,
+    ),
+    "a liveness probe": (
+        facts(
+            job("Failed", "JobFailed", f"{STORY} 137"),
+            pod(phase="Failed", node="gpu-1", ended={"exitCode": 137, "reason": "Error"}),
+            events=[*unhealthy("Liveness", f"uid-{POD}")],
+        ),
+        Cause.PROBE,
+    ),
+    "a liveness probe of a pod that failed later": (
+        facts(
+            job("Failed", "JobFailed", f"{STORY} 1"),
+            pod(phase="Failed", node="gpu-1", ended={"exitCode": 1, "reason": "Error"}),
+            pod("cartpole-learner-1", phase="Running", node="gpu-1"),
+            events=[*unhealthy("Liveness", "uid-cartpole-learner-1")],
+        ),
+        Cause.BACKOFF_LIMIT,
+    ),
+    "a readiness probe of a program that failed by itself": (
+        facts(
+            job("Failed", "JobFailed", f"{STORY} 1"),
+            pod(phase="Failed", node="gpu-1", ended={"exitCode": 1, "reason": "Error"}),
+            events=[*unhealthy("Readiness", f"uid-{POD}")],
+        ),
+        Cause.BACKOFF_LIMIT,
+    ),
+    "a liveness probe that failed once and ended nothing": (
+        facts(
+            job("Failed", "JobFailed", f"{STORY} 1"),
+            pod(phase="Failed", node="gpu-1", ended={"exitCode": 1, "reason": "Error"}),
+            events=[unhealthy("Liveness", f"uid-{POD}")[0]],
+        ),
+        Cause.BACKOFF_LIMIT,
+    ),
+    "a crash loop, as the container has just ended": (
+        facts(
+            job("Running", "JobRunning", "1 of 1 pod ready"),
+            pod(
+                phase="Running",
+                node="gpu-1",
+                ended={"exitCode": 7, "reason": "Error"},
+                last={"exitCode": 7, "reason": "Error"},
+                restarts=3,
+            ),
+        ),
+        Cause.CRASH_LOOP,
+    ),
+    "a container that was started again once": (
+        facts(
+            job("Running", "JobRunning", "1 of 1 pod ready"),
+            pod(
+                phase="Running",
+                node="gpu-1",
+                ended={"exitCode": 7, "reason": "Error"},
+                last={"exitCode": 7, "reason": "Error"},
+                restarts=1,
+            ),
+        ),
+        Cause.PROGRAM_FAILED,
+    ),
+    "a readiness probe": (
+        facts(
+            job("Starting", "JobStarting", "0 of 1 pods ready"),
+            pod(phase="Running", node="gpu-1"),
+            events=[event("Unhealthy", "Readiness probe failed: refused", uid=f"uid-{POD}")],
+        ),
+        Cause.PROBE,
+    ),
+    "a sidecar that ends again and again": (
+        facts(
+            job("Starting", "CrashLoopBackOff", f"{BLOCKED}container prepare ended"),
+            pod(
+                node="gpu-1",
+                init=True,
+                waiting=("CrashLoopBackOff", "back-off 10s restarting failed container=prepare"),
+                last={"exitCode": 7, "reason": "Error"},
+                spec={"initContainers": [{"name": "prepare", "restartPolicy": "Always"}]},
+            ),
+        ),
+        Cause.CRASH_LOOP,
     ),
     "unbound volume": (
         facts(

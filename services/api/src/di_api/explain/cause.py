@@ -39,6 +39,7 @@ class Cause(StrEnum):
     CANNOT_EXECUTE = "CannotExecute"
     INIT_CONTAINER = "InitContainer"
     NOT_PREPARED = "NotPrepared"
+    PROBE = "Probe"
 
     # Of pods that ended.
     OUT_OF_MEMORY = "OutOfMemory"

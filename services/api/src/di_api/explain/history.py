@@ -52,6 +52,28 @@ def event_signs(job: Job) -> tuple[Sign, ...]:
     return _newest_first(found)
 
 
+def probe_signs(job: Job) -> tuple[Sign, ...]:
+    """What is said of the probe for which the node has ended a container of the pod that failed
+    first: all that the pod's status shows is how it took that.
+
+    The event of the end names the probe only where the container is started again.
+    """
+    first = next(map(uid_of, unwell_pods(job.facts)), "")
+    events = [
+        event
+        for event in job.facts.events
+        if text_of(mapping(event.get("involvedObject")).get("uid")) == first
+    ]
+    if not any(event.get("reason") == "Killing" for event in events):
+        return ()
+    failed = [event for event in events if event.get("reason") == "Unhealthy"]
+    return _newest_first([_sign(event) for event in failed if _ends(text_of(event.get("message")))])
+
+
+def _ends(message: str) -> bool:
+    return message.startswith(("Liveness probe", "Startup probe"))
+
+
 def past_signs(job: Job) -> tuple[Sign, ...]:
     """Why pods were replaced the last time, by what the operator has noted of them and, if they did
     not fail, by events of pods that are gone."""
@@ -81,17 +103,18 @@ def _warnings(job: Job) -> Iterator[tuple[Object, Sign]]:
         reason = text_of(event.get("reason"))
         if event.get("type") != "Warning" and reason not in _DISRUPTIONS:
             continue
-        about = mapping(event.get("involvedObject"))
-        yield (
-            event,
-            Sign(
-                source=Source.EVENT,
-                reason=reason,
-                text=text_of(event.get("message")),
-                pod=text_of(about.get("name")) if about.get("kind") == "Pod" else "",
-                at=last_seen(event),
-            ),
-        )
+        yield event, _sign(event)
+
+
+def _sign(event: Object) -> Sign:
+    about = mapping(event.get("involvedObject"))
+    return Sign(
+        source=Source.EVENT,
+        reason=text_of(event.get("reason")),
+        text=text_of(event.get("message")),
+        pod=text_of(about.get("name")) if about.get("kind") == "Pod" else "",
+        at=last_seen(event),
+    )
 
 
 def _is_of_phase(job: Job, sign: Sign) -> bool:

@@ -212,6 +212,20 @@ KINDS: Final = (
         remedy="kubectl logs {pod} -c {container} -n {namespace}: correct what it says",
     ),
     Kind(
+        cause=Cause.PROBE,
+        pattern=r"(liveness|startup) probe",
+        sources=frozenset({Source.EVENT}),
+        summary="the node ends {pod} because a probe of it fails",
+        remedy="correct the probe, or give the program more time (startupProbe, failureThreshold)",
+    ),
+    Kind(
+        cause=Cause.PROBE,
+        pattern=r"readiness probe",
+        sources=frozenset({Source.EVENT}),
+        summary="{pod} is not ready: its readiness probe fails",
+        remedy="di logs {job}: see whether the program is up; correct the probe, or the program",
+    ),
+    Kind(
         cause=Cause.CRASH_LOOP,
         reasons=_of("CrashLoopBackOff"),
         pattern=r"CrashLoopBackOff",

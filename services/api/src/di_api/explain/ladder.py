@@ -10,11 +10,12 @@ from di_api.explain.cause import Cause
 from di_api.explain.evidence import evidence_of, operator_says
 from di_api.explain.explanation import Evidence, Explanation
 from di_api.explain.facts import Facts
-from di_api.explain.history import event_signs, past_signs
+from di_api.explain.history import event_signs, past_signs, probe_signs
 from di_api.explain.job import Job, text_of
-from di_api.explain.kinds import Kind, first_kind
+from di_api.explain.kinds import KINDS, Kind, first_kind
+from di_api.explain.places import any_of_its_kind
 from di_api.explain.reasons import REASONS
-from di_api.explain.signs import Sign, present_signs
+from di_api.explain.signs import Sign, name_of, present_signs
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
 
@@ -145,6 +146,10 @@ def _unreadable(job: Job) -> Explanation | None:
     )
 
 
+def _by_probes(job: Job) -> Explanation | None:
+    return _by_signs(job, probe_signs(job))
+
+
 def _by_present_signs(job: Job) -> Explanation | None:
     return _by_signs(job, present_signs(job))
 
@@ -239,6 +244,7 @@ LADDER: Final[tuple[Step, ...]] = (
     _hung,
     _unreadable,
     _by_reason,
+    _by_probes,
     _by_present_signs,
     _by_events,
     _waits,
@@ -252,7 +258,7 @@ def _by_signs(job: Job, signs: tuple[Sign, ...], *, was: bool = False) -> Explan
     found = first_kind(signs)
     if found is None:
         return None
-    kind, sign = found
+    kind, sign = _by_its_nodes(job, *found)
     values = _values(job, sign)
     what = kind.summary.format_map(values)
     return Explanation(
@@ -261,6 +267,16 @@ def _by_signs(job: Job, signs: tuple[Sign, ...], *, was: bool = False) -> Explan
         evidence=evidence_of(job, sign),
         remedy=kind.remedy.format_map(values),
     )
+
+
+def _by_its_nodes(job: Job, kind: Kind, sign: Sign) -> tuple[Kind, Sign]:
+    """Take the taint of nodes that would be wrong without it too for no obstacle."""
+    pod = next((each for each in job.facts.pods if name_of(each) == sign.pod), None)
+    if kind.cause is not Cause.TAINT or pod is None or not job.facts.nodes:
+        return kind, sign
+    if any_of_its_kind(pod, job.facts.nodes):
+        return kind, sign
+    return next(each for each in KINDS if each.cause is Cause.NO_SUCH_NODE), sign
 
 
 def _cause(job: Job, kind: Kind) -> Cause:

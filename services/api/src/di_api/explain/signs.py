@@ -24,6 +24,8 @@ _NAMED: Final = re.compile(r"(\S+) (?:failed )?first\b")
 """The pod in the operator's words."""
 _LAST_WORDS: Final = "; its last lines: "
 """What stands before a program's last words in the operator's messages."""
+_LOOP: Final = 2
+"""Restarts in place from which on it is a loop."""
 ON_THE_WAY: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
@@ -136,11 +138,18 @@ def _of_pod(pod: Object) -> Iterator[Sign]:
         text = text_of(status.get("message"))
         yield Sign(source=Source.POD, reason=reason, text=text, pod=name, node=node)
     yield from _of_pod_conditions(status, name, node)
+    sidecars = _sidecars(pod)
     for kind in _KINDS:
-        for each in items(status.get(kind)):
-            yield from _of_container(
-                mapping(each), name, node, is_init=kind == "initContainerStatuses"
-            )
+        for each in map(mapping, items(status.get(kind))):
+            is_init = kind == "initContainerStatuses" and each.get("name") not in sidecars
+            yield from _of_container(each, name, node, is_init=is_init)
+
+
+def _sidecars(pod: Object) -> list[object]:
+    """Names of the init containers that run beside the others, as Kubernetes 1.29 and newer know
+    them."""
+    found = map(mapping, items(mapping(pod.get("spec")).get("initContainers")))
+    return [each.get("name") for each in found if each.get("restartPolicy") == "Always"]
 
 
 def _of_pod_conditions(status: Object, pod: str, node: str) -> Iterator[Sign]:
@@ -177,6 +186,7 @@ def _of_container(container: Object, pod: str, node: str, *, is_init: bool) -> I
                 node=node,
                 at=parse_time(ended.get("finishedAt")),
             )
+    yield from _again_and_again(container, pod, node, is_init=is_init)
     waiting = mapping(state.get("waiting"))
     if (reason := text_of(waiting.get("reason"))) not in ON_THE_WAY:
         yield Sign(
@@ -185,6 +195,23 @@ def _of_container(container: Object, pod: str, node: str, *, is_init: bool) -> I
             text=text_of(waiting.get("message")),
             pod=pod,
             container=name,
+            is_init=is_init,
+            node=node,
+        )
+
+
+def _again_and_again(container: Object, pod: str, node: str, *, is_init: bool) -> Iterator[Sign]:
+    """Of a container that crashes in a loop, in the moments in which it does not wait for the next
+    turn: they would be as if it had failed for the first time."""
+    times, last = container.get("restartCount"), mapping(container.get("lastState"))
+    code = mapping(last.get("terminated")).get("exitCode")
+    if isinstance(times, int) and times >= _LOOP and isinstance(code, int) and code != 0:
+        yield Sign(
+            source=Source.WAITING,
+            reason="CrashLoopBackOff",
+            text=f"started {times} times again, ended with exit code {code} before",
+            pod=pod,
+            container=text_of(container.get("name")),
             is_init=is_init,
             node=node,
         )
