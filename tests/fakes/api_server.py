@@ -29,7 +29,8 @@ class StandIn:
     Attributes:
         objects: by path.
         logs: lines of pods' logs by the pod's name; each begins with its time.
-        refusals: Status bodies by method and path, in place of an answer.
+        refusals: Status bodies by method and path, in place of an answer; of what is to be created
+            also by the path that it would have.
         requests: method, path with query, and body of each request.
     """
 
@@ -151,7 +152,13 @@ def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:
                 status = {"token": "made", "expirationTimestamp": "2099-03-01T13:00:00Z"}
                 self._answer(201, {"metadata": {}, "status": status})
                 return
+            if path.endswith("reviews"):
+                self._answer(201, world.objects.get(path, body))
+                return
             key = f"{path}/{body['metadata']['name']}"
+            if refusal := world.refusals.get(("POST", key)):
+                self._answer(refusal["code"], refusal)
+                return
             if "dryRun" not in query:
                 world.put(key, body, "ADDED")
             self._answer(201, body)
@@ -220,7 +227,10 @@ def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-_COLLECTIONS = ("/dijobs", "/pods", "/events", "/nodes")
+_COLLECTIONS = (
+    *("/dijobs", "/pods", "/events", "/nodes", "/deployments", "/leases", "/resourcequotas"),
+    *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations"),
+)
 
 
 def _is_in(path: str, key: str, obj: Object, query: Mapping[str, str]) -> bool:

@@ -19,12 +19,23 @@ import pytest
 import yaml
 
 from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS, NODES, SERVICE_ACCOUNTS
+from di_api.kube.errors import ApiError
+from di_api.kube.resources import (
+    DEPLOYMENTS,
+    DIJOBS,
+    LEASES,
+    NODES,
+    QUOTAS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    VALIDATING_WEBHOOKS,
+)
 from di_api.kube.sync import SyncKubeClient
 from di_cli.exit_codes import ExitCode
 from di_cli.main import run
 from tests.integration.conftest import ApiServer
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 _DRIVER = """
@@ -146,12 +157,7 @@ def test_what_is_refused_is_told_by_field_and_by_right(
     assert di("scale", "a", "0")[0] == ExitCode.FAILED
     assert di("get", "b")[0] == ExitCode.NOT_FOUND
 
-    token = _token(kube_config, di.namespace)
-    config = yaml.safe_load(api_server.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token}
-    nobody = tmp_path / "nobody"
-    nobody.write_text(yaml.safe_dump(config))
-    monkeypatch.setenv("KUBECONFIG", str(nobody))
+    monkeypatch.setenv("KUBECONFIG", str(_nobody(api_server, kube_config, di, tmp_path)))
     code, _, err = di("list")
     assert code == ExitCode.NOT_ALLOWED
     assert 'cannot list resource "dijobs"' in err
@@ -223,6 +229,103 @@ def test_a_login_makes_a_token_for_di_server_and_nobody_else(di: Di, tmp_path: P
     assert claims["exp"] - claims["iat"] == 600
 
 
+def test_doctor_finds_what_is_seeded(
+    di: Di,
+    api_server: ApiServer,
+    kube_config: KubeConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with SyncKubeClient(config=kube_config) as client, _seeded(client, di.namespace):
+        code, out, _ = di("doctor", "--system", di.namespace, "-o", "json")
+        found = [(each["topic"], each["what"]) for each in json.loads(out)["findings"]]
+        for topic, words in (
+            ("installation", "0 of 1 pods of di-operator are ready"),
+            ("installation", "di-server 9.9.9"),
+            ("operator", "a has not renewed its Lease for"),
+            ("webhook", "the API server does not reach the webhook"),
+            ("certificates", "no authority is told"),
+            ("server", "there is no di-server"),
+            ("quota", "services 1 of 1"),
+            ("metrics", "does not say what pods use"),
+        ):
+            assert any(topic == each and words in what for each, what in found), out
+        # The administrator may do everything, and the CRD is as it has to be.
+        assert {"cluster", "clocks", "rights", "definition"}.isdisjoint(each for each, _ in found)
+        assert code == ExitCode.FAULTS_FOUND
+
+        monkeypatch.setenv("KUBECONFIG", str(_nobody(api_server, kube_config, di, tmp_path)))
+        code, out, _ = di("doctor", "-o", "json")
+        severities = {each["severity"] for each in json.loads(out)["findings"]}
+        assert (code, severities) == (ExitCode.DONE, {"unread", "warning"})
+        assert "create dijobs (di submit)" in out
+
+
+@contextmanager
+def _seeded(client: SyncKubeClient, namespace: str) -> Iterator[None]:
+    """A release in the namespace that is ill in several ways; its webhook is asked of it alone."""
+    labels = {"app.kubernetes.io/name": "di-orchestrator", "app.kubernetes.io/instance": "di"}
+    for component, version in (("operator", "0.1.0"), ("webhook", "0.1.0"), ("server", "9.9.9")):
+        own = {"component": component, "version": version}
+        own = {f"app.kubernetes.io/{key}": value for key, value in own.items()}
+        container = {"name": "c", "image": "example/none"}
+        deployment = {
+            "metadata": {"name": f"di-{component}", "labels": {**labels, **own}},
+            "spec": {
+                "selector": {"matchLabels": own},
+                "template": {"metadata": {"labels": own}, "spec": {"containers": [container]}},
+            },
+        }
+        client.create(DEPLOYMENTS, deployment, namespace)
+    lease = {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+    }
+    client.create(LEASES, {"metadata": {"name": "di-operator"}, "spec": lease}, namespace)
+    service = {"metadata": {"name": "s"}, "spec": {"clusterIP": "None"}}
+    client.create(SERVICES, service, namespace)
+    hard = {"services": "1"}
+    client.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}}, namespace)
+    wait_until(
+        lambda: client.get(QUOTAS, "q", namespace)["status"]["used"] == hard,
+        what="the quota to be counted",
+    )
+    name = f"doctor-{namespace}"
+    hook = {
+        "name": "validate.dijobs.diengine.opendilab.org",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail",
+        "timeoutSeconds": 1,
+        "clientConfig": {"service": {"name": "di-webhook", "namespace": namespace}},
+        "rules": [
+            {
+                "apiGroups": [DIJOBS.group],
+                "apiVersions": [DIJOBS.version],
+                "resources": [DIJOBS.plural],
+                "operations": ["CREATE"],
+            }
+        ],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+    }
+    body = {"metadata": {"name": name, "labels": labels}, "webhooks": [hook]}
+    client.create(VALIDATING_WEBHOOKS, body)
+    try:
+        wait_until(lambda: _is_asked(client, namespace), what="the API server to ask the webhook")
+        yield
+    finally:
+        client.delete(VALIDATING_WEBHOOKS, name)
+
+
+def _is_asked(client: SyncKubeClient, namespace: str) -> bool:
+    try:
+        client.create(DIJOBS, job("a", task("learn")), namespace, dry_run=True)
+    except ApiError as error:
+        return "failed calling webhook" in error.message
+    return False
+
+
 @contextmanager
 def _program(kubeconfig: Path) -> Iterator[Callable[[Sequence[str]], str]]:
     """Runs commands in a process of its own, whose output nobody else writes to; each gives what it
@@ -248,6 +351,15 @@ def _program(kubeconfig: Path) -> Iterator[Callable[[Sequence[str]], str]]:
         yield said
         commands.close()
         assert process.wait(30) == 0
+
+
+def _nobody(server: ApiServer, config: KubeConfig, di: Di, folder: Path) -> Path:
+    """The kubeconfig of an account without any rights."""
+    found = yaml.safe_load(server.kubeconfig.read_text())
+    found["users"][0]["user"] = {"token": _token(config, di.namespace)}
+    file = folder / "nobody"
+    file.write_text(yaml.safe_dump(found))
+    return file
 
 
 def _token(config: KubeConfig, namespace: str) -> str:

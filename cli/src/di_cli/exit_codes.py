@@ -25,4 +25,5 @@ class ExitCode(IntEnum):
     UNAVAILABLE = 5, "the API server or di-server does not answer"
     TIMED_OUT = 6, "`di wait`: the time is over"
     ENDED_OTHERWISE = 7, "`di wait`: the job ended, and what was waited for cannot come any more"
+    FAULTS_FOUND = 8, "`di doctor`: something does not work"
     INTERRUPTED = 130, "Ctrl-C"

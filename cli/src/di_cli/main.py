@@ -50,6 +50,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "cp": ("handover", "copy"),
     "port-forward": ("handover", "port_forward"),
     "login": ("login", "login"),
+    "doctor": ("doctor", "doctor"),
     _RUN: ("run", "run"),
 }
 """Module below `di_cli.commands` and function of each command, in the order of the help."""

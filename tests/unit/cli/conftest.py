@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from di_cli.main import run
+from di_cli.survey import REFUSED_JOB
 from tests.fakes.api_server import Object, StandIn
+from tests.unit.cli import installation
 
 JOBS = "/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs"
 PODS = "/api/v1/namespaces/rl/pods"
@@ -171,3 +173,30 @@ def world(_server: StandIn, tmp_path: Path) -> Iterator[StandIn]:
 @pytest.fixture
 def di(world: StandIn, capsys: pytest.CaptureFixture[str]) -> Di:
     return Di(world, capsys)
+
+
+def install(di: Di) -> None:
+    """Put a release into the cluster whose webhook is away, and a quota that is used up."""
+    world, authority = di.world, installation.authority(900)
+    world.put("/version", {"metadata": {}, **installation.version()})
+    reviews = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    world.put(reviews, {"metadata": {}, **installation.rights(installation.ALL)})
+    crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/dijobs.diengine.opendilab.org"
+    world.put(crd, installation.definition())
+    hooks = "/apis/admissionregistration.k8s.io/v1"
+    for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        world.put(f"{hooks}/{kind}/di", installation.configuration(authority))
+    for component, ready in (("operator", 2), ("webhook", 0), ("server", 2)):
+        path = f"/apis/apps/v1/namespaces/di-system/deployments/di-{component}"
+        world.put(path, installation.deployment(component, ready=ready))
+    leases = "/apis/coordination.k8s.io/v1/namespaces"
+    world.put(f"{leases}/di-system/leases/di-operator", installation.lease())
+    world.put(f"{leases}/kube-node-lease/leases/gpu-1", installation.lease("gpu-1"))
+    world.put("/api/v1/nodes/gpu-1", installation.node())
+    world.put("/api/v1/namespaces/rl/resourcequotas/team", installation.quota("10", "10"))
+    webhook = "validate.dijobs.diengine.opendilab.org"
+    words = f'failed calling webhook "{webhook}": no endpoints available'
+    probe = f"{JOBS}/{REFUSED_JOB['metadata']['name']}"
+    world.refusals["POST", probe] = {"code": 500, "reason": "InternalError", "message": words}
+    path = "/api/v1/namespaces/di-system/services/https:di-server:8443/proxy/readyz"
+    world.refusals["GET", path] = {"code": 403, "reason": "Forbidden", "message": "forbidden"}

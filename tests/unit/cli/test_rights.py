@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from di_cli.live.follow import follow
-from tests.unit.cli.conftest import EVENTS, Di
+from tests.unit.cli.conftest import EVENTS, Di, install
 
 DOCUMENT: Final = Path(__file__).resolve().parents[3] / "docs/cli.md"
 WORDS: Final = {
@@ -34,12 +34,17 @@ WORDS: Final = {
     "queue": ["queue"],
     "allocation": ["allocation"],
     "login": ["login", "--server", "https://x"],
+    "doctor": ["doctor"],
 }
 """A line of each command in the table."""
 _ROW: Final = re.compile(r"^\| `di ([a-z-]+(?: -w)?)` \| (.+) \|$", re.MULTILINE)
 _OF_KUBECTL: Final = {"get pods", "create pods/exec"}
 _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
-_COLLECTIONS: Final = ("dijobs", "pods", "events", "nodes")
+_COLLECTIONS: Final = (
+    *("dijobs", "pods", "events", "nodes", "deployments", "leases", "resourcequotas"),
+    *("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+    "selfsubjectrulesreviews",
+)
 
 
 def _rows() -> dict[str, set[str]]:
@@ -77,9 +82,10 @@ def test_a_command_needs_the_rights_that_the_document_names(
     di.world.logs[name] = ["2026-03-01T11:00:00Z line"]
     about = {"involvedObject": {"kind": "DIJob", "name": "x"}}
     di.world.put(f"{EVENTS}/e", {"metadata": {"name": "e"}, **about})
+    install(di)
     said = di(*WORDS[command])
     assert "a mistake of di" not in said.err
-    asked = {_right(method, path) for method, path, _ in di.world.requests}
+    asked = {_right(method, path) for method, path, _ in di.world.requests if path != "/version"}
     assert asked == _rows()[command]
 
 
@@ -90,6 +96,8 @@ def _right(method: str, path: str) -> str:
     if parts[-1] in _COLLECTIONS:
         reading = "watch" if parse_qs(split.query).get("watch") else "list"
         return f"{_VERBS.get(method, reading)} {parts[-1]}"
+    if "proxy" in parts:
+        return f"get {parts[-4]}/proxy"
     if parts[-1] in ("log", "token"):
         return f"{_VERBS.get(method, 'get')} {parts[-3]}/{parts[-1]}"
     return f"{_VERBS.get(method, 'get')} {parts[-2]}"

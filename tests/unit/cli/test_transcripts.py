@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.conftest import EVENTS, JOBS, PODS, Di, job, pod
+from tests.unit.cli.conftest import EVENTS, JOBS, PODS, Di, install, job, pod
+from tests.unit.cli.installation import NOW
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs/cli.md"
 _GPU = {"nvidia.com/gpu": "1"}
@@ -22,6 +23,7 @@ def test_the_transcripts_are_what_the_commands_say(
     di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("di_cli.survey.local_now", lambda: NOW)
     _fill(di, tmp_path)
     text = DOCUMENT.read_text()
     commands = 0
@@ -66,6 +68,7 @@ def _fill(di: Di, folder: Path) -> None:
     }
     di.job("halfchee", "Pending", conditions=[waits], restarts=0, progress={}, profilings={})
     _failed(di)
+    install(di)
     about = {"involvedObject": {"kind": "DIJob", "name": "cartpole"}}
     for reason, message, at, kind in (
         ("JobRunning", "all 3 pods are ready", "11:02:10", "Normal"),

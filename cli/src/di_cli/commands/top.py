@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from di_api.kube.errors import NotFound, Unavailable
-from di_api.kube.resources import Resource
+from di_api.kube.resources import POD_METRICS
 from di_api.names import LABEL_JOB
 from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.errors import CommandError
@@ -13,10 +11,6 @@ from di_cli.output import print_table, say, suggest
 from di_cli.render.table import Table
 from di_cli.session import open_session
 from di_cli.views import top as views
-
-_METRICS: Final = Resource(
-    group="metrics.k8s.io", version="v1beta1", plural="pods", kind="PodMetrics"
-)
 
 
 def top(
@@ -32,7 +26,9 @@ def top(
             )
         selector = f"{LABEL_JOB}={job['metadata']['name']}"
         try:
-            metrics, _ = session.client.list(_METRICS, session.namespace, label_selector=selector)
+            metrics, _ = session.client.list(
+                POD_METRICS, session.namespace, label_selector=selector
+            )
         except (NotFound, Unavailable) as error:
             raise CommandError(
                 "this cluster does not tell what pods use",

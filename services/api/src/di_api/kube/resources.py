@@ -73,6 +73,7 @@ CONFIGMAPS = _core("configmaps", "ConfigMap")
 EVENTS = _core("events", "Event")
 SECRETS = _core("secrets", "Secret")
 SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount")
+QUOTAS = _core("resourcequotas", "ResourceQuota")
 NODES = _core("nodes", "Node", namespaced=False)
 NAMESPACES = _core(_NAMESPACES_PLURAL, "Namespace", namespaced=False)
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
@@ -99,3 +100,7 @@ TOKEN_REVIEWS = _cluster("authentication.k8s.io", "tokenreviews", "TokenReview")
 SUBJECT_ACCESS_REVIEWS = _cluster(
     "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"
 )
+SELF_RULES_REVIEWS = _cluster(
+    "authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"
+)
+POD_METRICS = Resource(group="metrics.k8s.io", version="v1beta1", plural="pods", kind="PodMetrics")

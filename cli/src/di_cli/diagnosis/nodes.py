@@ -1,0 +1,55 @@
+"""Whether nodes take pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from di_api.field_error import items, mapping
+from di_cli.diagnosis.facts import Facts, Object
+from di_cli.diagnosis.finding import Finding, fault, unread, warning
+
+_PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
+_SHOWN: Final = 5
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look at their conditions."""
+    if not facts.nodes.is_good:
+        yield unread(facts.nodes, "nodes")
+        return
+    nodes = facts.nodes.found
+    away = [_name(node) for node in nodes if _condition(node, "Ready") != "True"]
+    if away:
+        severe = fault if len(away) == len(nodes) else warning
+        yield severe(
+            f"{len(away)} of {len(nodes)} nodes are not ready: {_some(away)}",
+            remedy=f"kubectl describe node {away[0]}",
+        )
+    for kind in _PRESSURES:
+        if pressed := [_name(node) for node in nodes if _condition(node, kind) == "True"]:
+            yield warning(
+                f"{kind} on {_some(pressed)}: pods are evicted there, and no new ones taken",
+                remedy=f"kubectl describe node {pressed[0]}",
+            )
+    if nodes and all(mapping(node.get("spec")).get("unschedulable") for node in nodes):
+        yield fault(
+            "every node is cordoned: no pod gets one",
+            remedy=f"kubectl uncordon {_name(nodes[0])}",
+        )
+
+
+def _name(node: Object) -> str:
+    return str(mapping(node.get("metadata")).get("name") or "")
+
+
+def _condition(node: Object, kind: str) -> str:
+    for each in map(mapping, items(mapping(node.get("status")).get("conditions"))):
+        if each.get("type") == kind:
+            return str(each.get("status"))
+    return ""
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,217 @@
+"""What `di doctor` looks at is read here: a request each, none of which changes anything."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any, Final
+
+from di_api.field_error import items, mapping
+from di_api.kube.errors import ApiError
+from di_api.kube.resources import (
+    CRDS,
+    DEPLOYMENTS,
+    DIJOBS,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    NODES,
+    POD_METRICS,
+    PODS,
+    QUOTAS,
+    SELF_RULES_REVIEWS,
+    SERVICES,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from di_api.kube.wire import Target
+from di_api.names import (
+    API_VERSION,
+    DI_CONTAINER,
+    GROUP,
+    KIND,
+    LABEL_OPERATOR,
+    OPERATOR_NAME,
+    PLURAL,
+    SERVER_NAME,
+    SERVER_PORT,
+    SERVER_TLS_PORT,
+)
+from di_cli.diagnosis import Answer, Facts
+from di_cli.session import Session
+
+OF_RELEASES: Final = "app.kubernetes.io/name=di-orchestrator"
+"""Label of all that the chart makes."""
+USUAL_SYSTEM: Final = "di-system"
+"""The release's namespace where nothing says another: that of docs/operations.md."""
+_OF_NODES: Final = "kube-node-lease"
+_SECONDS: Final = 5.0
+"""For each request: a doctor that waits for what is broken says nothing."""
+_VERSION: Final = Resource(group="", version="v1", plural="version", kind="version")
+_TEMPLATE: Final = {"spec": {"containers": [{"name": DI_CONTAINER, "image": "example/none"}]}}
+REFUSED_JOB: Final[dict[str, Any]] = {
+    "apiVersion": API_VERSION,
+    "kind": KIND,
+    # The CRD has nothing against this name; its pods' names would be too long, says the webhook.
+    "metadata": {"name": "p" * 60},
+    "spec": {"tasks": [{"type": "learner", "template": _TEMPLATE}]},
+}
+
+
+def survey(session: Session, system: str | None = None) -> Facts:
+    """Look at everything that the user may look at.
+
+    Args:
+        session: with the namespace of the user's jobs.
+        system: namespace of the release, if not that of its Deployments.
+    """
+    reader = _Reader(session)
+    told = _lines(session, "/version", Target(_VERSION, None, "/version"))
+    now = local_now()
+    alone = Facts(
+        namespace=session.namespace,
+        system=system or USUAL_SYSTEM,
+        now=now,
+        local_now=now,
+        version=told,
+    )
+    if alone.is_unreachable:
+        return alone
+    deployments = reader.list(DEPLOYMENTS, system, selector=OF_RELEASES)
+    validating = reader.list(VALIDATING_WEBHOOKS, selector=OF_RELEASES)
+    where = system or _namespace_of(deployments, validating)
+    if deployments.is_refused and system is None:
+        deployments = reader.list(DEPLOYMENTS, where, selector=OF_RELEASES)
+    # Pods first: a job that is made meanwhile has its pods after it.
+    pods = reader.list(PODS, session.namespace, selector=f"{LABEL_OPERATOR}={OPERATOR_NAME}")
+    return Facts(
+        namespace=session.namespace,
+        system=where,
+        program=_program(),
+        version=told,
+        rights=reader.create(SELF_RULES_REVIEWS, {"spec": {"namespace": session.namespace}}),
+        definition=reader.get(CRDS, f"{PLURAL}.{GROUP}"),
+        mutating=reader.list(MUTATING_WEBHOOKS, selector=OF_RELEASES),
+        validating=validating,
+        deployments=deployments,
+        leases=reader.list(LEASES, where),
+        refusal=reader.create(DIJOBS, REFUSED_JOB, session.namespace, dry_run=True),
+        server=_server(session, where),
+        nodes=reader.list(NODES),
+        node_leases=reader.list(LEASES, _OF_NODES),
+        quotas=reader.list(QUOTAS, session.namespace),
+        pods=pods,
+        jobs=reader.list(DIJOBS, session.namespace),
+        metrics=reader.list(POD_METRICS, session.namespace),
+        killed_runs=_killed_runs(),
+        now=session.now(),
+        local_now=local_now(),
+    )
+
+
+def local_now() -> datetime:
+    """By the clock of this machine."""
+    return datetime.now(UTC)
+
+
+class _Reader:
+    """Asks, and takes every answer."""
+
+    def __init__(self, session: Session) -> None:
+        self._client = session.client
+
+    def list(
+        self, resource: Resource, namespace: str | None = None, *, selector: str | None = None
+    ) -> Answer:
+        """A collection."""
+        return _taken(
+            lambda: self._client.list(
+                resource, namespace, label_selector=selector, timeout=_SECONDS
+            )[0]
+        )
+
+    def get(self, resource: Resource, name: str) -> Answer:
+        """One object of the cluster."""
+        return _taken(lambda: [self._client.get(resource, name, timeout=_SECONDS)])
+
+    def create(
+        self,
+        resource: Resource,
+        body: dict[str, Any],
+        namespace: str | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> Answer:
+        """What is made: nothing that is kept."""
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+        return _taken(
+            lambda: [
+                self._client.create(resource, whole, namespace, dry_run=dry_run, timeout=_SECONDS)
+            ]
+        )
+
+
+def _taken(read: Callable[[], list[dict[str, Any]]]) -> Answer:
+    try:
+        return Answer(found=tuple(read()))
+    except ApiError as error:
+        return Answer(code=error.code, words=error.message)
+
+
+def _lines(session: Session, path: str, target: Target) -> Answer:
+    """What is at a path; an object, if it is one."""
+    try:
+        text = b"\n".join(session.client.lines(path, target, silence=_SECONDS))
+    except ApiError as error:
+        return Answer(code=error.code, words=error.message)
+    try:
+        return Answer(found=(mapping(json.loads(text)),))
+    except ValueError:
+        return Answer()
+
+
+def _server(session: Session, namespace: str) -> Answer:
+    """di-server's own word whether it is ready; plain HTTP where it serves no other."""
+    found = Answer(code=404)
+    for scheme, port in (("https", SERVER_TLS_PORT), ("http", SERVER_PORT)):
+        name = f"{scheme}:{SERVER_NAME}:{port}"
+        path = f"{SERVICES.path(namespace)}/{name}/proxy/readyz"
+        found = _lines(session, path, Target(SERVICES, namespace, SERVER_NAME))
+        if "no service port" not in found.words:
+            break
+    return found
+
+
+def _namespace_of(deployments: Answer, configurations: Answer) -> str:
+    for deployment in deployments.found:
+        if namespace := mapping(deployment.get("metadata")).get("namespace"):
+            return str(namespace)
+    for configuration in configurations.found:
+        for hook in map(mapping, items(configuration.get("webhooks"))):
+            service = mapping(mapping(hook.get("clientConfig")).get("service"))
+            if namespace := service.get("namespace"):
+                return str(namespace)
+    return USUAL_SYSTEM
+
+
+def _killed_runs() -> tuple[str, ...]:
+    """None where the package of runs on this machine is not installed."""
+    if find_spec("di_local") is None:
+        return ()
+    kept = import_module("di_local.runs")
+    found = kept.runs(kept.state_directory(os.environ))
+    return tuple(
+        str(run.directory) for run in found if run.kubeconfig.exists() and not run.is_under_way
+    )
+
+
+def _program() -> str:
+    """The version of `di`; empty where it runs without being installed."""
+    try:
+        return version("di-cli")
+    except PackageNotFoundError:
+        return ""
