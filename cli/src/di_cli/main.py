@@ -51,6 +51,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "port-forward": ("handover", "port_forward"),
     "login": ("login", "login"),
     "doctor": ("doctor", "doctor"),
+    "bundle": ("bundle", "bundle"),
     _RUN: ("run", "run"),
 }
 """Module below `di_cli.commands` and function of each command, in the order of the help."""

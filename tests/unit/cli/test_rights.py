@@ -35,6 +35,7 @@ WORDS: Final = {
     "allocation": ["allocation"],
     "login": ["login", "--server", "https://x"],
     "doctor": ["doctor"],
+    "bundle": ["bundle", "x", "--yes"],
 }
 """A line of each command in the table."""
 _ROW: Final = re.compile(r"^\| `di ([a-z-]+(?: -w)?)` \| (.+) \|$", re.MULTILINE)

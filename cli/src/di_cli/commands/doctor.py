@@ -43,5 +43,5 @@ def doctor(
         print_lines([json.dumps(shown.as_object(reports), indent=2, ensure_ascii=False)])
     else:
         print_lines(map(printable, shown.lines(reports)))
-        suggest("di why JOB")
+        suggest("di bundle --all", "di why JOB")
     return ExitCode.FAULTS_FOUND if count(reports, Severity.FAULT) else ExitCode.DONE

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from di_api.explain import Evidence, Explanation, Facts, explain
-from di_api.explain.signs import is_well
-from di_api.kube.errors import ApiError, NotFound
 from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
-from di_cli.logs.read import last_lines
+from di_cli.gather import gather
 from di_cli.output import print_lines, suggest
 from di_cli.render.table import printable
-from di_cli.session import Session, open_session
-from di_cli.views.pods import in_order, name_of
+from di_cli.session import open_session
+from di_cli.views.explanation import as_object
 from di_cli.views.times import clock, span
-
-_LOGS = 3
-"""Pods whose logs are looked at."""
-_LINES = 20
 
 
 def why(
@@ -40,7 +34,7 @@ def why(
         facts = gather(session, name)
     found = explain(facts)
     if as_json:
-        print_lines([json.dumps(_as_json(found), indent=2, ensure_ascii=False)])
+        print_lines([json.dumps(as_object(found), indent=2, ensure_ascii=False)])
     elif facts.job is None:
         raise CommandError(
             found.summary,
@@ -51,41 +45,6 @@ def why(
     else:
         print_lines(_paragraph(found, facts))
         suggest(f"di logs {name}", f"di events {name}")
-
-
-def gather(session: Session, name: str) -> Facts:
-    """Read all that an explanation is made from; what the user may not read is left out."""
-    try:
-        job = session.job(name)
-    except NotFound:
-        names = [str(each["metadata"]["name"]) for each in session.jobs()]
-        return Facts(
-            name=name, namespace=session.namespace, now=session.now(), job=None, jobs=names
-        )
-    pods = _readable(session.pods, name)
-    return Facts(
-        name=name,
-        namespace=session.namespace,
-        now=session.now(),
-        job=job,
-        pods=pods,
-        events=_readable(session.events, name),
-        nodes=session.nodes(),
-        logs=_logs(session, pods),
-    )
-
-
-def _readable(read: Any, name: str) -> Any:
-    try:
-        return read(name)
-    except ApiError:
-        return []
-
-
-def _logs(session: Session, pods: list[dict[str, Any]]) -> dict[str, list[str]]:
-    unwell = [pod for pod in in_order(pods) if not is_well(pod)][:_LOGS]
-    found = {name_of(pod): last_lines(session, dict(pod), _LINES) for pod in unwell}
-    return {pod: lines for pod, lines in found.items() if lines}
 
 
 def _paragraph(found: Explanation, facts: Facts) -> list[str]:
@@ -105,19 +64,3 @@ def _paragraph(found: Explanation, facts: Facts) -> list[str]:
 
 
 _REMEDY = Evidence(label="remedy", text="")
-
-
-def _as_json(found: Explanation) -> dict[str, Any]:
-    return {
-        "cause": found.cause.value,
-        "summary": found.summary,
-        "evidence": [
-            {
-                "label": each.label,
-                "text": each.text,
-                **({"at": each.at.isoformat()} if each.at else {}),
-            }
-            for each in found.evidence
-        ],
-        "remedy": found.remedy,
-    }

@@ -1,0 +1,1 @@
+"""What goes into an archive for support, and in which form: pure."""

@@ -1,0 +1,81 @@
+"""The files of an archive: redacted, and no more of them than fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from di_cli.bundle.redact import known_secrets, redacted
+from di_cli.bundle.secrets import cleaned
+
+MOST_BYTES: Final = 32 << 20
+"""Of all files, before they are compressed."""
+MOST_OF_ONE: Final = 4 << 20
+_CUT: Final = "... what was before is left out: it is too long"
+_ABOUT: Final = """\
+An archive for support, made by `di bundle`. It has what the user who made it may read.
+
+Left out: Secrets; managedFields and last-applied-configuration; imagePullSecrets.
+Replaced by [redacted]: variables, fields and flags whose names are those of passwords, tokens and
+keys; user and password of URLs; what looks like a token or a private key; and each of these values
+wherever else it stands, in logs for instance. What is secret and is named nowhere is not known:
+look before you pass it on.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What was read, as it was.
+
+    Attributes:
+        objects: by path in the archive.
+        texts: logs, likewise.
+        unread: what could not be read, and why.
+    """
+
+    objects: Mapping[str, Any]
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unread: Sequence[str] = ()
+
+
+def files(material: Material, *, most: int = MOST_BYTES) -> dict[str, bytes]:
+    """The archive's files by path, what explains most first; README names what has no room."""
+    texts = {path: _text(lines) for path, lines in material.texts.items()}
+    known = known_secrets([*material.objects.values(), *texts.values(), *material.unread])
+    made: dict[str, bytes] = {}
+    left_out: list[str] = []
+    room = most
+    for path, value in material.objects.items():
+        text = json.dumps(redacted(value, known), indent=1, ensure_ascii=False, default=str)
+        room = _add(made, left_out, path, f"{text}\n", room)
+    for path, text in texts.items():
+        room = _add(made, left_out, path, cleaned(text, known), room)
+    about = [_ABOUT]
+    for title, told in (("Not read", material.unread), ("No room for", left_out)):
+        if told:
+            about += [f"{title}:", *(f"  {cleaned(each, known)}" for each in told), ""]
+    return {"README.txt": "\n".join(about).encode(errors="replace"), **made}
+
+
+def _text(lines: Sequence[str]) -> str:
+    """The last lines that have room in one file, whole ones: half a secret would be none."""
+    kept: list[str] = []
+    room = MOST_OF_ONE
+    for line in reversed(lines):
+        room -= len(line) + 1
+        if room < 0:
+            kept.append(_CUT)
+            break
+        kept.append(line)
+    return "".join(f"{line}\n" for line in reversed(kept))
+
+
+def _add(made: dict[str, bytes], left_out: list[str], path: str, text: str, room: int) -> int:
+    raw = text.encode(errors="replace")
+    if len(raw) > room:
+        left_out.append(path)
+        return room
+    made[path] = raw
+    return room - len(raw)

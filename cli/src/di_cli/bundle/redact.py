@@ -1,0 +1,120 @@
+"""Objects without what is secret in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from di_cli.bundle.secrets import (
+    REDACTED,
+    cleaned,
+    forms_of,
+    in_text,
+    is_secret_flag,
+    is_secret_name,
+)
+
+_LEFT_OUT: Final = frozenset(
+    {"managedFields", "kubectl.kubernetes.io/last-applied-configuration", "imagePullSecrets"}
+)
+"""Fields and annotations: repetitions of the object, and names of registries' Secrets."""
+_DEEPEST: Final = 100
+
+
+def redacted(value: Any, known: Sequence[str] = ()) -> Any:
+    """An object without its secrets; texts without those that are known from elsewhere too.
+
+    A Secret is nothing but its kind.
+    """
+    return _redacted(value, known, 0)
+
+
+def known_secrets(values: Iterable[Any]) -> tuple[str, ...]:
+    """All that is secret in objects and texts, and how else it may look, the longest first: a
+    program may print what its environment has."""
+    found = {form for value in values for secret in _secrets(value, 0) for form in forms_of(secret)}
+    return tuple(sorted(found, key=lambda form: (-len(form), form)))
+
+
+def _redacted(value: Any, known: Sequence[str], depth: int) -> Any:
+    if depth > _DEEPEST:
+        return REDACTED
+    if isinstance(value, str):
+        inner = _as_json(value)
+        if inner is None:
+            return cleaned(value, known)
+        return json.dumps(_redacted(inner, known, depth + 1), ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return _mapping(value, known, depth + 1)
+    if isinstance(value, list | tuple):
+        secret = _after_flags(value)
+        return [
+            REDACTED if index in secret else _redacted(each, known, depth + 1)
+            for index, each in enumerate(value)
+        ]
+    return value
+
+
+def _mapping(value: Mapping[str, Any], known: Sequence[str], depth: int) -> dict[str, Any]:
+    if value.get("kind") == "Secret" and "apiVersion" in value:
+        return {"kind": "Secret", "data": REDACTED}
+    found: dict[str, Any] = {}
+    for key, each in value.items():
+        if key in _LEFT_OUT:
+            continue
+        secret = _is_secret(value, str(key), each)
+        found[cleaned(str(key), known)] = REDACTED if secret else _redacted(each, known, depth)
+    return found
+
+
+def _secrets(value: Any, depth: int) -> Iterator[str]:
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, str):
+        yield from in_text(value)
+        if (inner := _as_json(value)) is not None:
+            yield from _secrets(inner, depth + 1)
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            if _is_secret(value, str(key), each):
+                yield str(each)
+            if key != "managedFields":
+                yield from _secrets(each, depth + 1)
+    elif isinstance(value, list | tuple):
+        for index in _after_flags(value):
+            yield str(value[index])
+        for each in value:
+            yield from _secrets(each, depth + 1)
+
+
+def _is_secret(owner: Mapping[str, Any], key: str, value: Any) -> bool:
+    if not isinstance(value, str) or not value:
+        return False
+    # A variable of a container: {name: PASSWORD, value: ...}.
+    if key == "value" and isinstance(owner.get("name"), str):
+        return is_secret_name(owner["name"])
+    return is_secret_name(key)
+
+
+def _after_flags(words: Sequence[Any]) -> list[int]:
+    """Which of the words follow a flag that says that they are secret."""
+    return [
+        index
+        for index, word in enumerate(words)
+        if index
+        and isinstance(word, str)
+        and isinstance(words[index - 1], str)
+        and is_secret_flag(words[index - 1])
+    ]
+
+
+def _as_json(text: str) -> Any:
+    """The object or list that a text is, as an annotation or a file of a ConfigMap may be."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict | list) else None

@@ -1,0 +1,171 @@
+"""What of a text is secret, by its shape, or by the name that stands before it.
+
+The names and shapes are those that people use for passwords, tokens and keys; what is secret and
+looks like nothing of that kind is known only if it also stands somewhere under such a name. Every
+pattern is bounded: a log may be one line of megabytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+from urllib.parse import quote
+
+REDACTED: Final = "[redacted]"
+SHORTEST: Final = 5
+"""Of a secret that is looked for everywhere: shorter ones are in every other word."""
+_SHORTEST_NUMBER: Final = 8
+LONGEST_LINE: Final = 1 << 16
+"""Characters of a line; the rest of it is left out."""
+# Programs that generate texts speak of tokens all the time: of how many, in the plural.
+_WORDS: Final = (
+    r"passw(?:or)?d|passphrase|pwd|secret|token(?!s|iz)|credential|api[-_.]?key|access[-_.]?key|"
+    r"private[-_.]?key|signing[-_.]?key|encryption[-_.]?key|authorization|cookie|"
+    r"connection[-_.]?string|dsn\b|signature|dockercfg|dockerconfig|htpasswd"
+)
+_ENDS: Final = r"pass|key|auth|creds?|sig"
+_HINTS: Final = (
+    *(
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "cred",
+        "key",
+        "auth",
+        "cookie",
+        "connection",
+        "dsn",
+        "sig",
+    ),
+    *("dockerc", "bearer", "basic"),
+)
+"""A line without any of them has no name of a secret; that is cheap to see."""
+_NAME: Final = re.compile(rf"{_WORDS}|(?:^|[-_.])(?:{_ENDS})$", re.IGNORECASE)
+_HARMLESS: Final = frozenset(
+    {
+        *("secretname", "secretkeyref", "secretref", "secret", "key", "topologykey"),
+        *("serviceaccounttoken", "automountserviceaccounttoken"),
+    }
+)
+"""Field names of Kubernetes that name a Secret, or a key of a ConfigMap, and not what is in it."""
+_VALUE: Final = (
+    r"""(?P<value>\\"[^"\\\n]*\\"|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|(?!\\["'])[^\s"']+|["'][^\s"']+)"""
+)
+_PAIR: Final = re.compile(
+    rf"""(?P<before>(?:(?:{_WORDS})[\w.-]{{0,40}}|(?<=[-_.?&])(?:{_ENDS}))"""
+    rf"""\\?["']?\s{{0,4}}[=:]\s{{0,4}}(?:(?:bearer|basic)\s{{1,4}})?){_VALUE}""",
+    re.IGNORECASE,
+)
+_BEARER: Final = re.compile(
+    r"(?P<before>\b(?:bearer|basic)\s{1,4})(?P<value>[\w.~+/=-]{6,})", re.IGNORECASE
+)
+_FLAG: Final = re.compile(
+    r"""(?P<before>(?<![^\s"'])--?(?P<name>[\w-]{1,60})\s{1,4})(?P<value>(?!--)\S+)"""
+)
+_SHAPES: Final = (
+    # A URL with a password: scheme://user:password@host.
+    re.compile(r"(?P<before>://)(?P<value>[^\s\"'/]{0,256}:[^\s\"']{0,256})(?=@)"),
+    re.compile(
+        r"(?P<before>)(?P<value>-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[\s\S]{0,8192}?"
+        r"(?:-----END [A-Z ]{0,20}PRIVATE KEY-----|\Z))"
+    ),
+    # JSON web tokens; then those of AWS, and of GitHub, GitLab, Hugging Face, OpenAI and Slack.
+    re.compile(r"(?P<before>)(?P<value>\beyJ[\w-]{5,4000}\.[\w-]{1,4000}\.?[\w-]{0,4000})"),
+    re.compile(r"(?P<before>)(?P<value>\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)"),
+    re.compile(
+        r"(?P<before>)(?P<value>\b(?:gh[pousr]_|github_pat_|glpat-|hf_|sk-|xox[abprs]-)[\w-]{16,})"
+    ),
+)
+_NOTHING: Final = frozenset({"", REDACTED, "true", "false", "null", "None", "none", "nil"})
+_QUOTES: Final = "\\\"'"
+_AFTER: Final = re.compile(r"[,;&)}\]]")
+"""What may follow an unquoted value, or be part of it."""
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what has that name (of a variable, a key or a field) is secret."""
+    return name.lower() not in _HARMLESS and _NAME.search(name) is not None
+
+
+def is_secret_flag(word: str) -> bool:
+    """Whether the word after this one is: `--token x`."""
+    return word.startswith("-") and "=" not in word and _NAME.search(word) is not None
+
+
+def cleaned(text: str, known: Iterable[str] = ()) -> str:
+    """A text without its secrets, and without those that are known from elsewhere, the longest of
+    them first."""
+    for value in known:
+        text = text.replace(value, REDACTED)
+    for shape in _SHAPES:
+        text = shape.sub(_without, text)
+    return "".join(_cleaned_line(line) for line in text.splitlines(keepends=True))
+
+
+def in_text(text: str) -> Iterator[str]:
+    """The secrets of a text."""
+    for shape in _SHAPES:
+        yield from (found["value"] for found in shape.finditer(text))
+    for line in filter(_is_suspect, text.splitlines()):
+        for pattern in (_PAIR, _BEARER):
+            for found in pattern.finditer(line[:LONGEST_LINE]):
+                value = found["value"].strip(_QUOTES)
+                yield value
+                yield _AFTER.split(value, maxsplit=1)[0]
+        for found in _FLAG.finditer(line[:LONGEST_LINE]):
+            if is_secret_flag(f"-{found['name']}"):
+                value = found["value"].strip(_QUOTES)
+                yield value
+                yield _AFTER.split(value, maxsplit=1)[0]
+
+
+def forms_of(secret: str) -> Iterator[str]:
+    """How a secret may look elsewhere: as it is, a line of it, in JSON, in a URL, in base64."""
+    for line in {secret, *secret.splitlines()}:
+        told = line.strip()
+        if told in _NOTHING or (told.isdecimal() and len(told) < _SHORTEST_NUMBER):
+            continue
+        for form in (
+            line,
+            told,
+            json.dumps(told)[1:-1],
+            json.dumps(told, ensure_ascii=False)[1:-1],
+            repr(told)[1:-1],
+            quote(told, safe=""),
+            base64.b64encode(told.encode(errors="replace")).decode().rstrip("="),
+        ):
+            if len(form) >= SHORTEST:
+                yield form
+    if "://" not in secret and ":" in secret:
+        # The user and the password of a URL.
+        yield from forms_of(secret.partition(":")[2])
+
+
+def _is_suspect(line: str) -> bool:
+    lower = line.lower()
+    return any(hint in lower for hint in _HINTS)
+
+
+def _cleaned_line(line: str) -> str:
+    if len(line) > LONGEST_LINE:
+        line = f"{line[:LONGEST_LINE]}... (cut)\n"
+    if not _is_suspect(line):
+        return line
+    line = _BEARER.sub(_without, _PAIR.sub(_without, line))
+    return _FLAG.sub(_without_after_flag, line)
+
+
+def _without(found: re.Match[str]) -> str:
+    value = found["value"]
+    if value.strip(_QUOTES) in _NOTHING:
+        return found[0]
+    quoted = next((q for q in ('\\"', '"', "'") if value.startswith(q) and value.endswith(q)), "")
+    return f"{found['before']}{quoted}{REDACTED}{quoted}"
+
+
+def _without_after_flag(found: re.Match[str]) -> str:
+    return _without(found) if is_secret_flag(f"-{found['name']}") else found[0]

@@ -1,0 +1,157 @@
+"""What goes into an archive is read here, as far as the user may read it; Secrets never are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from di_api.explain import explain
+from di_api.field_error import items, mapping
+from di_api.kube.errors import ApiError
+from di_api.kube.resources import EVENTS, PODS
+from di_cli.bundle.contents import Material
+from di_cli.diagnosis import Facts, diagnose, shown
+from di_cli.gather import gather
+from di_cli.logs.read import Asked, lines_of
+from di_cli.session import Session
+from di_cli.survey import OF_RELEASES, survey
+from di_cli.views.explanation import as_object
+from di_cli.views.pods import in_order, name_of
+
+MOST_JOBS: Final = 50
+MOST_LOGS: Final = 100
+"""Containers whose logs are read, those of the release first."""
+LINES: Final = 500
+"""Of each log, the last ones."""
+_OF_NODES: Final = ("conditions", "allocatable", "capacity", "nodeInfo")
+
+Object = dict[str, Any]
+
+
+def collect(session: Session, names: list[str], system: str | None = None) -> Material:
+    """Read everything about some jobs, and the installation.
+
+    Args:
+        session: with the namespace of the jobs.
+        names: of the jobs.
+        system: namespace of the release, if not that of its Deployments.
+    """
+    reader = _Reader(session)
+    facts = survey(session, system)
+    objects: Object = {
+        "doctor.json": shown.as_object(diagnose(facts)),
+        "versions.json": _versions(facts),
+        **_release(facts),
+    }
+    if len(names) > MOST_JOBS:
+        reader.unread.append(f"jobs beyond the first {MOST_JOBS}: {', '.join(names[MOST_JOBS:])}")
+    jobs = {name: gather(session, name) for name in names[:MOST_JOBS]}
+    for name, found in jobs.items():
+        objects[f"jobs/{name}/why.json"] = as_object(explain(found))
+        objects[f"jobs/{name}/job.json"] = found.job
+        objects[f"jobs/{name}/pods.json"] = found.pods
+        objects[f"jobs/{name}/events.json"] = found.events
+    pods = reader.all_of(PODS, facts.system, OF_RELEASES)
+    objects["release/pods.json"] = pods
+    objects["release/events.json"] = reader.all_of(EVENTS, facts.system)
+    texts = {
+        **reader.logs("release", facts.system, pods),
+        **{
+            path: lines
+            for name, found in jobs.items()
+            for path, lines in reader.logs(
+                f"jobs/{name}", session.namespace, in_order(found.pods)
+            ).items()
+        },
+    }
+    return Material(objects=objects, texts=texts, unread=reader.unread)
+
+
+class _Reader:
+    """Reads what it may; the rest it notes."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._logs = 0
+        self.unread: list[str] = []
+
+    def all_of(self, resource: Any, namespace: str, selector: str | None = None) -> list[Object]:
+        """A collection of a namespace."""
+        try:
+            return self._session.client.list(resource, namespace, label_selector=selector)[0]
+        except ApiError as error:
+            self.unread.append(f"{resource.plural} of namespace {namespace}: {error.message}")
+            return []
+
+    def logs(
+        self, folder: str, namespace: str, pods: Iterable[Mapping[str, Any]]
+    ) -> Mapping[str, list[str]]:
+        """The last lines of all containers, those that failed before the present ones too."""
+        found: dict[str, list[str]] = {}
+        for pod in pods:
+            for container, previous in _containers(pod):
+                path = f"{folder}/logs/{name_of(pod)}.{container}{'.previous' * previous}.log"
+                if self._logs == MOST_LOGS:
+                    self.unread.append(f"{path}: there are more than {MOST_LOGS} logs")
+                    continue
+                self._logs += 1
+                asked = Asked(container=container, tail=LINES, previous=previous)
+                try:
+                    lines = lines_of(self._session.client, namespace, name_of(pod), asked)
+                    found[path] = [f"{time} {text}" for time, text in lines]
+                except ApiError as error:
+                    self.unread.append(f"{path}: {error.message}")
+        return found
+
+
+def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Those that have run, by name, and whether as what ran before."""
+    status = mapping(pod.get("status"))
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for each in map(mapping, items(status.get(kind))):
+            name, state = str(each.get("name")), mapping(each.get("state"))
+            if "running" in state or "terminated" in state:
+                yield name, False
+            if mapping(each.get("lastState")).get("terminated"):
+                yield name, True
+
+
+def _versions(facts: Facts) -> Object:
+    containers = {
+        str(mapping(each.get("metadata")).get("name")): [
+            mapping(container).get("image")
+            for container in items(_pod_spec(each).get("containers"))
+        ]
+        for each in facts.deployments.found
+    }
+    return {
+        "di": facts.program,
+        "kubernetes": [*facts.version.found],
+        "images": containers,
+        "nodes": [
+            {
+                "name": mapping(node.get("metadata")).get("name"),
+                **{key: mapping(node.get("status")).get(key) for key in _OF_NODES},
+            }
+            for node in facts.nodes.found
+        ],
+    }
+
+
+def _pod_spec(deployment: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(mapping(mapping(deployment.get("spec")).get("template")).get("spec"))
+
+
+def _release(facts: Facts) -> Object:
+    """What the release consists of; of the CRD what is not the same everywhere."""
+    definitions = [
+        {**each, "spec": {"conversion": mapping(each.get("spec")).get("conversion")}}
+        for each in facts.definition.found
+    ]
+    return {
+        "release/deployments.json": [*facts.deployments.found],
+        "release/webhooks.json": [*facts.mutating.found, *facts.validating.found],
+        "release/definition.json": definitions,
+        "release/leases.json": [*facts.leases.found],
+        "quotas.json": [*facts.quotas.found],
+    }

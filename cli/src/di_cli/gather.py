@@ -1,0 +1,51 @@
+"""All that an explanation of a job is made from, as far as the user may read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from di_api.explain import Facts
+from di_api.explain.signs import is_well
+from di_api.kube.errors import ApiError, NotFound
+from di_cli.logs.read import last_lines
+from di_cli.session import Session
+from di_cli.views.pods import in_order, name_of
+
+_LOGS = 3
+"""Pods whose logs are looked at."""
+_LINES = 20
+
+
+def gather(session: Session, name: str) -> Facts:
+    """Read all that an explanation is made from; what the user may not read is left out."""
+    try:
+        job = session.job(name)
+    except NotFound:
+        names = [str(each["metadata"]["name"]) for each in session.jobs()]
+        return Facts(
+            name=name, namespace=session.namespace, now=session.now(), job=None, jobs=names
+        )
+    pods = _readable(session.pods, name)
+    return Facts(
+        name=name,
+        namespace=session.namespace,
+        now=session.now(),
+        job=job,
+        pods=pods,
+        events=_readable(session.events, name),
+        nodes=session.nodes(),
+        logs=_logs(session, pods),
+    )
+
+
+def _readable(read: Any, name: str) -> Any:
+    try:
+        return read(name)
+    except ApiError:
+        return []
+
+
+def _logs(session: Session, pods: list[dict[str, Any]]) -> dict[str, list[str]]:
+    unwell = [pod for pod in in_order(pods) if not is_well(pod)][:_LOGS]
+    found = {name_of(pod): last_lines(session, dict(pod), _LINES) for pod in unwell}
+    return {pod: lines for pod, lines in found.items() if lines}
