@@ -192,7 +192,7 @@ def install(di: Di) -> None:
     leases = "/apis/coordination.k8s.io/v1/namespaces"
     world.put(f"{leases}/di-system/leases/di-operator", installation.lease())
     world.put(f"{leases}/kube-node-lease/leases/gpu-1", installation.lease("gpu-1"))
-    world.put("/api/v1/nodes/gpu-1", installation.node())
+    world.put("/api/v1/nodes/gpu-1", node("gpu-1", 8))
     world.put("/api/v1/namespaces/rl/resourcequotas/team", installation.quota("10", "10"))
     webhook = "validate.dijobs.diengine.opendilab.org"
     words = f'failed calling webhook "{webhook}": no endpoints available'

@@ -88,7 +88,7 @@ def lease(name: str = "di-operator", *, renewed: str = "", **spec: Any) -> Objec
 def node(name: str = "gpu-1", *, unschedulable: bool = False, **conditions: str) -> Object:
     found = {"Ready": "True", **conditions}
     return {
-        "metadata": {"name": name},
+        "metadata": {"name": name, "uid": f"uid-{name}"},
         "spec": {"unschedulable": unschedulable},
         "status": {"conditions": [{"type": kind, "status": v} for kind, v in found.items()]},
     }
