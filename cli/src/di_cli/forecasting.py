@@ -6,7 +6,8 @@ Its package is the operator's, and imported by the commands that forecast alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from di_operator.allocator.job import NodeList
 
 Object = dict[str, Any]
-SYSTEM_NAMESPACE: Final = "di-system"
-"""Where the documents install the operator."""
 _ASSUMED: Final = "goodput"
 """The chart's own choice."""
 _MOST_ENDS: Final = 64
@@ -205,15 +204,8 @@ def _outcome(found: Forecast) -> Outcome:
 
 
 def _placed(nodes: NodeList) -> Placed:
-    return {task: _tally(names) for task, names in nodes.tasks if names}
+    return {task: dict(Counter(names)) for task, names in nodes.tasks if names}
 
 
 def _counts(nodes: NodeList) -> Mapping[str, int]:
     return {task: len(names) for task, names in nodes.tasks}
-
-
-def _tally(names: Iterable[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name in names:
-        found[name] = found.get(name, 0) + 1
-    return found

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
@@ -40,14 +37,14 @@ from di_api.names import (
     SERVER_NAME,
     SERVER_PORT,
     SERVER_TLS_PORT,
+    SYSTEM_NAMESPACE,
 )
+from di_cli.access.local_runs import known_runs
 from di_cli.diagnosis import Answer, Facts
 from di_cli.session import Session
 
 OF_RELEASES: Final = "app.kubernetes.io/name=di-orchestrator"
 """Label of all that the chart makes."""
-USUAL_SYSTEM: Final = "di-system"
-"""The release's namespace where nothing says another: that of docs/operations.md."""
 _OF_NODES: Final = "kube-node-lease"
 _SECONDS: Final = 5.0
 """For each request: a doctor that waits for what is broken says nothing."""
@@ -74,7 +71,7 @@ def survey(session: Session, system: str | None = None) -> Facts:
     now = local_now()
     alone = Facts(
         namespace=session.namespace,
-        system=system or USUAL_SYSTEM,
+        system=system or SYSTEM_NAMESPACE,
         now=now,
         local_now=now,
         version=told,
@@ -195,17 +192,14 @@ def _namespace_of(deployments: Answer, configurations: Answer) -> str:
             service = mapping(mapping(hook.get("clientConfig")).get("service"))
             if namespace := service.get("namespace"):
                 return str(namespace)
-    return USUAL_SYSTEM
+    return SYSTEM_NAMESPACE
 
 
 def _killed_runs() -> tuple[str, ...]:
-    """None where the package of runs on this machine is not installed."""
-    if find_spec("di_local") is None:
-        return ()
-    kept = import_module("di_local.runs")
-    found = kept.runs(kept.state_directory(os.environ))
     return tuple(
-        str(run.directory) for run in found if run.kubeconfig.exists() and not run.is_under_way
+        str(run.directory)
+        for run in known_runs()
+        if run.kubeconfig.exists() and not run.is_under_way
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from di_cli.access.local_runs import meant_runs
-from di_cli.commands.options import Context, Format, JobName, Local, Namespace
+from di_cli.commands.options import AllNamespaces, Context, Format, JobName, Local, Namespace
 from di_cli.live.follow import follow
 from di_cli.output import Output, note, print_lines, print_objects, print_table, say, suggest
 from di_cli.render.table import Table
@@ -22,9 +22,7 @@ _Watch = Annotated[
 def list_jobs(
     *,
     namespace: Namespace = None,
-    all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="The jobs of all namespaces.")
-    ] = False,
+    all_namespaces: AllNamespaces = False,
     selector: Annotated[
         str | None, typer.Option("--selector", "-l", help="Jobs with these labels only.")
     ] = None,

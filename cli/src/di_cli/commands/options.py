@@ -58,6 +58,15 @@ Local = Annotated[
         help="A run on this machine, or the cluster; absent: the run, if there is one of the name.",
     ),
 ]
+AllNamespaces = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="The jobs of all namespaces.")
+]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy", metavar="NAME[:JSON]", help="Of the allocator; absent: the cluster's."
+    ),
+]
 System = Annotated[
     str,
     typer.Option(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from di_cli.commands.options import Context, Format, Namespace, System
-from di_cli.forecasting import SYSTEM_NAMESPACE, expected_starts, is_installed, read_allocator
+from di_api.names import SYSTEM_NAMESPACE
+from di_cli.commands.options import AllNamespaces, Context, Format, Namespace, Policy, System
+from di_cli.forecasting import expected_starts, is_installed, read_allocator
 from di_cli.output import Output, note, print_lines, print_table, print_value, say, suggest
 from di_cli.present import Present, read_present
 from di_cli.render.table import Table
@@ -19,13 +18,8 @@ from di_cli.views.ends import End
 def queue(
     *,
     namespace: Namespace = None,
-    all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="The jobs of all namespaces.")
-    ] = False,
-    policy: Annotated[
-        str | None,
-        typer.Option(metavar="NAME[:JSON]", help="Of the allocator; absent: the cluster's."),
-    ] = None,
+    all_namespaces: AllNamespaces = False,
+    policy: Policy = None,
     system: System = SYSTEM_NAMESPACE,
     context: Context = None,
     output: Format = Output.TABLE,

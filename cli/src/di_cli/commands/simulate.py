@@ -7,14 +7,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from di_api.names import SYSTEM_NAMESPACE
 from di_api.spec.job import Priority
 from di_cli.commands.manifest import complete_manifest, documents_of
-from di_cli.commands.options import Context, Namespace, System
+from di_cli.commands.options import Context, Namespace, Policy, System
 from di_cli.edits.assignments import AssignmentError, assigned
 from di_cli.edits.manifests import ManifestError, jobs_of
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
-from di_cli.forecasting import SYSTEM_NAMESPACE, check_installed, read_allocator
+from di_cli.forecasting import check_installed, read_allocator
 from di_cli.forecasting import simulate as try_job
 from di_cli.output import Output, print_lines, print_value, suggest
 from di_cli.present import read_present
@@ -53,10 +54,7 @@ def simulate(
             "--set", metavar="FIELD=VALUE", help="Change a field of the spec first; repeatable."
         ),
     ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(metavar="NAME[:JSON]", help="Of the allocator; absent: the cluster's."),
-    ] = None,
+    policy: Policy = None,
     system: System = SYSTEM_NAMESPACE,
     namespace: Namespace = None,
     context: Context = None,

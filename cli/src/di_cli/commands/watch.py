@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from di_cli.commands.options import Context, Local, Namespace, complete_job
+from di_cli.commands.options import AllNamespaces, Context, Local, Namespace, complete_job
 from di_cli.live.screen import show
 from di_cli.session import open_session
 
@@ -18,9 +18,7 @@ def watch(
     ] = None,
     *,
     namespace: Namespace = None,
-    all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="The jobs of all namespaces.")
-    ] = False,
+    all_namespaces: AllNamespaces = False,
     context: Context = None,
     local: Local = None,
 ) -> None:

@@ -37,6 +37,9 @@ SERVER_PORT: Final = 8081
 """Of plain HTTP."""
 SERVER_TLS_PORT: Final = 8443
 
+SYSTEM_NAMESPACE: Final = "di-system"
+"""Where the documents install a release. Read by the command, where nothing says another."""
+
 JOB_PLACEHOLDER: Final = "$(JOB)"
 """What stands for the job's name in its companions. Written by users, read by the operator."""
 

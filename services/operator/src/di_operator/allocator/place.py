@@ -9,6 +9,7 @@ smaller jobs move out of the way.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -143,11 +144,7 @@ class Placer:
         if not request.task.elastic:
             return {}
         rows = (self.capacity.index.get(name) for name in request.current[: request.count])
-        found: dict[int, int] = {}
-        for row in rows:
-            if row is not None:
-                found[row] = found.get(row, 0) + 1
-        return found
+        return Counter(row for row in rows if row is not None)
 
     def _fits_whole(self, request: PlacementRequest) -> bool:
         """Whether a node would take the whole request were it empty; then it is not spread."""
