@@ -86,7 +86,7 @@ class Builder:
         folder = Path(tempfile.mkdtemp(prefix=f".{component}-", dir=output))
         flags = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in stamps.items())])
         # -trimpath is part of Go's cache key: with it a second checkout elsewhere builds nothing.
-        # What debuggers read is dropped by -w; not to make it saves an eleventh of the processor's time.
+        # What debuggers read is dropped by -w; not to make it saves a twelfth of the work.
         compiler = "-gcflags=all=-dwarf=false"
         argv = [str(go), "install", "-v", "-trimpath", compiler, "-ldflags", flags, "tool"]
         self._reporter.say(f"building {component} with {go} (minutes when done for the first time)")
