@@ -74,9 +74,19 @@ def test_the_server_may_take_the_time_of_a_busy_api_server_to_be_ready(chart: Ch
     assert container["readinessProbe"]["timeoutSeconds"] > REQUEST_SECONDS / 2
 
 
-def test_the_webhook_may_start_before_its_certificate_is_there(chart: Chart) -> None:
-    spec = chart.render("certificates.secretName=other").pods()["di-webhook"]["spec"]
-    assert {"secretName": "other", "optional": True} in (v.get("secret") for v in spec["volumes"])
+@pytest.mark.parametrize("mode", [(), ("certificates.mode=cert-manager",), GIVEN_SECRETS])
+@pytest.mark.parametrize("component", ["webhook", "server"])
+def test_pods_that_need_a_certificate_start_once_its_secret_is_there(
+    chart: Chart, component: str, mode: tuple[str, ...]
+) -> None:
+    values = ("certificates.secretName=other", "server.tls.secretName=another", *mode)
+    spec = chart.render(*values).pods()[f"di-{component}"]["spec"]
+    (secret,) = (each["secret"] for each in spec["volumes"] if "secret" in each)
+    assert secret.keys() == {"secretName"}
+
+
+def test_the_webhook_has_time_until_its_certificate_is_a_good_one(chart: Chart) -> None:
+    spec = chart.render().pods()["di-webhook"]["spec"]
     startup = spec["containers"][0]["startupProbe"]
     assert startup["periodSeconds"] * startup["failureThreshold"] >= 120
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
-from di_cartpole.hub import answer
+from di_cartpole.wire import answer, answering, ask
 from di_cartpole.work import ACTIVE_SECONDS, LEASE_SECONDS, Book, Generation
+
+import di_orchestrator as di
 
 
 class FakeClock:
@@ -183,3 +187,11 @@ class TestRequests:
     ) -> None:
         with pytest.raises(LookupError):
             answer(book, path, body)
+
+    def test_it_is_asked_from_another_pod(self, book: Book) -> None:
+        stays = threading.Event()
+        with di.Hub(answering(book), 0) as hub:
+            url = f"http://127.0.0.1:{hub.port}"
+            assert ask(f"{url}/policy", {"rank": 1}, stays) == book.policy(1)
+            with pytest.raises(di.Refused, match="elsewhere"):
+                ask(f"{url}/elsewhere", {}, stays)

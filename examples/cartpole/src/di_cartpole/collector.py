@@ -7,8 +7,8 @@ import time
 
 import numpy as np
 
-from di_cartpole.client import call_patiently
 from di_cartpole.episodes import Episodes
+from di_cartpole.wire import ask
 
 SMOOTHING = 0.95
 """Weight of the past in the running share of waiting time."""
@@ -21,13 +21,14 @@ def run(url: str, rank: int, leaving: threading.Event) -> None:
     wait for them until their lease ends.
 
     Raises:
-        Unreachable: the learner has been silent for two minutes.
+        Refused, Unreachable: as the learner answers, or has been silent for two minutes.
+        Left: it did not answer, and `leaving` is set.
     """
     episodes = Episodes()
     idle = 0.0
     while not leaving.is_set():
         asked = time.monotonic()
-        work = call_patiently(f"{url}/work", {"rank": rank, "idle": idle})
+        work = ask(f"{url}/work", {"rank": rank, "idle": idle}, leaving)
         if work.get("done"):
             return
         if "wait" in work:
@@ -42,4 +43,5 @@ def run(url: str, rank: int, leaving: threading.Event) -> None:
             results.append((seed, plus.total_reward, minus.total_reward, plus.steps + minus.steps))
         ended = time.monotonic()
         idle = SMOOTHING * idle + (1 - SMOOTHING) * (began - asked) / (ended - asked)
-        call_patiently(f"{url}/results", {"generation": work["generation"], "results": results})
+        brought = {"generation": work["generation"], "results": results}
+        ask(f"{url}/results", brought, leaving)

@@ -7,8 +7,8 @@ import time
 
 import numpy as np
 
-from di_cartpole.client import call_patiently
 from di_cartpole.episodes import Episodes
+from di_cartpole.wire import ask
 
 EPISODES = 20
 FIRST_SEED = 1_000_000_000
@@ -20,12 +20,13 @@ def run(url: str, rank: int, leaving: threading.Event) -> None:
     """Evaluate each new policy until the learner says that training is over, or `leaving` is set.
 
     Raises:
-        Unreachable: the learner has been silent for two minutes.
+        Refused, Unreachable: as the learner answers, or has been silent for two minutes.
+        Left: it did not answer, and `leaving` is set.
     """
     episodes = Episodes()
     evaluated = -1
     while not leaving.is_set():
-        policy = call_patiently(f"{url}/policy", {"rank": rank})
+        policy = ask(f"{url}/policy", {"rank": rank}, leaving)
         if policy["done"]:
             return
         if policy.get("generation", -1) <= evaluated:
@@ -37,11 +38,12 @@ def run(url: str, rank: int, leaving: threading.Event) -> None:
         returns = [
             episodes.run(weights, seed=seed).total_reward for seed in range(first, first + EPISODES)
         ]
-        call_patiently(
+        ask(
             f"{url}/evaluations",
             {
                 "generation": evaluated,
                 "meanReturn": sum(returns) / EPISODES,
                 "weights": policy["weights"],
             },
+            leaving,
         )
