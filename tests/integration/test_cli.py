@@ -262,7 +262,7 @@ def test_doctor_finds_what_is_seeded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with SyncKubeClient(config=kube_config) as client, _seeded(client, di.namespace):
-        code, out, _ = di("doctor", "--system", di.namespace, "-o", "json")
+        code, out, _ = di("doctor", "--system-namespace", di.namespace, "-o", "json")
         found = [(each["topic"], each["what"]) for each in json.loads(out)["findings"]]
         for topic, words in (
             ("installation", "0 of 1 pods of di-operator are ready"),
