@@ -44,6 +44,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "set": ("settings", "set_fields"),
     "suspend": ("suspend", "suspend"),
     "resume": ("suspend", "resume"),
+    "restart": ("restart", "restart"),
     "delete": ("delete", "delete"),
     "exec": ("handover", "execute"),
     "attach": ("handover", "attach"),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from di_cli.views import allocation, jobs, queue
@@ -77,6 +77,7 @@ def test_the_next_end_comes_first() -> None:
 
 
 @settings(deadline=None)
+@example(odd=["2026-03-01T09:00:00Z", 1, 10**400, 1, None, "Pending", "1", "x", None])
 @given(odd=st.lists(_ODD, min_size=9, max_size=9))
 def test_what_makes_no_sense_is_shown_all_the_same(odd: list[Any]) -> None:
     began, deadline, step, total, reported, phase, amount, name, spec = odd

@@ -53,7 +53,7 @@ def end_of(job: Object, now: datetime) -> End | None:
     if began is None or status.get("completionTimestamp") or spec.get("suspend"):
         return None
     deadline = spec.get("activeDeadlineSeconds")
-    latest = (began - now).total_seconds() + deadline if _is_number(deadline) else None
+    latest = (began - now).total_seconds() + deadline if is_number(deadline) else None
     left = _left(mapping(status.get("progress")), began, now)
     if latest is None and left is None:
         return None
@@ -69,7 +69,7 @@ def end_of(job: Object, now: datetime) -> End | None:
 def _left(progress: Object, began: datetime, now: datetime) -> float | None:
     step, total = progress.get("step"), progress.get("totalSteps")
     reported = parse_time(progress.get("reportedAt")) or now
-    if not _is_number(step) or not _is_number(total) or not 0 < step <= total:
+    if not is_number(step) or not is_number(total) or not 0 < step <= total:
         return None
     spent = reported - began
     if spent <= timedelta(0):
@@ -77,6 +77,7 @@ def _left(progress: Object, began: datetime, now: datetime) -> float | None:
     return spent.total_seconds() * (total - step) / step - (now - reported).total_seconds()
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    # What nobody has time for is no length of time, and no number of steps.
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a number that one can reckon with: what nobody has time for is no length of
+    time, and no number of steps."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from di_api.explain.cause import Cause
@@ -231,8 +231,15 @@ def _under_way(job: Job) -> Explanation | None:
     return Explanation(
         cause=cause.get(phase, Cause.STARTING),
         summary=f"{name} {text}: nothing keeps it from going on",
-        evidence=evidence_of(job, None),
+        evidence=(*evidence_of(job, None), *_asked(job)),
     )
+
+
+def _asked(job: Job) -> Iterator[Evidence]:
+    """That somebody asked for the last restart, where that is the last thing that happened."""
+    last = job.condition(Phase.RESTARTING.value)
+    if last is not None and last.reason == "RestartRequested":
+        yield Evidence(label="restarted", text=last.message, at=last.since)
 
 
 LADDER: Final[tuple[Step, ...]] = (

@@ -19,6 +19,7 @@ from di_operator.lifecycle.phases import check_transition
 from di_operator.lifecycle.problems import problems_of
 from di_operator.lifecycle.ranks import allocation_by_rank
 from di_operator.lifecycle.reasons import OF_PHASES, Reason
+from di_operator.lifecycle.requested_restart import heeded_requests
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.status import OWNED_FIELDS, Status, dump_avoided
 from di_operator.lifecycle.timestamps import format_time
@@ -160,6 +161,8 @@ def _status(
         status["restartAttempts"] = attempts
     if regrouped := _replica_attempts(before, verdict):
         status["replicaAttempts"] = regrouped
+    if heeded := heeded_requests(snapshot, verdict).dump():
+        status["restartedAt"] = heeded
     if losses := remembered(snapshot, verdict.counted, now):
         status["failures"] = losses
     if groups := _groups(snapshot, verdict):
@@ -249,6 +252,7 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) ->
         or any(pod.uid not in counted for pod in verdict.counted)
         or verdict.ledger is not None
         or verdict.stand_ins is not None
+        or heeded_requests(snapshot, verdict) != before.heeded
         or any(aside.is_news(before.conditions) for aside in asides)
         or _groups(snapshot, verdict) != before.raw.get("groups")
         or (snapshot.spec is not None and snapshot.desired != before.desired)

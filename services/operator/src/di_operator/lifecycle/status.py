@@ -13,6 +13,7 @@ from di_operator.lifecycle import conditions
 from di_operator.lifecycle.ledger import Ledger, count
 from di_operator.lifecycle.placement import Placement, read_placement
 from di_operator.lifecycle.reported import Reported
+from di_operator.lifecycle.restart_requests import RestartRequests
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
 AvoidedNodes: TypeAlias = Mapping[str, Mapping[str, datetime]]
@@ -34,7 +35,7 @@ OWNED_FIELDS = (
     "readyReplicas",
     "restarts",
     "reschedules",
-    *("restartAttempts", "replicaAttempts"),
+    *("restartAttempts", "replicaAttempts", "restartedAt"),
     *("jobRestarts", "taskRestarts", "replicaFailures"),
     "taskStatus",
     "replicaStatus",
@@ -69,6 +70,8 @@ class Status:
     """How often each task was restarted as a whole; those that never were are not in it."""
     replica_attempts: Mapping[str, Mapping[int, int]]
     """How often each replica of several pods was made anew, by task; likewise."""
+    heeded: RestartRequests
+    """The restarts that were asked for, and that these counts tell of."""
     ledger: Ledger
     losses: tuple[Mapping[str, Any], ...]
     """The pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
@@ -105,6 +108,7 @@ class Status:
             reschedules=count(fields.get("reschedules")),
             restart_attempts=_counts(fields.get("restartAttempts"), most=MAX_ATTEMPT),
             replica_attempts=_replica_attempts(fields.get("replicaAttempts")),
+            heeded=RestartRequests.read(fields.get("restartedAt")),
             ledger=Ledger.read(fields),
             losses=_losses(fields.get("failures")),
             desired=_desired(fields.get("taskStatus")),
