@@ -173,6 +173,15 @@ class TestRequests:
         assert book.returns() == {11: (1.0, 2.0), 12: (1.0, 2.0)}
         assert book.env_steps == 10
 
+    def test_nobody_waits_for_one_that_has_said_that_it_goes(self, book: Book) -> None:
+        book.work(2, 0.0)
+        book.work(3, 0.0)
+        assert answer(book, "/left", {"rank": 2}) == {}
+        assert book.collectors()[0] == 1
+        book.finish()
+        book.work(3, 0.0)
+        assert book.everyone_told()
+
     def test_an_evaluation_arrives(self, book: Book) -> None:
         answer(book, "/evaluations", {"generation": 0, "meanReturn": 9.0, "weights": [0.5]})
         assert [e["meanReturn"] for e in book.new_evaluations()] == [9.0]

@@ -18,7 +18,8 @@ def run(url: str, rank: int, leaving: threading.Event) -> None:
     """Collect until the learner says that training is over, or until `leaving` is set.
 
     A collector that is given back first brings the trials it has: the learner would otherwise
-    wait for them until their lease ends.
+    wait for them until their lease ends. Then it says that it goes, or it would be waited for at
+    the end.
 
     Raises:
         Refused, Unreachable: as the learner answers, or has been silent for two minutes.
@@ -45,3 +46,4 @@ def run(url: str, rank: int, leaving: threading.Event) -> None:
         idle = SMOOTHING * idle + (1 - SMOOTHING) * (began - asked) / (ended - asked)
         brought = {"generation": work["generation"], "results": results}
         ask(f"{url}/results", brought, leaving)
+    ask(f"{url}/left", {"rank": rank}, leaving)

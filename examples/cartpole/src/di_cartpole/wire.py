@@ -42,6 +42,9 @@ def answer(book: Book, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         case "/results":
             book.results(body["generation"], body["results"])
             return {}
+        case "/left":
+            book.left(body["rank"])
+            return {}
         case "/policy":
             return book.policy(body["rank"])
         case "/evaluations":
