@@ -95,6 +95,20 @@ COMPONENTS = (
         stamps={"helm.sh/helm/v4/internal/version.version": "v4.3.1"},
     ),
     Component(
+        name="oras",
+        version="1.3.4",
+        programs={"oras": ("version",)},
+        built_as={},
+        stamps={},
+    ),
+    Component(
+        name="notation",
+        version="1.3.2",
+        programs={"notation": ("version",)},
+        built_as={},
+        stamps={},
+    ),
+    Component(
         name="kwok",
         version="0.8.0",
         programs={"kwok": ("--version",)},
