@@ -79,10 +79,12 @@ class Bench:
         self.caches = {resource: Cache() for resource in (DIJOBS, PODS, SERVICES, CONFIGMAPS)}
         self.woken: list[tuple[JobKey, float]] = []
         self.read_pod = PodCache(size=8)
+        self.busy = 0
         self.informers = InformerState(
             caches=self.caches,  # type: ignore[arg-type]  # the part of a cache it uses
             wake=lambda key, delay: self.woken.append((key, delay)),
             follow_pod=self.read_pod.follow,
+            busy=lambda: self.busy,
         )
 
 
@@ -197,6 +199,19 @@ def test_pods_of_a_large_job_are_looked_at_together(pods: int, delay: float) -> 
     key, waited = bench.woken[-1]
     assert key == KEY
     assert waited == pytest.approx(delay)
+
+
+@pytest.mark.parametrize(("pods", "delay"), [(4, 0.02), (100, 0.07), (1000, SETTLE_MAX)])
+def test_while_others_are_looked_at_pods_wait_for_each_other(pods: int, delay: float) -> None:
+    bench = Bench()
+    bench.busy = 10
+    for number in range(pods):
+        bench.caches[PODS].deliver("ADDED", pod(f"p{number}"))
+    key, waited = bench.woken[-1]
+    assert key == KEY
+    assert waited == pytest.approx(delay)
+    bench.caches[DIJOBS].deliver("MODIFIED", pod("a", None))
+    assert bench.woken[-1] == (KEY, 0.0), "what the job's user has done waits for nobody"
 
 
 def test_the_poll_wakes_every_job() -> None:
