@@ -165,6 +165,15 @@ def test_a_request_that_was_given_up_leaves_its_answer_to_nobody() -> None:
     assert talk([OK[:-1], OK], story).accepted == 2
 
 
+def test_whoever_waits_for_a_handshake_takes_what_has_become_free() -> None:
+    async def story(connections: Connections, served: Scripted) -> None:
+        await asyncio.gather(*(ask(connections) for _ in range(100)))
+
+    served = talk([OK] * 100, story)
+    assert len(served.requests) == 100
+    assert served.accepted < 50
+
+
 def test_what_comes_before_the_answer_is_none() -> None:
     async def story(connections: Connections, _: Scripted) -> None:
         assert (await ask(connections)).code == 200

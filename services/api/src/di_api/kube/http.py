@@ -24,6 +24,9 @@ from di_api.kube.sockets import Sockets
 
 IDLE_SECONDS: Final = 60.0
 """A connection that waited for longer is not used again: kube-apiserver hangs up after 90."""
+OPENED_AT_ONCE: Final = 2
+"""A handshake takes a millisecond of the processor on either side, ten times what a request does:
+whoever waits for one takes a connection that has become free meanwhile."""
 _EYEBALLS_DELAY: Final = 0.25
 """Seconds until a second address is tried as well (RFC 8305)."""
 
@@ -76,6 +79,7 @@ class Connections:
         self._host_line = f"Host: {url.netloc}\r\n"
         self._idle: deque[_Connection] = deque()
         self._open: set[_Connection] = set()
+        self._opening = asyncio.Semaphore(OPENED_AT_ONCE)
 
     async def ask(
         self,
@@ -97,12 +101,12 @@ class Connections:
             ValueError: a header, or the path, has a line break.
         """
         request = self._encode(method, path, headers, body)
-        if (waiting := self._take()) is not None:
-            try:
-                return await self._on(waiting, request)
-            except HungUp:
-                if method != "GET":
-                    raise
+        connection, is_new = await self._acquire(connect_seconds)
+        try:
+            return await self._on(connection, request)
+        except HungUp:
+            if is_new or method != "GET":
+                raise
         return await self._on(await self._connect(connect_seconds), request)
 
     def close(self) -> None:
@@ -137,6 +141,15 @@ class Connections:
         if self._idle[0].idle_since < now - IDLE_SECONDS:
             self._idle.popleft().abort()
         return answer
+
+    async def _acquire(self, seconds: float) -> tuple[_Connection, bool]:
+        """A connection, and whether it is a new one."""
+        if (waiting := self._take()) is not None:
+            return waiting, False
+        async with self._opening:
+            if (waiting := self._take()) is not None:
+                return waiting, False
+            return await self._connect(seconds), True
 
     def _take(self) -> _Connection | None:
         oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
