@@ -51,20 +51,6 @@ def test_the_earliest_of_several_delays_counts() -> None:
     virtual_time.run(scenario())
 
 
-def test_busy_are_the_keys_that_workers_have() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str]()
-        queue.add("a")
-        queue.add("b")
-        assert queue.busy == 0
-        key = await queue.get()
-        assert queue.busy == 1
-        queue.done(key)
-        assert queue.busy == 0
-
-    asyncio.run(scenario())
-
-
 def test_taking_a_key_drops_its_pending_delay() -> None:
     async def scenario() -> None:
         queue = KeyQueue[str]()

@@ -115,12 +115,7 @@ async def operate(
         queue = job_queue(workers=config.workers)
         caches = _caches(config, client, clock, rng)
         read_pod = PodCache(size=REMEMBERED_PODS)
-        informers = InformerState(
-            caches=caches,
-            wake=queue.add_after,
-            follow_pod=read_pod.follow,
-            busy=lambda: queue.busy,
-        )
+        informers = InformerState(caches=caches, wake=queue.add_after, follow_pod=read_pod.follow)
         recorder = EventRecorder(
             client=client, clock=clock, instance=config.identity, observer=metrics
         )

@@ -51,11 +51,6 @@ class KeyQueue(Generic[K]):
         return sum(map(len, self._ready.values()))
 
     @property
-    def busy(self) -> int:
-        """The number of keys that workers have now."""
-        return len(self._active)
-
-    @property
     def delayed(self) -> int:
         """The number of keys waiting for a later moment."""
         return len(self._timers)
