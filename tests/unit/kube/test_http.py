@@ -174,6 +174,30 @@ def test_whoever_waits_for_a_handshake_takes_what_has_become_free() -> None:
     assert served.accepted < 50
 
 
+def test_nobody_waits_for_handshakes_that_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    async def never(_: Connections, seconds: float) -> None:
+        begun.append(1)
+        await asyncio.sleep(seconds)
+        raise TimeoutError
+
+    async def story(connections: Connections, _: Scripted) -> None:
+        asked = [asyncio.create_task(ask(connections)) for _count in range(50)]
+        while len(begun) < 50:
+            await asyncio.sleep(0.01)
+        for one in asked:
+            one.cancel()
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert all(isinstance(one, asyncio.CancelledError) for one in found)
+        monkeypatch.undo()
+        assert (await ask(connections)).code == 200, "and all turns have been given back"
+
+    monkeypatch.setattr(Connections, "_connect", never)
+    monkeypatch.setattr(http, "PATIENCE", 0.01)
+    talk([OK], story)
+
+
 def test_what_comes_before_the_answer_is_none() -> None:
     async def story(connections: Connections, _: Scripted) -> None:
         assert (await ask(connections)).code == 200

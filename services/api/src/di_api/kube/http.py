@@ -27,6 +27,8 @@ IDLE_SECONDS: Final = 60.0
 OPENED_AT_ONCE: Final = 2
 """A handshake takes a millisecond of the processor on either side, ten times what a request does:
 whoever waits for one takes a connection that has become free meanwhile."""
+PATIENCE: Final = 0.25
+"""Seconds that a request waits for others' handshakes before it begins one of its own."""
 _EYEBALLS_DELAY: Final = 0.25
 """Seconds until a second address is tried as well (RFC 8305)."""
 
@@ -146,10 +148,17 @@ class Connections:
         """A connection, and whether it is a new one."""
         if (waiting := self._take()) is not None:
             return waiting, False
-        async with self._opening:
+        try:
+            await asyncio.wait_for(self._opening.acquire(), PATIENCE)
+        except TimeoutError:
+            # Nothing comes back, and handshakes take long: there is nothing to be saved.
+            return await self._connect(seconds), True
+        try:
             if (waiting := self._take()) is not None:
                 return waiting, False
             return await self._connect(seconds), True
+        finally:
+            self._opening.release()
 
     def _take(self) -> _Connection | None:
         oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
