@@ -33,7 +33,7 @@ from di_operator.certificates import CertificateManager
 from di_operator.claim import Claim, ClaimTiming, NoClaim
 from di_operator.clock import Clock, ServerClock, SystemClock
 from di_operator.companions import Companions
-from di_operator.concurrency import CONNECTIONS, Writers
+from di_operator.concurrency import CONNECTIONS, Tenants, Writers
 from di_operator.config import Config, load_config
 from di_operator.controller import Controller, JobKey, NotLeading, job_queue
 from di_operator.default_aggregator import DefaultAggregator
@@ -139,6 +139,7 @@ async def operate(
             clock=clock,
         )
         writers = Writers(monotonic=clock.monotonic)
+        tenants = Tenants(monotonic=clock.monotonic)
         # Half of it, so that the poll after the next one at the latest finds what is missing.
         companions = Companions(
             client=client, look_again=config.sync_period / 2, monotonic=clock.monotonic
@@ -151,6 +152,7 @@ async def operate(
                 writes=informers,
                 companions=companions,
                 writers=writers,
+                tenants=tenants,
                 check_lease=leadership.check,
                 observer=metrics,
             ),
@@ -159,6 +161,7 @@ async def operate(
                 client=client,
                 writes=informers,
                 writers=writers,
+                tenants=tenants,
                 check_lease=leadership.check,
                 observer=metrics,
             ),

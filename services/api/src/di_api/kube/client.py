@@ -1,4 +1,4 @@
-"""The asynchronous API client: aiohttp and orjson over raw dicts."""
+"""The asynchronous API client over raw dicts: watches with aiohttp, all else with `http.py`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from yarl import URL
 from di_api.kube import wire
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import Gone
+from di_api.kube.http import Broken, Connections, Server, TooLarge
 from di_api.kube.resources import Resource
 from di_api.kube.sockets import Sockets
 from di_api.kube.wire import MERGE_PATCH, Object, Objects, Target
@@ -56,9 +57,8 @@ class KubeClient:
     ) -> None:
         self._config = config
         self._on_date = on_date
-        self._connections = connections
         self._timeout = timeout
-        self._session: aiohttp.ClientSession | None = None
+        self._short: Connections | None = None
         self._watch_session: aiohttp.ClientSession | None = None
         self._sockets = Sockets()
         # The queue for a connection must not eat into a request's own time-out: a thousand
@@ -67,9 +67,22 @@ class KubeClient:
         self.requests: Counter[tuple[str, str, int]] = Counter()
 
     async def __aenter__(self) -> Self:
-        self._session = self._open(limit=self._connections)
-        # Watches hold their connection for minutes; in the shared pool they would starve writes.
-        self._watch_session = self._open(limit=0)
+        secure = self._config.server.startswith("https:")
+        tls = self._config.ssl_context() if secure else None
+        server = Server(url=self._config.server, tls=tls, tls_name=self._config.tls_server_name)
+        self._short = Connections(server, sockets=self._sockets, max_body=wire.MAX_BODY)
+        self._watch_session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                # Each watch holds one for minutes.
+                limit=0,
+                ssl=tls or True,
+                socket_factory=self._sockets.make,
+            ),
+            # Proxy variables and .netrc are for the web, not for the cluster's own network.
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=1 << 18,
+        )
         return self
 
     async def __aexit__(
@@ -78,10 +91,11 @@ class KubeClient:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for session in (self._session, self._watch_session):
-            if session is not None:
-                await session.close()
-        self._session = self._watch_session = None
+        if self._short is not None:
+            self._short.close()
+        if self._watch_session is not None:
+            await self._watch_session.close()
+        self._short = self._watch_session = None
         await self._sockets.close()
 
     async def get(
@@ -382,51 +396,35 @@ class KubeClient:
         accept: str = wire.JSON,
         timeout: float | None,
     ) -> bytes:
-        session = _opened(self._session)
+        connections = _opened(self._short)
         seconds = self._timeout if timeout is None else timeout
-        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_TIMEOUT))
         data = None if body is None else wire.encode(body)
-        url = self._url(path)
         code = 0
         async with self._slots:
             headers = self._headers(content_type if data is not None else None, accept=accept)
             try:
-                async with session.request(
-                    method,
-                    url,
-                    data=data,
-                    headers=headers,
-                    timeout=limits,
-                    # The API server never redirects; whoever does would get our token.
-                    allow_redirects=False,
-                    **self._tls(),
-                ) as response:
-                    if date := response.headers.get("Date"):
-                        self._on_date(date)
-                    raw = await _read_bounded(response, target)
-                    code = response.status
+                async with asyncio.timeout(seconds):
+                    answer = await connections.ask(
+                        method,
+                        path,
+                        headers,
+                        data,
+                        connect_seconds=min(seconds, _CONNECT_TIMEOUT),
+                    )
+                code = answer.code
             except TimeoutError as error:
                 raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
-            except (aiohttp.ClientError, OSError) as error:
+            except TooLarge as error:
+                raise target.broken("BadBody", str(error)) from error
+            except (Broken, OSError) as error:
                 raise target.broken("ConnectionError", reason_of(error)) from error
             finally:
                 self.requests[method, target.resource.plural, code] += 1
+        if date := answer.headers.get("Date"):
+            self._on_date(date)
         if code >= 300:
-            raise wire.decode_error(code, raw, response.headers, target)
-        return raw
-
-    def _open(self, *, limit: int) -> aiohttp.ClientSession:
-        secure = self._config.server.startswith("https:")
-        context = self._config.ssl_context() if secure else True
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=limit, ssl=context, socket_factory=self._sockets.make
-            ),
-            # Proxy variables and .netrc are for the web, not for the cluster's own network.
-            trust_env=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=1 << 18,
-        )
+            raise wire.decode_error(code, answer.body, answer.headers, target)
+        return answer.body
 
     def _headers(self, content_type: str | None, *, accept: str = wire.JSON) -> dict[str, str]:
         headers = {"Accept": accept, "User-Agent": wire.USER_AGENT}
@@ -446,10 +444,10 @@ class KubeClient:
         return URL(self._config.server + path, encoded=True)
 
 
-def _opened(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
-    if session is None:
+def _opened(connections: T | None) -> T:
+    if connections is None:
         raise RuntimeError("the client is not open: use `async with KubeClient(...)`")
-    return session
+    return connections
 
 
 def _abort(response: aiohttp.ClientResponse) -> None:
