@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -26,6 +26,7 @@ _TRANSFORM_AT_ONCE = 100
 # Events of a watch that are parsed, and taken in, before others get their turn; some milliseconds.
 _EVENTS_AT_ONCE = 50
 T = TypeVar("T")
+_Read = Callable[[aiohttp.ClientResponse, Target], Awaitable[bytes]]
 _NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
 
 
@@ -321,6 +322,15 @@ class KubeClient:
         """GET a path that is no resource (/metrics, /openapi/v3, ...) and return its bytes."""
         return await self._send("GET", path, Target(_NON_RESOURCE, name=path), timeout=timeout)
 
+    async def tail(self, path: str, *, most: int, timeout: float | None = None) -> bytes:
+        """GET a path as `raw` does, and return its last `most` bytes; no more is kept of it."""
+
+        async def read(response: aiohttp.ClientResponse, _target: Target) -> bytes:
+            return await _read_tail(response, most)
+
+        target = Target(_NON_RESOURCE, name=path)
+        return await self._send("GET", path, target, timeout=timeout, read=read)
+
     async def _list_pages(
         self,
         resource: Resource,
@@ -381,6 +391,7 @@ class KubeClient:
         content_type: str = wire.JSON,
         accept: str = wire.JSON,
         timeout: float | None,
+        read: _Read | None = None,
     ) -> bytes:
         session = _opened(self._session)
         seconds = self._timeout if timeout is None else timeout
@@ -403,7 +414,7 @@ class KubeClient:
                 ) as response:
                     if date := response.headers.get("Date"):
                         self._on_date(date)
-                    raw = await _read_bounded(response, target)
+                    raw = await (read or _read_bounded)(response, target)
                     code = response.status
             except TimeoutError as error:
                 raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
@@ -469,6 +480,15 @@ async def _read_bounded(response: aiohttp.ClientResponse, target: Target) -> byt
             raise target.broken("BadBody", f"the answer is larger than {wire.MAX_BODY} bytes")
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+async def _read_tail(response: aiohttp.ClientResponse, most: int) -> bytes:
+    kept = bytearray()
+    async for chunk in response.content.iter_any():
+        kept += chunk
+        if len(kept) > 2 * most:
+            del kept[: len(kept) - most]
+    return bytes(kept[-most:]) if most else b""
 
 
 async def _events(
