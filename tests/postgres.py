@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from di_cluster.commands import run
-
 from tests.waiting import wait_until
 
 _INSTALLED = Path("/usr/lib/postgresql")

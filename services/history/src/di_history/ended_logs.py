@@ -64,6 +64,11 @@ class LogReader:
             else:
                 self._lost(each, "too many logs were to be read at once")
 
+    @property
+    def waiting(self) -> int:
+        """How many are still to be read."""
+        return self._queue.qsize()
+
     async def run(self) -> None:
         """Read, for as long as nobody cancels it."""
         async with asyncio.TaskGroup() as group:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import ColumnElement, Engine, RowMapping, and_, func, or_, select
+from sqlalchemy import ColumnElement, Engine, and_, func, or_, select
 
 from di_history.changes.pods import LogWanted
 from di_history.packing import unpack
@@ -242,8 +242,10 @@ class Reader:
 
     def _all(self, query: Any) -> list[Object]:
         with self._engine.connect() as connection:
-            found: Sequence[RowMapping] = connection.execute(query).mappings().all()
-        return [dict(each) for each in found]
+            result = connection.execute(query)
+            # SQLAlchemy's are of a class of its own, which no serialiser takes for text.
+            keys = [str(key) for key in result.keys()]  # noqa: SIM118  # a method of the result
+            return [dict(zip(keys, row, strict=True)) for row in result]
 
 
 def _of_placements() -> list[Any]:
