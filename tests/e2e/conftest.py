@@ -163,7 +163,7 @@ def _collect_logs(kubectl: Kubectl) -> None:
                 *("logs", "--namespace", NAMESPACE, "--prefix", "--tail=-1"),
                 f"--selector=app.kubernetes.io/component={service}",
             )
-            for service in ("webhook", "operator", "server")
+            for service in ("webhook", "operator", "server", "history")
         },
     }.items():
         try:
