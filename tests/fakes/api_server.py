@@ -180,7 +180,8 @@ def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:
                         owner[last] = operation["value"]
             else:
                 obj["spec"] = {**obj.get("spec", {}), **body.get("spec", {})}
-            world.put(path, obj)
+            if "dryRun" not in query:
+                world.put(path, obj)
             self._answer(200, obj)
 
         def _delete(self, path: str, query: Mapping[str, str], body: Any) -> None:
