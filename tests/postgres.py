@@ -30,13 +30,14 @@ def running_postgres() -> Iterator[Path]:
     if account:
         shutil.chown(folder, account)
     data = folder / "data"
-    quiet = {"stdout": subprocess.DEVNULL, "user": account, "cwd": "/"}
     try:
         subprocess.run(
             [programs / "initdb", "-D", data, "-A", "trust", "-U", _ACCOUNT, "-N", "-E", "UTF8"],
             check=True,
             timeout=120,
-            **quiet,
+            stdout=subprocess.DEVNULL,
+            user=account,
+            cwd="/",
         )
         options = ("fsync=off", "full_page_writes=off", "max_connections=40", "jit=off")
         with (folder / "log").open("wb") as log:
@@ -46,8 +47,10 @@ def running_postgres() -> Iterator[Path]:
                     *("-c", "listen_addresses="),
                     *(part for option in options for part in ("-c", option)),
                 ],
+                stdout=subprocess.DEVNULL,
                 stderr=log,
-                **quiet,
+                user=account,
+                cwd="/",
             )
         try:
             wait_until(lambda: _answers(programs, folder), 60, what="PostgreSQL to answer")

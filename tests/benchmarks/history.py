@@ -83,7 +83,12 @@ def records_of(number: int, rng: random.Random) -> Iterator[Record]:
         yield Revision(job=uid, number=revision + 1, at=began, who="di-server", manifest=raw)
     for at, phase in enumerate(PHASES):
         yield seen(at + 1, phase)
-        data = {"phase": phase, "before": "", "reason": f"Job{phase}", "message": "all pods ready"}
+        data: dict[str, Any] = {
+            "phase": phase,
+            "before": "",
+            "reason": f"Job{phase}",
+            "message": "all pods ready",
+        }
         yield _entry(uid, f"phase/{at}", EntryKind.PHASE, began + at * 1000, data)
     for at in range(EVENTS):
         data = {"type": "Normal", "reason": "Pulled", "object": f"Pod/{name}-actor-{at % PODS}"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,7 @@ def test_what_happens_while_it_is_away_is_filled_in_or_called_a_gap(
     with running_history(tmp_path, api_server.kubeconfig, database) as history:
         for each in (job, other, still):
             name = each["metadata"]["name"]
-            wait_until(lambda name=name: history.job(namespace, name), 30)
+            wait_until(partial(history.job, namespace, name), 30)
         # A mark says until when all is known.
         wait_until(lambda: _followed(database) is not None, 30)
         history.kill()
@@ -223,8 +224,7 @@ def test_replicas_of_one_database_write_nothing_twice(
         check(whole(replicas[0], namespace, expected), uid)
         # The other one has seen all of it, too, and written what it had to write.
         for each in replicas:
-            wait_until(lambda each=each: each.metric("di_history_records_total") > 5, 30)
-            wait_until(lambda each=each: each.metric("di_history_records_waiting") == 0, 30)
+            wait_until(partial(_has_written, each), 30)
         check(replicas[1].job(namespace, "cartpole"), uid)
 
 
@@ -269,6 +269,11 @@ def test_who_may_see_the_job_may_see_its_history(
         assert status("reader", "di-server") == 401
         assert status("reader", "di-history", f"{path}/logs/cartpole-0") == 403
         assert history.get(path).status_code == 401
+
+
+def _has_written(history: HistoryProcess) -> bool:
+    written = history.metric("di_history_records_total")
+    return written > 5 and history.metric("di_history_records_waiting") == 0
 
 
 def _followed(database: str) -> int | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -73,7 +74,7 @@ def reader(engine: Engine) -> Reader:
     return Reader(engine)
 
 
-def seen(uid: str = "u1", version: int = 1, **fields: object) -> JobSeen:
+def seen(uid: str = "u1", version: int = 1, **fields: Any) -> JobSeen:
     base = JobSeen(
         uid=uid,
         namespace="rl",
@@ -86,7 +87,7 @@ def seen(uid: str = "u1", version: int = 1, **fields: object) -> JobSeen:
         version=version,
         snapshot=b"{}",
     )
-    return replace(base, **fields)  # type: ignore[arg-type]  # fields by their names
+    return replace(base, **fields)
 
 
 def entry(key: str, at: int = T0, *, uid: str = "u1", version: int = 0, **data: object) -> Entry:
@@ -112,11 +113,11 @@ def placement(pod: str, since: int, until: int | None = None, version: int = 1) 
     )
 
 
-def log(pod: str, data: bytes | None, at: int = T0, **fields: object) -> EndedLog:
+def log(pod: str, data: bytes | None, at: int = T0, **fields: Any) -> EndedLog:
     base = EndedLog(
         job="u1", pod_uid=pod, pod=pod, container="di-container", attempt=0, at=at, text=data
     )
-    return replace(base, **fields)  # type: ignore[arg-type]  # fields by their names
+    return replace(base, **fields)
 
 
 def everything() -> list[Record]:
@@ -258,7 +259,7 @@ def test_of_two_jobs_of_a_name_the_later_is_meant(writer: Writer, reader: Reader
 
 
 def test_jobs_are_listed_by_pages_newest_first(writer: Writer, reader: Reader) -> None:
-    ended = {"phase": "Succeeded", "completed": T0 + 50}
+    ended: dict[str, Any] = {"phase": "Succeeded", "completed": T0 + 50}
     writer.write(
         [
             seen(f"u{i}", name=f"x{i}", created=T0 + i // 2, **ended if i % 3 == 0 else {})

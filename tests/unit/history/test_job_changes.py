@@ -15,7 +15,7 @@ from tests.unit.history.jobs import NOON, UID, clock, condition, job, manager
 
 SEEN = NOON + 500_000
 Line = tuple[EntryKind, int, dict[str, Any]]
-RUNNING = {
+RUNNING: dict[str, Any] = {
     "phase": "Running",
     "conditions": [condition("Running", "True", 20, reason="JobRunning", message="3 pods ready")],
 }
@@ -210,7 +210,7 @@ def test_a_status_is_no_revision() -> None:
 
 
 def test_a_report_is_kept_as_numbers_by_their_paths() -> None:
-    status = {
+    status: dict[str, Any] = {
         "progress": {"reportedAt": clock(77), "step": 40, "totalSteps": 100},
         "profilings": {
             "reward": 1.5,
@@ -228,7 +228,7 @@ def test_a_report_is_kept_as_numbers_by_their_paths() -> None:
 
 
 def test_of_a_report_without_end_some_numbers_are_kept() -> None:
-    status = {
+    status: dict[str, Any] = {
         "progress": {"reportedAt": clock(77)},
         "profilings": {f"n{i}": i for i in range(5000)},
     }
@@ -241,7 +241,7 @@ def test_of_a_report_without_end_some_numbers_are_kept() -> None:
 
 
 def test_a_report_that_was_told_is_not_told_again() -> None:
-    status = {"progress": {"reportedAt": clock(77)}, "profilings": {"reward": 1.0}}
+    status: dict[str, Any] = {"progress": {"reportedAt": clock(77)}, "profilings": {"reward": 1.0}}
 
     found = job_changes(job(11, **status), job(12, restarts=1, **status), SEEN)
 
