@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import structlog
 
+from di_api.field_error import mapping
 from di_api.kube.cache import DELETED, UNREADABLE, Transform, WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
@@ -24,6 +25,8 @@ from di_api.kube.resources import DIJOBS, EVENTS, PODS, Resource
 from di_api.names import KIND, LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controller_uid
 from di_api.service.backoff import Backoff
+from di_api.wording import describe
+from di_history.batches import Overflow
 from di_history.changes.events import event_entry, subject
 from di_history.changes.jobs import first_sight_gap, gap, job_changes, job_gone, uid_of
 from di_history.changes.pods import (
@@ -71,7 +74,7 @@ class Follower:
     """One run of following, from what is known until an error.
 
     Args:
-        put: takes records; what it raises ends the run.
+        put: takes records; Overflow ends the run.
         has_log: whether a log is kept already; called in a thread.
         now: milliseconds.
     """
@@ -122,7 +125,11 @@ class Follower:
         return self._now()
 
     async def run(self) -> None:
-        """Follow until an error of ours, or of `put`; none of the API server's ends it."""
+        """Follow until `put` has no more room; no object and no error of the API server ends it.
+
+        Raises:
+            ExceptionGroup: of Overflow.
+        """
         self._failure = asyncio.get_running_loop().create_future()
         async with KubeClient(config=self._config) as client:
             self._logs = LogReader(
@@ -160,15 +167,20 @@ class Follower:
         )
 
     def _guarded(self, handle: Callable[[str, Object], None]) -> Callable[[str, Object], None]:
-        """The cache logs what a subscriber raises and goes on; Overflow must end the run."""
+        """One object that cannot be recorded is left out; want of room ends the run."""
 
         def call(kind: str, obj: Object) -> None:
             if self._failure is None or self._failure.done():
                 return
             try:
                 handle(kind, obj)
-            except Exception as error:
+            except Overflow as error:
                 self._failure.set_exception(error)
+            except Exception as error:
+                self._metrics.unreadable.inc()
+                metadata = mapping(obj.get("metadata"))
+                where = {"namespace": metadata.get("namespace"), "object": metadata.get("name")}
+                _log.warning("an object cannot be recorded", detail=describe(error), **where)
 
         return call
 

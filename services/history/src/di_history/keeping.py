@@ -30,6 +30,7 @@ SWEEP_SECONDS: Final = 600.0
 _OVERLAP: Final = 3_600_000
 """Milliseconds: logs come after the last sight of their job."""
 _DRAIN_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.5
 
 
 class Keeper:
@@ -77,10 +78,11 @@ class Keeper:
         """Whether the tables are there."""
         return self._migrated.is_set()
 
-    def start(self) -> list[threading.Thread]:
-        """Begin; the threads end with `end`, or with the process."""
+    def start(self) -> None:
+        """Begin; `end` ends it."""
         threads = [
-            threading.Thread(target=target, name=name, daemon=True)
+            # The process waits for the writer: what was handed over is written, if it can be.
+            threading.Thread(target=target, name=name, daemon=name != "writer")
             for name, target in (
                 ("follower", self._follow),
                 ("writer", self._write),
@@ -89,7 +91,6 @@ class Keeper:
         ]
         for thread in threads:
             thread.start()
-        return threads
 
     def end(self) -> None:
         """Write what has been handed over, and no more."""
@@ -136,7 +137,9 @@ class Keeper:
             self._ending.wait(backoff.delay())
 
     def _write(self) -> None:
-        self._migrated.wait()
+        while not self._migrated.wait(_LOOK_SECONDS):
+            if self._ending.is_set():
+                return
         while not self._ending.is_set():
             try:
                 self._batches.run()

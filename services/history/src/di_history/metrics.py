@@ -51,6 +51,11 @@ class Metrics:
             "Times following began anew from what is written, after an error or for want of room.",
             registry=self.registry,
         )
+        self.unreadable = Counter(
+            "di_history_unreadable_objects",
+            "Changes left out because they could not be recorded; the log names the object.",
+            registry=self.registry,
+        )
         self.logs = Counter(
             "di_history_logs",
             "Logs of ended containers, by result: kept, or lost with their pod.",
