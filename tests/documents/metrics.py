@@ -11,6 +11,7 @@ from prometheus_client.core import Metric
 
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import Resource
+from di_history.metrics import Metrics as HistoryMetrics
 from di_operator.controller import JobKey
 from di_operator.election import Election
 from di_operator.main import expose
@@ -46,13 +47,14 @@ def _lines() -> Iterator[str]:
 
 
 def _families() -> dict[str, list[Metric]]:
-    operator, server = OperatorMetrics(), ServerMetrics()
+    operator, server, history = OperatorMetrics(), ServerMetrics(), HistoryMetrics()
     webhook = WebhookMetrics(monotonic=time.monotonic)
     # Only their names and words are taken here, so there is nothing to measure.
     expose(operator, KeyQueue[JobKey](), _NoCaches(), cast("Election", _Nobody()))
     return {
         "operator": list(operator.registry.collect()),
         "server": list(server.registry.collect()),
+        "history": list(history.registry.collect()),
         "webhook": list(webhook.registry.collect()),
     }
 

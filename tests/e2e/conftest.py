@@ -33,8 +33,12 @@ HERE = Path(__file__).parent
 ORDER = {"test_install.py": 1, "test_sharing.py": 3, "test_uninstall.py": 4}
 NODES, GPUS = 16, 4
 """Simulated nodes, and what each of them has."""
-VALUES = ("--set", "operator.allocator.periodSeconds=5")
-"""What differs from what users install: the allocator looks again every few seconds."""
+VALUES = (
+    "--set",
+    "operator.allocator.periodSeconds=5,history.enabled=true,history.persistence.enabled=false",
+)
+"""What differs from what users install: the allocator looks again every few seconds, and what
+happens is kept for as long as its pod lives."""
 FIXTURES_SECONDS = 1800
 """The first test waits for a cluster, all images and the chart: minutes, on a slow machine."""
 
@@ -164,7 +168,7 @@ def _collect_logs(kubectl: Kubectl) -> None:
                 *("logs", "--namespace", NAMESPACE, "--prefix", "--tail=-1"),
                 f"--selector=app.kubernetes.io/component={service}",
             )
-            for service in ("webhook", "operator", "server")
+            for service in ("webhook", "operator", "server", "history")
         },
     }.items():
         try:

@@ -33,6 +33,8 @@ SERVER_NAME: Final = "di-server"
 """Name of the REST server's Service; part of the default DI_SERVER_URL."""
 WEBHOOK_NAME: Final = "di-webhook"
 """Name of the webhook's Service; part of its certificate."""
+HISTORY_NAME: Final = "di-history"
+"""Name of the history's Service, and the audience of tokens for it."""
 SERVER_PORT: Final = 8081
 """Of plain HTTP."""
 SERVER_TLS_PORT: Final = 8443
