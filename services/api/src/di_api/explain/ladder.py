@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from di_api.expected_completion import ExpectedCompletion
 from di_api.explain.cause import Cause
 from di_api.explain.evidence import evidence_of, operator_says
 from di_api.explain.explanation import Evidence, Explanation
@@ -231,8 +232,17 @@ def _under_way(job: Job) -> Explanation | None:
     return Explanation(
         cause=cause.get(phase, Cause.STARTING),
         summary=f"{name} {text}: nothing keeps it from going on",
-        evidence=evidence_of(job, None),
+        evidence=(*evidence_of(job, None), *_end_to_come(job)),
     )
+
+
+def _end_to_come(job: Job) -> tuple[Evidence, ...]:
+    found = ExpectedCompletion.read(job.status.get("expectedCompletion"))
+    if found is None or found.latest < job.facts.now:
+        return ()
+    told = found.dump()
+    text = f"expected then; in four of five cases between {told['earliest']} and {told['latest']}"
+    return (Evidence(label="ends", text=text, at=found.expected),)
 
 
 LADDER: Final[tuple[Step, ...]] = (
