@@ -100,6 +100,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
             "watchNamespace=team",
             "rbac.allowClusterRoles=true",
             "operator.syncPeriodSeconds=30",
+            "operator.jobMetrics=7",
             "operator.logLevel=debug",
         ),
         random_identity=lambda: "random",
@@ -110,6 +111,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     assert config.lease_name == "di-operator"
     assert config.leader_elect
     assert config.sync_period == 30
+    assert config.job_metrics == 7
     assert config.authority_secret == "di-webhook-tls-ca"
     assert config.webhook_secret == "di-webhook-tls"
     assert config.server_secret == config.server_ca_secret == "di-server-tls"

@@ -79,6 +79,8 @@ class Config:
     """Of objects that jobs may bring along."""
     high_priority_class: str | None
     """PriorityClass of the pods of jobs with high priority."""
+    job_metrics: int
+    """How many jobs have metrics of their own; 0: none."""
     kubeconfig: str | None
     log_level: str
 
@@ -230,6 +232,11 @@ _SETTINGS: Final = (
         "high_priority_class",
         fields.String(load_default=None, validate=validate.Length(max=253)),
         "PriorityClass of the pods of jobs with high priority; empty: none",
+    ),
+    Setting(
+        "job_metrics",
+        fields.Integer(load_default=200, validate=validate.Range(min=0, max=10_000)),
+        "jobs that have metrics of their own, the first by namespace and name; 0: none",
     ),
     COMPANION_KINDS,
     LOG_LEVEL,

@@ -9,8 +9,10 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -23,6 +25,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.config import load_config as load_kube_config
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME, SERVER_NAME
+from di_api.phase import Phase
 from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
 from di_api.spec import MAX_PODS
@@ -53,6 +56,7 @@ from di_operator.informer_state import (
     transform_other_pod,
     transform_pod,
 )
+from di_operator.job_metrics import Source
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import PodCache
 from di_operator.lifecycle.specs import SpecCache, SpecReader
@@ -209,6 +213,14 @@ async def operate(
             clock=clock,
         )
         expose(metrics, queue, caches, leadership)
+        metrics.of_jobs(
+            Source(
+                leads=leadership.holds,
+                unfinished=partial(unfinished, caches[DIJOBS]),
+                now=clock.now,
+                most=config.job_metrics,
+            )
+        )
         for tally in (client.requests, lease_client.requests):
             metrics.requests(tally)
         port = await stack.enter_async_context(
@@ -376,6 +388,13 @@ def expose(
     metrics.jobs(lambda: caches[DIJOBS].tally(INDEX_PHASE))
     for resource, cache in caches.items():
         metrics.cache(resource.plural, cache)
+
+
+def unfinished(jobs: WatchCache) -> Iterable[Mapping[str, Any]]:
+    """The jobs that have not ended, in any order."""
+    return chain.from_iterable(
+        jobs.by_index(INDEX_PHASE, phase.value) for phase in Phase if not phase.is_finished
+    )
 
 
 def main() -> None:
