@@ -25,7 +25,7 @@ FILE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 _HEAD = """# Metrics
 
 What the services serve at `/metrics`; those worth an alert are in
-[operations.md](operations.md#watching-it). Made by `make generate` from their declarations.
+[runbook.md](runbook.md). Made by `make generate` from their declarations.
 
 """
 
