@@ -120,6 +120,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "binding": Binding.SCHEDULER,
         "companion_kinds": (),
         "high_priority_class": None,
+        "job_metrics": 200,
         "kubeconfig": None,
         "log_level": "info",
     }

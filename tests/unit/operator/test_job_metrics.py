@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from di_operator.job_metrics import JobMetrics, Source
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-RUNNING = {
+RUNNING: dict[str, Any] = {
     "phase": "Running",
     "readyReplicas": 2,
     "restarts": 3,
