@@ -61,6 +61,7 @@ from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import PodCache
 from di_operator.lifecycle.specs import SpecCache, SpecReader
 from di_operator.metrics import Metrics
+from di_operator.notifications.notifier import Notifier
 from di_operator.queue import KeyedBackoff, KeyQueue
 from di_operator.reconciler import Reconciler
 from di_operator.runtime import Runtime
@@ -142,6 +143,15 @@ async def operate(
             watched=config.watch_namespace,
             clock=clock,
         )
+        notifier = _notifier(
+            config,
+            client,
+            jobs=caches[DIJOBS],
+            informers=informers,
+            check_lease=leadership.check,
+            clock=clock,
+            metrics=metrics,
+        )
         writers = Writers(monotonic=clock.monotonic)
         # Half of it, so that the poll after the next one at the latest finds what is missing.
         companions = Companions(
@@ -205,6 +215,7 @@ async def operate(
             duties={
                 **_duties(config, client, clock),
                 "server presence": presence.run,
+                **({"notifications": notifier.run} if notifier is not None else {}),
                 **({"server ca": server_ca.run} if server_ca is not None else {}),
                 **(scheduler.duties if scheduler is not None else {}),
             },
@@ -326,6 +337,33 @@ def _scheduler(
         clock=clock,
         observer=metrics,
     )
+
+
+def _notifier(
+    config: Config,
+    client: KubeClient,
+    *,
+    jobs: WatchCache,
+    informers: InformerState,
+    check_lease: Callable[[], None],
+    clock: Clock,
+    metrics: Metrics,
+) -> Notifier | None:
+    if not config.notification_targets:
+        return None
+    notifier = Notifier(
+        client=client,
+        job=informers.job,
+        unfinished=partial(unfinished, jobs),
+        observe=partial(informers.observe, DIJOBS),
+        targets=config.notification_targets,
+        waiting=config.notification_waiting,
+        check_lease=check_lease,
+        clock=clock,
+        observer=metrics,
+    )
+    jobs.subscribe(notifier.follow)
+    return notifier
 
 
 def _duties(config: Config, client: KubeClient, clock: Clock) -> Mapping[str, Duty]:

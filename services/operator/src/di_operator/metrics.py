@@ -76,6 +76,12 @@ class Metrics:
             ["kind"],
             registry=self.registry,
         )
+        self._notifications = Counter(
+            "di_operator_notifications",
+            "Notifications about jobs, by target and result.",
+            ["target", "result"],
+            registry=self.registry,
+        )
         self._policy_calls = Histogram(
             "di_operator_policy_duration_seconds",
             "Time of one call of the allocation policy, by call and result.",
@@ -91,6 +97,10 @@ class Metrics:
     def unreadable(self, kind: str, number: int) -> None:
         """Set how many objects of a kind the allocator leaves out at present."""
         self._unreadable.labels(kind).set(number)
+
+    def notified(self, target: str, result: str) -> None:
+        """Count one notification, `sent` or `failed`, by the target's name in the settings."""
+        self._notifications.labels(target, result).inc()
 
     def duty_failed(self, duty: str) -> None:
         """Count one failure of a part of the operator, by its name."""
