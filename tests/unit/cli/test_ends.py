@@ -54,6 +54,7 @@ def test_a_job_ends_at_its_pace_or_at_its_deadline(job: Any, text: str) -> None:
     [
         running(),
         running(step=0, totalSteps=4),
+        running(step=5e-324, totalSteps=4),
         running(step=5, totalSteps=4),
         running(began="", step=1, totalSteps=4),
         running(began="2026-03-01T13:00:00Z", step=1, totalSteps=4),
@@ -71,6 +72,38 @@ def test_a_job_that_has_ended_or_is_suspended_has_no_end_to_come() -> None:
     assert ends_of([job, ended], NOW) == []
 
 
+@pytest.mark.parametrize(
+    ("profilings", "text"),
+    [
+        # It has done a step an hour, with its restarts and waiting; now it does two, or half one.
+        ({"step": 1, "trainStepsPerSec": 2 / 3600}, "in about 3h (1h30m to 3h)"),
+        ({"step": 1, "trainStepsPerSec": 0.5 / 3600}, "in about 3h (3h to 6h)"),
+        ({"envSteps": 1, "envStepsPerSec": 2 / 3600}, "in about 3h (1h30m to 3h)"),
+        ({"step": 1, "trainStepsPerSec": 1.05 / 3600}, "in about 3h"),
+        # Steps of another kind, or of none.
+        ({"step": 1, "trainStepsPerSec": 50}, "in about 3h"),
+        ({"step": 1, "envStepsPerSec": 2 / 3600}, "in about 3h"),
+        ({"step": 1, "trainStepsPerSec": "2"}, "in about 3h"),
+    ],
+)
+def test_the_pace_of_now_beside_that_since_the_start_makes_a_range(
+    profilings: Any, text: str
+) -> None:
+    job = running(step=1, totalSteps=4)
+    job["status"]["profilings"] = profilings
+    end = end_of(job, NOW)
+    assert end is not None
+    assert (end.when(), end.when_between()) == ("in about 3h", text)
+
+
+def test_a_deadline_is_the_latest_of_a_range() -> None:
+    job = running(step=1, totalSteps=4, deadline=5 * 3600)
+    job["status"]["profilings"] = {"step": 1, "trainStepsPerSec": 0.5 / 3600}
+    end = end_of(job, NOW)
+    assert end is not None
+    assert end.when_between() == "in about 3h (3h to 4h)"
+
+
 def test_the_next_end_comes_first() -> None:
     found = ends_of([running(step=1, totalSteps=4), running(step=2, totalSteps=4)], NOW)
     assert [each.when() for each in found] == ["in about 1h", "in about 3h"]
@@ -85,6 +118,7 @@ def test_what_makes_no_sense_is_shown_all_the_same(odd: list[Any]) -> None:
         "startTime": began,
         "phase": phase,
         "progress": {"step": step, "totalSteps": total, "reportedAt": reported},
+        "profilings": {"step": step, "trainStepsPerSec": amount},
         "allocatable": {"cpu": amount},
         "conditions": spec,
     }
@@ -95,7 +129,7 @@ def test_what_makes_no_sense_is_shown_all_the_same(odd: list[Any]) -> None:
         "spec": {"activeDeadlineSeconds": deadline, "nodeName": name, "containers": spec},
     }
     for end in ends_of([found], NOW):
-        assert end.when()
+        assert end.when_between()
     for each in queue.waiting([found], NOW, {"u": None}):
         assert len(queue.cells(each, wide=True)) == len(queue.HEADER_WIDE)
         assert queue.as_json(each)

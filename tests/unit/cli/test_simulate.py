@@ -84,8 +84,22 @@ def test_a_job_that_does_not_fit_is_told_what_is_missing_and_when_it_would(
     assert first.endswith("closest to one more: gpu-1 lacks 2 nvidia.com/gpu")
     assert when == "would fit in about 20m: when x ends"
     told = json.loads(simulate(manifest(8), "-o", "json").out)
-    assert told["wouldFit"] == {"seconds": 10800, "job": "rl/y", "byDeadline": False}
+    assert told["wouldFit"] == {
+        "seconds": 10800,
+        "job": "rl/y",
+        "byDeadline": False,
+        "between": None,
+    }
     assert (told["fits"], told["starts"], told["policy"]) == (False, False, "fit")
+
+
+def test_the_time_is_a_range_where_a_job_is_not_as_fast_as_it_was(simulate: Simulate) -> None:
+    simulate.policy("fit")
+    began = {"startTime": "2026-03-01T11:00:00Z", "progress": {"step": 3, "totalSteps": 4}}
+    simulate.running("x", 8, **began, profilings={"step": 3, "trainStepsPerSec": 6 / 3600})
+    assert simulate(manifest()).lines[1] == "would fit in about 20m (10m to 20m): when x ends"
+    told = json.loads(simulate(manifest(), "-o", "json").out)["wouldFit"]
+    assert (told["seconds"], told["between"]) == (1200, [600, 1200])
 
 
 def test_ends_that_do_not_suffice_are_counted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +15,10 @@ from di_cli.views.times import span
 Object = Mapping[str, Any]
 
 _MOST: Final = 1e15
+_FAR: Final = 4.0
+"""Times: a pace that differs by more from that since the start is not compared with it."""
+_AGREE: Final = 0.1
+"""Of the time that is left: paces that differ by less are one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,17 +30,27 @@ class End:
         key: `<namespace>/<name>`.
         seconds: from now.
         by_deadline: it ends then at the latest, and does not say when by itself.
+        between: the soonest and the latest by all paces that are known of it, in seconds; None:
+            there is one pace, or they agree.
     """
 
     uid: str
     key: str
     seconds: float
     by_deadline: bool = False
+    between: tuple[float, float] | None = None
 
     def when(self) -> str:
         """In words."""
         length = span(self.seconds)
         return f"in {length} at the latest" if self.by_deadline else f"in about {length}"
+
+    def when_between(self) -> str:
+        """The same, with the soonest and the latest."""
+        if self.between is None:
+            return self.when()
+        soonest, latest = map(span, self.between)
+        return f"{self.when()} ({soonest} to {latest})"
 
 
 def ends_of(jobs: Iterable[Object], now: datetime) -> list[End]:
@@ -54,27 +69,43 @@ def end_of(job: Object, now: datetime) -> End | None:
         return None
     deadline = spec.get("activeDeadlineSeconds")
     latest = (began - now).total_seconds() + deadline if is_number(deadline) else None
-    left = _left(mapping(status.get("progress")), began, now)
+    paces = _paces(status, began, now)
+    left = paces[0] if paces else None
     if latest is None and left is None:
         return None
     by_deadline = left is None or (latest is not None and latest < left)
+    most = latest if latest is not None else math.inf
+    soonest, longest = (min(each(paces, default=0.0), most) for each in (min, max))
+    apart = not by_deadline and longest - soonest > _AGREE * (left or 0.0)
     return End(
         uid=str(metadata.get("uid") or ""),
         key=f"{metadata.get('namespace')}/{metadata.get('name')}",
         seconds=max(0.0, (latest if by_deadline else left) or 0.0),
         by_deadline=by_deadline,
+        between=(max(0.0, soonest), max(0.0, longest)) if apart else None,
     )
 
 
-def _left(progress: Object, began: datetime, now: datetime) -> float | None:
+def _paces(status: Object, began: datetime, now: datetime) -> list[float]:
+    """Seconds that are left by each pace that is known: that since the start first, then those that
+    the job reports of now. One that is far from the first is of steps of another kind."""
+    progress, profilings = mapping(status.get("progress")), mapping(status.get("profilings"))
     step, total = progress.get("step"), progress.get("totalSteps")
     reported = parse_time(progress.get("reportedAt")) or now
     if not is_number(step) or not is_number(total) or not 0 < step <= total:
-        return None
+        return []
     spent = reported - began
     if spent <= timedelta(0):
-        return None
-    return spent.total_seconds() * (total - step) / step - (now - reported).total_seconds()
+        return []
+    mean = step / spent.total_seconds()
+    if mean <= 0:
+        # A step so small that it is none by the second.
+        return []
+    since = (now - reported).total_seconds()
+    key = "trainStepsPerSec" if profilings.get("step") is not None else "envStepsPerSec"
+    pace = profilings.get(key)
+    known = is_number(pace) and mean / _FAR <= pace <= mean * _FAR
+    return [(total - step) / each - since for each in (mean, *((pace,) if known else ()))]
 
 
 def is_number(value: object) -> TypeGuard[float]:

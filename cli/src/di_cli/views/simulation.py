@@ -125,6 +125,7 @@ def as_json(found: Simulation) -> dict[str, Any]:
             "seconds": round(when.seconds),
             "job": when.key,
             "byDeadline": when.by_deadline,
+            "between": [round(each) for each in when.between] if when.between else None,
         }
         if when
         else None,
@@ -169,7 +170,8 @@ def _answer(found: Simulation) -> Iterator[str]:
         return
     if found.when:
         what = "'s deadline is over" if found.when.by_deadline else " ends"
-        yield f"would fit {found.when.when()}: when {_name(found.when.key, namespace)}{what}"
+        who = _name(found.when.key, namespace)
+        yield f"would fit {found.when.when_between()}: when {who}{what}"
     elif found.ends:
         jobs = "job" if found.ends == 1 else f"{found.ends} jobs"
         yield f"would not fit either when the next {jobs} of those that say when have ended"
