@@ -15,6 +15,9 @@ EXAMPLE ?= cartpole
 ONLY ?=
 VERSION ?=
 REGISTRY ?= localhost:5000
+# What a release is signed with; nothing is, without. Never in the repository.
+KEY ?=
+CERTIFICATE ?=
 # Where a release is published.
 URL ?= https://downloads.example.org/di-orchestrator
 PYTEST := $(BIN)/python -m pytest
@@ -103,6 +106,8 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@# The tests of the chart have these: built here, they wait for no other build.
+	@for p in oras notation; do $(BIN)/di-cluster binary $$p >/dev/null || exit 1; done
 	@$(BIN)/vermin --quiet --no-tips --violations --target=3.9- sdk/src
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
@@ -120,9 +125,9 @@ release: setup ## wheels, chart, bills of materials, provenance and checksums of
 	@$(BIN)/python -m release.bundle out/release $(URL)
 
 .PHONY: push
-push: release ## images and chart into a registry: REGISTRY=registry.example.org/team
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m release.push \
-		"$(REGISTRY)" out/release/di-orchestrator-*.tgz
+push: release ## images, chart, bills and provenance into a registry, signed with KEY= and CERTIFICATE=: REGISTRY=registry.example.org/team
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m release.push "$(REGISTRY)" out/release \
+		$(if $(KEY)$(CERTIFICATE),--key "$(KEY)" --certificate "$(CERTIFICATE)")
 
 .PHONY: site
 site: setup ## the documents as a site that needs no other host, into out/site

@@ -28,8 +28,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "out" / "e2e"
 NAMESPACE = "di-system"
 HERE = Path(__file__).parent
-# The first looks at the services as they were installed, the last ends the release.
-ORDER = {"test_install.py": 1, "test_uninstall.py": 3}
+# The first looks at the services as they were installed, the last but one gives the allocator other
+# arguments, and the last ends the release.
+ORDER = {"test_install.py": 1, "test_sharing.py": 3, "test_uninstall.py": 4}
 NODES, GPUS = 16, 4
 """Simulated nodes, and what each of them has."""
 VALUES = (

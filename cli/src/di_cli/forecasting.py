@@ -17,7 +17,7 @@ from di_api.conversion import ConversionFailed
 from di_api.field_error import InvalidSpec, mapping
 from di_api.kube.errors import Forbidden, NotFound
 from di_api.kube.resources import CONFIGMAPS
-from di_api.names import OPERATOR_NAME
+from di_api.names import OPERATOR_NAME, SYSTEM_NAMESPACE
 from di_cli.errors import CommandError
 from di_cli.present import Present
 from di_cli.session import Session
@@ -68,11 +68,11 @@ def check_installed(command: str) -> None:
         )
 
 
-def read_allocator(session: Session, system: str, policy: str | None) -> Allocator:
+def read_allocator(session: Session, system: str | None, policy: str | None) -> Allocator:
     """What the operator's ConfigMap says, where the user may read it. `policy` comes before that:
     a name, or a name and its arguments as JSON, `fit:{"backfill": false}`."""
     try:
-        found = session.client.get(CONFIGMAPS, OPERATOR_NAME, system)
+        found = session.client.get(CONFIGMAPS, OPERATOR_NAME, system or SYSTEM_NAMESPACE)
         settings = mapping(found.get("data"))
     except (Forbidden, NotFound):
         settings = None

@@ -46,6 +46,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "rollback": ("rollback", "rollback"),
     "suspend": ("suspend", "suspend"),
     "resume": ("suspend", "resume"),
+    "restart": ("restart", "restart"),
     "delete": ("delete", "delete"),
     "exec": ("handover", "execute"),
     "attach": ("handover", "attach"),

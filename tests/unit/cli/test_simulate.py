@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from di_cli.exit_codes import ExitCode
-from tests.unit.cli.conftest import Di, Said
+from tests.unit.cli.conftest import Di, Said, ends
 
 Object = dict[str, Any]
 FORBIDDEN = {"code": 403, "reason": "Forbidden", "message": "you may not"}
@@ -77,14 +77,18 @@ def test_a_job_that_does_not_fit_is_told_what_is_missing_and_when_it_would(
 ) -> None:
     simulate.policy("fit")
     began = {"startTime": "2026-03-01T11:00:00Z"}
-    simulate.running("x", 4, **began, progress={"step": 3, "totalSteps": 4})
-    simulate.running("y", 2, **began, progress={"step": 1, "totalSteps": 4})
+    simulate.running("x", 4, **began, expectedCompletion=ends(1230))
+    simulate.running("y", 2, **began, expectedCompletion=ends(10_830))
     first, when, _ = simulate(manifest()).lines
     assert first.startswith("does not fit now: task learner needs 1 replica, there is room for 0")
     assert first.endswith("closest to one more: gpu-1 lacks 2 nvidia.com/gpu")
     assert when == "would fit in about 20m: when x ends"
     told = json.loads(simulate(manifest(8), "-o", "json").out)
-    assert told["wouldFit"] == {"seconds": 10800, "job": "rl/y", "byDeadline": False}
+    assert told["wouldFit"] == {
+        "seconds": pytest.approx(10_830, abs=30),
+        "job": "rl/y",
+        "byDeadline": False,
+    }
     assert (told["fits"], told["starts"], told["policy"]) == (False, False, "fit")
 
 
@@ -103,7 +107,7 @@ def test_ends_that_do_not_suffice_are_counted(
 
 
 def test_a_deadline_ends_a_job_at_the_latest(simulate: Simulate) -> None:
-    simulate.running("x", 8, startTime="2026-03-01T11:00:00Z", progress={})
+    simulate.running("x", 8, startTime="2026-03-01T11:00:00Z", expectedCompletion={})
     assert simulate(manifest(), "--policy", "fit").lines[1].startswith("nobody can say when")
     job = simulate.di.world.objects["/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs/x"]
     job["spec"]["activeDeadlineSeconds"] = 5450

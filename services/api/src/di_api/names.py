@@ -92,6 +92,10 @@ LABEL_DDP_LEARNER_TYPE: Final = "ddp-learner-type"
 DDP_MASTER: Final = "ddp-learner-master"
 DDP_WORKER: Final = "ddp-learner-worker"
 
+# --- Annotations that users write on jobs. ---
+ANNOTATION_NOTIFY: Final = "diengine/notify"
+"""Names of the targets that are told of the job, with commas. Read by the operator."""
+
 # --- Annotations: the operator writes them on every pod. ---
 ANNOTATION_REPLICAS: Final = "diengine/replicas"
 """R, the job's replica count, when the pod was made. Read by the operator."""

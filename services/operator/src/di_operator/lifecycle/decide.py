@@ -28,6 +28,7 @@ from di_operator.lifecycle.plan import Plan
 from di_operator.lifecycle.progress import judge_progress, progress_time_left
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
+from di_operator.lifecycle.requested_restart import judge_request
 from di_operator.lifecycle.server_ca import tell_pods
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.suspend import judge_suspension
@@ -61,7 +62,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
         events = (*decision.events, *restored_events(marks))
         told = tell_pods(snapshot, settings.server_ca)
         decision = replace(decision, actions=(*marks, *told), events=events)
-    more = NEXT_STEP if decision.status is not None and _has_more_to_do(verdict) else None
+    has_next_step = decision.status is not None and _has_more_to_do(verdict)
     return replace(
         decision,
         requeue_after=earliest(
@@ -71,8 +72,9 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
             progress_time_left(snapshot, now),
             blocked_time_left(snapshot, now),
             departure_time_left(snapshot, now),
-            more,
+            NEXT_STEP if has_next_step else None,
         ),
+        has_next_step=has_next_step,
         lacks_template=isinstance(step, Plan) and step.lacks_template,
         lacks_companions=isinstance(step, Plan) and step.lacks_companions,
     )
@@ -92,7 +94,12 @@ def _judge(kind: Kind, snapshot: Snapshot, now: datetime, settings: Settings) ->
     if isinstance(step, Verdict):
         return step
     # Whatever pods have done is counted first.
-    return judge_pending(snapshot, now) or judge_progress(snapshot, now) or step
+    return (
+        judge_pending(snapshot, now)
+        or judge_request(snapshot)
+        or judge_progress(snapshot, now)
+        or step
+    )
 
 
 def _refused(snapshot: Snapshot) -> Verdict:
