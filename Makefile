@@ -7,8 +7,8 @@ PYTHON ?= python3
 VENV := .venv
 TRY := .venv-try
 BIN := $(VENV)/bin
-OURS := services/api services/webhook services/operator services/server certs cluster simulator sdk cli local
-LOCAL := di-api di-webhook di-operator di-server di-certs di-cluster di-simulator di-orchestrator di-cli di-local
+OURS := services/api services/webhook services/operator services/server services/history certs cluster simulator sdk cli local
+LOCAL := di-api di-webhook di-operator di-server di-history di-certs di-cluster di-simulator di-orchestrator di-cli di-local
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
 EXAMPLE ?= cartpole
@@ -143,7 +143,7 @@ wheels: setup ## the Python packages, for pip install 'di-orchestrator[cli,local
 	@$(BIN)/python -m release.wheels out/wheels
 
 .PHONY: images
-images: setup ## the three service images, with docker, podman or buildah
+images: setup ## the four service images, with docker, podman or buildah
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m di_cluster.release
 
 .PHONY: lock
@@ -153,7 +153,7 @@ lock: ## pin all dependencies anew
 		--no-emit-package di-cartpole -o local/requirements.lock
 	@$(COMPILE) cli/pyproject.toml -o cli/requirements.lock
 	@$(COMPILE) services/build.in -o services/build.lock
-	@for s in webhook operator server; do \
+	@for s in webhook operator server history; do \
 		$(COMPILE) services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
 	@for e in cartpole coordinated-cartpole grpo impala jax ray share; do \
 		$(COMPILE) examples/$$e/pyproject.toml -o examples/$$e/requirements.lock; done

@@ -184,7 +184,7 @@ def _hint(name: str, phase: str, reason: str, status: Object, now: datetime) -> 
 
 def _ends(job: Object, phase: str, now: datetime) -> str:
     end = end_of(job, now) if phase == Phase.RUNNING else None
-    return end.when().removesuffix(" at the latest") if end else ""
+    return end.range().removesuffix(" at the latest") if end else ""
 
 
 def _count(value: object) -> int:

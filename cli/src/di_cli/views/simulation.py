@@ -171,7 +171,7 @@ def _answer(found: Simulation) -> Iterator[str]:
     if found.when:
         what = "'s deadline is over" if found.when.by_deadline else " ends"
         who = _name(found.when.key, namespace)
-        yield f"would fit {found.when.when_between()}: when {who}{what}"
+        yield f"would fit {found.when.range()}: when {who}{what}"
     elif found.ends:
         jobs = "job" if found.ends == 1 else f"{found.ends} jobs"
         yield f"would not fit either when the next {jobs} of those that say when have ended"

@@ -14,6 +14,7 @@ from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.losses import remembered
 from di_operator.lifecycle.node_checks import avoided_nodes, check_nodes
+from di_operator.lifecycle.outlook import look_ahead
 from di_operator.lifecycle.pending import below_minimum
 from di_operator.lifecycle.phases import check_transition
 from di_operator.lifecycle.problems import problems_of
@@ -56,23 +57,29 @@ def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) ->
     status = {**_status(snapshot, verdict, asides, now), **kind.status(snapshot, verdict.phase)}
     if avoided := avoided_nodes(snapshot, nodes, now):
         status["avoidedNodes"] = dump_avoided(avoided)
+    outlook = look_ahead(snapshot, verdict.phase, now, counts=COUNTS_PERIOD)
+    status |= outlook.written
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
     reason = _reason(snapshot, verdict)
     changed_phase = verdict.phase is not before.phase
-    if status == owned and not verdict.insist:
+    tells_more = status != owned or verdict.insist
+    if not tells_more and not outlook.is_news:
         return Decision(
             actions=verdict.actions,
             events=verdict.events,
             requeue_after=verdict.requeue_after,
         )
     # The time of the last write is also that of the last refusal: counts must not move it.
-    wait = max(_until_counts(snapshot, now), until_retry(snapshot, now))
+    pause = COUNTS_PERIOD if tells_more else outlook.pause
+    wait = max(_until(pause, snapshot, now), until_retry(snapshot, now))
     if wait > 0 and not _is_urgent(snapshot, verdict, asides):
         return Decision(
             actions=verdict.actions,
             events=verdict.events,
             requeue_after=earliest(verdict.requeue_after, wait),
         )
+    status = {key: value for key, value in status.items() if key not in outlook.written}
+    status |= outlook.present
     _stamp(status, now)
     announced = (
         changed_phase
@@ -259,13 +266,13 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) ->
     )
 
 
-def _until_counts(snapshot: Snapshot, now: datetime) -> float:
+def _until(pause: float, snapshot: Snapshot, now: datetime) -> float:
     updated = snapshot.status.updated
     if updated is None:
         return 0.0
     passed = (now - updated).total_seconds()
     # A clock that was set back must not silence the status until it has caught up.
-    return COUNTS_PERIOD - passed if passed >= 0 else 0.0
+    return pause - passed if passed >= 0 else 0.0
 
 
 def _stamp(status: Mapping[str, Any], now: datetime) -> None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from di_api.expected_completion import ExpectedCompletion
 from di_api.group_status import GroupStatus, read_groups
 from di_api.phase import Phase
 from di_operator.lifecycle import conditions
+from di_operator.lifecycle.expected_completion import Mark
 from di_operator.lifecycle.ledger import Ledger, count
 from di_operator.lifecycle.placement import Placement, read_placement
 from di_operator.lifecycle.reported import Reported
@@ -47,6 +49,7 @@ OWNED_FIELDS = (
     "failures",
     *("groups", "standIns"),
     "avoidedNodes",
+    *("expectedCompletion", "pace"),
     "startTime",
     "completionTimestamp",
 )
@@ -90,6 +93,8 @@ class Status:
     avoided_nodes: AvoidedNodes
     """Also those whose time is over since this was written."""
     conditions: tuple[Mapping[str, Any], ...]
+    expectation: ExpectedCompletion | None
+    pace: Mark | None
     started: datetime | None
     completed: datetime | None
     reported: Reported
@@ -119,6 +124,8 @@ class Status:
             groups=read_groups(fields),
             avoided_nodes=_avoided_nodes(fields.get("avoidedNodes")),
             conditions=tuple(conditions.well_formed(fields.get("conditions"))),
+            expectation=ExpectedCompletion.read(fields.get("expectedCompletion")),
+            pace=Mark.read(fields.get("pace")),
             started=parse_time(fields.get("startTime")),
             completed=parse_time(fields.get("completionTimestamp")),
             reported=Reported.read(fields.get("progress")),
