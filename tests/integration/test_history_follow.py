@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICE_ACCOUNTS, Resource
 from di_api.kube.sync import SyncKubeClient
+from tests.integration.accounts import installed_accounts
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import new_job, new_pod, read_job, set_status
 from tests.integration.history_process import HistoryProcess, running_history
@@ -247,7 +249,8 @@ def test_a_database_that_is_away_loses_nothing(
 def test_who_may_see_the_job_may_see_its_history(
     kube: SyncKubeClient, namespace: str, api_server: ApiServer, tmp_path: Path
 ) -> None:
-    new_job(kube, namespace)
+    """And the account of the chart is enough to know of both."""
+    job = new_job(kube, namespace)
     for name in ("reader", "nobody"):
         kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": name}}, namespace)
     rules = [{"apiGroups": ["diengine.opendilab.org"], "resources": ["dijobs"], "verbs": ["get"]}]
@@ -258,16 +261,29 @@ def test_who_may_see_the_job_may_see_its_history(
     kube.create(ROLE_BINDINGS, binding, namespace)
     path = f"jobs/{namespace}/cartpole"
     database = f"sqlite:///{tmp_path}/history.db"
-    with running_history(tmp_path, api_server.kubeconfig, database, auth="required") as history:
+    with (
+        installed_accounts(api_server, namespace, tmp_path, "history.enabled=true") as accounts,
+        running_history(
+            tmp_path, accounts.kubeconfig("di-history"), database, auth="required"
+        ) as history,
+    ):
+        run_and_fail(kube, job)
 
-        def status(name: str, audience: str, path: str = path) -> int:
-            token = token_of(kube, namespace, name, audience)
-            return history.get(path, token).status_code
+        def answer(name: str, audience: str = "di-history", rest: str = "") -> requests.Response:
+            return history.get(f"{path}{rest}", token_of(kube, namespace, name, audience))
 
-        wait_until(lambda: status("reader", "di-history") == 200, 30)
-        assert status("nobody", "di-history") == 403
-        assert status("reader", "di-server") == 401
-        assert status("reader", "di-history", f"{path}/logs/cartpole-0") == 403
+        def is_whole() -> bool:
+            found = answer("reader").json()
+            assert {"failure", "restart", "event"} <= kinds(found)
+            # The log is lost for want of a kubelet, and not of a right.
+            (log,) = found["logs"]
+            assert "orbidden" not in log["note"], log
+            return True
+
+        wait_until(is_whole, 30)
+        assert answer("nobody").status_code == 403
+        assert answer("reader", "di-server").status_code == 401
+        assert answer("reader", rest="/logs/cartpole-0").status_code == 403
         assert history.get(path).status_code == 401
 
 

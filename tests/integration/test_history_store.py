@@ -48,17 +48,40 @@ def postgres() -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="module")
+def migrated(postgres: Path) -> Iterator[Engine]:
+    """A database for all tests that need no other."""
+    engine = open_engine(new_database(postgres, "history"))
+    migrate(engine)
+    yield engine
+    engine.dispose()
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database without tables."""
+    if kind == "sqlite":
         return f"sqlite:///{tmp_path}/history.db"
     folder: Path = request.getfixturevalue("postgres")
     return new_database(folder, f"test_{secrets.token_hex(5)}")
 
 
 @pytest.fixture
-def engine(url: str) -> Iterator[Engine]:
-    engine = open_engine(url)
+def engine(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    """A database with the tables, empty."""
+    if kind == "postgresql":
+        found: Engine = request.getfixturevalue("migrated")
+        with found.begin() as connection:
+            names = ", ".join(metadata.tables)
+            connection.execute(text(f"TRUNCATE {names}"))
+        yield found
+        return
+    engine = open_engine(f"sqlite:///{tmp_path}/history.db")
     migrate(engine)
     yield engine
     engine.dispose()

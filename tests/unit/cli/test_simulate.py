@@ -77,12 +77,12 @@ def test_a_job_that_does_not_fit_is_told_what_is_missing_and_when_it_would(
 ) -> None:
     simulate.policy("fit")
     began = {"startTime": "2026-03-01T11:00:00Z"}
-    simulate.running("x", 4, **began, expectedCompletion=ends(1230, earliest=630, latest=2430))
+    simulate.running("x", 4, **began, expectedCompletion=ends(1230))
     simulate.running("y", 2, **began, expectedCompletion=ends(10_830))
     first, when, _ = simulate(manifest()).lines
     assert first.startswith("does not fit now: task learner needs 1 replica, there is room for 0")
     assert first.endswith("closest to one more: gpu-1 lacks 2 nvidia.com/gpu")
-    assert when == "would fit in about 20m (10m-40m): when x ends"
+    assert when.startswith("would fit in about 20m (0s-11d): when x ends")
     told = json.loads(simulate(manifest(8), "-o", "json").out)
     assert told["wouldFit"] == {
         "seconds": pytest.approx(10_830, abs=30),
@@ -91,6 +91,16 @@ def test_a_job_that_does_not_fit_is_told_what_is_missing_and_when_it_would(
         "between": [0, pytest.approx(1e6, abs=30)],
     }
     assert (told["fits"], told["starts"], told["policy"]) == (False, False, "fit")
+
+
+def test_the_time_is_a_range_of_when_the_job_is_expected_to_end(simulate: Simulate) -> None:
+    simulate.policy("fit")
+    began = "2026-03-01T11:00:00Z"
+    told = ends(1230, earliest=630, latest=1830)
+    simulate.running("x", 8, startTime=began, expectedCompletion=told)
+    assert simulate(manifest()).lines[1] == "would fit in about 20m (10m-30m): when x ends"
+    found = json.loads(simulate(manifest(), "-o", "json").out)["wouldFit"]
+    assert found["between"] == [pytest.approx(630, abs=30), pytest.approx(1830, abs=30)]
 
 
 def test_ends_that_do_not_suffice_are_counted(
