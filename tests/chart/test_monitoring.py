@@ -32,12 +32,12 @@ def test_nothing_of_it_is_there_unless_it_is_wanted(chart: Chart) -> None:
 
 
 def test_every_service_is_scraped_at_its_health_port(chart: Chart) -> None:
-    rendered = chart.render(*ALL)
+    rendered = chart.render(*ALL, "history.enabled=true")
     monitor = rendered.one("PodMonitor", "di-orchestrator")
     assert monitor["metadata"]["labels"]["release"] == "stack"
     selector = monitor["spec"]["selector"]
     (expression,) = selector["matchExpressions"]
-    assert sorted(expression["values"]) == sorted(COMPONENTS)
+    assert sorted(expression["values"]) == sorted((*COMPONENTS, "history"))
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     for deployment in rendered.of_kind("Deployment").values():
         pod = deployment["spec"]["template"]

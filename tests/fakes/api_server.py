@@ -234,7 +234,7 @@ def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:
 
 _COLLECTIONS = (
     *("/dijobs", "/pods", "/events", "/nodes", "/deployments", "/leases", "/resourcequotas"),
-    *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations"),
+    *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations", "/priorityclasses"),
 )
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from typing_extensions import override
+
 
 @dataclass(slots=True)
 class Receiver:
@@ -43,6 +45,7 @@ def receiving() -> Iterator[Receiver]:
             except OSError:
                 pass  # whoever asked was killed
 
+        @override
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 

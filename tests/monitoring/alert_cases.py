@@ -115,6 +115,12 @@ CASES: Final[Mapping[str, Case]] = {
         "0x60",
         namespace="di",
     ),
+    "DIHistoryBehind": _one(
+        'di_history_followed_seconds{pod="a",namespace="di"}',
+        "700+60x60",
+        "NaN 5x60",
+        namespace="di",
+    ),
     "DIJobHung": _one(
         'di_job_hung{pod="a",namespace="rl",dijob="x"}', "1x60", "0x60", namespace="rl", dijob="x"
     ),

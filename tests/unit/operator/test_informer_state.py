@@ -21,7 +21,6 @@ from di_api.names import (
 from di_operator.builders.pinning import Binding, pin, placed
 from di_operator.controller import JobKey
 from di_operator.informer_state import (
-    SETTLE_FOR_OTHERS,
     SETTLE_MAX,
     InformerState,
     index_job,
@@ -198,53 +197,6 @@ def test_pods_of_a_large_job_are_looked_at_together(pods: int, delay: float) -> 
     key, waited = bench.woken[-1]
     assert key == KEY
     assert waited == pytest.approx(delay)
-
-
-def staged(name: str, phase: str, *, ready: bool = False, **metadata: str) -> Object:
-    found = pod(name)
-    found["metadata"] |= metadata
-    conditions = [{"type": "Ready", "status": str(ready)}]
-    return {**found, "status": {"phase": phase, "conditions": conditions}}
-
-
-@pytest.mark.parametrize(("phase", "ready"), [("Running", True), ("Succeeded", False)])
-def test_the_pods_of_a_small_job_are_looked_at_once_all_have_got_as_far(
-    phase: str, ready: bool
-) -> None:
-    bench = Bench()
-    for name in ("p0", "p1", "p2"):
-        bench.caches[PODS].deliver("ADDED", staged(name, "Pending"))
-    bench.woken.clear()
-    for name in ("p0", "p1", "p2"):
-        bench.caches[PODS].deliver("MODIFIED", staged(name, phase, ready=ready))
-    assert bench.woken == [(KEY, SETTLE_FOR_OTHERS), (KEY, SETTLE_FOR_OTHERS), (KEY, 0.0)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "changed"),
-    [
-        pytest.param("MODIFIED", staged("p0", "Failed"), id="failed"),
-        pytest.param("MODIFIED", pod("p0"), id="nobody can tell"),
-        pytest.param("DELETED", staged("p0", "Running", ready=True), id="gone"),
-        pytest.param(
-            "MODIFIED",
-            staged("p0", "Running", ready=True, deletionTimestamp="2026-01-01T00:00:00Z"),
-            id="about to go",
-        ),
-    ],
-)
-def test_what_does_not_go_well_is_looked_at_at_once(kind: str, changed: Object) -> None:
-    bench = Bench()
-    for name in ("p0", "p1"):
-        bench.caches[PODS].deliver("ADDED", staged(name, "Pending"))
-    bench.caches[PODS].deliver(kind, changed)
-    assert bench.woken[-1] == (KEY, 0.0)
-
-
-def test_the_job_itself_waits_for_nobody() -> None:
-    bench = Bench()
-    bench.caches[DIJOBS].deliver("MODIFIED", pod("a", None))
-    assert bench.woken == [(KEY, 0.0)]
 
 
 def test_the_poll_wakes_every_job() -> None:

@@ -122,7 +122,11 @@ def test_what_is_sent() -> None:
 
 def test_targets_are_read_and_wrong_ones_refused() -> None:
     (found,) = read_targets('[{"name": "team", "urlFile": "/x/url", "on": ["Failed"]}]')
-    assert (found.format, found.on, found.default) == (Format.JSON, {Happening.FAILED}, False)
+    assert (found.format, found.on, found.default) == (
+        Format.JSON,
+        frozenset({Happening.FAILED}),
+        False,
+    )
     for wrong in (
         "{}",
         '[{"name": "team"}]',

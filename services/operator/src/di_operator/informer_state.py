@@ -66,10 +66,6 @@ MAX_HIDDEN = 10_000
 SETTLE_ABOVE = 16
 SETTLE_PER_POD = 0.0005
 SETTLE_MAX = 0.2
-# Seconds for each job that is being looked at: with two hundred at once the four pods of each bring
-# Seconds that a pod which goes well waits for the other pods of a small job: the look is worth it
-# once all of them have got as far, and then it comes at once.
-SETTLE_FOR_OTHERS = 0.1
 
 
 _POD_METADATA = (
@@ -405,45 +401,21 @@ class InformerState:
             if kind == "DELETED":
                 self._hidden.pop(body["metadata"]["uid"], None)
             if not self._absorbing:
-                self._notify(resource, kind, body)
+                self._notify(resource, body)
 
         return listen
 
-    def _notify(self, resource: Resource, kind: str, body: Mapping[str, Any]) -> None:
+    def _notify(self, resource: Resource, body: Mapping[str, Any]) -> None:
         metadata = body["metadata"]
         if resource == DIJOBS:
             self._wake(JobKey(metadata["namespace"], metadata["name"]), 0.0)
             return
         for key in _jobs_of(body):
-            self._wake(key, self._settle(key, kind, body) if resource == PODS else 0.0)
+            self._wake(key, self._settle(key) if resource == PODS else 0.0)
 
-    def _settle(self, key: JobKey, kind: str, pod: Mapping[str, Any]) -> float:
+    def _settle(self, key: JobKey) -> float:
         pods = self._caches[PODS].count(INDEX_JOB, index_value(*key))
-        if pods > SETTLE_ABOVE:
-            return min(SETTLE_MAX, pods * SETTLE_PER_POD)
-        stage = _stage(pod)
-        if kind == "DELETED" or stage is None:
-            return 0.0
-        all_are_there = stage in _ARRIVED and all(
-            _stage(each) == stage for each in self._of_job(PODS, key)
-        )
-        return 0.0 if all_are_there else SETTLE_FOR_OTHERS
-
-
-_ARRIVED = (("Running", True), ("Succeeded", False))
-"""Where a pod gets to if all goes well, and whether it is ready there."""
-
-
-def _stage(pod: Mapping[str, Any]) -> tuple[str, bool] | None:
-    """How far a pod has got, and whether it is ready; None: not well, or nobody can tell."""
-    status = pod.get("status") or {}
-    phase = status.get("phase")
-    if phase not in ("Pending", "Running", "Succeeded") or pod["metadata"].get("deletionTimestamp"):
-        return None
-    return phase, phase == "Running" and any(
-        one.get("type") == "Ready" and one.get("status") == "True"
-        for one in status.get("conditions") or ()
-    )
+        return min(SETTLE_MAX, pods * SETTLE_PER_POD) if pods > SETTLE_ABOVE else 0.0
 
 
 def _jobs_of(body: Mapping[str, Any]) -> set[JobKey]:

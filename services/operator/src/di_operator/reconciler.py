@@ -55,8 +55,6 @@ LOOKED_FOR = 64
 # Seconds until a look at a job of which a read has shown more than the watch; the watch may bring
 # it earlier.
 NEXT_LOOK = 0.5
-# Seconds until a look that is to find nothing more to do; the watch may bring it earlier.
-CONFIRMING_LOOK = 0.5
 # Pods read before others get their turn; some milliseconds.
 READ_AT_ONCE = 512
 
@@ -216,7 +214,6 @@ class Reconciler:
         if not is_wanted():
             return 0.0
         acted = bool(decision.actions) and not faults
-        creates_only = all(isinstance(action, Create) for action in decision.actions)
         if faults:
             fault = gravest(faults)
             log.info("refused", seen=fault.seen.name, times=len(faults), by=_words(fault))
@@ -231,11 +228,8 @@ class Reconciler:
         if acted or wrote:
             # What was written does not wake us when the watch brings it (it is no news), and many
             # decisions come in steps: count first, delete next. So look again at once, until a
-            # decision wants nothing; then the delay it asks for is the one that counts. What pods
-            # that were made become is news, and worth a look anyhow: no need to be first.
-            if faults or decision.has_next_step or not creates_only:
-                return 0.0
-            return min(CONFIRMING_LOOK, decision.requeue_after or CONFIRMING_LOOK)
+            # decision wants nothing; then the delay it asks for is the one that counts.
+            return 0.0
         return decision.requeue_after
 
     async def _decide(

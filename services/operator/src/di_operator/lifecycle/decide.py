@@ -62,7 +62,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
         events = (*decision.events, *restored_events(marks))
         told = tell_pods(snapshot, settings.server_ca)
         decision = replace(decision, actions=(*marks, *told), events=events)
-    has_next_step = decision.status is not None and _has_more_to_do(verdict)
+    more = NEXT_STEP if decision.status is not None and _has_more_to_do(verdict) else None
     return replace(
         decision,
         requeue_after=earliest(
@@ -72,9 +72,8 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
             progress_time_left(snapshot, now),
             blocked_time_left(snapshot, now),
             departure_time_left(snapshot, now),
-            NEXT_STEP if has_next_step else None,
+            more,
         ),
-        has_next_step=has_next_step,
         lacks_template=isinstance(step, Plan) and step.lacks_template,
         lacks_companions=isinstance(step, Plan) and step.lacks_companions,
     )

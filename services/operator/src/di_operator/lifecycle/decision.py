@@ -67,8 +67,7 @@ class Decision:
     pods for lost that are just not seen, which a watch that lags does not see either; it is
     written only after a read has shown that they are gone. ``lacks_template``: more could be
     decided with the AggregatorConfig at hand, ``lacks_companions`` once the objects that the job
-    brings along were looked at. ``has_next_step``: more is to be done once the status is written,
-    whatever the watches bring.
+    brings along were looked at.
     """
 
     actions: tuple[Action, ...] = ()
@@ -78,4 +77,3 @@ class Decision:
     from_absence: bool = False
     lacks_template: bool = False
     lacks_companions: bool = False
-    has_next_step: bool = False

@@ -64,6 +64,9 @@ def _present(
 ) -> Mapping[str, Any]:
     if phase not in _GOES_ON:
         return {}
+    if phase is Phase.RUNNING and snapshot.status.reported.total is None:
+        # Most decisions are about jobs that say nothing of an end: they cost no more than this.
+        return {}
     run = _run_of(snapshot, now) if phase is Phase.RUNNING else None
     if run is None:
         return written

@@ -21,10 +21,6 @@ _NOTHING: Final = 1e-3
 _TURN: Final = 0.45
 # heSRPT's exponent of the speed-up curve: what k^p makes of k replicas.
 _CONCAVITY: Final = 0.5
-# That of the second longest.
-_LEAST_RANK: Final = 2
-# How many horizons a change of replicas is taken to last at most, however quiet it is.
-_QUIET: Final = 3
 # The exponent of the speed-up of a job that does not say what it makes of its replicas.
 _UNKNOWN: Final = 0.5
 # A share of nothing is divided by all the same.
@@ -45,11 +41,6 @@ class Costs:
         anything to claim less than `restart`, which pods take in any case.
         """
         return replace(self, restart=max(self.restart, min(seconds, self.horizon / 2)))
-
-    def lasting(self, seconds: float) -> Costs:
-        """Those of a change that is taken to last that long before the next one, within bounds."""
-        most = _QUIET * self.horizon
-        return replace(self, horizon=max(self.horizon, min(seconds, most)))
 
     def charged(self, sizes: Sequence[int], speeds: Sequence[float], present: int) -> list[float]:
         """The speeds, less what a change to that size costs."""
@@ -126,16 +117,13 @@ def assumed_speeds(sizes: Sequence[int], *, silent: bool) -> tuple[float, ...]:
 def short_first_weights(alone: Mapping[str, float]) -> dict[str, float]:
     """Weights by the order of remaining work; `alone`: seconds left on one replica.
 
-    The k-th longest weighs [k^(1/(1-p)) - (k-1)^(1/(1-p))]^(1-p), but the longest of all as much
-    as the next: left to itself in the end it would make little of many replicas, and its end is
-    that of all.
+    The k-th longest weighs [k^(1/(1-p)) - (k-1)^(1/(1-p))]^(1-p).
     """
     order = sorted(alone, key=lambda key: (-alone[key], key))
     power = 1 / (1 - _CONCAVITY)
-    ranks = (max(position, _LEAST_RANK) for position in range(1, len(order) + 1))
     return {
         key: (rank**power - (rank - 1) ** power) ** (1 - _CONCAVITY)
-        for rank, key in zip(ranks, order, strict=True)
+        for rank, key in enumerate(order, start=1)
     }
 
 
