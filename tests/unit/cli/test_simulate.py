@@ -109,7 +109,11 @@ def test_ends_that_do_not_suffice_are_counted(
     for name in "xyz":
         simulate.running(name, 2, startTime="2026-03-01T11:00:00Z")
     job = manifest(8)
-    assert simulate(job, "--policy", "fit").lines[1].startswith("would fit in about 36m (0s-11d): when z")
+    assert (
+        simulate(job, "--policy", "fit")
+        .lines[1]
+        .startswith("would fit in about 36m (0s-11d): when z")
+    )
     monkeypatch.setattr("di_cli.forecasting._MOST_WORK", 6)
     either = "would not fit either when the next 2 jobs of those that say when have ended"
     assert simulate(job, "--policy", "fit").lines[1] == either
