@@ -128,6 +128,10 @@ def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:
             query = {key: values[0] for key, values in parse_qs(split.query).items()}
             if refusal := world.refusals.get((self.command, split.path)):
                 self._answer(refusal["code"], refusal)
+            elif query.get("sendInitialEvents"):
+                # As an API server that is older than streaming lists.
+                message = "sendInitialEvents is forbidden for watch"
+                self._answer(400, {"code": 400, "reason": "BadRequest", "message": message})
             elif query.get("watch"):
                 self._watch(split.path, query)
             elif split.path.endswith("/log"):
