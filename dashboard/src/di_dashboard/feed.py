@@ -41,7 +41,9 @@ class Feed:
         self._listeners: dict[str, set[Listener]] = {}
         self._count = 0
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """How many listen."""
         return self._count
 
     def join(self, topics: Iterable[str]) -> Listener:

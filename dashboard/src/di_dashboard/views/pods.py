@@ -121,7 +121,8 @@ def _cell(pod: Object, now: datetime) -> Cell:
     return Cell(
         name=name_of(pod),
         task=task_of(pod),
-        index=index_of(pod),
+        # Who has no number in its name is none of ours, whatever its labels say.
+        index=index_of(pod) if "-" in name_of(pod) else 0,
         rank=rank_of(pod),
         state=state,
         truth=truth_of(pod) if mood not in ("over", "leaving") else "",

@@ -178,8 +178,8 @@ def _spans(phases: Sequence[tuple[datetime, str]], axis: _Axis) -> Iterator[Span
     for at, phase in phases:
         if not merged or merged[-1][1] != phase:
             merged.append((at, phase))
-    ends = [at for at, _ in merged[1:]] + [axis.end]
-    for (at, phase), until in zip(merged, ends, strict=True):
+    ends = [*(at for at, _ in merged[1:]), axis.end]
+    for (at, phase), until in zip(merged, ends, strict=False):
         left, right = axis.left(at), axis.left(until)
         if right > left:
             length = span((until - at).total_seconds())
