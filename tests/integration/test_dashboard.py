@@ -164,7 +164,7 @@ def test_who_may_only_read_is_told_so_in_the_api_servers_words(
             await asyncio.to_thread(tab.sees, "#jobs", "a")
             assert namespace in tab.text(".place")
             await asyncio.to_thread(tab.open, "/cluster")
-            await asyncio.to_thread(tab.sees, "#notes", "You may not read nodes")
+            await asyncio.to_thread(tab.sees, "#notes", "The nodes cannot be read")
             await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a/suspend", live=False)
             await asyncio.to_thread(tab.click, "#confirm")
             await asyncio.to_thread(tab.sees, "[role=alert]", "Not done")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from flask import Flask, render_template
 from werkzeug.exceptions import HTTPException
 
-from di_cli.views.times import span
+from di_api.wording import span
 from di_dashboard.actions import actions
 from di_dashboard.gate import FORM_FIELD, secure
 from di_dashboard.log_pages import log_pages

@@ -12,9 +12,10 @@ from markupsafe import Markup
 
 from di_api.field_error import mapping
 from di_api.phase import Phase
+from di_api.wording import span
 from di_cli.views import events as event_rows
 from di_cli.views.jobs import row
-from di_cli.views.times import clock, local, span
+from di_cli.views.times import clock, local
 from di_dashboard.parts import parts
 from di_dashboard.views.cluster import cluster_page
 from di_dashboard.views.curves import Chart, charts

@@ -12,7 +12,7 @@ from typing import Final
 from di_api.kube.cache import Subscriber, Transform, WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, Forbidden, Unauthorized
+from di_api.kube.errors import ApiError, Forbidden, NotFound, Unauthorized
 from di_api.kube.resources import DIJOBS, EVENTS, NODES, PODS, Resource
 from di_dashboard.slim import slim_event, slim_job, slim_node, slim_pod
 from di_dashboard.world import World
@@ -128,7 +128,8 @@ async def _refusal(client: KubeClient, resource: Resource, namespace: str | None
     try:
         # One object, or none: it is about the right to.
         await client.raw(f"{resource.path(namespace)}?limit=1")
-    except (Forbidden, Unauthorized) as error:
+    except (Forbidden, Unauthorized, NotFound) as error:
+        # A run on this machine has no nodes.
         return error.message or error.reason
     except ApiError:
         return ""

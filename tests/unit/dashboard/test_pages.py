@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 import requests
 
+from di_cli.access.kubeconfig import read_access
+from di_dashboard.main import serving
 from tests.fakes.api_server import StandIn
 from tests.unit.cli.conftest import JOBS, job
 from tests.unit.dashboard.conftest import Page
@@ -228,3 +231,15 @@ def test_a_page_that_only_reads_offers_and_does_nothing(reader: Page, world: Sta
     assert reader.get("/jobs/rl/grpo-7b/delete").status_code == 403
     assert reader.post("/jobs/rl/grpo-7b/delete").status_code == 403
     assert changes(world) == []
+
+
+def test_a_server_without_nodes_is_not_one_that_is_away(tmp_path: Path) -> None:
+    with StandIn() as world:
+        message = "the server could not find the requested resource"
+        refusal = {"code": 404, "reason": "NotFound", "message": message}
+        world.refusals["GET", "/api/v1/nodes"] = refusal
+        access = read_access(file=world.kubeconfig(tmp_path / "config"))
+        with serving(access, namespace="rl") as served:
+            assert served.world.wait_until_complete(10)
+            assert served.world.unread == {"nodes": message}
+            assert not served.world.is_away

@@ -10,7 +10,8 @@ from typing import Any, Final
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.timestamps import last_seen, parse_time
-from di_cli.views.times import clock, local, span
+from di_api.wording import span
+from di_cli.views.times import clock, local
 from di_dashboard.history import Change
 from di_dashboard.views.jobs import mood_of
 
