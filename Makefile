@@ -7,8 +7,8 @@ PYTHON ?= python3
 VENV := .venv
 TRY := .venv-try
 BIN := $(VENV)/bin
-OURS := services/api services/webhook services/operator services/server services/history certs cluster simulator sdk cli local
-LOCAL := di-api di-webhook di-operator di-server di-history di-certs di-cluster di-simulator di-orchestrator di-cli di-local
+OURS := services/api services/webhook services/operator services/server services/history certs cluster simulator sdk cli local dashboard
+LOCAL := di-api di-webhook di-operator di-server di-history di-certs di-cluster di-simulator di-orchestrator di-cli di-local di-dashboard
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
 EXAMPLE ?= cartpole
@@ -113,6 +113,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	@$(BIN)/python -m tests.documents --check
 	@$(BIN)/python -m release.version --check
+	@$(BIN)/python -m release.vendor --check
 	@./verify-generated
 
 .PHONY: generate

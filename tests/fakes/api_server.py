@@ -7,6 +7,7 @@ Everything that an API server judges is tested on the real one.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Mapping
 from copy import deepcopy
@@ -42,7 +43,7 @@ class StandIn:
         self.changes: list[tuple[str, str, Object]] = []
         self.changed = threading.Condition()
         self.closed = False
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
@@ -82,6 +83,8 @@ class StandIn:
         """Take an object away; watches that are open are told."""
         with self.changed:
             gone = self.objects.pop(path)
+            # As the API server does: who watches on from here must not be told of it again.
+            gone = {**gone, "metadata": {**gone["metadata"], "resourceVersion": self._next()}}
             self.changes.append((path, "DELETED", gone))
             self.changed.notify_all()
             return gone
@@ -106,6 +109,17 @@ class StandIn:
 
     def _next(self) -> str:
         return str(len(self.changes) + 1)
+
+
+class _Server(ThreadingHTTPServer):
+    # Pages and watches in dozens come at once.
+    request_queue_size = 64
+
+    @override
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A watch whose client has gone is no error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:

@@ -53,6 +53,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "cp": ("handover", "copy"),
     "port-forward": ("handover", "port_forward"),
     "login": ("login", "login"),
+    "dashboard": ("dashboard", "dashboard"),
     "doctor": ("doctor", "doctor"),
     "bundle": ("bundle", "bundle"),
     _RUN: ("run", "run"),

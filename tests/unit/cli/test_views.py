@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.phase import Phase
+from di_api.wording import span
 from di_cli.render.table import Table, draw
 from di_cli.views import describe, events, jobs, pods, top
-from di_cli.views.times import span
 from di_cli.views.waiting import Goal, Outcome
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -152,8 +152,18 @@ def test_a_person_gets_the_command_and_runs_a_job(wheels: dict[str, Path], tmp_p
     assert environment.run("kubectl-di").startswith("Usage: kubectl di")
     environment.install(wheels, f"{PUBLISHED}[local]")
     assert environment.run("di", "run", "--help").startswith("usage: di run")
+    # The learner's success ends the job: it waits until the collector has had its say.
     (tmp_path / "train.py").write_text(
-        "import di_orchestrator as di\nprint(di.job().task, di.__file__)\n"
+        f"""
+import pathlib, time
+import di_orchestrator as di
+print(di.job().task, di.__file__, flush=True)
+said = pathlib.Path({str(tmp_path / "said")!r})
+if di.job().task == "collector":
+    said.touch()
+while not said.exists():
+    time.sleep(0.02)
+"""
     )
     said = environment.run("di", "run", "train.py", "-f", "--collectors", "1")
     assert f"learner {tmp_path}" in said

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from di_api.explain import Evidence, Explanation, Facts, explain
+from di_api.wording import span
 from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
@@ -16,7 +17,7 @@ from di_cli.output import print_lines, suggest
 from di_cli.render.table import printable
 from di_cli.session import open_session
 from di_cli.views.explanation import as_object
-from di_cli.views.times import clock, span
+from di_cli.views.times import clock
 
 
 def why(

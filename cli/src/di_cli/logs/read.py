@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,9 +36,17 @@ class Asked:
 
 
 def lines_of(
-    client: SyncKubeClient, namespace: str, pod: str, asked: Asked
+    client: SyncKubeClient,
+    namespace: str,
+    pod: str,
+    asked: Asked,
+    *,
+    silence: float = SILENCE,
 ) -> Iterator[tuple[str, str]]:
-    """Time and text of each line, as they come; the time is RFC 3339 with nanoseconds."""
+    """Time and text of each line, as they come; the time is RFC 3339 with nanoseconds.
+
+    A log that is followed is Unavailable after `silence` seconds without a line.
+    """
     query: dict[str, str | int | bool | None] = {
         "container": asked.container or None,
         "follow": True if asked.follow else None,
@@ -50,15 +58,15 @@ def lines_of(
         "timestamps": True,
     }
     path = url_path(PODS.path(namespace, pod, "log"), query)
-    silence = SILENCE if asked.follow else _SECONDS
-    for line in client.lines(path, Target(PODS, namespace, pod), silence=silence):
+    patience = silence if asked.follow else _SECONDS
+    for line in client.lines(path, Target(PODS, namespace, pod), silence=patience):
         time, _, text = line.decode(errors="replace").rstrip("\r").partition(" ")
         # What begins with no time is the kubelet's excuse for a log that it does not find.
         if time[:1].isdigit():
             yield time, text
 
 
-def container_of(pod: dict[str, Any]) -> str:
+def container_of(pod: Mapping[str, Any]) -> str:
     """The container whose log is meant: the program's own, else the first."""
     names = [
         str(mapping(each).get("name")) for each in items(mapping(pod.get("spec")).get("containers"))
@@ -66,7 +74,7 @@ def container_of(pod: dict[str, Any]) -> str:
     return DI_CONTAINER if DI_CONTAINER in names else (names[0] if names else "")
 
 
-def last_lines(session: Session, pod: dict[str, Any], count: int) -> list[str]:
+def last_lines(session: Session, pod: Mapping[str, Any], count: int) -> list[str]:
     """The last lines of a pod's program, of the container before if it has just begun anew; none
     where there is no log, or the user may not read it."""
     name = str(mapping(pod.get("metadata")).get("name"))
@@ -82,7 +90,7 @@ def last_lines(session: Session, pod: dict[str, Any], count: int) -> list[str]:
     return []
 
 
-def _failed_container(pod: dict[str, Any]) -> str:
+def _failed_container(pod: Mapping[str, Any]) -> str:
     status = mapping(pod.get("status"))
     for kind in ("initContainerStatuses", "containerStatuses"):
         for each in map(mapping, items(status.get(kind))):

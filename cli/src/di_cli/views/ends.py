@@ -10,7 +10,7 @@ from typing import Any, Final, TypeGuard
 from di_api.expected_completion import ExpectedCompletion
 from di_api.field_error import mapping
 from di_api.timestamps import parse_time
-from di_cli.views.times import span
+from di_api.wording import span
 
 Object = Mapping[str, Any]
 

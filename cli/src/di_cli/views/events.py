@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from di_api.field_error import mapping
 from di_api.timestamps import last_seen
-from di_cli.views.times import span
+from di_api.wording import span
 
 HEADER: Final = ("AGE", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)

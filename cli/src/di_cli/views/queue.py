@@ -10,9 +10,10 @@ from typing import Any, Final
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
+from di_api.wording import span
 from di_cli.views.ends import End
 from di_cli.views.jobs import row
-from di_cli.views.times import local, span
+from di_cli.views.times import local
 
 Object = Mapping[str, Any]
 

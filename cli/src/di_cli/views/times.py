@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
 from di_api.timestamps import parse_time
-
-_UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-_FINE_UP_TO: Final = 10
-"""Of so many of a unit the next smaller one is shown as well."""
-
-
-def span(seconds: float) -> str:
-    """A length of time in one or two units: `45s`, `3m12s`, `5h`, `12d`."""
-    left = max(0, int(seconds))
-    for index, (unit, size) in enumerate(_UNITS):
-        count, rest = divmod(left, size)
-        if not count:
-            continue
-        finer = _UNITS[index + 1] if index + 1 < len(_UNITS) else None
-        more = rest // finer[1] if finer and count < _FINE_UP_TO else 0
-        return f"{count}{unit}{more}{finer[0]}" if more and finer else f"{count}{unit}"
-    return "0s"
+from di_api.wording import span
 
 
 def age(value: object, now: datetime) -> str:

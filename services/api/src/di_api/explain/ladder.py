@@ -19,6 +19,7 @@ from di_api.explain.reasons import REASONS
 from di_api.explain.signs import Sign, name_of, present_signs
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
+from di_api.wording import span
 
 SILENT_AFTER: Final = 30.0
 """Seconds in which an operator looks at a new job, whatever it has to do."""
@@ -247,9 +248,12 @@ def _end_to_come(job: Job) -> tuple[Evidence, ...]:
     found = ExpectedCompletion.read(job.status.get("expectedCompletion"))
     if found is None or found.latest < job.facts.now:
         return ()
-    told = found.dump()
-    text = f"expected then; in four of five cases between {told['earliest']} and {told['latest']}"
-    return (Evidence(label="ends", text=text, at=found.expected),)
+    left, soonest, longest = (
+        span((moment - job.facts.now).total_seconds())
+        for moment in (found.expected, found.earliest, found.latest)
+    )
+    text = f"expected in about {left}, in four of five cases in {soonest} to {longest}"
+    return (Evidence(label="ends", text=text),)
 
 
 LADDER: Final[tuple[Step, ...]] = (

@@ -1,0 +1,62 @@
+"""di dashboard: the page in a browser, which is the package di-dashboard's business."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from di_cli.commands.options import Context, Local, Namespace
+from di_cli.errors import CommandError
+from di_cli.exit_codes import ExitCode
+from di_cli.output import say
+from di_cli.session import open_session
+
+
+def dashboard(
+    *,
+    namespace: Namespace = None,
+    context: Context = None,
+    local: Local = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Absent: one that is free.")] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Offer nothing that changes a job.")
+    ] = False,
+) -> None:
+    """Show jobs, their pods, logs and curves in the browser, live, until Ctrl-C."""
+    if find_spec("di_dashboard") is None:
+        raise CommandError(
+            "di dashboard needs the package di-dashboard, which is not installed",
+            remedy="pip install 'di-orchestrator[dashboard]'; without it: di watch",
+        )
+    page = import_module("di_dashboard.main")
+    with open_session(namespace, context, local=local) as session, suppress(KeyboardInterrupt):
+        try:
+            page.run(
+                session.access,
+                namespace=namespace,
+                port=port,
+                read_only=read_only,
+                browser=browser,
+                say=_say,
+            )
+        except OSError as error:
+            raise CommandError(
+                f"port {port} of this machine cannot be had",
+                where=str(error),
+                remedy="without --port one that is free is taken",
+                code=ExitCode.FAILED,
+            ) from error
+
+
+def _say(text: str) -> None:
+    """At once: the address is needed before the command ends."""
+    say(text)
+    sys.stdout.flush()

@@ -1,0 +1,157 @@
+"""The pages that change something: each asks once more, and says what came of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flask import Blueprint, abort, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from di_api.explain import explain_refusal
+from di_api.field_error import mapping
+from di_api.kube.errors import ApiError, Conflict
+from di_api.kube.resources import DIJOBS
+from di_api.kube.wire import JSON_PATCH
+from di_cli.edits.scaling import Scaling, ScalingError, Wish, scaling
+from di_dashboard.history import Object
+from di_dashboard.pages import job_or_404
+from di_dashboard.parts import parts
+from di_dashboard.views.effects import Action, done, effect, possible
+from di_dashboard.views.jobs import tasks_of
+
+actions: Final = Blueprint("actions", __name__)
+_TRIES: Final = 5
+_WORDS: Final = {
+    Action.SCALE: "Scale",
+    Action.SUSPEND: "Suspend",
+    Action.RESUME: "Resume",
+    Action.DELETE: "Delete",
+}
+
+
+class Refused(Exception):
+    """It was not done; the message says why and what to do."""
+
+
+@actions.get("/jobs/<namespace>/<name>/<any(scale, suspend, resume, delete):action>")
+def ask(namespace: str, name: str, action: str) -> str:
+    """What would happen, and whether that is wanted."""
+    return _question(namespace, name, Action(action))
+
+
+@actions.post("/jobs/<namespace>/<name>/<any(scale, suspend, resume, delete):action>")
+def act(namespace: str, name: str, action: str) -> Response | tuple[str, int]:
+    """Do it, as the user, of the job that was looked at and no other of its name."""
+    what, job = Action(action), job_or_404(namespace, name)
+    _check(job, what)
+    try:
+        found = _do(what, job)
+    except Refused as refused:
+        return _question(namespace, name, what, refused=str(refused)), 409
+    flash(f"{done(what, name, found)}.")
+    if what is Action.DELETE:
+        return redirect(url_for("pages.jobs", namespace=namespace))
+    return redirect(url_for("pages.job", namespace=namespace, name=name))
+
+
+def _question(namespace: str, name: str, action: Action, refused: str = "") -> str:
+    job = job_or_404(namespace, name)
+    _check(job, action)
+    task, count = request.values.get("task", ""), request.values.get("replicas", "")
+    found: Scaling | None = None
+    wrong = ""
+    if action is Action.SCALE and count:
+        try:
+            found = scaling(job, _wish(task, count))
+        except ScalingError as error:
+            wrong = str(error)
+    pods = len(parts().world.pods_of(namespace, name))
+    return render_template(
+        "ask.html",
+        job=job,
+        uid=_uid(job),
+        namespace=namespace,
+        name=name,
+        action=action.value,
+        word=_WORDS[action],
+        tasks=tasks_of(job),
+        task=task,
+        count=count,
+        scaling=found,
+        is_asking=action is not Action.SCALE or found is not None,
+        effect=effect(action, job, pods, found),
+        wrong=wrong or refused,
+    )
+
+
+def _check(job: Object, action: Action) -> None:
+    if parts().read_only:
+        abort(403, "This page only reads (--read-only).")
+    if action not in possible(job):
+        abort(409, f"There is nothing to {action.value}: the job has changed meanwhile.")
+
+
+def _do(action: Action, job: Object) -> Scaling | None:
+    metadata = mapping(job.get("metadata"))
+    namespace, name = str(metadata.get("namespace")), str(metadata.get("name"))
+    if request.form.get("uid") != _uid(job):
+        raise Refused(f"{name} is another job by now; look at it before you change it")
+    client = parts().client
+    try:
+        match action:
+            case Action.SCALE:
+                return _scale(namespace, name)
+            case Action.SUSPEND | Action.RESUME:
+                patch = {
+                    # A job that was made anew under this name is not meant.
+                    "metadata": {"uid": _uid(job)},
+                    "spec": {"suspend": action is Action.SUSPEND},
+                }
+                client.patch(DIJOBS, name, patch, namespace)
+            case Action.DELETE:
+                client.delete(DIJOBS, name, namespace, uid=_uid(job))
+    except ApiError as error:
+        raise Refused(_told(error)) from error
+    return None
+
+
+def _scale(namespace: str, name: str) -> Scaling:
+    wish = _wish(request.form.get("task", ""), request.form.get("replicas", ""))
+    client = parts().client
+    for attempt in range(_TRIES):
+        try:
+            found = scaling(client.get(DIJOBS, name, namespace), wish)
+        except ScalingError as error:
+            raise Refused(str(error)) from error
+        try:
+            client.patch(DIJOBS, name, found.patch, namespace, content_type=JSON_PATCH)
+        except Conflict:
+            # Somebody else has written; the wish is a number, and holds.
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return found
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _wish(task: str, count: str) -> Wish:
+    try:
+        return Wish.parse(f"{task}={count}" if task else count)
+    except ScalingError as error:
+        raise ScalingError(f"{count!r} is no number of replicas") from error
+
+
+def _told(error: ApiError) -> str:
+    found = explain_refusal(
+        error.target,
+        code=error.code,
+        reason=error.reason,
+        message=error.message,
+        causes=error.causes,
+    )
+    words = [": ".join(part for part in (e.label, e.text) if part) for e in found.evidence[:5]]
+    return "; ".join([found.summary, *words, *([f"try: {found.remedy}"] if found.remedy else [])])
+
+
+def _uid(job: Object) -> str:
+    return str(mapping(job.get("metadata")).get("uid") or "")

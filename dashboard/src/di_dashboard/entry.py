@@ -1,0 +1,53 @@
+"""What jobs are found by, read once for each change: of ten thousand nobody looks at all of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from di_api.field_error import mapping
+
+Object = Mapping[str, Any]
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What a job is found by.
+
+    Attributes:
+        words: its name, namespace and labels, in small letters.
+    """
+
+    namespace: str
+    name: str
+    phase: str
+    created: str
+    labels: frozenset[tuple[str, str]]
+    words: str
+    job: Object
+
+
+def entry_of(job: Object) -> Entry:
+    """Read it of a job of any shape."""
+    metadata = mapping(job.get("metadata"))
+    namespace, name = key_of(job)
+    labels = {str(k): str(v) for k, v in mapping(metadata.get("labels")).items()}
+    words = " ".join([name, namespace, *(f"{k}={v}" for k, v in labels.items())])
+    return Entry(
+        namespace=namespace,
+        name=name,
+        phase=str(mapping(job.get("status")).get("phase") or "Pending"),
+        created=str(metadata.get("creationTimestamp") or ""),
+        labels=frozenset(labels.items()),
+        words=words.lower(),
+        job=job,
+    )
+
+
+def key_of(obj: Object) -> Key:
+    """The namespace and name of an object."""
+    metadata = mapping(obj.get("metadata"))
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")

@@ -1,0 +1,100 @@
+"""Who may look: whoever has the token of the first URL.
+
+The page acts as its user, so nobody else of the machine, and no other page of the browser, may use
+it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Collection
+from hashlib import sha256
+from typing import Final
+from urllib.parse import urlencode, urlsplit
+
+from flask import Response, abort, redirect, request
+from werkzeug.wrappers import Response as AnyResponse
+
+SECONDS: Final = 30 * 24 * 3600
+"""For which a browser keeps the token; the process that made it rarely lives so long."""
+PARAMETER: Final = "token"
+FORM_FIELD: Final = "csrf"
+_SAFE: Final = ("GET", "HEAD")
+
+
+class Gate:
+    """Lets in who shows the token, first in the URL and from then on in a cookie.
+
+    Args:
+        token: made anew by each process.
+        hosts: names of this server, with port: a page of another name that resolves to this machine
+            is not served (DNS rebinding).
+        cookie: its name, which has the port in it since browsers tell cookies apart by host alone.
+    """
+
+    def __init__(self, *, token: str, hosts: Collection[str], cookie: str) -> None:
+        self._token = token
+        self._hosts = frozenset(hosts)
+        self._cookie = cookie
+
+    @property
+    def form_token(self) -> str:
+        """What each form has to send back."""
+        return hmac.new(self._token.encode(), b"form", sha256).hexdigest()
+
+    def check(self) -> AnyResponse | None:
+        """Before each request: None lets it in."""
+        if request.host not in self._hosts:
+            abort(403, f"{request.host} is no name of this page")
+        if request.method in _SAFE and PARAMETER in request.args:
+            return self._enter(request.args[PARAMETER])
+        if not _same(request.cookies.get(self._cookie, ""), self._token):
+            abort(401, "Open the address that di dashboard printed: it has the token in it.")
+        if request.method not in _SAFE:
+            self._check_form()
+        return None
+
+    def _enter(self, shown: str) -> AnyResponse:
+        if not _same(shown, self._token):
+            abort(401, "The token is of another di dashboard; open the address that it printed.")
+        rest = [pair for pair in request.args.items(multi=True) if pair[0] != PARAMETER]
+        # The path alone: what begins with // would be another host.
+        path = "/" + request.path.lstrip("/")
+        answer = redirect(f"{path}?{urlencode(rest)}" if rest else path)
+        answer.set_cookie(
+            self._cookie,
+            self._token,
+            max_age=SECONDS,
+            httponly=True,
+            samesite="Strict",
+            secure=request.is_secure,
+        )
+        return answer
+
+    def _check_form(self) -> None:
+        origin = request.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != request.host:
+            abort(403, "The form is of another page.")
+        if not _same(request.form.get(FORM_FIELD, ""), self.form_token):
+            abort(403, "The form is too old; go back and load the page again.")
+
+
+def secure(response: Response) -> Response:
+    """No scripts but our own files, no other host, no frame, and nothing kept in caches."""
+    response.headers.setdefault(
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'",
+    )
+    response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    response.headers.setdefault("Referrer-Policy", "same-origin")
+    response.headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
+    response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+    if request.endpoint != "static":
+        response.headers.setdefault("Cache-Control", "no-store")
+    return response
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(errors="replace"), other.encode())

@@ -1,0 +1,156 @@
+"""What has happened to jobs: as far as this process has seen it, or whoever remembers longer."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from di_api.field_error import items, mapping
+from di_api.timestamps import parse_time
+from di_dashboard.series import Series, numbers_of
+
+Object = Mapping[str, Any]
+
+MOST_JOBS: Final = 4096
+"""That are remembered; those that changed last."""
+MOST_CHANGES: Final = 256
+"""Of a job; of more the oldest are forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Something that became otherwise.
+
+    Attributes:
+        kind: "phase" or "replicas".
+        text: the phase, or what became of which task: `collector 2 -> 4`.
+    """
+
+    at: datetime
+    kind: str
+    text: str
+
+
+class History(Protocol):
+    """Who remembers. Each job by its UID, so that one of the same name is another one."""
+
+    def changes(self, job: Object) -> Sequence[Change]:
+        """What became of the job, the first of it first."""
+
+    def series(self, job: Object) -> Series:
+        """What the job has reported."""
+
+
+class Seen:
+    """What this process has seen since it began to look. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: OrderedDict[str, _Remembered] = OrderedDict()
+
+    def changes(self, job: Object) -> Sequence[Change]:
+        """What became of the job, the first of it first."""
+        with self._lock:
+            found = self._jobs.get(_uid(job))
+            return list(found.changes) if found else []
+
+    def series(self, job: Object) -> Series:
+        """What the job has reported, a copy."""
+        with self._lock:
+            found = self._jobs.get(_uid(job))
+            if found is None:
+                return Series()
+            kept = found.series
+            return Series(kept.times[:], {name: each[:] for name, each in kept.values.items()})
+
+    def look(self, job: Object, now: datetime) -> None:
+        """Take in a job as it is now."""
+        with self._lock:
+            uid = _uid(job)
+            found = self._jobs.pop(uid, None) or _Remembered()
+            self._jobs[uid] = found
+            if len(self._jobs) > MOST_JOBS:
+                self._jobs.popitem(last=False)
+            found.look(job, now)
+
+    def forget(self, job: Object) -> None:
+        """The job is gone."""
+        with self._lock:
+            self._jobs.pop(_uid(job), None)
+
+
+class _Remembered:
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.series = Series()
+        self._phase = ""
+        self._counts: dict[str, int] = {}
+        self._report: object = None
+
+    def look(self, job: Object, now: datetime) -> None:
+        status = mapping(job.get("status"))
+        phase, counts = str(status.get("phase") or ""), counts_of(job)
+        if phase and phase != self._phase:
+            self._note(now, "phase", phase)
+        for task, count in counts.items():
+            before = self._counts.get(task)
+            if before is not None and before != count:
+                self._note(now, "replicas", f"{task} {before} -> {count}")
+        self._phase, self._counts = phase or self._phase, counts
+        self._take(status, now)
+
+    def _take(self, status: Object, now: datetime) -> None:
+        report, progress = mapping(status.get("profilings")), mapping(status.get("progress"))
+        ready = ready_of(status)
+        seen = (report, progress.get("step"), ready)
+        if seen == self._report:
+            return
+        is_new_report = not isinstance(self._report, tuple) or self._report[0] != report
+        self._report = seen
+        at = (parse_time(report.get("reportedAt")) if is_new_report else None) or now
+        # Of a job that is over nothing is later than its end.
+        at = min(at, parse_time(status.get("completionTimestamp")) or at)
+        numbers = numbers_of(report) if report else {}
+        step = numbers_of(progress).get("step")
+        if step is not None:
+            numbers.setdefault("step", step)
+        counts = {f"ready {task}": float(count) for task, count in ready.items()}
+        if numbers or counts:
+            self.series.add(at.timestamp(), {**numbers, **counts})
+
+    def _note(self, at: datetime, kind: str, text: str) -> None:
+        self.changes.append(Change(at=at, kind=kind, text=text))
+        del self.changes[:-MOST_CHANGES]
+
+
+def counts_of(job: Object) -> dict[str, int]:
+    """Replicas that each task is to have."""
+    tasks = map(mapping, items(mapping(job.get("spec")).get("tasks")))
+    return {
+        str(each.get("name") or each.get("type")): count
+        for each in tasks
+        if isinstance(count := each.get("replicas", 1), int)
+    }
+
+
+def ready_of(status: Object) -> dict[str, int]:
+    """Pods of each task that run."""
+    return pods_in(status, "Running")
+
+
+def pods_in(status: Object, *phases: str) -> dict[str, int]:
+    """Pods of each task that are in one of these phases."""
+    return {
+        str(task): sum(
+            count for phase in phases if isinstance(count := mapping(found).get(phase), int)
+        )
+        for task, found in mapping(status.get("taskStatus")).items()
+    }
+
+
+def _uid(job: Object) -> str:
+    return str(mapping(job.get("metadata")).get("uid") or "")

@@ -1,0 +1,61 @@
+"""The last lines of pods that are not well, read once for each thing that happened to them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from di_api.explain.signs import is_well
+from di_api.field_error import items, mapping
+from di_cli.views.pods import in_order, name_of
+from di_dashboard.history import Object
+
+_PODS: Final = 3
+"""Of a job, whose logs are looked at."""
+_KEPT: Final = 512
+Read = Callable[[Object], list[str]]
+
+
+class LastWords:
+    """Asks the API server for them, and remembers. Safe between threads.
+
+    Args:
+        read: the last lines of a pod; none where there are none, or may not be read.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[Any, ...], list[str]] = OrderedDict()
+
+    def of(self, pods: Iterable[Object]) -> dict[str, list[str]]:
+        """By the pod's name, of the first few that are not well."""
+        unwell = [pod for pod in in_order(pods) if not is_well(pod)][:_PODS]
+        found = {name_of(pod): self._lines(pod) for pod in unwell}
+        return {name: lines for name, lines in found.items() if lines}
+
+    def _lines(self, pod: Object) -> list[str]:
+        key = _state(pod)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        lines = self._read(pod)
+        with self._lock:
+            self._kept[key] = lines
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return lines
+
+
+def _state(pod: Object) -> tuple[Any, ...]:
+    """What its last lines depend on: who it is, and which of its containers began and ended."""
+    status = mapping(pod.get("status"))
+    runs = [
+        (each.get("name"), each.get("restartCount"), *mapping(each.get("state")))
+        for kind in ("initContainerStatuses", "containerStatuses")
+        for each in map(mapping, items(status.get(kind)))
+    ]
+    return (mapping(pod.get("metadata")).get("uid"), status.get("phase"), *runs)

@@ -1,0 +1,129 @@
+"""The pages that show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+from flask import Blueprint, Response, abort, render_template, request
+from markupsafe import Markup
+
+from di_api.field_error import mapping
+from di_api.phase import Phase
+from di_api.wording import span
+from di_cli.views import events as event_rows
+from di_cli.views.jobs import row
+from di_cli.views.times import clock, local
+from di_dashboard.parts import parts
+from di_dashboard.views.cluster import cluster_page
+from di_dashboard.views.curves import Chart, charts
+from di_dashboard.views.effects import possible
+from di_dashboard.views.jobs import Filters, jobs_page, mood_of, tasks_of
+from di_dashboard.views.pods import grid, unwell
+from di_dashboard.views.timeline import Timeline, timeline
+
+Object = Mapping[str, Any]
+
+pages: Final = Blueprint("pages", __name__)
+_EVENTS: Final = 100
+_PATIENCE: Final = 5.0
+"""Seconds for which a page of one job waits for the cluster to be read."""
+
+
+@pages.get("/")
+def jobs() -> str:
+    """All jobs, or those that are asked for."""
+    here = parts()
+    page = jobs_page(here.world.entries(), Filters.read(request.args), here.now())
+    return render_template("jobs.html", page=page, topic="jobs")
+
+
+@pages.get("/jobs/<namespace>/<name>")
+def job(namespace: str, name: str) -> str:
+    """One job."""
+    here, found = parts(), job_or_404(namespace, name)
+    now = here.now()
+    why = here.explain(found)
+    events = here.world.events_of(namespace, name)
+    lines = grid(here.world.pods_of(namespace, name), now)
+    axis = timeline(found, events, here.history.changes(found), now)
+    curves = charts(here.history.series(found))
+    shown = row(found, now)
+    return render_template(
+        "job.html",
+        job=found,
+        row=shown,
+        mood=mood_of(shown.phase, shown.reason),
+        why=why,
+        when=[
+            f"{clock(each.at)}, {span((now - each.at).total_seconds())} ago" if each.at else ""
+            for each in why.evidence
+        ],
+        axis=axis,
+        curves=curves,
+        curves_json=_curves_json(axis, curves),
+        lines=lines,
+        unwell=unwell(lines),
+        tasks=tasks_of(found),
+        labels=sorted(mapping(mapping(found.get("metadata")).get("labels")).items()),
+        created=local(shown.created),
+        ended=local(shown.ended),
+        is_live=shown.phase not in (Phase.SUCCEEDED, Phase.FAILED),
+        events=event_rows.rows(events, now)[-_EVENTS:][::-1],
+        actions=[] if here.read_only else possible(found),
+        topic=f"job {namespace}/{name}",
+    )
+
+
+@pages.get("/jobs/<namespace>/<name>/yaml")
+def manifest(namespace: str, name: str) -> Response:
+    """A job as the API server has it, for people and for programs."""
+    found = job_or_404(namespace, name)
+    text = yaml.safe_dump(dict(found), sort_keys=False, allow_unicode=True)
+    if request.args.get("raw") is not None:
+        return Response(text, mimetype="text/plain")
+    return Response(render_template("yaml.html", namespace=namespace, name=name, text=text))
+
+
+@pages.get("/cluster")
+def cluster() -> str:
+    """Nodes by jobs, and what waits."""
+    here = parts()
+    world = here.world
+    page = cluster_page(
+        nodes=world.nodes(),
+        pods=world.pods(),
+        jobs=(entry.job for entry in world.entries()),
+        asked=request.args.get("resource", ""),
+        now=here.now(),
+    )
+    return render_template("cluster.html", page=page, topic="cluster")
+
+
+def job_or_404(namespace: str, name: str) -> Object:
+    """The job, or an answer that says what there is."""
+    world = parts().world
+    found = world.job(namespace, name)
+    if found is None and not world.is_complete:
+        # A page that was open before the process began anew, for instance.
+        world.wait_until_complete(_PATIENCE)
+        found = world.job(namespace, name)
+    if found is None:
+        abort(404, f"There is no job {name} in namespace {namespace} (any more).")
+    return found
+
+
+def _curves_json(axis: Timeline, curves: Sequence[Chart]) -> Markup:
+    text = json.dumps(
+        {
+            "start": axis.start.timestamp(),
+            "end": axis.end.timestamp(),
+            "ticks": [at.timestamp() for _, at, _ in axis.ticks],
+            "charts": [each.as_json() for each in curves],
+        },
+        separators=(",", ":"),
+    )
+    # It stands in a script element, which nothing that a job is called may end.
+    return Markup(text.replace("<", "\\u003c"))

@@ -1,0 +1,1 @@
+"""What the pages show, decided without I/O: objects of the cluster in, texts and numbers out."""

@@ -1,0 +1,182 @@
+"""The page of jobs: which of them, in which order, a page at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from di_api.field_error import mapping
+from di_api.phase import Phase
+from di_cli.views.jobs import Row, row
+from di_dashboard.entry import Entry
+from di_dashboard.history import counts_of, pods_in
+
+PAGE: Final = 50
+"""Jobs of a page."""
+_LONGEST: Final = 200
+"""Characters of a filter that are read."""
+_MOST_CHOICES: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which jobs are asked for; as a query they can be sent to a colleague.
+
+    Attributes:
+        label: `key=value`.
+        query: words that the name, namespace or labels have.
+        page: the first is 1.
+    """
+
+    namespace: str = ""
+    phase: str = ""
+    label: str = ""
+    query: str = ""
+    page: int = 1
+
+    @classmethod
+    def read(cls, arguments: Mapping[str, str]) -> Filters:
+        """From the query of a URL; what makes no sense there counts as absent."""
+        page = arguments.get("page", "")
+        return cls(
+            namespace=arguments.get("namespace", "")[:_LONGEST],
+            phase=arguments.get("phase", "")[:_LONGEST],
+            label=arguments.get("label", "")[:_LONGEST],
+            query=arguments.get("q", "")[:_LONGEST],
+            page=max(1, int(page)) if page.isdecimal() and len(page) < 9 else 1,
+        )
+
+    def link(self, **changes: Any) -> str:
+        """The query with some of it otherwise, on its first page if that is not said."""
+        found = replace(self, **{"page": 1, **changes})
+        fields = {
+            "q": found.query,
+            "namespace": found.namespace,
+            "phase": found.phase,
+            "label": found.label,
+            "page": "" if found.page == 1 else str(found.page),
+        }
+        return f"?{urlencode({key: value for key, value in fields.items() if value})}"
+
+    @property
+    def any(self) -> bool:
+        """Whether some jobs may be left out."""
+        return bool(self.namespace or self.phase or self.label or self.query)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Pods of a task: those that run or have ended well, of so many."""
+
+    name: str
+    ready: int
+    wanted: int
+    is_short: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """A row of the page.
+
+    Attributes:
+        row: as `di list` has it.
+        mood: what its phase is to a person: "good", "busy", "waits", "bad", "over".
+    """
+
+    row: Row
+    tasks: Sequence[Task]
+    mood: str
+    labels: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsPage:
+    """What is shown.
+
+    Attributes:
+        total: jobs that there are.
+        found: jobs that the filters leave.
+        phases, namespaces: how many jobs a click would leave, by name.
+    """
+
+    filters: Filters
+    rows: Sequence[JobRow]
+    total: int
+    found: int
+    pages: int
+    phases: Sequence[tuple[str, int]]
+    namespaces: Sequence[tuple[str, int]]
+
+
+def jobs_page(entries: Sequence[Entry], filters: Filters, now: datetime) -> JobsPage:
+    """Choose and describe; of all jobs only what they are found by is looked at."""
+    words = filters.query.lower().split()
+    label = tuple(filters.label.split("=", 1)) if "=" in filters.label else None
+    kept = [
+        each
+        for each in entries
+        if (label is None or label in each.labels) and all(word in each.words for word in words)
+    ]
+    here = [each for each in kept if filters.namespace in ("", each.namespace)]
+    found = [each for each in here if filters.phase in ("", each.phase)]
+    pages = max(1, -(-len(found) // PAGE))
+    page = min(filters.page, pages)
+    shown = found[(page - 1) * PAGE : page * PAGE]
+    return JobsPage(
+        filters=replace(filters, page=page),
+        rows=[_row(each, now) for each in shown],
+        total=len(entries),
+        found=len(found),
+        pages=pages,
+        phases=_counted((each.phase for each in here), [*Phase]),
+        namespaces=_largest(each.namespace for each in kept),
+    )
+
+
+def mood_of(phase: str, reason: str = "") -> str:
+    """What a phase is to a person; one word, which is never the only thing that says so."""
+    if phase == Phase.FAILED:
+        return "bad"
+    if phase == Phase.SUCCEEDED:
+        return "over"
+    if phase == Phase.RUNNING:
+        return "good" if reason in ("", f"Job{phase}") else "busy"
+    if phase in (Phase.STARTING, Phase.RESTARTING, Phase.RESCHEDULING):
+        return "busy"
+    return "waits"
+
+
+def tasks_of(job: Mapping[str, Any]) -> list[Task]:
+    """The tasks of a job; with a coordinator, its roles."""
+    status = mapping(job.get("status"))
+    wanted, ready = counts_of(job), pods_in(status, "Running", "Succeeded")
+    found = []
+    for name in (*wanted, *(each for each in ready if each not in wanted)):
+        have = ready.get(name, 0)
+        want = wanted.get(name, have)
+        is_over = bool(status.get("completionTimestamp"))
+        found.append(Task(name=name, ready=have, wanted=want, is_short=have < want and not is_over))
+    return found
+
+
+def _row(entry: Entry, now: datetime) -> JobRow:
+    found = row(entry.job, now)
+    return JobRow(
+        row=found,
+        tasks=tasks_of(entry.job),
+        mood=mood_of(found.phase, found.reason),
+        labels=sorted(f"{key}={value}" for key, value in entry.labels),
+    )
+
+
+def _counted(values: Iterable[str], order: Sequence[str]) -> list[tuple[str, int]]:
+    counts = Counter(values)
+    return [(str(each), counts[each]) for each in order if counts[each]]
+
+
+def _largest(values: Iterable[str]) -> list[tuple[str, int]]:
+    return sorted(Counter(values).items(), key=lambda each: (-each[1], each[0]))[:_MOST_CHOICES]

@@ -1,0 +1,142 @@
+"""The pods of a job as a grid: a line for each task, a cell for each rank, each with its truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from di_api.field_error import items, mapping
+from di_cli.views.pods import in_order, index_of, name_of, rank_of, state_of, task_of
+from di_cli.views.times import age
+
+Object = Mapping[str, Any]
+
+MOST_PODS: Final = 2000
+"""That are shown of a job."""
+_WAITS: Final = frozenset(
+    {"Pending", "ContainerCreating", "PodInitializing", "NotReady", "SchedulingGated"}
+)
+_SIGNS: Final = {"good": "✓", "waits": "…", "over": "■", "leaving": "↓", "bad": "✕"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A pod.
+
+    Attributes:
+        state: its truth in one word.
+        truth: and in a sentence; empty where there is no more to say.
+        mood: "good", "waits", "over", "leaving" or "bad".
+        sign: the same for who sees no colour.
+        restarts: of its containers, in place.
+    """
+
+    name: str
+    task: str
+    index: int
+    rank: int | None
+    state: str
+    truth: str
+    mood: str
+    sign: str
+    restarts: int
+    node: str
+    age: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLine:
+    """The pods of a task."""
+
+    name: str
+    cells: Sequence[Cell]
+
+    @property
+    def good(self) -> int:
+        """Those that run, or have ended well."""
+        return sum(1 for each in self.cells if each.mood in ("good", "over"))
+
+
+def grid(pods: Iterable[Object], now: datetime) -> list[TaskLine]:
+    """A line for each task, in the order of their first ranks."""
+    lines: dict[str, list[Cell]] = {}
+    for pod in in_order(pods)[:MOST_PODS]:
+        lines.setdefault(task_of(pod), []).append(_cell(pod, now))
+    return [TaskLine(name=name, cells=cells) for name, cells in lines.items()]
+
+
+def unwell(lines: Iterable[TaskLine]) -> list[Cell]:
+    """The pods of which there is something to say."""
+    return [each for line in lines for each in line.cells if each.mood in ("bad", "waits")]
+
+
+def truth_of(pod: Object) -> str:
+    """What a container waits for or ended with, in the kubelet's words; else the scheduler's."""
+    status = mapping(pod.get("status"))
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for each in map(mapping, items(status.get(kind))):
+            if said := _of_container(each):
+                return said
+    for each in map(mapping, items(status.get("conditions"))):
+        if each.get("type") == "PodScheduled" and each.get("status") == "False":
+            return f"no node: {each.get('message') or each.get('reason') or ''}".strip()
+    return str(status.get("message") or "")
+
+
+def _of_container(status: Object) -> str:
+    name, state = str(status.get("name") or ""), mapping(status.get("state"))
+    waiting, ended = mapping(state.get("waiting")), mapping(state.get("terminated"))
+    last = mapping(mapping(status.get("lastState")).get("terminated"))
+    if waiting.get("reason") and waiting["reason"] not in ("ContainerCreating", "PodInitializing"):
+        parts = [f"{name} waits: {waiting['reason']}", str(waiting.get("message") or "")]
+        return ", ".join(part for part in [*parts, _ended("it", last)] if part)
+    if ended and ended.get("exitCode"):
+        return _ended(name, ended)
+    if last and last.get("exitCode"):
+        return _ended(f"before its last restart {name}", last)
+    return ""
+
+
+def _ended(who: str, ended: Object) -> str:
+    if not ended:
+        return ""
+    reason = ended.get("reason")
+    more = f" ({reason})" if reason and reason != "Error" else ""
+    lines = str(ended.get("message") or "").strip().splitlines()
+    last = f": {lines[-1]}" if lines else ""
+    return f"{who} ended with exit code {ended.get('exitCode')}{more}{last}"
+
+
+def _cell(pod: Object, now: datetime) -> Cell:
+    state, metadata = state_of(pod), mapping(pod.get("metadata"))
+    mood = _mood(state)
+    status = mapping(pod.get("status"))
+    restarts = [
+        mapping(each).get("restartCount")
+        for kind in ("initContainerStatuses", "containerStatuses")
+        for each in items(status.get(kind))
+    ]
+    return Cell(
+        name=name_of(pod),
+        task=task_of(pod),
+        # Who has no number in its name is none of ours, whatever its labels say.
+        index=index_of(pod) if "-" in name_of(pod) else 0,
+        rank=rank_of(pod),
+        state=state,
+        truth=truth_of(pod) if mood not in ("over", "leaving") else "",
+        mood=mood,
+        sign=_SIGNS[mood],
+        restarts=sum(each for each in restarts if isinstance(each, int)),
+        node=str(mapping(pod.get("spec")).get("nodeName") or ""),
+        age=age(metadata.get("creationTimestamp"), now),
+    )
+
+
+def _mood(state: str) -> str:
+    if state == "Running":
+        return "good"
+    if state in _WAITS:
+        return "waits"
+    return {"Succeeded": "over", "Terminating": "leaving"}.get(state, "bad")

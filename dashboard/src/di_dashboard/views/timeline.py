@@ -1,0 +1,252 @@
+"""What a job went through, on one axis of time: phases, and what happened in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from di_api.field_error import items, mapping
+from di_api.phase import Phase
+from di_api.timestamps import last_seen, parse_time
+from di_api.wording import span
+from di_cli.views.times import clock, local
+from di_dashboard.history import Change
+from di_dashboard.views.jobs import mood_of
+
+Object = Mapping[str, Any]
+
+MOST_MARKS: Final = 200
+"""Of more the oldest are left out."""
+_TICKS: Final = 6
+_STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
+_DAY: Final = 86_400
+_PHASE_REASONS: Final = {f"Job{phase}": phase for phase in Phase}
+_MOVES: Final = frozenset({"JobRescheduling", "PodsDeleted", "PodsCreated", "StandIn"})
+_LONGEST: Final = 300
+_SOON: Final = 5.0
+"""Seconds after a job's start in which its first phase is told, if it is."""
+FORGOTTEN: Final = "started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A phase from one time to another; `left` and `width` are percent of the axis."""
+
+    phase: str
+    mood: str
+    left: float
+    width: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """Something that happened.
+
+    Attributes:
+        kind: "restart", "scale", "move", "warning" or "note".
+        left: percent of the axis.
+        what: in one word.
+        count: times that it was told.
+    """
+
+    at: datetime
+    kind: str
+    left: float
+    what: str
+    text: str
+    clock: str
+    ago: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The axis and all that is on it.
+
+    Attributes:
+        start, end: of the axis; `end` is now, or when the job ended.
+        ticks: where there are lines in it, in percent, as time, and in words.
+        marks: the last one first.
+        left_out: marks that are not shown.
+    """
+
+    start: datetime
+    end: datetime
+    spans: Sequence[Span]
+    marks: Sequence[Mark]
+    ticks: Sequence[tuple[float, datetime, str]]
+    left_out: int = 0
+
+
+def timeline(
+    job: Object, events: Iterable[Object], changes: Sequence[Change], now: datetime
+) -> Timeline:
+    """Make it of what is known: events are kept for an hour by the API server, conditions have
+    when they changed last, and `changes` are what was seen since somebody looks."""
+    metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
+    events = list(events)
+    start = parse_time(metadata.get("creationTimestamp")) or now
+    end = parse_time(status.get("completionTimestamp")) or now
+    end = max(end, start + timedelta(seconds=1))
+    axis = _Axis(start, end)
+    marks = sorted(
+        (*_failures(status, axis, now), *_scalings(changes, axis, now), *_told(events, axis, now)),
+        key=lambda mark: mark.at,
+        reverse=True,
+    )
+    return Timeline(
+        start=start,
+        end=end,
+        spans=[*_spans(_phases(job, events, changes), axis)],
+        marks=marks[:MOST_MARKS],
+        ticks=[(axis.left(at), at, text) for at, text in axis.ticks()],
+        left_out=max(0, len(marks) - MOST_MARKS),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    start: datetime
+    end: datetime
+
+    @property
+    def seconds(self) -> float:
+        return (self.end - self.start).total_seconds()
+
+    def left(self, at: datetime) -> float:
+        share = (at - self.start).total_seconds() / self.seconds
+        return round(100 * min(1.0, max(0.0, share)), 3)
+
+    def ticks(self) -> Iterator[tuple[datetime, str]]:
+        wanted = self.seconds / _TICKS
+        step = next((each for each in _STEPS if each >= wanted), 0)
+        step = step or int(-(-wanted // _DAY)) * _DAY
+        # On whole minutes, hours and days of the reader's clock.
+        here = self.start.astimezone()
+        shift = (here.utcoffset() or timedelta()).total_seconds()
+        first = -(-(self.start.timestamp() + shift) // step) * step - shift
+        at = first
+        while at <= self.end.timestamp():
+            moment = datetime.fromtimestamp(at, UTC)
+            text = clock(moment) if step < 60 else clock(moment)[:5]
+            yield moment, text if step < _DAY else local(moment)[5:10]
+            at += step
+
+
+def _phases(
+    job: Object, events: Iterable[Object], changes: Sequence[Change]
+) -> list[tuple[datetime, str]]:
+    """When each phase began, in order. What was seen is exact; times of the API server are whole
+    seconds, and count for what was before."""
+    seen = [(each.at, each.text) for each in changes if each.kind == "phase"]
+    metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
+    told: list[tuple[datetime | None, str]] = [
+        (parse_time(metadata.get("creationTimestamp")), Phase.PENDING.value)
+    ]
+    for event in events:
+        phase = _PHASE_REASONS.get(str(event.get("reason")))
+        if phase is not None and mapping(event.get("involvedObject")).get("kind") == "DIJob":
+            told += [(parse_time(event.get("firstTimestamp")), phase), (last_seen(event), phase)]
+    for each in map(mapping, items(status.get("conditions"))):
+        if each.get("type") in tuple(Phase) and each.get("status") == "True":
+            told.append((parse_time(each.get("lastTransitionTime")), str(each["type"])))
+    told += _forgotten(status, told)
+    order = {phase.value: index for index, phase in enumerate(Phase)}
+    before = sorted(
+        ((at, phase) for at, phase in told if at and (not seen or at <= seen[0][0])),
+        key=lambda each: (each[0], order.get(each[1], 0)),
+    )
+    return [*before, *seen]
+
+
+def _forgotten(
+    status: Object, told: Sequence[tuple[datetime | None, str]]
+) -> list[tuple[datetime | None, str]]:
+    """A job that has been started long ago was not Pending since; what else is not known."""
+    started = parse_time(status.get("startTime"))
+    if started is None:
+        return []
+    soon = started + timedelta(seconds=_SOON)
+    known = [at for at, phase in told if at and phase != Phase.PENDING and at <= soon]
+    return [] if known else [(started, FORGOTTEN)]
+
+
+def _spans(phases: Sequence[tuple[datetime, str]], axis: _Axis) -> Iterator[Span]:
+    merged: list[tuple[datetime, str]] = []
+    for at, phase in phases:
+        if not merged or merged[-1][1] != phase:
+            merged.append((at, phase))
+    ends = [*(at for at, _ in merged[1:]), axis.end]
+    for (at, phase), until in zip(merged, ends, strict=False):
+        left, right = axis.left(at), axis.left(until)
+        if right > left:
+            length = span((until - at).total_seconds())
+            said = f"{phase} for {length}"
+            if phase == FORGOTTEN:
+                said = f"started, and {length} of which the cluster remembers no phases"
+            yield Span(
+                phase=phase,
+                mood="forgotten" if phase == FORGOTTEN else mood_of(phase),
+                left=left,
+                width=round(right - left, 3),
+                title=f"{said}, from {clock(at)}",
+            )
+
+
+def _failures(status: Object, axis: _Axis, now: datetime) -> Iterator[Mark]:
+    for each in map(mapping, items(status.get("failures"))):
+        if (at := parse_time(each.get("time"))) is not None:
+            code, reason = each.get("exitCode"), str(each.get("reason") or "")
+            ended = f"exit code {code}" if isinstance(code, int) else ""
+            said = ", ".join(part for part in (ended, reason) if part)
+            text = f"{each.get('pod') or 'a pod'}: {said or 'lost'}"
+            yield _mark(at, "restart", "pod failed", text, axis=axis, now=now)
+
+
+def _scalings(changes: Iterable[Change], axis: _Axis, now: datetime) -> Iterator[Mark]:
+    for each in changes:
+        if each.kind == "replicas":
+            yield _mark(each.at, "scale", "scaled", each.text, axis=axis, now=now)
+
+
+def _told(events: Iterable[Object], axis: _Axis, now: datetime) -> Iterator[Mark]:
+    for event in events:
+        at, reason = last_seen(event), str(event.get("reason") or "")
+        about = mapping(event.get("involvedObject"))
+        if at is None or about.get("kind") != "DIJob":
+            continue
+        warns = event.get("type") == "Warning"
+        kind = "move" if reason in _MOVES else "warning" if warns else "note"
+        if reason in ("JobRestarting", "JobFailed"):
+            kind = "restart"
+        count = mapping(event.get("series")).get("count") or event.get("count") or 1
+        text = " ".join(str(event.get("message") or "").split())
+        text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        yield _mark(
+            at, kind, reason, text, axis=axis, now=now, count=count if isinstance(count, int) else 1
+        )
+
+
+def _mark(
+    at: datetime,
+    kind: str,
+    what: str,
+    text: str,
+    *,
+    axis: _Axis,
+    now: datetime,
+    count: int = 1,
+) -> Mark:
+    return Mark(
+        at=at,
+        kind=kind,
+        left=axis.left(at),
+        what=what,
+        text=text,
+        clock=clock(at),
+        ago=span((now - at).total_seconds()),
+        count=count,
+    )

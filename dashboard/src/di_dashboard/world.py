@@ -1,0 +1,226 @@
+"""The cluster in memory, as one watch has it, for all threads that show it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final
+
+from di_api.field_error import mapping
+from di_api.kube.cache import DELETED
+from di_api.ownership import controlling_job
+from di_dashboard.entry import Entry, Key, Object, entry_of, key_of
+from di_dashboard.feed import Feed
+from di_dashboard.history import Seen
+
+JOBS_TOPIC: Final = "jobs"
+CLUSTER_TOPIC: Final = "cluster"
+STATE_TOPIC: Final = "state"
+
+
+def job_topic(namespace: str, name: str) -> str:
+    """News of one job, its pods and events."""
+    return f"job {namespace}/{name}"
+
+
+class World:
+    """Jobs, pods, events and nodes. Written by the thread that watches, read by all.
+
+    Objects are shared: nobody may change one.
+    """
+
+    def __init__(self, *, feed: Feed, seen: Seen, now: Callable[[], datetime]) -> None:
+        self._feed = feed
+        self._seen = seen
+        self._now = now
+        self._lock = threading.Lock()
+        self._entries: dict[Key, Entry] = {}
+        self._sorted: list[Entry] | None = None
+        self._pods: dict[Key, Object] = {}
+        self._pods_of: dict[Key, dict[str, Object]] = {}
+        self._events: dict[str, dict[str, Object]] = {}
+        self._nodes: dict[str, Object] = {}
+        self._version = 0
+        self._ready: dict[str, bool] = {}
+        self._unread: dict[str, str] = {}
+        self._away: dict[str, bool] = {}
+        self._complete = threading.Event()
+
+    @property
+    def version(self) -> int:
+        """Grows with each change."""
+        return self._version
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that may be read has been read once."""
+        return self._complete.is_set()
+
+    def wait_until_complete(self, seconds: float) -> bool:
+        """Whether that is so, within so many seconds."""
+        return self._complete.wait(seconds)
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """What may not be read, and the API server's words."""
+        with self._lock:
+            return dict(self._unread)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the API server has not been heard of for a while."""
+        with self._lock:
+            return any(self._away.values())
+
+    def expect(self, plurals: Iterable[str]) -> None:
+        """These are watched."""
+        with self._lock:
+            self._ready = dict.fromkeys(plurals, False)
+            self._complete.clear()
+
+    def mark(self, plural: str, *, ready: bool, refused: str, away: bool) -> None:
+        """How a watch stands."""
+        with self._lock:
+            before = self._state_of(plural)
+            self._ready[plural] = ready
+            if refused and not ready:
+                self._unread[plural] = refused
+            else:
+                self._unread.pop(plural, None)
+            self._away[plural] = away
+            if all(done or each in self._unread for each, done in self._ready.items()):
+                self._complete.set()
+            if before == self._state_of(plural):
+                return
+            self._version += 1
+        self._feed.publish([STATE_TOPIC])
+
+    def entries(self) -> list[Entry]:
+        """All jobs, the newest first."""
+        with self._lock:
+            if self._sorted is None:
+                by_name = sorted(self._entries.values(), key=lambda e: (e.namespace, e.name))
+                self._sorted = sorted(by_name, key=lambda e: e.created, reverse=True)
+            return self._sorted
+
+    def job(self, namespace: str, name: str) -> Object | None:
+        """The job of that name."""
+        with self._lock:
+            found = self._entries.get((namespace, name))
+            return found.job if found else None
+
+    def pods_of(self, namespace: str, name: str) -> list[Object]:
+        """The pods of a job."""
+        with self._lock:
+            return list(self._pods_of.get((namespace, name), {}).values())
+
+    def events_of(self, namespace: str, name: str) -> list[Object]:
+        """The events of a job and its pods, also of those that are gone."""
+        with self._lock:
+            found = list(self._events.get(namespace, {}).values())
+            return [event for event in found if self._job_of(event, namespace) == name]
+
+    def pods(self) -> list[Object]:
+        """All pods."""
+        with self._lock:
+            return list(self._pods.values())
+
+    def nodes(self) -> list[Object]:
+        """All nodes."""
+        with self._lock:
+            return list(self._nodes.values())
+
+    # ------------------------------------------------------------ by the thread that watches
+
+    def on_job(self, kind: str, job: Object) -> None:
+        """A job came, changed or went."""
+        namespace, name = key = key_of(job)
+        now = self._now()
+        with self._lock:
+            self._sorted = None
+            self._version += 1
+            if kind == DELETED:
+                self._entries.pop(key, None)
+            else:
+                self._entries[key] = entry_of(job)
+        if kind == DELETED:
+            self._seen.forget(job)
+        else:
+            self._seen.look(job, now)
+        self._feed.publish([JOBS_TOPIC, CLUSTER_TOPIC, job_topic(namespace, name)])
+
+    def on_pod(self, kind: str, pod: Object) -> None:
+        """A pod came, changed or went."""
+        namespace, name = key = key_of(pod)
+        owner = controlling_job(pod)
+        job = str(owner.get("name")) if owner else ""
+        with self._lock:
+            self._version += 1
+            before = self._pods.pop(key, None)
+            if kind != DELETED:
+                self._pods[key] = pod
+            if job:
+                pods = self._pods_of.setdefault((namespace, job), {})
+                pods.pop(name, None)
+                if kind != DELETED:
+                    pods[name] = pod
+                elif not pods:
+                    del self._pods_of[namespace, job]
+        topics = [job_topic(namespace, job)] if job else []
+        if before is None or kind == DELETED or _holds(before) != _holds(pod):
+            topics.append(CLUSTER_TOPIC)
+        self._feed.publish(topics)
+
+    def on_event(self, kind: str, event: Object) -> None:
+        """Something was told of an object."""
+        namespace, name = key_of(event)
+        about = mapping(event.get("involvedObject"))
+        if about.get("kind") not in ("DIJob", "Pod"):
+            return
+        with self._lock:
+            self._version += 1
+            events = self._events.setdefault(namespace, {})
+            events.pop(name, None)
+            if kind != DELETED:
+                events[name] = event
+            job = self._job_of(event, namespace)
+        if job:
+            self._feed.publish([job_topic(namespace, job)])
+
+    def on_node(self, kind: str, node: Object) -> None:
+        """A node came, changed or went."""
+        _, name = key_of(node)
+        with self._lock:
+            before = self._nodes.pop(name, None)
+            if kind != DELETED:
+                self._nodes[name] = node
+            if before is not None and kind != DELETED and _same(before, node):
+                return
+            self._version += 1
+        self._feed.publish([CLUSTER_TOPIC])
+
+    def _state_of(self, plural: str) -> tuple[object, ...]:
+        return (self._ready.get(plural), self._unread.get(plural), self._away.get(plural))
+
+    def _job_of(self, event: Object, namespace: str) -> str:
+        """The job that an event is about, or a pod of it: those of pods that are gone have no label
+        any more, and their names begin with the job's. Empty: none that there is."""
+        about = mapping(event.get("involvedObject"))
+        name = str(about.get("name") or "")
+        if about.get("kind") == "DIJob":
+            return name
+        while "-" in name:
+            name = name.rpartition("-")[0]
+            if (namespace, name) in self._entries:
+                return name
+        return ""
+
+
+def _holds(pod: Object) -> tuple[object, object]:
+    """What of a pod the picture of the cluster shows."""
+    return mapping(pod.get("spec")).get("nodeName"), mapping(pod.get("status")).get("phase")
+
+
+def _same(one: Object, other: Object) -> bool:
+    return all(one.get(key) == other.get(key) for key in ("spec", "status"))

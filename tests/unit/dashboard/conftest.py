@@ -1,0 +1,113 @@
+"""The page over HTTP, against a stand-in of the API server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+from di_cli.access.kubeconfig import read_access
+from di_dashboard.main import Serving, serving
+from tests.fakes.api_server import StandIn
+from tests.unit.cli.conftest import JOBS, PODS, job, node, pod
+
+
+@dataclass(slots=True)
+class Page:
+    """A browser without scripts."""
+
+    served: Serving
+    session: requests.Session = field(default_factory=requests.Session)
+
+    @property
+    def root(self) -> str:
+        split = urlsplit(self.served.url)
+        return f"{split.scheme}://{split.netloc}"
+
+    def enter(self) -> requests.Response:
+        return self.session.get(self.served.url, timeout=10)
+
+    def get(self, path: str, **options: object) -> requests.Response:
+        return self.session.get(f"{self.root}{path}", timeout=10, **options)  # type: ignore[arg-type]
+
+    def post(self, path: str, **fields: str) -> requests.Response:
+        return self.session.post(f"{self.root}{path}", data=fields, timeout=10)
+
+
+def fill(world: StandIn) -> None:
+    """A job that runs on a node, one that failed, and one that waits."""
+    world.put("/api/v1/nodes/gpu-1", node("gpu-1", 8))
+    world.put(f"{JOBS}/grpo-7b", job("grpo-7b", "Running", restarts=0))
+    for index, (task, rank) in enumerate((("learner", 0), ("collector", 1), ("collector", 2))):
+        body = pod("grpo-7b", task, max(0, rank - 1), rank)
+        name = body["metadata"]["name"]
+        world.put(f"{PODS}/{name}", body)
+        world.logs[name] = [f"2026-03-01T11:59:5{index}Z step {rank}"]
+    failed = {
+        "type": "Failed",
+        "status": "True",
+        "reason": "OOMLimit",
+        "message": "container di-container was OOM-killed; cartpole-learner-0 failed first",
+        "lastTransitionTime": "2026-03-01T11:19:00Z",
+    }
+    ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-03-01T11:18:58Z"}
+    containers = [{"name": "di-container", "state": {"terminated": ended}}]
+    world.put(f"{JOBS}/cartpole", job("cartpole", "Failed", conditions=[failed], restarts=3))
+    body = pod(
+        "cartpole", "learner", 0, 0, phase="Failed", conditions=[], containerStatuses=containers
+    )
+    world.put(f"{PODS}/cartpole-learner-0", body)
+    world.logs["cartpole-learner-0"] = ["2026-03-01T11:18:58Z MemoryError"]
+    waits = {
+        **failed,
+        "type": "Pending",
+        "reason": "QuotaExceeded",
+        "message": "quota team is full",
+    }
+    world.put(f"{JOBS}/half", job("half", "Pending", conditions=[waits], restarts=0))
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[StandIn]:
+    with StandIn() as world:
+        yield world
+
+
+@pytest.fixture
+def world(_server: StandIn, tmp_path: Path) -> Iterator[StandIn]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        fill(_server)
+        yield _server
+    time.tzset()
+    with _server.changed:
+        _server.objects.clear()
+        _server.refusals.clear()
+        _server.logs.clear()
+        _server.requests.clear()
+
+
+@pytest.fixture
+def page(world: StandIn, tmp_path: Path) -> Iterator[Page]:
+    yield from opened(world, tmp_path)
+
+
+@pytest.fixture
+def reader(world: StandIn, tmp_path: Path) -> Iterator[Page]:
+    """A page that only reads."""
+    yield from opened(world, tmp_path, read_only=True)
+
+
+def opened(world: StandIn, folder: Path, *, read_only: bool = False) -> Iterator[Page]:
+    access = read_access(file=world.kubeconfig(folder / "config"))
+    with serving(access, namespace="rl", read_only=read_only) as served:
+        assert served.world.wait_until_complete(10)
+        found = Page(served)
+        with found.session:
+            yield found

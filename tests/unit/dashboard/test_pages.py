@@ -1,0 +1,245 @@
+"""The pages over HTTP: what they say, who may see them, and what they change."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import requests
+
+from di_cli.access.kubeconfig import read_access
+from di_dashboard.main import serving
+from tests.fakes.api_server import StandIn
+from tests.unit.cli.conftest import JOBS, job
+from tests.unit.dashboard.conftest import Page
+from tests.waiting import wait_until
+
+PATHS = (
+    "/",
+    "/cluster",
+    "/jobs/rl/grpo-7b",
+    "/jobs/rl/grpo-7b/yaml",
+    "/jobs/rl/grpo-7b/logs",
+    "/jobs/rl/grpo-7b/scale",
+    "/stream?topic=jobs",
+)
+
+
+# ---------------------------------------------------------------- who may look
+@pytest.mark.parametrize("path", [*PATHS, "/static/style.css"])
+def test_without_the_token_nothing_is_shown(page: Page, path: str) -> None:
+    answer = requests.get(f"{page.root}{path}", timeout=10)
+    assert answer.status_code == 401
+    assert "grpo-7b" not in answer.text.replace(path, "")
+    wrong = requests.get(f"{page.root}/?token=guess", timeout=10)
+    assert (wrong.status_code, wrong.cookies.get_dict()) == (401, {})
+
+
+def test_the_token_leaves_the_address_and_stays_in_a_cookie(page: Page) -> None:
+    first = page.session.get(page.served.url, allow_redirects=False, timeout=10)
+    assert (first.status_code, first.headers["Location"]) == (302, "/")
+    assert re.search(r"HttpOnly.*SameSite=Strict", first.headers["Set-Cookie"])
+    assert page.get("/").status_code == 200
+    other = page.session.get(
+        page.served.url.replace("/?", "//elsewhere.example/?"), allow_redirects=False, timeout=10
+    )
+    assert other.headers["Location"] == "/elsewhere.example/"
+
+
+def test_another_name_of_this_machine_is_refused(page: Page) -> None:
+    page.enter()
+    assert page.get("/", headers={"Host": "rebound.example"}).status_code == 403
+
+
+def test_every_answer_forbids_scripts_in_pages_and_other_hosts(page: Page) -> None:
+    page.enter()
+    for path in PATHS[:-1]:
+        answer = page.get(path)
+        policy = answer.headers["Content-Security-Policy"]
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert not re.search(r"<script(?![^>]*(src=|application/json))", answer.text)
+        assert not re.search(r"\son\w+=|\sstyle=|(src|href)=\"(https?:)?//", answer.text)
+
+
+# ---------------------------------------------------------------- what they say
+def test_jobs_are_listed_as_di_list_has_them(page: Page) -> None:
+    text = page.enter().text
+    assert "in about" not in text.split("cartpole")[0]
+    for word in ("grpo-7b", "Failed", "OOMLimit", "QuotaExceeded", "62 %", "why?"):
+        assert word in text
+    found = page.get("/?phase=Failed").text
+    assert "cartpole" in found
+    assert "/jobs/rl/grpo-7b" not in found
+    assert "None of the 3 jobs fits" in page.get("/?q=nothing").text
+
+
+def test_a_job_begins_with_why_and_has_the_last_words(page: Page, world: StandIn) -> None:
+    page.enter()
+    text = page.get("/jobs/rl/cartpole").text
+    assert text.index('class="sentence"') < text.index("Over time")
+    for word in ("memory", "MemoryError", "What to do", "137 (OOMKilled)"):
+        assert word in text
+    reads = [path for method, path, _ in world.requests if "/log?" in path]
+    page.get("/jobs/rl/cartpole")
+    again = [path for method, path, _ in world.requests if "/log?" in path]
+    assert reads == again, "what was read of a pod that has not changed is remembered"
+
+
+def test_what_a_job_is_called_is_text(page: Page, world: StandIn) -> None:
+    nasty = "</script><script>alert(1)</script>"
+    body = job("nasty", "Running", profilings={nasty: 1.0})
+    body["metadata"]["labels"] = {"a": nasty}
+    world.put(f"{JOBS}/nasty", body)
+    page.enter()
+    wait_until(lambda: page.get("/jobs/rl/nasty").status_code == 200)
+    assert "<script>alert" not in page.get("/jobs/rl/nasty").text
+    assert "<script>alert" not in page.get("/?label=" + nasty).text
+
+
+def test_a_job_that_is_not_there_is_said_so(page: Page) -> None:
+    page.enter()
+    answer = page.get("/jobs/rl/nobody")
+    assert answer.status_code == 404
+    assert "no job nobody in namespace rl" in answer.text
+
+
+def test_the_manifest_is_that_of_the_api_server_for_programs_too(page: Page) -> None:
+    page.enter()
+    raw = page.get("/jobs/rl/grpo-7b/yaml?raw")
+    assert raw.headers["Content-Type"].startswith("text/plain")
+    assert "maxReplicas: 4" in raw.text
+
+
+def test_logs_are_side_by_side_and_searched_without_scripts(page: Page) -> None:
+    page.enter()
+    text = page.get("/jobs/rl/grpo-7b/logs?pod=grpo-7b-learner-0&pod=grpo-7b-collector-1").text
+    assert "step 0" in text
+    assert "step 2" in text
+    assert "step 1" not in text
+    found = page.get("/jobs/rl/grpo-7b/logs?pod=grpo-7b-learner-0&q=nowhere").text
+    assert "step 0" not in found
+
+
+def test_logs_are_streamed_from_the_last_line_that_was_shown(page: Page, world: StandIn) -> None:
+    page.enter()
+    world.logs["grpo-7b-learner-0"].append("2026-03-01T11:59:59Z new")
+    path = "/jobs/rl/grpo-7b/logs/stream?pod=grpo-7b-learner-0&since=2026-03-01T11:59:50Z"
+    with page.get(path, stream=True) as answer:
+        data = next(line for line in answer.iter_lines() if line.startswith(b"data:"))
+    assert data == b'data: [["grpo-7b-learner-0", "2026-03-01T11:59:59Z", "new"]]'
+
+
+def test_a_page_is_told_of_changes_of_what_it_shows(page: Page, world: StandIn) -> None:
+    page.enter()
+    with page.get("/stream?topic=job rl/grpo-7b", stream=True) as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == b"retry: 2000"
+        world.put(f"{JOBS}/half", job("half", "Failed"))
+        world.put(f"{JOBS}/grpo-7b", job("grpo-7b", "Succeeded"))
+        assert b"event: changed" in (next(lines), next(lines), next(lines))
+    assert "Succeeded" in page.get("/jobs/rl/grpo-7b").text
+
+
+def test_what_may_not_be_read_is_said(page: Page, world: StandIn) -> None:
+    page.enter()
+    assert "may not read" not in page.get("/cluster").text
+
+
+# ---------------------------------------------------------------- acting
+def form(text: str) -> dict[str, str]:
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', text))
+
+
+def changes(world: StandIn) -> list[tuple[str, str]]:
+    return [(method, path.split("?")[0]) for method, path, _ in world.requests if method != "GET"]
+
+
+def test_scaling_asks_once_more_and_says_what_came_of_it(page: Page, world: StandIn) -> None:
+    page.enter()
+    asked = page.get("/jobs/rl/grpo-7b/scale?task=collector&replicas=%2B2").text
+    assert "collector 2 -&gt; 4: 2 replicas more" in asked
+    assert changes(world) == []
+    answer = page.post("/jobs/rl/grpo-7b/scale", **form(asked))
+    assert "grpo-7b scaled: collector 2 -&gt; 4" in answer.text
+    assert world.objects[f"{JOBS}/grpo-7b"]["spec"]["tasks"][1]["replicas"] == 4
+
+
+def test_a_wish_that_makes_no_sense_is_refused_with_the_bound(page: Page, world: StandIn) -> None:
+    page.enter()
+    assert "at most 4 replicas" in page.get("/jobs/rl/grpo-7b/scale?task=collector&replicas=9").text
+    assert "no number of replicas" in page.get("/jobs/rl/grpo-7b/scale?task=&replicas=x").text
+    uid = form(page.get("/jobs/rl/grpo-7b/suspend").text)
+    answer = page.post("/jobs/rl/grpo-7b/scale", **uid, task="collector", replicas="9")
+    assert (answer.status_code, changes(world)) == (409, [])
+    assert "at most 4 replicas" in answer.text
+
+
+def test_suspending_resuming_and_deleting_do_what_they_say(page: Page, world: StandIn) -> None:
+    page.enter()
+    asked = page.get("/jobs/rl/grpo-7b/suspend").text
+    assert "3 pods of grpo-7b get SIGTERM" in asked
+    assert "grpo-7b suspended" in page.post("/jobs/rl/grpo-7b/suspend", **form(asked)).text
+    assert world.objects[f"{JOBS}/grpo-7b"]["spec"]["suspend"] is True
+    wait_until(lambda: "do-resume" in page.get("/jobs/rl/grpo-7b").text)
+    asked = page.get("/jobs/rl/grpo-7b/resume").text
+    assert "grpo-7b resumed" in page.post("/jobs/rl/grpo-7b/resume", **form(asked)).text
+    asked = page.get("/jobs/rl/grpo-7b/delete").text
+    assert "cannot be taken back" in asked
+    assert "grpo-7b deleted" in page.post("/jobs/rl/grpo-7b/delete", **form(asked)).text
+    assert f"{JOBS}/grpo-7b" not in world.objects
+
+
+def test_a_form_of_another_page_changes_nothing(page: Page, world: StandIn) -> None:
+    page.enter()
+    fields = form(page.get("/jobs/rl/grpo-7b/delete").text)
+    assert page.post("/jobs/rl/grpo-7b/delete", **{**fields, "csrf": "x"}).status_code == 403
+    url = f"{page.root}/jobs/rl/grpo-7b/delete"
+    answer = page.session.post(
+        url, data=fields, headers={"Origin": "http://evil.example"}, timeout=10
+    )
+    assert (answer.status_code, changes(world)) == (403, [])
+
+
+def test_another_job_of_the_name_is_not_changed(page: Page, world: StandIn) -> None:
+    page.enter()
+    fields = {**form(page.get("/jobs/rl/grpo-7b/delete").text), "uid": "of-the-one-before"}
+    answer = page.post("/jobs/rl/grpo-7b/delete", **fields)
+    assert (answer.status_code, changes(world)) == (409, [])
+    assert "another job by now" in answer.text
+
+
+def test_what_the_api_server_refuses_is_said_in_its_words(page: Page, world: StandIn) -> None:
+    page.enter()
+    fields = form(page.get("/jobs/rl/grpo-7b/suspend").text)
+    words = 'dijobs "grpo-7b" is forbidden: User "ann" cannot patch resource "dijobs"'
+    world.refusals["PATCH", f"{JOBS}/grpo-7b"] = {
+        "code": 403,
+        "reason": "Forbidden",
+        "message": words,
+    }
+    answer = page.post("/jobs/rl/grpo-7b/suspend", **fields)
+    assert answer.status_code == 409
+    assert "cannot patch resource" in answer.text
+
+
+def test_a_page_that_only_reads_offers_and_does_nothing(reader: Page, world: StandIn) -> None:
+    assert "read only" in reader.enter().text
+    assert "do-delete" not in reader.get("/jobs/rl/grpo-7b").text
+    assert reader.get("/jobs/rl/grpo-7b/delete").status_code == 403
+    assert reader.post("/jobs/rl/grpo-7b/delete").status_code == 403
+    assert changes(world) == []
+
+
+def test_a_server_without_nodes_is_not_one_that_is_away(tmp_path: Path) -> None:
+    with StandIn() as world:
+        message = "the server could not find the requested resource"
+        refusal = {"code": 404, "reason": "NotFound", "message": message}
+        world.refusals["GET", "/api/v1/nodes"] = refusal
+        access = read_access(file=world.kubeconfig(tmp_path / "config"))
+        with serving(access, namespace="rl") as served:
+            assert served.world.wait_until_complete(10)
+            assert served.world.unread == {"nodes": message}
+            assert not served.world.is_away

@@ -1,0 +1,319 @@
+"""What the pages show of objects of the cluster, without a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from di_dashboard.entry import entry_of
+from di_dashboard.history import Change
+from di_dashboard.series import MOST_NAMES, MOST_POINTS, Series, numbers_of
+from di_dashboard.views.cluster import cluster_page
+from di_dashboard.views.curves import charts
+from di_dashboard.views.effects import Action, done, effect, possible
+from di_dashboard.views.jobs import PAGE, Filters, jobs_page, mood_of
+from di_dashboard.views.pods import grid, truth_of, unwell
+from di_dashboard.views.timeline import FORGOTTEN, MOST_MARKS, timeline
+from tests.unit.cli.conftest import job, node, pod
+
+Object = dict[str, Any]
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def at(clock: str) -> datetime:
+    return datetime.fromisoformat(f"2026-03-01T{clock}Z")
+
+
+def labelled(name: str, phase: str = "Running", namespace: str = "rl", **labels: str) -> Object:
+    body = job(name, phase)
+    body["metadata"] |= {"labels": labels, "namespace": namespace}
+    return body
+
+
+# ---------------------------------------------------------------- jobs
+def names(filters: Filters, *jobs: Object) -> list[str]:
+    return [each.row.name for each in jobs_page([*map(entry_of, jobs)], filters, NOW).rows]
+
+
+def test_jobs_are_found_by_words_of_name_namespace_and_labels() -> None:
+    jobs = (
+        labelled("grpo-7b", owner="ann"),
+        labelled("cartpole", namespace="lab", owner="bob"),
+        labelled("half", "Failed", owner="ann"),
+    )
+    assert names(Filters(query="GRPO"), *jobs) == ["grpo-7b"]
+    assert names(Filters(query="lab bob"), *jobs) == ["cartpole"]
+    assert names(Filters(label="owner=ann"), *jobs) == ["grpo-7b", "half"]
+    assert names(Filters(label="owner=ann", phase="Failed"), *jobs) == ["half"]
+    assert names(Filters(namespace="lab"), *jobs) == ["cartpole"]
+    assert names(Filters(label="nothing"), *jobs) == ["grpo-7b", "cartpole", "half"]
+
+
+def test_a_page_has_so_many_jobs_and_counts_the_others() -> None:
+    jobs = [entry_of(labelled(f"job-{i:03}")) for i in range(2 * PAGE + 1)]
+    last = jobs_page(jobs, Filters(page=99), NOW)
+    assert [each.row.name for each in last.rows] == [f"job-{2 * PAGE:03}"]
+    assert (last.pages, last.filters.page, last.found, last.total) == (3, 3, 101, 101)
+    assert last.phases == [("Running", 101)]
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "x", "", "9" * 20, "²"])
+def test_a_page_that_is_none_is_the_first(page: str) -> None:
+    assert Filters.read({"page": page}).page == 1
+
+
+def test_a_filter_is_a_link_that_begins_at_its_first_page() -> None:
+    filters = Filters.read({"q": "a b", "namespace": "rl", "page": "3"})
+    assert filters.link(phase="Failed") == "?q=a+b&namespace=rl&phase=Failed"
+    assert filters.link(page=4) == "?q=a+b&namespace=rl&page=4"
+
+
+def test_the_mood_of_a_running_job_in_trouble_is_not_good() -> None:
+    assert mood_of("Running", "JobRunning") == "good"
+    assert mood_of("Running", "CrashLoopBackOff") == "busy"
+    assert [mood_of(each) for each in ("Pending", "Failed", "Succeeded", "Starting")] == [
+        *("waits", "bad", "over", "busy")
+    ]
+
+
+# ---------------------------------------------------------------- pods
+def test_pods_are_a_line_for_each_task_in_the_order_of_ranks() -> None:
+    pods = [pod("a", "collector", 1, 2), pod("a", "learner", 0, 0), pod("a", "collector", 0, 1)]
+    lines = grid(pods, NOW)
+    assert [(line.name, [cell.index for cell in line.cells]) for line in lines] == [
+        ("learner", [0]),
+        ("collector", [0, 1]),
+    ]
+    assert {cell.mood for line in lines for cell in line.cells} == {"good"}
+
+
+WAITING = {"reason": "ImagePullBackOff", "message": "no such image"}
+KILLED = {"exitCode": 137, "reason": "OOMKilled"}
+CRASHED = {"exitCode": 1, "reason": "Error", "message": "boom\nValueError: 3"}
+
+
+@pytest.mark.parametrize(
+    ("state", "last", "mood", "truth"),
+    [
+        ({"waiting": WAITING}, {}, "bad", "c waits: ImagePullBackOff, no such image"),
+        ({"terminated": KILLED}, {}, "bad", "c ended with exit code 137 (OOMKilled)"),
+        (
+            {"waiting": {"reason": "CrashLoopBackOff"}},
+            {"terminated": CRASHED},
+            "bad",
+            "c waits: CrashLoopBackOff, it ended with exit code 1: ValueError: 3",
+        ),
+        ({"waiting": {"reason": "ContainerCreating"}}, {}, "waits", ""),
+        (
+            {"running": {}},
+            {"terminated": KILLED},
+            "good",
+            "before its last restart c ended with exit code 137 (OOMKilled)",
+        ),
+    ],
+)
+def test_the_truth_of_a_pod_is_that_of_its_containers(
+    state: Object, last: Object, mood: str, truth: str
+) -> None:
+    containers = [{"name": "c", "state": state, "lastState": last, "restartCount": 2}]
+    body = pod("a", "learner", 0, 0, containerStatuses=containers)
+    (line,) = grid([body], NOW)
+    assert (line.cells[0].mood, line.cells[0].truth, line.cells[0].restarts) == (mood, truth, 2)
+    assert bool(unwell([line])) == (mood != "good")
+
+
+def test_a_pod_without_a_node_has_the_words_of_the_scheduler() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}
+    assert truth_of({"status": {"conditions": [condition]}}) == "no node: 0/3 nodes are available"
+
+
+@pytest.mark.parametrize("body", [{}, {"status": "x"}, {"status": {"containerStatuses": [3]}}])
+def test_a_pod_of_any_shape_is_shown(body: Object) -> None:
+    assert len(grid([body], NOW)) == 1
+
+
+# ---------------------------------------------------------------- time
+def event(reason: str, clock: str, kind: str = "Normal", message: str = "so") -> Object:
+    return {
+        "type": kind,
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": f"2026-03-01T{clock}Z",
+        "involvedObject": {"kind": "DIJob", "name": "a"},
+    }
+
+
+def phases(body: Mapping[str, Any], *events: Object, changes: tuple[Change, ...] = ()) -> list[str]:
+    return [each.phase for each in timeline(body, events, changes, NOW).spans]
+
+
+def test_phases_are_made_of_events_and_conditions() -> None:
+    body = job("a", "Running")
+    told = [event("JobStarting", "09:10:00"), event("JobRestarting", "11:00:00", "Warning")]
+    assert phases(body, *told) == ["Pending", "Starting", "Restarting", "Running"]
+
+
+def test_what_was_seen_goes_before_what_is_told_of_the_same_time() -> None:
+    body = job("a", "Running")
+    changes = tuple(
+        Change(at=at(clock), kind="phase", text=text)
+        for clock, text in (("09:05:00.300", "Starting"), ("09:06:00.900", "Running"))
+    )
+    told = [event("JobStarting", "09:05:00"), event("JobRunning", "09:06:00")]
+    assert phases(body, *told, changes=changes) == ["Pending", "Starting", "Running"]
+
+
+def test_phases_that_nobody_remembers_are_a_gap() -> None:
+    body = job("a", "Running", startTime="2026-03-01T09:00:10Z")
+    found = timeline(body, [], [], NOW)
+    assert [each.phase for each in found.spans] == ["Pending", FORGOTTEN, "Running"]
+    assert "remembers no phases" in found.spans[1].title
+
+
+def test_the_axis_ends_with_the_job_and_its_spans_fill_it() -> None:
+    body = job("a", "Succeeded", completionTimestamp="2026-03-01T11:30:00Z")
+    found = timeline(body, [event("JobRunning", "10:00:00")], [], NOW)
+    assert (found.start, found.end) == (at("09:00:00"), at("11:30:00"))
+    assert sum(each.width for each in found.spans) == pytest.approx(100, abs=0.01)
+    assert [left for left, _, _ in found.ticks] == sorted(left for left, _, _ in found.ticks)
+
+
+def test_what_happened_is_told_the_last_first_with_its_kind() -> None:
+    failures = [
+        {"time": "2026-03-01T10:00:00Z", "pod": "a-learner-0", "exitCode": 1, "reason": "Error"}
+    ]
+    body = job("a", "Running", failures=failures)
+    changes = [Change(at=at("11:00:00"), kind="replicas", text="collector 2 -> 4")]
+    told = [
+        event("JobRescheduling", "11:00:01"),
+        event("ReportRejected", "11:10:00", "Warning"),
+        event("GroupFormed", "11:20:00"),
+    ]
+    found = timeline(body, told, changes, NOW)
+    assert [(each.kind, each.text) for each in found.marks] == [
+        ("note", "so"),
+        ("warning", "so"),
+        ("move", "so"),
+        ("scale", "collector 2 -> 4"),
+        ("restart", "a-learner-0: exit code 1, Error"),
+    ]
+
+
+def test_of_too_much_that_happened_the_oldest_is_left_out_and_counted() -> None:
+    changes = [
+        Change(at=at("10:00:00") + timedelta(seconds=i), kind="replicas", text=str(i))
+        for i in range(MOST_MARKS + 3)
+    ]
+    found = timeline(job("a", "Running"), [], changes, NOW)
+    assert (len(found.marks), found.left_out) == (MOST_MARKS, 3)
+    assert found.marks[0].text == str(MOST_MARKS + 2)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"metadata": {"creationTimestamp": "2027-01-01T00:00:00Z"}}, {"status": []}]
+)
+def test_a_job_of_any_shape_has_an_axis(body: Object) -> None:
+    found = timeline(body, [{}], [], NOW)
+    assert found.end > found.start
+
+
+# ---------------------------------------------------------------- curves
+def test_a_long_series_forgets_every_second_point_and_keeps_its_ends() -> None:
+    series = Series()
+    for i in range(MOST_POINTS + 1):
+        series.add(float(i), {"x": float(i)})
+    points = series.points("x")
+    assert (points[0], points[-1]) == ((0.0, 0.0), (float(MOST_POINTS), float(MOST_POINTS)))
+    assert len(points) == MOST_POINTS // 2 + 1
+
+
+def test_values_that_come_later_or_twice_are_where_they_belong() -> None:
+    series = Series()
+    series.add(1.0, {"a": 1.0})
+    series.add(2.0, {"b": 5.0})
+    series.add(2.0, {"b": 6.0})
+    assert series.points("a") == [(1.0, 1.0)]
+    assert series.points("b") == [(2.0, 6.0)]
+
+
+def test_a_job_cannot_make_names_without_end() -> None:
+    series = Series()
+    series.add(1.0, {f"name{i}": 1.0 for i in range(MOST_NAMES + 50)})
+    assert len(series.values) == MOST_NAMES
+
+
+def test_only_numbers_of_a_report_are_numbers() -> None:
+    report = {"a": 1, "b": True, "c": "x", "d": float("inf"), "e": {"f": 1}, "g": float("nan")}
+    assert numbers_of(report) == {"a": 1.0}
+
+
+def test_charts_are_in_the_order_in_which_people_look() -> None:
+    series = Series()
+    report = {"loss": 0.5, "learnerWaitFrac": 0.25, "episodeReturn": 12.0, "step": 3.0}
+    numbers = {**report, "ready learner": 1.0, "ready collector": 2.0}
+    series.add(0.0, numbers)
+    assert charts(series) == []
+    series.add(1.0, numbers)
+    found = charts(series)
+    assert [(each.title, each.last) for each in found] == [
+        ("Return", "12"),
+        ("Waiting", "25 %"),
+        ("Pods that run", "learner 1, collector 2"),
+        ("loss", "0.5"),
+    ]
+
+
+# ---------------------------------------------------------------- the cluster
+def test_who_holds_what_is_in_parts_of_a_node() -> None:
+    other = pod("a", "learner", 0, 0)
+    other["metadata"]["ownerReferences"] = []
+    over = pod("b", "learner", 0, 0, phase="Succeeded")
+    found = cluster_page(
+        nodes=[node("gpu-1", 16), node("gpu-2", 8)],
+        pods=[pod("a", "learner", 0, 0), other, over],
+        jobs=[job("half", "Pending")],
+        asked="",
+        now=NOW,
+    )
+    assert (found.resource, found.held, found.free, found.total) == (
+        "nvidia.com/gpu",
+        *"8",
+        "16",
+        "24",
+    )
+    first = found.nodes[0]
+    assert [(each.holder, each.left, each.width) for each in first.pieces] == [
+        ("rl/a", 0.0, 25.0),
+        ("pods of no job", 25.0, 25.0),
+    ]
+    assert first.label == "gpu-1: rl/a 4, pods of no job 4, free 8"
+    assert [each.name for each in found.waiting] == ["half"]
+
+
+def test_a_resource_that_no_node_has_is_not_asked_for() -> None:
+    found = cluster_page(nodes=[node("n", 1)], pods=[], jobs=[], asked="a<b", now=NOW)
+    assert found.resource == "nvidia.com/gpu"
+
+
+# ---------------------------------------------------------------- acting
+def test_what_can_be_done_depends_on_the_job() -> None:
+    running, over = (
+        job("a", "Running"),
+        job("a", "Failed", completionTimestamp="2026-03-01T11:00:00Z"),
+    )
+    assert possible(running) == [Action.SCALE, Action.SUSPEND, Action.DELETE]
+    assert possible(over) == [Action.DELETE]
+    running["spec"]["suspend"] = True
+    assert Action.RESUME in possible(running)
+    running["metadata"]["deletionTimestamp"] = "2026-03-01T11:00:00Z"
+    assert possible(running) == []
+    assert Action.SCALE not in possible({"spec": {"coordinated": {"coordinator": {}}}})
+
+
+@pytest.mark.parametrize("action", [Action.SUSPEND, Action.RESUME, Action.DELETE])
+def test_each_action_says_its_effect_and_that_it_is_done(action: Action) -> None:
+    assert "a" in effect(action, job("a", "Running"), 3, None)
+    assert done(action, "a", None).startswith("a ")

@@ -1,0 +1,170 @@
+"""The cluster in memory: who is told of what, and what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from di_dashboard.feed import Feed, TooMany
+from di_dashboard.history import MOST_JOBS, Seen
+from di_dashboard.slim import slim_job, slim_node, slim_pod
+from di_dashboard.world import CLUSTER_TOPIC, JOBS_TOPIC, World, job_topic
+from tests.unit.cli.conftest import job, node, pod
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+Object = dict[str, Any]
+
+
+def world(feed: Feed | None = None, seen: Seen | None = None) -> World:
+    return World(feed=feed or Feed(), seen=seen or Seen(), now=lambda: NOW)
+
+
+def event(name: str, about: str, kind: str = "Pod") -> Object:
+    involved = {"kind": kind, "name": about, "namespace": "rl"}
+    return {"metadata": {"name": name, "namespace": "rl"}, "involvedObject": involved}
+
+
+def test_who_listens_to_a_job_hears_of_it_and_its_pods_and_of_nothing_else() -> None:
+    feed = Feed()
+    found = world(feed)
+    found.on_job("ADDED", job("a", "Running"))
+    found.on_job("ADDED", job("b", "Running"))
+    listener = feed.join([job_topic("rl", "a")])
+    found.on_job("MODIFIED", job("b", "Failed"))
+    found.on_pod("ADDED", pod("b", "learner", 0, 0))
+    found.on_event("ADDED", event("e1", "b-learner-0"))
+    assert not listener.wait(0)
+    changes: tuple[Callable[[], None], ...] = (
+        lambda: found.on_job("MODIFIED", job("a", "Failed")),
+        lambda: found.on_pod("ADDED", pod("a", "learner", 0, 0)),
+        lambda: found.on_event("ADDED", event("e2", "a-learner-9")),
+        lambda: found.on_event("ADDED", event("e3", "a", "DIJob")),
+    )
+    for change in changes:
+        change()
+        assert listener.wait(0)
+
+
+def test_many_changes_before_somebody_looks_are_one() -> None:
+    feed = Feed()
+    listener = feed.join([JOBS_TOPIC])
+    for _ in range(1000):
+        feed.publish([JOBS_TOPIC, CLUSTER_TOPIC])
+    assert listener.wait(0)
+    assert not listener.wait(0)
+
+
+def test_there_is_an_end_to_listeners_and_who_leaves_makes_room() -> None:
+    feed = Feed(most=2)
+    first, _ = feed.join(["a"]), feed.join(["a"])
+    with pytest.raises(TooMany):
+        feed.join(["a"])
+    feed.leave(first)
+    feed.leave(first)
+    assert feed.count == 1
+    feed.join(["b"])
+
+
+def test_events_of_a_pod_that_is_gone_belong_to_the_job_with_the_longest_name() -> None:
+    found = world()
+    found.on_job("ADDED", job("a", "Running"))
+    found.on_job("ADDED", job("a-b", "Running"))
+    found.on_event("ADDED", event("e1", "a-b-learner-0"))
+    found.on_event("ADDED", event("e2", "a-learner-0"))
+    assert [each["metadata"]["name"] for each in found.events_of("rl", "a")] == ["e2"]
+    assert [each["metadata"]["name"] for each in found.events_of("rl", "a-b")] == ["e1"]
+
+
+def test_what_is_deleted_is_gone_everywhere() -> None:
+    seen = Seen()
+    found = world(seen=seen)
+    body, first = job("a", "Running"), pod("a", "learner", 0, 0)
+    found.on_job("ADDED", body)
+    found.on_pod("ADDED", first)
+    assert seen.changes(body)
+    found.on_pod("DELETED", first)
+    found.on_job("DELETED", body)
+    assert (found.entries(), found.pods_of("rl", "a"), found.pods(), found.job("rl", "a")) == (
+        *([], [], []),
+        None,
+    )
+    assert seen.changes(body) == []
+
+
+def test_a_heartbeat_of_a_node_is_no_news() -> None:
+    feed = Feed()
+    found = world(feed)
+    body = node("n", 1)
+    body["status"]["conditions"][0]["lastHeartbeatTime"] = "1"
+    found.on_node("ADDED", slim_node(body))
+    listener = feed.join([CLUSTER_TOPIC])
+    body["status"]["conditions"][0]["lastHeartbeatTime"] = "2"
+    found.on_node("MODIFIED", slim_node(body))
+    assert not listener.wait(0)
+    body["spec"]["unschedulable"] = True
+    found.on_node("MODIFIED", slim_node(body))
+    assert listener.wait(0)
+
+
+def test_it_is_complete_when_all_is_read_that_may_be() -> None:
+    found = world()
+    found.expect(["dijobs", "nodes"])
+    found.mark("dijobs", ready=True, refused="", away=False)
+    assert not found.wait_until_complete(0)
+    found.mark("nodes", ready=False, refused="you may not", away=False)
+    assert found.is_complete
+    assert found.unread == {"nodes": "you may not"}
+    found.mark("dijobs", ready=True, refused="", away=True)
+    found.mark("nodes", ready=True, refused="", away=False)
+    assert (found.is_away, found.unread) == (True, {})
+
+
+def test_phases_scalings_and_reports_are_remembered_as_they_come() -> None:
+    seen = Seen()
+    body = job(
+        "a", "Starting", profilings={"episodeReturn": 1.0, "reportedAt": "2026-03-01T11:00:00Z"}
+    )
+    seen.look(body, NOW)
+    seen.look(body, NOW)
+    body["spec"]["tasks"][1]["replicas"] = 4
+    body["status"] |= {
+        "phase": "Running",
+        "profilings": {"episodeReturn": 2.0, "reportedAt": "2026-03-01T11:00:10Z"},
+    }
+    seen.look(body, NOW)
+    assert [each.text for each in seen.changes(body)] == [
+        "Starting",
+        "Running",
+        "collector 2 -> 4",
+    ]
+    assert [value for _, value in seen.series(body).points("episodeReturn")] == [1.0, 2.0]
+
+
+def test_another_job_of_the_name_has_another_memory() -> None:
+    seen = Seen()
+    first, second = job("a", "Running"), job("a", "Pending")
+    second["metadata"]["uid"] = "other"
+    seen.look(first, NOW)
+    assert seen.changes(second) == []
+
+
+def test_of_very_many_jobs_those_are_remembered_that_changed_last() -> None:
+    seen = Seen()
+    bodies = [job(f"j{i}", "Running") for i in range(MOST_JOBS + 1)]
+    for body in bodies:
+        seen.look(body, NOW)
+    assert seen.changes(bodies[0]) == []
+    assert seen.changes(bodies[-1])
+
+
+def test_what_is_kept_of_a_pod_of_nobody_is_what_it_holds() -> None:
+    body = pod("a", "learner", 0, 0)
+    body["metadata"] |= {"ownerReferences": [], "annotations": {"secret": "x"}}
+    body["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "x"}]
+    kept = slim_pod(body)
+    assert "x" not in str(kept)
+    assert kept["spec"]["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
+    assert "managedFields" not in slim_job(job("a", "Running"))["metadata"]
