@@ -83,6 +83,7 @@ class StandIn:
         """Take an object away; watches that are open are told."""
         with self.changed:
             gone = self.objects.pop(path)
+            gone = {**gone, "metadata": {**gone["metadata"], "resourceVersion": self._next()}}
             self.changes.append((path, "DELETED", gone))
             self.changed.notify_all()
             return gone

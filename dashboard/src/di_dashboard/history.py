@@ -111,15 +111,16 @@ class _Remembered:
             return
         is_new_report = not isinstance(self._report, tuple) or self._report[0] != report
         self._report = seen
-        at = parse_time(report.get("reportedAt")) if is_new_report else None
+        at = (parse_time(report.get("reportedAt")) if is_new_report else None) or now
+        # Of a job that is over nothing is later than its end.
+        at = min(at, parse_time(status.get("completionTimestamp")) or at)
         numbers = numbers_of(report) if report else {}
         step = numbers_of(progress).get("step")
         if step is not None:
             numbers.setdefault("step", step)
         counts = {f"ready {task}": float(count) for task, count in ready.items()}
         if numbers or counts:
-            # A report from long before this process began is no news of now.
-            self.series.add((at or now).timestamp(), {**numbers, **counts})
+            self.series.add(at.timestamp(), {**numbers, **counts})
 
     def _note(self, at: datetime, kind: str, text: str) -> None:
         self.changes.append(Change(at=at, kind=kind, text=text))
@@ -138,10 +139,16 @@ def counts_of(job: Object) -> dict[str, int]:
 
 def ready_of(status: Object) -> dict[str, int]:
     """Pods of each task that run."""
+    return pods_in(status, "Running")
+
+
+def pods_in(status: Object, *phases: str) -> dict[str, int]:
+    """Pods of each task that are in one of these phases."""
     return {
-        str(task): count
-        for task, phases in mapping(status.get("taskStatus")).items()
-        if isinstance(count := mapping(phases).get("Running", 0), int)
+        str(task): sum(
+            count for phase in phases if isinstance(count := mapping(found).get(phase), int)
+        )
+        for task, found in mapping(status.get("taskStatus")).items()
     }
 
 

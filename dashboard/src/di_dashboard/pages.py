@@ -68,6 +68,7 @@ def job(namespace: str, name: str) -> str:
         tasks=tasks_of(found),
         labels=sorted(mapping(mapping(found.get("metadata")).get("labels")).items()),
         created=local(shown.created),
+        ended=local(shown.ended),
         is_live=shown.phase not in (Phase.SUCCEEDED, Phase.FAILED),
         events=event_rows.rows(events, now)[-_EVENTS:][::-1],
         actions=[] if here.read_only else possible(found),

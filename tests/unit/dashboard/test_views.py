@@ -253,7 +253,10 @@ def test_only_numbers_of_a_report_are_numbers() -> None:
 def test_charts_are_in_the_order_in_which_people_look() -> None:
     series = Series()
     report = {"loss": 0.5, "learnerWaitFrac": 0.25, "episodeReturn": 12.0, "step": 3.0}
-    series.add(1.0, {**report, "ready learner": 1.0, "ready collector": 2.0})
+    numbers = {**report, "ready learner": 1.0, "ready collector": 2.0}
+    series.add(0.0, numbers)
+    assert charts(series) == []
+    series.add(1.0, numbers)
     found = charts(series)
     assert [(each.title, each.last) for each in found] == [
         ("Return", "12"),

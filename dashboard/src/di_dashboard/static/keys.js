@@ -21,7 +21,8 @@
   };
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select");
-    if (event.key === "Escape" && typing) { event.target.blur(); return; }
+    // What was typed stays: leaving a field is not forgetting it.
+    if (event.key === "Escape" && typing) { event.preventDefault(); event.target.blur(); return; }
     if (typing || event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
     const action = does[event.key];
     if (action) { event.preventDefault(); action(); }

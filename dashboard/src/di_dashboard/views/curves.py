@@ -87,7 +87,8 @@ def charts(series: Series) -> list[Chart]:
         if name not in known and name not in _NO_CURVES and not name.startswith(_READY)
     ]
     found += [_chart(series, name, (name,), "") for name in others[:_MOST_OTHERS]]
-    return [each for each in found if each.lines]
+    # One point is no curve.
+    return [each for each in found if any(len(line.points) > 1 for line in each.lines)]
 
 
 def _chart(

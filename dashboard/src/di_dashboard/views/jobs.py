@@ -13,7 +13,7 @@ from di_api.field_error import mapping
 from di_api.phase import Phase
 from di_cli.views.jobs import Row, row
 from di_dashboard.entry import Entry
-from di_dashboard.history import counts_of, ready_of
+from di_dashboard.history import counts_of, pods_in
 
 PAGE: Final = 50
 """Jobs of a page."""
@@ -70,11 +70,12 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Pods of a task: those that run, of so many."""
+    """Pods of a task: those that run or have ended well, of so many."""
 
     name: str
     ready: int
     wanted: int
+    is_short: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,12 +152,15 @@ def mood_of(phase: str, reason: str = "") -> str:
 
 def tasks_of(job: Mapping[str, Any]) -> list[Task]:
     """The tasks of a job; with a coordinator, its roles."""
-    wanted, ready = counts_of(job), ready_of(mapping(job.get("status")))
-    names = [*wanted, *(each for each in ready if each not in wanted)]
-    return [
-        Task(name=name, ready=ready.get(name, 0), wanted=wanted.get(name, ready.get(name, 0)))
-        for name in names
-    ]
+    status = mapping(job.get("status"))
+    wanted, ready = counts_of(job), pods_in(status, "Running", "Succeeded")
+    found = []
+    for name in (*wanted, *(each for each in ready if each not in wanted)):
+        have = ready.get(name, 0)
+        want = wanted.get(name, have)
+        is_over = bool(status.get("completionTimestamp"))
+        found.append(Task(name=name, ready=have, wanted=want, is_short=have < want and not is_over))
+    return found
 
 
 def _row(entry: Entry, now: datetime) -> JobRow:

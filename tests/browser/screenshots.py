@@ -1,0 +1,75 @@
+"""Pictures of the page for the documents: `python -m tests.browser.screenshots docs/images`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from di_cli.access.kubeconfig import read_access
+from di_dashboard.main import Serving, serving
+from tests.browser import scene
+from tests.browser.chromium import NARROW, WIDE, Browser, browser
+from tests.fakes.api_server import StandIn
+from tests.waiting import wait_until
+
+PICTURES = {
+    "dashboard-jobs": ("/", WIDE, False),
+    "dashboard-job": (f"/jobs/rl/{scene.SHOWN}", (1280, 1180), False),
+    "dashboard-failed": (f"/jobs/rl/{scene.FAILED}", WIDE, False),
+    "dashboard-cluster": ("/cluster", WIDE, True),
+    "dashboard-logs": (
+        f"/jobs/rl/{scene.SHOWN}/logs?pod={scene.SHOWN}-learner-0&pod={scene.SHOWN}-collector-0",
+        WIDE,
+        True,
+    ),
+    "dashboard-narrow": ("/", NARROW, False),
+}
+
+
+@contextmanager
+def scenery(folder: Path) -> Iterator[tuple[StandIn, Serving]]:
+    """Serve the page over the scene; the shown job has reported everything."""
+    with StandIn() as world:
+        scene.build(world)
+        access = read_access(file=world.kubeconfig(folder / "config"))
+        with serving(access, namespace="rl") as served:
+            assert served.world.wait_until_complete(30)
+            for _ in scene.report(world):
+                version = world.objects[f"{scene.JOBS}/{scene.SHOWN}"]["metadata"][
+                    "resourceVersion"
+                ]
+                wait_until(lambda v=version: _version(served) == v, what="the watch to bring it")
+            yield world, served
+
+
+def _version(served: Serving) -> str:
+    job = served.world.job("rl", scene.SHOWN)
+    return str(job["metadata"]["resourceVersion"]) if job else ""
+
+
+def take(tab: Browser, folder: Path) -> Iterator[Path]:
+    """Take all of them."""
+    for name, (path, size, dark) in PICTURES.items():
+        tab.size(size)
+        tab.dark(dark)
+        tab.open(path)
+        file = folder / f"{name}.png"
+        tab.driver.save_screenshot(str(file))
+        yield file
+
+
+def main(arguments: Sequence[str]) -> None:
+    (folder,) = arguments
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        with scenery(place) as (_, served), browser(place / "chromium") as tab:
+            tab.enter(served.url)
+            for file in take(tab, Path(folder)):
+                print(file)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

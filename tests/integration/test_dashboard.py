@@ -1,0 +1,208 @@
+"""The page in a real browser, over the real API server: jobs are followed and changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import NotFound
+from di_api.kube.resources import DIJOBS, PODS, SERVICE_ACCOUNTS, Resource
+from di_cli.access.kubeconfig import read_access
+from di_dashboard.main import serving
+from tests.browser.chromium import Browser, browser
+from tests.integration.conftest import ApiServer
+from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+
+pytestmark = pytest.mark.usefixtures("crd")
+_ROLES = Resource(group="rbac.authorization.k8s.io", version="v1", plural="roles", kind="Role")
+_BINDINGS = Resource(
+    group="rbac.authorization.k8s.io", version="v1", plural="rolebindings", kind="RoleBinding"
+)
+_PHASES = """
+    return [...document.querySelectorAll("#timeline rect title")].map((each) => each.textContent)
+"""
+_SOON = 10.0
+"""Seconds in which a page shows what has happened, however busy the machine is."""
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+@contextmanager
+def shown(tab: Browser, kubeconfig: Path, namespace: str) -> Iterator[None]:
+    """Serve the page of a namespace, and enter it."""
+    with serving(read_access(file=kubeconfig), namespace=namespace) as served:
+        tab.enter(served.url)
+        yield
+        assert tab.complaints() == []
+
+
+def test_a_job_is_followed_from_pending_to_its_end_without_a_reload(
+    api_server: ApiServer, kube_config: KubeConfig, namespace: str, tab: Browser
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        with shown(tab, api_server.kubeconfig, namespace):
+            await asyncio.to_thread(tab.sees, "#jobs", "There are no jobs")
+            await testbed.submit(
+                job("a", task("learn", run_for="4", ready_after="1"), task("help", 2, run_for="4"))
+            )
+            await asyncio.to_thread(tab.sees, "#jobs", "Pending")
+            await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a")
+            tab.run("window.stayed = true")
+            async with testbed.operator():
+                await asyncio.to_thread(tab.sees, "#head", "Running")
+                await asyncio.to_thread(tab.sees, "#pods", "help 2 of 2")
+                await asyncio.to_thread(tab.sees, "#head", "Succeeded")
+                await asyncio.to_thread(tab.sees, "#why", "a has succeeded")
+            phases = tab.run(_PHASES)
+            assert [text.split()[0] for text in phases][-2:] == ["Starting", "Running"]
+            assert phases[0].startswith("Pending")
+            await asyncio.to_thread(tab.sees, "#events", "JobSucceeded")
+            assert tab.run("return window.stayed && !!document.querySelector('#plot-0 canvas')")
+
+    on_testbed(kube_config, namespace, body)
+
+
+def test_a_crash_is_seen_within_ten_seconds_with_its_cause(
+    api_server: ApiServer, kube_config: KubeConfig, namespace: str, tab: Browser
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            with shown(tab, api_server.kubeconfig, namespace):
+                await testbed.submit(job("a", task("learn"), backoffLimit=0))
+                await testbed.phase("a", "Running")
+                await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a")
+                await asyncio.to_thread(tab.sees, "#head", "Running")
+                await _crash(testbed, "a-learn-0")
+                await asyncio.to_thread(tab.sees, "#pods", "137 (OOMKilled)", _SOON)
+                await asyncio.to_thread(tab.sees, "#why", "ran out of memory", _SOON)
+                await asyncio.to_thread(tab.sees, "#head", "Failed", _SOON)
+                await asyncio.to_thread(tab.open, "/")
+                await asyncio.to_thread(tab.sees, "#jobs", "why?")
+
+    on_testbed(kube_config, namespace, body)
+
+
+async def _crash(testbed: Testbed, name: str) -> None:
+    pod = await testbed.client.get(PODS, name, testbed.namespace)
+    ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-03-01T10:00:00Z"}
+    status = {
+        "phase": "Failed",
+        "conditions": [{"type": "Ready", "status": "False"}],
+        "containerStatuses": [
+            {**each, "ready": False, "state": {"terminated": ended}}
+            for each in pod["status"]["containerStatuses"]
+        ],
+    }
+    await testbed.client.patch(
+        PODS, name, {"status": status}, testbed.namespace, subresource="status"
+    )
+
+
+def test_each_action_is_asked_once_more_and_takes_effect(
+    api_server: ApiServer, kube_config: KubeConfig, namespace: str, tab: Browser
+) -> None:
+    def confirmed(action: str, said: str) -> None:
+        tab.click(f"#do-{action}")
+        tab.sees("main", "?")
+        tab.click("#confirm")
+        tab.sees(".said", said)
+
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            with shown(tab, api_server.kubeconfig, namespace):
+                await testbed.submit(job("a", task("learn"), task("help", 1)))
+                await testbed.phase("a", "Running")
+                await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a")
+                await asyncio.to_thread(_scale, tab)
+                await asyncio.to_thread(tab.sees, "#pods", "help 3 of 3")
+                await asyncio.to_thread(tab.sees, "#head", "Running")
+                await asyncio.to_thread(confirmed, "suspend", "a suspended")
+                await asyncio.to_thread(tab.sees, "#pods", "No pods")
+                await asyncio.to_thread(confirmed, "resume", "a resumed")
+                await asyncio.to_thread(tab.sees, "#head", "Running")
+                await asyncio.to_thread(confirmed, "delete", "a deleted")
+                await asyncio.to_thread(tab.sees, "#jobs", "There are no jobs")
+
+                async def is_gone() -> bool:
+                    try:
+                        await testbed.job("a")
+                    except NotFound:
+                        return True
+                    return False
+
+                await testbed.until(is_gone, "the job to be gone")
+
+    def _scale(tab: Browser) -> None:
+        tab.click("#do-scale")
+        tab.find("#task").send_keys("help")
+        tab.find("#replicas").send_keys("+2")
+        tab.click("main form button")
+        tab.sees(".sentence", "help 1 -> 3: 2 replicas more")
+        tab.click("#confirm")
+        tab.sees(".said", "a scaled: help 1 -> 3")
+
+    on_testbed(kube_config, namespace, body)
+
+
+def test_who_may_only_read_is_told_so_in_the_api_servers_words(
+    api_server: ApiServer, kube_config: KubeConfig, namespace: str, tab: Browser, tmp_path: Path
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        config = await _reader(testbed, api_server, tmp_path)
+        await testbed.submit(job("a", task("learn")))
+        with serving(read_access(file=config), namespace=None) as served:
+            tab.enter(served.url)
+            await asyncio.to_thread(tab.sees, "#jobs", "a")
+            assert namespace in tab.text(".place")
+            await asyncio.to_thread(tab.open, "/cluster")
+            await asyncio.to_thread(tab.sees, "#notes", "You may not read nodes")
+            await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a/suspend", live=False)
+            await asyncio.to_thread(tab.click, "#confirm")
+            await asyncio.to_thread(tab.sees, "[role=alert]", "Not done")
+            assert not (await testbed.job("a"))["spec"].get("suspend")
+        tab.complaints()
+
+    on_testbed(kube_config, namespace, body)
+
+
+async def _reader(testbed: Testbed, api_server: ApiServer, folder: Path) -> Path:
+    """Access of an account that may read jobs, pods and events of the namespace, and no more."""
+    client, namespace = testbed.client, testbed.namespace
+    verbs = ["get", "list", "watch"]
+    rules = [
+        {"apiGroups": [DIJOBS.group], "resources": ["dijobs"], "verbs": verbs},
+        {"apiGroups": [""], "resources": ["pods", "events", "pods/log"], "verbs": verbs},
+    ]
+    await client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "reader"}}, namespace)
+    await client.create(_ROLES, {"metadata": {"name": "reader"}, "rules": rules}, namespace)
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": namespace}
+    role = {"apiGroup": _ROLES.group, "kind": "Role", "name": "reader"}
+    await client.create(
+        _BINDINGS,
+        {"metadata": {"name": "reader"}, "roleRef": role, "subjects": [subject]},
+        namespace,
+    )
+    made = await client.create(
+        SERVICE_ACCOUNTS,
+        {"metadata": {"name": "reader"}, "spec": {}},
+        namespace,
+        subresource="token",
+    )
+    config = yaml.safe_load(api_server.kubeconfig.read_text())
+    for user in config["users"]:
+        user["user"] = {"token": made["status"]["token"]}
+    for context in config["contexts"]:
+        context["context"]["namespace"] = namespace
+    file = folder / "reader"
+    file.write_text(yaml.safe_dump(config))
+    return file

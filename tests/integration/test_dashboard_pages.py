@@ -1,0 +1,237 @@
+"""The pages in a real browser, over a stand-in of the API server: how they read and behave."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from di_cli.access.kubeconfig import read_access
+from di_dashboard.main import Serving, serving
+from tests.browser import scene
+from tests.browser.chromium import NARROW, WIDE, Browser, browser
+from tests.browser.screenshots import PICTURES, scenery, take
+from tests.fakes.api_server import StandIn
+from tests.unit.cli.conftest import JOBS, job
+from tests.waiting import wait_until
+
+_LOGS = f"/jobs/rl/{scene.SHOWN}/logs"
+_TWO = f"{_LOGS}?pod={scene.SHOWN}-learner-0&pod={scene.SHOWN}-collector-1"
+VIEWS = (
+    "/",
+    f"/jobs/rl/{scene.SHOWN}",
+    f"/jobs/rl/{scene.FAILED}",
+    "/cluster",
+    _TWO,
+    f"/jobs/rl/{scene.SHOWN}/yaml",
+    f"/jobs/rl/{scene.SHOWN}/scale",
+    f"/jobs/rl/{scene.SHOWN}/delete",
+    "/jobs/rl/nobody",
+)
+_STATIC = ("/yaml", "/scale", "/delete", "/nobody")
+_MANY = 10_000
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StandIn, Serving]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        with scenery(tmp_path_factory.mktemp("scene")) as found:
+            yield found
+    time.tzset()
+
+
+@pytest.fixture
+def world(scenes: tuple[StandIn, Serving], tab: Browser) -> Iterator[StandIn]:
+    """The scene, whose page is open."""
+    found, served = scenes
+    tab.size(WIDE)
+    tab.dark(False)
+    tab.enter(served.url)
+    tab.until_live()
+    tab.complaints()
+    yield found
+    assert tab.complaints() == []
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("path", VIEWS[:-1])
+def test_a_view_has_no_serious_finding_and_is_no_wider_than_its_window(
+    tab: Browser, path: str
+) -> None:
+    tab.open(path, live=not path.endswith(_STATIC))
+    for dark in (False, True):
+        tab.dark(dark)
+        assert tab.axe() == []
+    for size in (NARROW, WIDE):
+        tab.size(size)
+        assert tab.overflow() == 0, size
+
+
+def test_what_is_not_there_is_said_in_the_same_form(world: StandIn, tab: Browser) -> None:
+    tab.open("/jobs/rl/nobody", live=False)
+    assert "There is no job nobody" in tab.text("main")
+    assert tab.axe() == []
+    # That it is not there is what the browser complains of.
+    assert all("404" in each for each in tab.complaints())
+
+
+def test_rows_keep_their_places_under_the_pointer(world: StandIn, tab: Browser) -> None:
+    first = tab.texts("[data-row] th a")
+    ActionChains(tab.driver).move_to_element(tab.find("[data-row] th")).perform()
+    body = job("newest", "Running", restarts=7)
+    body["metadata"]["creationTimestamp"] = "2026-03-01T11:59:00Z"
+    world.put(f"{JOBS}/newest", body)
+    waits = world.objects[f"{JOBS}/sweep-12"]
+    world.put(f"{JOBS}/sweep-12", {**waits, "status": {**waits["status"], "restarts": 42}})
+    wait_until(lambda: tab.find("#held").is_displayed(), what="the page to say that more is there")
+    assert tab.texts("[data-row] th a") == first
+    tab.sees("#job-rl-sweep-12", "42")
+    ActionChains(tab.driver).move_to_element(tab.find("h1")).perform()
+    wait_until(lambda: tab.texts("[data-row] th a") == ["newest", *first], what="the new order")
+    assert not tab.find("#held").is_displayed()
+    world.put(f"{JOBS}/sweep-12", waits)
+    world.remove(f"{JOBS}/newest")
+    wait_until(lambda: tab.texts("[data-row] th a") == first, what="the old order")
+
+
+def test_the_page_is_used_by_the_keyboard_alone(world: StandIn, tab: Browser) -> None:
+    def press(*keys: str) -> None:
+        ActionChains(tab.driver).send_keys(*keys).perform()
+
+    press("/", *"owner=bob", Keys.ESCAPE)
+    wait_until(lambda: tab.texts("[data-row] th a") == ["halfcheetah", "dqn-baseline"])
+    assert tab.driver.current_url.endswith("?q=owner%3Dbob"), "it can be sent to a colleague"
+    press("j", "j", "k", Keys.ENTER)
+    tab.sees("h1", "halfcheetah")
+    press("?")
+    wait_until(lambda: tab.find("#keys").is_displayed())
+    press(Keys.ESCAPE, "c")
+    tab.sees("h1", "Cluster")
+    press("g")
+    tab.sees("h1", "Jobs")
+
+
+def test_curves_are_on_the_axis_of_the_phases_and_told_under_the_pointer(
+    world: StandIn, tab: Browser
+) -> None:
+    tab.open(f"/jobs/rl/{scene.SHOWN}")
+    assert tab.texts(".curve figcaption")[0].startswith("Return")
+    left, right = tab.run(
+        """
+        const axis = document.querySelector(".axis").getBoundingClientRect();
+        const curve = document.querySelector("#plot-0 .u-over").getBoundingClientRect();
+        return [axis.left - curve.left, axis.right - curve.right];
+        """
+    )
+    assert (abs(left), abs(right)) < (1, 1)
+    ActionChains(tab.driver).move_to_element(tab.find("#plot-0 .u-over")).perform()
+    wait_until(lambda: ":" in tab.text("#at-0"), what="the time and the value")
+    assert tab.text("#at-1"), "all curves tell of the same moment"
+
+
+def test_logs_of_several_ranks_are_followed_side_by_side_and_searched(
+    world: StandIn, tab: Browser
+) -> None:
+    tab.open(_TWO)
+    for name, text in (("learner-0", "from rank nought"), ("collector-1", "from rank two")):
+        world.logs[f"{scene.SHOWN}-{name}"].append(f"2026-03-01T11:59:59Z {text}")
+    learner, collector = (
+        f'[data-pod="{scene.SHOWN}-{name}"] .log' for name in ("learner-0", "collector-1")
+    )
+    tab.sees(learner, "from rank nought")
+    tab.sees(collector, "from rank two")
+    tab.find("#q").send_keys("RANK N")
+    wait_until(lambda: tab.text("#hits") == "1 line")
+    assert tab.text(learner).endswith("from rank nought")
+    assert tab.text(collector) == ""
+
+
+def test_without_scripts_the_tables_still_read(world: StandIn, tab: Browser) -> None:
+    tab.scripts(False)
+    try:
+        tab.open("/?q=grpo", live=False)
+        assert [each.text for each in tab.driver.find_elements("css selector", "tbody th a")] == [
+            scene.SHOWN
+        ]
+        tab.open(f"/jobs/rl/{scene.FAILED}", live=False)
+        assert "ran out of memory" in tab.find(".sentence").text
+        tab.find("#do-delete").click()
+        assert "cannot be taken back" in tab.find(".sentence").text
+        tab.open(_TWO, live=False)
+        assert "loss" in tab.find(".log").text
+        tab.open("/cluster", live=False)
+        assert "WaitingForNodes" in tab.find("#waits").text
+    finally:
+        tab.scripts(True)
+
+
+def test_dark_is_chosen_once_for_all_pages(world: StandIn, tab: Browser) -> None:
+    def ground() -> str:
+        return str(tab.run("return getComputedStyle(document.body).backgroundColor"))
+
+    light = ground()
+    tab.click("#theme")
+    dark = ground()
+    assert dark != light
+    tab.open("/cluster")
+    assert ground() == dark
+    tab.click("#theme")
+    assert ground() == light
+    tab.run("localStorage.clear()")
+
+
+def test_a_page_that_nobody_sees_gives_its_connection_back(
+    world: StandIn, scenes: tuple[StandIn, Serving], tab: Browser
+) -> None:
+    tab.run("window.dispatchEvent(new PageTransitionEvent('pagehide'))")
+    assert tab.text("#live") == "paused"
+    world.put(f"{JOBS}/meanwhile", job("meanwhile", "Running"))
+    wait_until(lambda: scenes[1].world.job("rl", "meanwhile"), what="the watch to bring it")
+    assert "meanwhile" not in tab.text("#jobs")
+    tab.run("window.dispatchEvent(new PageTransitionEvent('pageshow'))")
+    tab.sees("#jobs", "meanwhile")
+    world.remove(f"{JOBS}/meanwhile")
+
+
+def test_the_pictures_of_the_documents_can_be_taken(
+    world: StandIn, tab: Browser, tmp_path: Path
+) -> None:
+    taken = [*take(tab, tmp_path)]
+    assert [each.stem for each in taken] == [*PICTURES]
+    assert min(each.stat().st_size for each in taken) > 10_000
+
+
+def test_ten_thousand_jobs_are_paged_and_searched(tab: Browser, tmp_path: Path) -> None:
+    with StandIn() as world:
+        for number in range(_MANY):
+            phase = "Failed" if number == 4321 else "Running"
+            body: dict[str, Any] = job(f"run-{number:05}", phase)
+            body["metadata"]["resourceVersion"] = "1"
+            world.objects[f"{JOBS}/run-{number:05}"] = body
+        access = read_access(file=world.kubeconfig(tmp_path / "config"))
+        with serving(access, namespace="rl") as served:
+            assert served.world.wait_until_complete(60)
+            tab.enter(served.url)
+            tab.until_live()
+            assert "10000 jobs, page 1 of 200" in tab.text(".pager")
+            assert len(tab.texts("[data-row]")) == 50
+            tab.find("#q").send_keys("run-07777")
+            wait_until(lambda: tab.texts("[data-row] th a") == ["run-07777"])
+            tab.open("/?phase=Failed")
+            assert tab.texts("[data-row] th a") == ["run-04321"]
+            world.put(f"{JOBS}/run-00001", job("run-00001", "Failed"))
+            wait_until(lambda: len(tab.texts("[data-row]")) == 2, what="the second one to be seen")
+            assert tab.complaints() == []
