@@ -7,14 +7,17 @@ PYTHON ?= python3
 VENV := .venv
 TRY := .venv-try
 BIN := $(VENV)/bin
-OURS := services/api services/webhook services/operator services/server certs cluster simulator sdk cli local dashboard
-LOCAL := di-api di-webhook di-operator di-server di-certs di-cluster di-simulator di-orchestrator di-cli di-local di-dashboard
+OURS := services/api services/webhook services/operator services/server services/history certs cluster simulator sdk cli local dashboard
+LOCAL := di-api di-webhook di-operator di-server di-history di-certs di-cluster di-simulator di-orchestrator di-cli di-local di-dashboard
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
 EXAMPLE ?= cartpole
 ONLY ?=
 VERSION ?=
 REGISTRY ?= localhost:5000
+# What a release is signed with; nothing is, without. Never in the repository.
+KEY ?=
+CERTIFICATE ?=
 # Where a release is published.
 URL ?= https://downloads.example.org/di-orchestrator
 PYTEST := $(BIN)/python -m pytest
@@ -103,6 +106,8 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@# The tests of the chart have these: built here, they wait for no other build.
+	@for p in oras notation; do $(BIN)/di-cluster binary $$p >/dev/null || exit 1; done
 	@$(BIN)/vermin --quiet --no-tips --violations --target=3.9- sdk/src
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
@@ -121,9 +126,9 @@ release: setup ## wheels, chart, bills of materials, provenance and checksums of
 	@$(BIN)/python -m release.bundle out/release $(URL)
 
 .PHONY: push
-push: release ## images and chart into a registry: REGISTRY=registry.example.org/team
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m release.push \
-		"$(REGISTRY)" out/release/di-orchestrator-*.tgz
+push: release ## images, chart, bills and provenance into a registry, signed with KEY= and CERTIFICATE=: REGISTRY=registry.example.org/team
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m release.push "$(REGISTRY)" out/release \
+		$(if $(KEY)$(CERTIFICATE),--key "$(KEY)" --certificate "$(CERTIFICATE)")
 
 .PHONY: site
 site: setup ## the documents as a site that needs no other host, into out/site
@@ -139,7 +144,7 @@ wheels: setup ## the Python packages, for pip install 'di-orchestrator[cli,local
 	@$(BIN)/python -m release.wheels out/wheels
 
 .PHONY: images
-images: setup ## the three service images, with docker, podman or buildah
+images: setup ## the four service images, with docker, podman or buildah
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m di_cluster.release
 
 .PHONY: lock
@@ -149,7 +154,7 @@ lock: ## pin all dependencies anew
 		--no-emit-package di-cartpole -o local/requirements.lock
 	@$(COMPILE) cli/pyproject.toml -o cli/requirements.lock
 	@$(COMPILE) services/build.in -o services/build.lock
-	@for s in webhook operator server; do \
+	@for s in webhook operator server history; do \
 		$(COMPILE) services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
 	@for e in cartpole coordinated-cartpole grpo impala jax ray share; do \
 		$(COMPILE) examples/$$e/pyproject.toml -o examples/$$e/requirements.lock; done

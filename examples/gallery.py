@@ -52,7 +52,9 @@ HERE: Final = (
     _here("cartpole/job.yaml"),
     _here("replicas/job.yaml"),
     _here("roles/judge.yaml"),
+    _here("roles/drain.yaml"),
     _here("deadline/job.yaml", ends="Failed"),
+    _here("progress/job.yaml", ends="Failed"),
 )
 """Those that need no cluster and no image: processes of this machine."""
 

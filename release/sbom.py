@@ -19,7 +19,7 @@ _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:di-orchestrator:sbom")
 LOCKS: Final = {
     **{
         f"di-{name}": f"services/{name}/requirements.lock"
-        for name in ("webhook", "operator", "server")
+        for name in ("webhook", "operator", "server", "history")
     },
     "di-orchestrator": "local/requirements.lock",
     "di-cli": "cli/requirements.lock",

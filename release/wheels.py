@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -14,12 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from packaging.requirements import Requirement
+
 from release.version import ROOT
 
 PUBLISHED: Final = "di-orchestrator"
 """What people install; the others come because it, or one of its extras, asks for them."""
 _SECONDS: Final = 120
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class CannotBuild(Exception):
@@ -47,7 +47,7 @@ def packages(root: Path, published: str = PUBLISHED) -> dict[str, Path]:
 def _asked_for(project: Mapping[str, Any]) -> list[str]:
     extras = project.get("optional-dependencies", {}).values()
     requirements = [*project.get("dependencies", ()), *(each for extra in extras for each in extra)]
-    return [found[0] for each in requirements if (found := _NAME.match(each))]
+    return [Requirement(each).name for each in requirements]
 
 
 def build(root: Path, directory: Path) -> list[Path]:

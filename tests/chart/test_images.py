@@ -10,7 +10,8 @@ import pytest
 from tests.chart.chart import COMPONENTS
 
 SERVICES = Path(__file__).resolve().parents[2] / "services"
-LOCKS = ["build.lock", *(f"{component}/requirements.lock" for component in COMPONENTS)]
+IMAGES = (*COMPONENTS, "history")
+LOCKS = ["build.lock", *(f"{image}/requirements.lock" for image in IMAGES)]
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -25,7 +26,7 @@ def test_every_dependency_is_pinned_to_hashes(lock: str) -> None:
     assert "://" not in text
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
+@pytest.mark.parametrize("component", IMAGES)
 def test_a_dockerfile(component: str) -> None:
     lines = (SERVICES / component / "Dockerfile").read_text().splitlines()
     instructions = [line for line in lines if re.match(r"[A-Z]+ ", line)]

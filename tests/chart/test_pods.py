@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from di_operator.config import load_config
+from di_operator.notification_targets import Format, Happening
 from di_server.config import load_config as load_server_config
 from di_server.deadline import REQUEST_SECONDS
 from di_webhook.config import load_config as load_webhook_config
@@ -74,9 +75,19 @@ def test_the_server_may_take_the_time_of_a_busy_api_server_to_be_ready(chart: Ch
     assert container["readinessProbe"]["timeoutSeconds"] > REQUEST_SECONDS / 2
 
 
-def test_the_webhook_may_start_before_its_certificate_is_there(chart: Chart) -> None:
-    spec = chart.render("certificates.secretName=other").pods()["di-webhook"]["spec"]
-    assert {"secretName": "other", "optional": True} in (v.get("secret") for v in spec["volumes"])
+@pytest.mark.parametrize("mode", [(), ("certificates.mode=cert-manager",), GIVEN_SECRETS])
+@pytest.mark.parametrize("component", ["webhook", "server"])
+def test_pods_that_need_a_certificate_start_once_its_secret_is_there(
+    chart: Chart, component: str, mode: tuple[str, ...]
+) -> None:
+    values = ("certificates.secretName=other", "server.tls.secretName=another", *mode)
+    spec = chart.render(*values).pods()[f"di-{component}"]["spec"]
+    (secret,) = (each["secret"] for each in spec["volumes"] if "secret" in each)
+    assert secret.keys() == {"secretName"}
+
+
+def test_the_webhook_has_time_until_its_certificate_is_a_good_one(chart: Chart) -> None:
+    spec = chart.render().pods()["di-webhook"]["spec"]
     startup = spec["containers"][0]["startupProbe"]
     assert startup["periodSeconds"] * startup["failureThreshold"] >= 120
 
@@ -100,6 +111,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
             "watchNamespace=team",
             "rbac.allowClusterRoles=true",
             "operator.syncPeriodSeconds=30",
+            "operator.jobMetrics=7",
             "operator.logLevel=debug",
         ),
         random_identity=lambda: "random",
@@ -110,6 +122,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     assert config.lease_name == "di-operator"
     assert config.leader_elect
     assert config.sync_period == 30
+    assert config.job_metrics == 7
     assert config.authority_secret == "di-webhook-tls-ca"
     assert config.webhook_secret == "di-webhook-tls"
     assert config.server_secret == config.server_ca_secret == "di-server-tls"
@@ -118,6 +131,44 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     assert config.webhook_configuration == "di-di-orchestrator"
     assert config.token_audience == "di-server"
     assert config.log_level == "debug"
+
+
+def test_the_urls_of_targets_are_read_from_their_secrets(chart: Chart) -> None:
+    target = "operator.notifications.targets[0]"
+    rendered = chart.render(
+        f"{target}.name=team",
+        f"{target}.secretName=team-hook",
+        f"{target}.secretKey=address",
+        f"{target}.format=Slack",
+        f"{target}.on={{Failed,Hung}}",
+        f"{target}.default=true",
+        "operator.notifications.waitingSeconds=3600",
+    )
+    environment = {**rendered.one("ConfigMap", "di-operator")["data"], "DI_OPERATOR_NAMESPACE": "x"}
+    config = load_config([], environment, random_identity=lambda: "one")
+    (found,) = config.notification_targets
+    assert (found.name, found.format, found.default) == ("team", Format.SLACK, True)
+    assert found.on == {Happening.FAILED, Happening.HUNG}
+    assert config.notification_waiting == 3600
+    spec = rendered.pods()["di-operator"]["spec"]
+    (mount,) = (
+        each for each in spec["containers"][0]["volumeMounts"] if each["name"] == "notifications"
+    )
+    (volume,) = (each for each in spec["volumes"] if each["name"] == "notifications")
+    (source,) = volume["projected"]["sources"]
+    (item,) = source["secret"]["items"]
+    assert source["secret"]["name"] == "team-hook"
+    assert (item["key"], f"{mount['mountPath']}/{item['path']}") == ("address", str(found.url_file))
+    assert mount["readOnly"]
+
+
+def test_nobody_is_told_unless_somebody_is_named(chart: Chart) -> None:
+    rendered = chart.render()
+    assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_NOTIFICATION_TARGETS"] == (
+        "[]"
+    )
+    volumes = rendered.pods()["di-operator"]["spec"]["volumes"]
+    assert "notifications" not in [each["name"] for each in volumes]
 
 
 @pytest.mark.parametrize(

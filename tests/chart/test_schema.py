@@ -61,6 +61,7 @@ def test_no_object_of_ours_takes_unknown_keys() -> None:
         "operator.enabled=perhaps",
         "operator.logLevel=DEBUG",
         "operator.syncPeriodSeconds=0",
+        "operator.jobMetrics=-1",
         "server.auth.mode=maybe",
         "server.tls.port=1",
         "server.tls.secretName=A_b",

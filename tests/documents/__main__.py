@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from tests.documents import events, gallery, metrics, sdk
+from tests.documents import dashboards, events, gallery, metrics, sdk
 
-DOCUMENTS = {each.FILE: each.document for each in (events, gallery, metrics, sdk)}
+DOCUMENTS = {
+    **{each.FILE: each.document for each in (events, gallery, metrics, sdk)},
+    **dashboards.documents(),
+}
 
 
 def main(arguments: list[str]) -> int:

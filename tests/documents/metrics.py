@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
@@ -11,8 +12,10 @@ from prometheus_client.core import Metric
 
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import Resource
+from di_history.metrics import Metrics as HistoryMetrics
 from di_operator.controller import JobKey
 from di_operator.election import Election
+from di_operator.job_metrics import Source
 from di_operator.main import expose
 from di_operator.metrics import Metrics as OperatorMetrics
 from di_operator.queue import KeyQueue
@@ -23,7 +26,7 @@ FILE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 _HEAD = """# Metrics
 
 What the services serve at `/metrics`; those worth an alert are in
-[operations.md](operations.md#watching-it). Made by `make generate` from their declarations.
+[runbook.md](runbook.md). Made by `make generate` from their declarations.
 
 """
 
@@ -46,13 +49,17 @@ def _lines() -> Iterator[str]:
 
 
 def _families() -> dict[str, list[Metric]]:
-    operator, server = OperatorMetrics(), ServerMetrics()
+    operator, server, history = OperatorMetrics(), ServerMetrics(), HistoryMetrics()
     webhook = WebhookMetrics(monotonic=time.monotonic)
     # Only their names and words are taken here, so there is nothing to measure.
     expose(operator, KeyQueue[JobKey](), _NoCaches(), cast("Election", _Nobody()))
+    operator.of_jobs(
+        Source(leads=lambda: False, unfinished=tuple, now=lambda: datetime.now(UTC), most=0)
+    )
     return {
         "operator": list(operator.registry.collect()),
         "server": list(server.registry.collect()),
+        "history": list(history.registry.collect()),
         "webhook": list(webhook.registry.collect()),
     }
 

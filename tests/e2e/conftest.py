@@ -28,12 +28,17 @@ ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "out" / "e2e"
 NAMESPACE = "di-system"
 HERE = Path(__file__).parent
-# The first looks at the services as they were installed, the last ends the release.
-ORDER = {"test_install.py": 1, "test_uninstall.py": 3}
+# The first looks at the services as they were installed, the last but one gives the allocator other
+# arguments, and the last ends the release.
+ORDER = {"test_install.py": 1, "test_sharing.py": 3, "test_uninstall.py": 4}
 NODES, GPUS = 16, 4
 """Simulated nodes, and what each of them has."""
-VALUES = ("--set", "operator.allocator.periodSeconds=5")
-"""What differs from what users install: the allocator looks again every few seconds."""
+VALUES = (
+    "--set",
+    "operator.allocator.periodSeconds=5,history.enabled=true,history.persistence.enabled=false",
+)
+"""What differs from what users install: the allocator looks again every few seconds, and what
+happens is kept for as long as its pod lives."""
 FIXTURES_SECONDS = 1800
 """The first test waits for a cluster, all images and the chart: minutes, on a slow machine."""
 
@@ -163,7 +168,7 @@ def _collect_logs(kubectl: Kubectl) -> None:
                 *("logs", "--namespace", NAMESPACE, "--prefix", "--tail=-1"),
                 f"--selector=app.kubernetes.io/component={service}",
             )
-            for service in ("webhook", "operator", "server")
+            for service in ("webhook", "operator", "server", "history")
         },
     }.items():
         try:

@@ -142,9 +142,9 @@ def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:
             if refusal := world.refusals.get((self.command, split.path)):
                 self._answer(refusal["code"], refusal)
             elif query.get("sendInitialEvents"):
-                # As an API server that is older than streaming lists.
-                message = "sendInitialEvents is forbidden for watch"
-                self._answer(400, {"code": 400, "reason": "BadRequest", "message": message})
+                # As an API server that is older than them.
+                message = "sendInitialEvents is forbidden"
+                self._answer(422, {"code": 422, "reason": "Invalid", "message": message})
             elif query.get("watch"):
                 self._watch(split.path, query)
             elif split.path.endswith("/log"):
@@ -197,7 +197,8 @@ def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:
                         owner[last] = operation["value"]
             else:
                 obj["spec"] = {**obj.get("spec", {}), **body.get("spec", {})}
-            world.put(path, obj)
+            if "dryRun" not in query:
+                world.put(path, obj)
             self._answer(200, obj)
 
         def _delete(self, path: str, query: Mapping[str, str], body: Any) -> None:
@@ -246,7 +247,7 @@ def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:
 
 _COLLECTIONS = (
     *("/dijobs", "/pods", "/events", "/nodes", "/deployments", "/leases", "/resourcequotas"),
-    *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations"),
+    *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations", "/priorityclasses"),
 )
 
 
@@ -266,6 +267,8 @@ def _is_in(path: str, key: str, obj: Object, query: Mapping[str, str]) -> bool:
 
 
 def _selects(term: str, name: str, obj: Object) -> bool:
-    """By a name, or by a phase that it is not."""
+    """By a name, by what an event is about, or by a phase that it is not."""
     key, _, value = term.partition("=")
+    if key.startswith("involvedObject."):
+        return bool(obj["involvedObject"].get(key.partition(".")[2]) == value)
     return (obj.get("status") or {}).get("phase") != value if key.endswith("!") else name == value

@@ -89,6 +89,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.blobs[digest] = body
         self._answer(201, headers={"Docker-Content-Digest": digest, "Location": self.path})
 
+    def do_DELETE(self) -> None:
+        """Of manifests: the list of what refers to a subject is replaced by a longer one."""
+        found = self._part("manifests")
+        known = found is not None and self.server.manifests.pop(found, None) is not None
+        self._answer(202 if known else 404)
+
     def _part(self, kind: str) -> tuple[str, str] | None:
         found = re.fullmatch(rf"/v2/(.+)/{kind}/([^/]+)", urlsplit(self.path).path)
         return (found[1], found[2]) if found else None

@@ -120,6 +120,9 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "binding": Binding.SCHEDULER,
         "companion_kinds": (),
         "high_priority_class": None,
+        "notification_targets": (),
+        "notification_waiting": 0.0,
+        "job_metrics": 200,
         "kubeconfig": None,
         "log_level": "info",
     }

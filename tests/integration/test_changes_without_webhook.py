@@ -40,6 +40,7 @@ def settings(value: str, suffix: str = "") -> Object:
 
 MANY: Object = {
     "group": "a",
+    "restartedAt": "a",
     "volumes": [{"name": "data", "hostPath": {"path": "/data"}}],
     "companions": [settings("1")],
     "scheduling": {"gang": False},
@@ -66,6 +67,7 @@ MANY: Object = {
             "backoffLimit": 2,
             "dependsOn": ["learner"],
             "activeDeadlineSeconds": 100,
+            "restartedAt": "a",
             "processGroup": {"framework": "torch"},
             "nodeCheck": {},
             "service": {"ports": [{"name": "http", "port": 80}]},
@@ -93,6 +95,7 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "checkpoint": ({"persistentVolumeClaim": "a"}, {"volume": "data", "path": "/a"}, None),
     "failurePolicy": ({"replicaBackoffLimit": 3}, {"rules": [{"avoidNode": True}]}, None),
     "suspend": (True,),
+    "restartedAt": ("b", None),
     "activeDeadlineSeconds": (200, None),
     "pendingTimeoutSeconds": (200, None),
     "progressPolicy": ({"timeoutSeconds": 200}, {"timeoutSeconds": 100, "action": "FailJob"}, None),
@@ -127,6 +130,7 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
     "drain": ({"path": "/drain", "port": 80}, {"command": ["a"]}, None),
     "ports": ([{"name": "other"}], [{"name": "rpc", "scope": "Job"}], [], None),
     "activeDeadlineSeconds": (200, None),
+    "restartedAt": ("b", None),
     "template": (template("other"), {"metadata": {"labels": {"a": "b"}}, **template()}),
 }
 ROLES: Object = {

@@ -49,6 +49,7 @@ for line in sys.stdin:
 """
 
 Object = dict[str, Any]
+ALL = {"a-learn-0", "a-collect-0", "a-collect-1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +118,40 @@ async def _follow(testbed: Testbed, said: Callable[..., Awaitable[str]], file: P
         await said("set", "a", "backoffLimit=5", "tasks.collect.maxReplicas=6")
 
         async def has_fewer() -> bool:
-            pods = {"a-collect-0", "a-collect-1", "a-learn-0"}
-            return {*await testbed.pods("a")} == pods
+            return {*await testbed.pods("a")} == ALL
 
         await testbed.until(has_fewer, "the third collector to go")
         spec = (await testbed.job("a"))["spec"]
         assert (spec["backoffLimit"], spec["tasks"][1]["maxReplicas"]) == (5, 6)
+        await _restart(testbed, said)
         await said("suspend", "a")
         await said("wait", "a", "--for", "condition=Suspended", "--timeout", "60")
         assert (await said("why", "a")).startswith("a is suspended")
         assert await said("delete", "a") == "dijob/a deleted\n"
+
+
+async def _restart(testbed: Testbed, said: Callable[..., Awaitable[str]]) -> None:
+    """First one task, then all of it; the others stay, and no restart is counted."""
+    for words, fresh in ((["--task", "collect"], {"a-collect-0", "a-collect-1"}), ([], ALL)):
+        before = await testbed.pods("a")
+        await said("restart", "a", *words)
+
+        async def has_new(before: Object = before, fresh: set[str] = fresh) -> bool:
+            now = await testbed.pods("a")
+            new = {n for n in now if now[n]["metadata"]["uid"] != before[n]["metadata"]["uid"]}
+            return {*now} == ALL and new == fresh
+
+        await testbed.until(has_new, f"{sorted(fresh)} to be made anew")
+        await said("wait", "a", "--for", "phase=Running", "--timeout", "60")
+    assert (await testbed.job("a"))["status"]["restarts"] == 0
+
+    async def tells_of_it() -> bool:
+        return "RestartRequested" in await said("events", "a")
+
+    await testbed.until(tells_of_it, "the event, which comes after the phase")
+    why = await said("why", "a")
+    assert why.startswith("a runs: nothing keeps it from going on")
+    assert "a restart of the job was asked for, 3 pods to replace" in why
 
 
 def test_what_is_refused_is_told_by_field_and_by_right(
@@ -237,7 +262,7 @@ def test_doctor_finds_what_is_seeded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with SyncKubeClient(config=kube_config) as client, _seeded(client, di.namespace):
-        code, out, _ = di("doctor", "--system", di.namespace, "-o", "json")
+        code, out, _ = di("doctor", "--system-namespace", di.namespace, "-o", "json")
         found = [(each["topic"], each["what"]) for each in json.loads(out)["findings"]]
         for topic, words in (
             ("installation", "0 of 1 pods of di-operator are ready"),

@@ -317,6 +317,12 @@ STATUS: dict[str, Any] = {
         "phaseAt": "2020-01-01T00:00:00Z",
         "rejected": "envSteps: must be a number",
     },
+    "expectedCompletion": {
+        "earliest": "2029-12-31T00:00:00Z",
+        "expected": "2030-01-01T00:00:00Z",
+        "latest": "2030-01-02T00:00:00Z",
+    },
+    "pace": {"since": "2030-01-01T00:00:00Z", "step": 62.5},
     "startTime": "2030-01-01T00:00:00Z",
     "completionTimestamp": "2030-01-01T00:00:00Z",
 }
@@ -338,12 +344,12 @@ def test_the_whole_status_is_kept_and_shown(kubectl: Kubectl, namespace: str) ->
     )
     assert headings == [
         *("NAME", "PHASE", "READYREPLICAS", "REPLICAS", "RESTARTS", "RESCHEDULES"),
-        *("PROGRESS", "LASTREPORT", "AGE", "REASON"),
+        *("PROGRESS", "LASTREPORT", "AGE", "EXPECTEDEND", "REASON"),
     ]
     assert row[:7] == ["cartpole", "Running", "2", "3", "1", "4", "62%"]
     # Years, in whatever way kubectl writes them; and of a time to come it would write none.
     assert "y" in row[7]
-    assert row[9] == "JobRunning"
+    assert row[9:11] == ["2030-01-01T00:00:00Z", "JobRunning"]
     assert kubectl("wait", *job, "--for=condition=Running", "--timeout=10s").returncode == 0
 
 

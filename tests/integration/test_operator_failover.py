@@ -29,8 +29,11 @@ class ApiServer(Protocol):
     def kubeconfig(self) -> Path: ...
 
 
-async def start(kubeconfig: Path, namespace: str, identity: str) -> Process:
-    """Run `di-operator` as a process; its log is read so that the pipe never fills."""
+async def start(kubeconfig: Path, namespace: str, identity: str, **variables: str) -> Process:
+    """Run `di-operator` as a process; its log is read so that the pipe never fills.
+
+    `variables` are more of its settings, DI_OPERATOR_* without the prefix, in lower case.
+    """
     return await asyncio.create_subprocess_exec(
         Path(sys.executable).with_name("di-operator"),
         env={
@@ -40,6 +43,7 @@ async def start(kubeconfig: Path, namespace: str, identity: str) -> Process:
             "DI_OPERATOR_WATCH_NAMESPACE": namespace,
             "DI_OPERATOR_IDENTITY": identity,
             "DI_OPERATOR_HEALTH_BIND": "127.0.0.1:0",
+            **{f"DI_OPERATOR_{key.upper()}": value for key, value in variables.items()},
         },
         stderr=PIPE,
     )

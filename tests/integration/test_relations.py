@@ -20,16 +20,10 @@ from di_api.spec.process_group import Framework
 from di_api.spec.progress import ProgressAction
 from di_api.spec.task import TaskType
 from di_api.validation import validate_job
-from di_api.validation.relations import (
-    OF_CHECKPOINT,
-    OF_SPEC,
-    OF_TASK,
-    OF_TASKS,
-    Relation,
-    Whole,
-    ones_of,
-    whole_of,
-)
+from di_api.validation.relations import ones_of, whole_of
+from di_api.validation.relations.of_job import OF_CHECKPOINT, OF_SPEC, OF_TASKS
+from di_api.validation.relations.of_task import OF_TASK
+from di_api.validation.relations.row import Relation, Whole
 from tests.integration.conftest import fresh_namespace
 
 Object = dict[str, Any]

@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import yaml
 
 from di_operator.builders.access import Access
 from di_operator.lifecycle.blockers import BLOCKED_REASONS
 from di_operator.lifecycle.reasons import OF_PHASES, Problem, Reason
-from di_operator.metrics import Metrics as OperatorMetrics
-from di_server.metrics import Metrics as ServerMetrics
-from tests.documents import events, metrics
+from tests.documents import dashboards, events, metrics
 from tests.e2e.test_blocked import LASTS, TROUBLES
 from tests.e2e.troubles import ROWS
+from tests.monitoring.alert_cases import CASES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "tests").rglob("*.md")]
 
 
-def test_the_metrics_worth_an_alert_are_there() -> None:
-    named = re.findall(r"^\| `(di_\w+)\{", (DOCS / "operations.md").read_text(), re.MULTILINE)
-    assert len(named) == 5
-    registries = (OperatorMetrics().registry, ServerMetrics().registry)
-    there = {family.name for registry in registries for family in registry.collect()}
-    assert {name.removesuffix("_total") for name in named} <= there
+def alerts() -> dict[str, Mapping[str, Any]]:
+    text = (ROOT / "charts/di-orchestrator/files/alerts.yaml").read_text()
+    rules = [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
+    return {rule["alert"]: rule for rule in rules}
+
+
+def test_the_runbook_has_a_part_for_each_alert_and_for_no_other() -> None:
+    page = (DOCS / "runbook.md").read_text()
+    parts = dict(re.findall(r"^## (\w+)\n\n(.+?)(?=\n## |\Z)", page, re.MULTILINE | re.DOTALL))
+    assert list(parts) == list(alerts()) == list(CASES)
+    for name, part in parts.items():
+        assert re.search(r"^- Look: .+^- Do: ", part, re.MULTILINE | re.DOTALL), name
+        assert alerts()[name]["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
+
+
+def test_alerts_and_dashboards_ask_for_metrics_that_there_are() -> None:
+    there = set(re.findall(r"^\| `(di_\w+)` \|", (DOCS / "metrics.md").read_text(), re.MULTILINE))
+    asked = [rule["expr"] for rule in alerts().values()]
+    asked += [text for text, _ in dashboards.expressions()]
+    named = {name for text in asked for name in re.findall(r"\bdi_\w+", text)}
+    assert {re.sub("_(bucket|sum|count)$", "", name) for name in named} <= there
 
 
 def test_what_a_pod_is_told_of_the_server_is_documented() -> None:

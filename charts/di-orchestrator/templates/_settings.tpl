@@ -9,6 +9,12 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and $namespaced .Values.server.enabled (eq .Values.server.auth.mode "required") }}
 {{- fail "watchNamespace with server.auth.mode=required: checking tokens needs a ClusterRole. Set rbac.allowClusterRoles=true, or server.auth.mode=optional." }}
 {{- end }}
+{{- if and $namespaced .Values.history.enabled }}
+{{- fail "watchNamespace with history.enabled: checking tokens needs a ClusterRole. Set rbac.allowClusterRoles=true, or history.enabled=false." }}
+{{- end }}
+{{- if and .Values.history.enabled (not .Values.history.database.existingSecret) (gt (int .Values.history.replicas) 1) }}
+{{- fail "history.replicas above 1 without a database: SQLite's file has one pod. Name the Secret of a PostgreSQL database in history.database.existingSecret, or set history.replicas=1." }}
+{{- end }}
 {{- if and (or .Values.webhook.enabled (include "di.server-secret" .)) (not .Values.operator.enabled) (eq .Values.certificates.mode "auto") }}
 {{- fail "certificates.mode=auto without the operator: nobody would make the certificates of the webhook and the server. Set operator.enabled=true, or certificates.mode=existingSecret or cert-manager, or webhook.enabled=false and server.tls.enabled=false." }}
 {{- end }}

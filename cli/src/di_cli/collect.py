@@ -13,6 +13,7 @@ from di_cli.bundle.contents import Material
 from di_cli.diagnosis import Facts, diagnose, shown
 from di_cli.gather import gather
 from di_cli.logs.read import Asked, lines_of
+from di_cli.reader import Reader
 from di_cli.session import Session
 from di_cli.survey import OF_RELEASES, survey
 from di_cli.views.explanation import as_object
@@ -36,7 +37,8 @@ def collect(session: Session, names: list[str], system: str | None = None) -> Ma
         names: of the jobs.
         system: namespace of the release, if not that of its Deployments.
     """
-    reader = _Reader(session)
+    reader = Reader(session)
+    logs = _Logs(session, reader)
     facts = survey(session, system)
     objects: Object = {
         "doctor.json": shown.as_object(diagnose(facts)),
@@ -44,22 +46,24 @@ def collect(session: Session, names: list[str], system: str | None = None) -> Ma
         **_release(facts),
     }
     if len(names) > MOST_JOBS:
-        reader.unread.append(f"jobs beyond the first {MOST_JOBS}: {', '.join(names[MOST_JOBS:])}")
+        reader.note(f"jobs beyond the first {MOST_JOBS}", ", ".join(names[MOST_JOBS:]))
     jobs = {name: gather(session, name) for name in names[:MOST_JOBS]}
     for name, found in jobs.items():
         objects[f"jobs/{name}/why.json"] = as_object(explain(found))
         objects[f"jobs/{name}/job.json"] = found.job
         objects[f"jobs/{name}/pods.json"] = found.pods
         objects[f"jobs/{name}/events.json"] = found.events
-    pods = reader.all_of(PODS, facts.system, OF_RELEASES)
-    objects["release/pods.json"] = pods
-    objects["release/events.json"] = reader.all_of(EVENTS, facts.system)
+    where = f"of namespace {facts.system}"
+    pods = reader.noted(f"pods {where}", reader.list(PODS, facts.system, selector=OF_RELEASES))
+    objects["release/pods.json"] = [*pods]
+    events = reader.noted(f"events {where}", reader.list(EVENTS, facts.system))
+    objects["release/events.json"] = [*events]
     texts = {
-        **reader.logs("release", facts.system, pods),
+        **logs.of("release", facts.system, pods),
         **{
             path: lines
             for name, found in jobs.items()
-            for path, lines in reader.logs(
+            for path, lines in logs.of(
                 f"jobs/{name}", session.namespace, in_order(found.pods)
             ).items()
         },
@@ -67,23 +71,15 @@ def collect(session: Session, names: list[str], system: str | None = None) -> Ma
     return Material(objects=objects, texts=texts, unread=reader.unread)
 
 
-class _Reader:
-    """Reads what it may; the rest it notes."""
+class _Logs:
+    """Reads logs, so many; what it does not read is noted."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._logs = 0
-        self.unread: list[str] = []
+    def __init__(self, session: Session, reader: Reader) -> None:
+        self._client = session.client
+        self._reader = reader
+        self._read = 0
 
-    def all_of(self, resource: Any, namespace: str, selector: str | None = None) -> list[Object]:
-        """A collection of a namespace."""
-        try:
-            return self._session.client.list(resource, namespace, label_selector=selector)[0]
-        except ApiError as error:
-            self.unread.append(f"{resource.plural} of namespace {namespace}: {error.message}")
-            return []
-
-    def logs(
+    def of(
         self, folder: str, namespace: str, pods: Iterable[Mapping[str, Any]]
     ) -> Mapping[str, list[str]]:
         """The last lines of all containers, those that failed before the present ones too."""
@@ -91,16 +87,16 @@ class _Reader:
         for pod in pods:
             for container, previous in _containers(pod):
                 path = f"{folder}/logs/{name_of(pod)}.{container}{'.previous' * previous}.log"
-                if self._logs == MOST_LOGS:
-                    self.unread.append(f"{path}: there are more than {MOST_LOGS} logs")
+                if self._read == MOST_LOGS:
+                    self._reader.note(path, f"there are more than {MOST_LOGS} logs")
                     continue
-                self._logs += 1
+                self._read += 1
                 asked = Asked(container=container, tail=LINES, previous=previous)
                 try:
-                    lines = lines_of(self._session.client, namespace, name_of(pod), asked)
+                    lines = lines_of(self._client, namespace, name_of(pod), asked)
                     found[path] = [f"{time} {text}" for time, text in lines]
                 except ApiError as error:
-                    self.unread.append(f"{path}: {error.message}")
+                    self._reader.note(path, error.message)
         return found
 
 

@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
     USAGE = 2, "the command line is wrong"
     NOT_FOUND = 3, "no such job, pod, namespace or context"
     NOT_ALLOWED = 4, "the API server does not know you, or you may not do that"
-    UNAVAILABLE = 5, "the API server or di-server does not answer"
+    UNAVAILABLE = 5, "the API server, di-server or di-history does not answer"
     TIMED_OUT = 6, "`di wait`: the time is over"
     ENDED_OTHERWISE = 7, "`di wait`: the job ended, and what was waited for cannot come any more"
     FAULTS_FOUND = 8, "`di doctor`: something does not work"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,8 @@ from di_api.conversion import ConversionFailed
 from di_api.field_error import InvalidSpec, mapping
 from di_api.kube.errors import Forbidden, NotFound
 from di_api.kube.resources import CONFIGMAPS
-from di_api.names import OPERATOR_NAME
+from di_api.names import OPERATOR_NAME, SYSTEM_NAMESPACE
+from di_cli.constraints import below, on_nodes, ruling_of
 from di_cli.errors import CommandError
 from di_cli.present import Present
 from di_cli.session import Session
@@ -27,6 +28,7 @@ from di_cli.views.simulation import Outcome, Placed, Shift, Simulation
 if TYPE_CHECKING:
     from di_operator.allocator.forecast import Forecast, Surroundings
     from di_operator.allocator.job import NodeList
+    from di_operator.allocator.trial import Trial
 
 Object = dict[str, Any]
 _ASSUMED: Final = "goodput"
@@ -45,12 +47,14 @@ class Allocator:
         policy: its name; empty: there is no allocator.
         arguments: of the policy.
         kind_label: the label whose value is a node's kind; None: all nodes are alike.
+        high_class: PriorityClass of the pods of jobs with high priority; empty: none.
         known: whether that was read off the cluster.
     """
 
     policy: str = _ASSUMED
     arguments: Mapping[str, Any]
     kind_label: str | None = None
+    high_class: str = ""
     known: bool = False
 
 
@@ -68,19 +72,24 @@ def check_installed(command: str) -> None:
         )
 
 
-def read_allocator(session: Session, system: str, policy: str | None) -> Allocator:
+def read_allocator(session: Session, system: str | None, policy: str | None) -> Allocator:
     """What the operator's ConfigMap says, where the user may read it. `policy` comes before that:
     a name, or a name and its arguments as JSON, `fit:{"backfill": false}`."""
     try:
-        found = session.client.get(CONFIGMAPS, OPERATOR_NAME, system)
+        found = session.client.get(CONFIGMAPS, OPERATOR_NAME, system or SYSTEM_NAMESPACE)
         settings = mapping(found.get("data"))
     except (Forbidden, NotFound):
         settings = None
     label = str(settings.get("DI_OPERATOR_NODE_KIND_LABEL") or "") if settings else ""
+    high = str(settings.get("DI_OPERATOR_HIGH_PRIORITY_CLASS") or "") if settings else ""
     if policy is not None:
         name, _, text = policy.partition(":")
         return Allocator(
-            policy=name, arguments=_arguments(text), kind_label=label or None, known=True
+            policy=name,
+            arguments=_arguments(text),
+            kind_label=label or None,
+            high_class=high,
+            known=True,
         )
     if settings is None:
         return Allocator(arguments={})
@@ -88,6 +97,7 @@ def read_allocator(session: Session, system: str, policy: str | None) -> Allocat
         policy=str(settings.get("DI_OPERATOR_POLICY") or ""),
         arguments=_arguments(str(settings.get("DI_OPERATOR_POLICY_ARGUMENTS") or "")),
         kind_label=label or None,
+        high_class=high,
         known=True,
     )
 
@@ -114,6 +124,9 @@ def simulate(
             raised = surroundings.forecast(trial.raised())
         ends = [] if own.starts or own.impossible else _ends(present, now)
         first = surroundings.first_end(trial, [end.uid for end in ends]) if ends else None
+        preempting, victims, unknown = _preempting(session, trial, own, present, allocator)
+        outcome = _outcome(own)
+        ruling = ruling_of(session, trial, _placed_pods(outcome))
     except InvalidSpec as error:
         raise CommandError(
             "the job would be refused",
@@ -127,12 +140,38 @@ def simulate(
         key=f"{namespace}/{mapping(manifest.get('metadata')).get('name') or 'trial'}",
         policy=decides,
         known=allocator.known,
-        outcome=_outcome(own),
+        outcome=outcome,
+        ruling=ruling,
+        preempting=preempting,
+        victims=victims,
         raised=_outcome(raised) if raised is not None and raised.starts else None,
         when=next((end for end in ends if end.uid == first), None),
         ends=len(ends),
         unread=present.unread,
+        unknown=[*ruling.notes, *([unknown] if unknown else ())],
     )
+
+
+def _placed_pods(outcome: Outcome) -> dict[str, int]:
+    placed = outcome.later or outcome.now
+    return {task: sum(nodes.values()) for task, nodes in placed.items()}
+
+
+def _preempting(
+    session: Session, trial: Trial, own: Forecast, present: Present, allocator: Allocator
+) -> tuple[Outcome | None, int, str]:
+    """What becomes of a job of the cluster's scheduler if that takes pods of lower priority away;
+    how many there are on the nodes that it comes to; and what cannot be told."""
+    if own.starts or own.impossible or (allocator.policy and trial.asks_allocator):
+        return None, 0, ""
+    lower, unknown = below(session, trial, present, allocator.high_class)
+    if not lower:
+        return None, 0, unknown
+    gone = {id(pod) for pod in lower}
+    others = replace(present, pods=[pod for pod in present.pods if id(pod) not in gone])
+    found = _outcome(_surroundings(session, others, allocator).forecast(trial))
+    nodes = {name for placed in found.now.values() for name in placed}
+    return (found, on_nodes(lower, nodes), "") if found.now else (None, 0, "")
 
 
 def expected_starts(

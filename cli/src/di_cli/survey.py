@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.kube.errors import ApiError
 from di_api.kube.resources import (
     CRDS,
     DEPLOYMENTS,
@@ -41,13 +38,12 @@ from di_api.names import (
 )
 from di_cli.access.local_runs import known_runs
 from di_cli.diagnosis import Answer, Facts
+from di_cli.reader import Reader
 from di_cli.session import Session
 
 OF_RELEASES: Final = "app.kubernetes.io/name=di-orchestrator"
 """Label of all that the chart makes."""
 _OF_NODES: Final = "kube-node-lease"
-_SECONDS: Final = 5.0
-"""For each request: a doctor that waits for what is broken says nothing."""
 _VERSION: Final = Resource(group="", version="v1", plural="version", kind="version")
 _TEMPLATE: Final = {"spec": {"containers": [{"name": DI_CONTAINER, "image": "example/none"}]}}
 REFUSED_JOB: Final[dict[str, Any]] = {
@@ -66,8 +62,8 @@ def survey(session: Session, system: str | None = None) -> Facts:
         session: with the namespace of the user's jobs.
         system: namespace of the release, if not that of its Deployments.
     """
-    reader = _Reader(session)
-    told = _lines(session, "/version", Target(_VERSION, None, "/version"))
+    reader = Reader(session)
+    told = reader.path("/version", Target(_VERSION, None, "/version"))
     now = local_now()
     alone = Facts(
         namespace=session.namespace,
@@ -97,7 +93,7 @@ def survey(session: Session, system: str | None = None) -> Facts:
         deployments=deployments,
         leases=reader.list(LEASES, where),
         refusal=reader.create(DIJOBS, REFUSED_JOB, session.namespace, dry_run=True),
-        server=_server(session, where),
+        server=_server(reader, where),
         nodes=reader.list(NODES),
         node_leases=reader.list(LEASES, _OF_NODES),
         quotas=reader.list(QUOTAS, session.namespace),
@@ -115,69 +111,13 @@ def local_now() -> datetime:
     return datetime.now(UTC)
 
 
-class _Reader:
-    """Asks, and takes every answer."""
-
-    def __init__(self, session: Session) -> None:
-        self._client = session.client
-
-    def list(
-        self, resource: Resource, namespace: str | None = None, *, selector: str | None = None
-    ) -> Answer:
-        """A collection."""
-        return _taken(
-            lambda: self._client.list(
-                resource, namespace, label_selector=selector, timeout=_SECONDS
-            )[0]
-        )
-
-    def get(self, resource: Resource, name: str) -> Answer:
-        """One object of the cluster."""
-        return _taken(lambda: [self._client.get(resource, name, timeout=_SECONDS)])
-
-    def create(
-        self,
-        resource: Resource,
-        body: dict[str, Any],
-        namespace: str | None = None,
-        *,
-        dry_run: bool = False,
-    ) -> Answer:
-        """What is made: nothing that is kept."""
-        whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-        return _taken(
-            lambda: [
-                self._client.create(resource, whole, namespace, dry_run=dry_run, timeout=_SECONDS)
-            ]
-        )
-
-
-def _taken(read: Callable[[], list[dict[str, Any]]]) -> Answer:
-    try:
-        return Answer(found=tuple(read()))
-    except ApiError as error:
-        return Answer(code=error.code, words=error.message)
-
-
-def _lines(session: Session, path: str, target: Target) -> Answer:
-    """What is at a path; an object, if it is one."""
-    try:
-        text = b"\n".join(session.client.lines(path, target, silence=_SECONDS))
-    except ApiError as error:
-        return Answer(code=error.code, words=error.message)
-    try:
-        return Answer(found=(mapping(json.loads(text)),))
-    except ValueError:
-        return Answer()
-
-
-def _server(session: Session, namespace: str) -> Answer:
+def _server(reader: Reader, namespace: str) -> Answer:
     """di-server's own word whether it is ready; plain HTTP where it serves no other."""
     found = Answer(code=404)
     for scheme, port in (("https", SERVER_TLS_PORT), ("http", SERVER_PORT)):
         name = f"{scheme}:{SERVER_NAME}:{port}"
         path = f"{SERVICES.path(namespace)}/{name}/proxy/readyz"
-        found = _lines(session, path, Target(SERVICES, namespace, SERVER_NAME))
+        found = reader.path(path, Target(SERVICES, namespace, SERVER_NAME))
         if "no service port" not in found.words:
             break
     return found

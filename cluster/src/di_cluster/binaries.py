@@ -95,6 +95,20 @@ COMPONENTS = (
         stamps={"helm.sh/helm/v4/internal/version.version": "v4.3.1"},
     ),
     Component(
+        name="oras",
+        version="1.3.4",
+        programs={"oras": ("version",)},
+        built_as={},
+        stamps={},
+    ),
+    Component(
+        name="notation",
+        version="1.3.2",
+        programs={"notation": ("version",)},
+        built_as={},
+        stamps={},
+    ),
+    Component(
         name="kwok",
         version="0.8.0",
         programs={"kwok": ("--version",)},
@@ -119,7 +133,9 @@ COMPONENTS = (
 )
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-NODE = ("kubelet", "kube-proxy", "coredns", "helm")
+NODE = ("kubelet", "kube-proxy")
+LATER = ("coredns", "helm")
+"""What a cluster with nodes needs once its API server is up."""
 
 
 def component_of(program: str) -> Component:
@@ -180,14 +196,18 @@ class Binaries:
         """Those of the programs that would have to be built."""
         return [program for program in programs if self._find(program) is None]
 
-    def ensure(self, programs: Iterable[str]) -> None:
+    def ensure(self, programs: Iterable[str], *, then: Iterable[str] = ()) -> None:
         """Make sure that all of the programs are there.
+
+        Args:
+            then: others that will be wanted next: their sources are fetched meanwhile.
 
         Raises:
             ClusterError: one cannot be built.
         """
         programs = list(programs)
-        missing = list(dict.fromkeys(component_of(each).name for each in self.missing(programs)))
+        wanted = self.missing([*programs, *then])
+        missing = list(dict.fromkeys(component_of(each).name for each in wanted))
         if len(missing) > 1:
             self._reporter.say(f"to be built, one after another: {', '.join(missing)}")
         # What the next ones are made of comes over the network while the processors build.

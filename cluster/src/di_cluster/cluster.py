@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -134,12 +135,7 @@ class Cluster:
         Raises:
             ClusterError: one cannot be had.
         """
-        wanted = binaries.CONTROL_PLANE + (binaries.NODE if self._nodes else ())
-        if self._binaries.missing(wanted):
-            preflight.require_disk(
-                self._settings.cache, free=10 * preflight.GIB, purpose="building Kubernetes"
-            )
-        self._binaries.ensure(wanted)
+        self._prepare(*self._programs(), *self._later())
 
     def prepare_images(self) -> None:
         """Install what the machine lacks: from then on `build_image` may go on beside `up`.
@@ -162,8 +158,10 @@ class Cluster:
             self._settings.cache, free=preflight.GIB, purpose=f"cluster {self.name}"
         )
         preflight.ensure_packages(node=self._nodes > 0, images=False, reporter=self._reporter)
-        self.prepare()
-        with self._exclusive():
+        self._prepare(*self._programs(), then=self._later())
+        with ThreadPoolExecutor(max_workers=1) as beside, self._exclusive():
+            # What starts mostly waits, so the rest is built meanwhile.
+            built = {each: beside.submit(self.binary, each) for each in self._later()}
             self._clean_up_after_crash()
             registration = self._register()
             network, box = Network(registration.number), self._box(registration)
@@ -180,7 +178,13 @@ class Cluster:
             if not box.is_up:
                 with self._reporter.step(f"made the box {network.whole}"):
                     box.up()
-            self._start(registration, box)
+
+            def binary(program: str) -> Path:
+                return built[program].result() if program in built else self.binary(program)
+
+            self._start(registration, box, binary)
+            for each in built.values():
+                each.result()
             self._reporter.say(f"cluster {self.name} is up: export KUBECONFIG={self.kubeconfig}")
 
     def down(self, *, purge: bool = False) -> None:
@@ -298,6 +302,20 @@ class Cluster:
             raise ClusterError(f"there is no cluster {self.name}: di-cluster up --name {self.name}")
         return Network(registration.number)
 
+    def _programs(self) -> tuple[str, ...]:
+        """What has to be there before anything is started."""
+        return binaries.CONTROL_PLANE + (binaries.NODE if self._nodes else ())
+
+    def _later(self) -> tuple[str, ...]:
+        return binaries.LATER if self._nodes else ()
+
+    def _prepare(self, *programs: str, then: Sequence[str] = ()) -> None:
+        if self._binaries.missing((*programs, *then)):
+            preflight.require_disk(
+                self._settings.cache, free=10 * preflight.GIB, purpose="building Kubernetes"
+            )
+        self._binaries.ensure(programs, then=then)
+
     def _box(self, registration: Registration) -> Box:
         return Box(network=Network(registration.number), folder=self._folder)
 
@@ -324,14 +342,14 @@ class Cluster:
             is_free=lambda network: preflight.network_conflict(network, used) is None,
         )
 
-    def _start(self, registration: Registration, box: Box) -> None:
+    def _start(self, registration: Registration, box: Box, binary: Callable[[str], Path]) -> None:
         """Start what does not run: the API server and containerd at once, then the rest."""
         network = Network(registration.number)
         control_plane = ControlPlane(
             box=box,
             network=network,
             folder=self._folder,
-            binary=self.binary,
+            binary=binary,
             extra_api_server_args=self._api_server_args,
         )
         nodes = self._real_nodes(registration, box)
@@ -349,7 +367,7 @@ class Cluster:
             control_plane.start_controllers()
             for node in nodes:
                 node.start()
-            dns = Dns(box=box, network=network, folder=self._folder, binary=self.binary)
+            dns = Dns(box=box, network=network, folder=self._folder, binary=binary)
             if nodes:
                 dns.start(control_plane.api)
             control_plane.wait_for_controllers()

@@ -11,9 +11,10 @@ from di_cluster import preflight
 from di_cluster.archive import ImageConfig, write_archive, write_node_images
 from di_cluster.commands import run
 from di_cluster.errors import ClusterError, CommandFailed
+from di_cluster.fingerprint import fingerprint
 from di_cluster.reporter import Reporter
 from di_cluster.rootfs import build_rootfs, parse_packages, recipe
-from di_cluster.workfolder import lock_file
+from di_cluster.workfolder import lock_file, write_json
 
 BASE_PACKAGES = "base-packages.txt"
 _BUILD_SECONDS = 1800
@@ -57,7 +58,7 @@ class ImageStore:
         dockerfile: Path | None = None,
         build_args: Mapping[str, str] | None = None,
     ) -> Image:
-        """Build an image.
+        """Build an image, unless it was built of the same before.
 
         `BASE_IMAGE` is the local base image unless it is among the build arguments; only then is
         an image pulled from a registry. A file `base-packages.txt` beside the Dockerfile names
@@ -76,10 +77,17 @@ class ImageStore:
         arguments = dict(build_args or {})
         reference = full_reference(tag)
         with lock_file(self._folder / ".lock", seconds=_LOCK_SECONDS):
-            pull = "--pull"
+            pull, inputs = "--pull", None
             if "BASE_IMAGE" not in arguments:
-                packages = base_packages(dockerfile or context / "Dockerfile")
-                arguments["BASE_IMAGE"] = self._ensure_base(packages)
+                file = dockerfile or context / "Dockerfile"
+                packages = base_packages(file)
+                arguments["BASE_IMAGE"] = base_reference(packages)
+                inputs = fingerprint(context, file, arguments)
+                known = self._known(reference, inputs)
+                if known is not None:
+                    self._reporter.say(f"image {reference} is built of the same")
+                    return known
+                self._ensure_base(arguments["BASE_IMAGE"], packages)
                 pull = "--pull-never"
             with self._reporter.step(f"built image {reference}"):
                 try:
@@ -96,7 +104,10 @@ class ImageStore:
                     # An aborted build leaves its container mounted.
                     self._buildah("rm", "-a")
                     raise ClusterError(f"image {reference} cannot be built\n{error}") from error
-            return self.find(reference)
+            image = self.find(reference)
+            if inputs is not None:
+                write_json(self._built_path(reference), _record(image, inputs))
+            return image
 
     def find(self, tag: str) -> Image:
         """A built image.
@@ -130,7 +141,7 @@ class ImageStore:
 
     def archive(self, image: Image) -> Path:
         """The image as a docker-archive; written once for each content."""
-        slug = image.reference.replace("/", "_").replace(":", "_")
+        slug = _slug(image.reference)
         path = self._folder / "archives" / f"{slug}@{image.image_id[:16]}.tar"
         with lock_file(self._folder / ".lock", seconds=_LOCK_SECONDS):
             if not path.exists():
@@ -157,12 +168,25 @@ class ImageStore:
         ids = json.loads(index.read_text())
         return path, ids
 
-    def _ensure_base(self, packages: Sequence[str]) -> str:
-        """The reference of the local base image with these packages; it is made on first use."""
-        reference = base_reference(packages)
+    def _known(self, reference: str, inputs: str | None) -> Image | None:
+        """The image of that name if it is still the one that was built of these inputs."""
+        if inputs is None:
+            return None
+        try:
+            recorded = json.loads(self._built_path(reference).read_text())
+            image = self.find(reference)
+        except (OSError, ValueError, ClusterError):
+            return None
+        return image if recorded == _record(image, inputs) else None
+
+    def _built_path(self, reference: str) -> Path:
+        return self._folder / "built" / f"{_slug(reference)}.json"
+
+    def _ensure_base(self, reference: str, packages: Sequence[str]) -> None:
+        """Make the local base image with these packages on first use."""
         names = self._buildah("images", "--format", "{{.Name}}:{{.Tag}}").split()
         if reference in names:
-            return reference
+            return
         if packages:
             # File system, layer, archive and the store's copy are there at the same time.
             preflight.require_disk(
@@ -185,7 +209,6 @@ class ImageStore:
             finally:
                 layer.unlink(missing_ok=True)
                 archive.unlink(missing_ok=True)
-        return reference
 
     def _buildah(self, *argv: str | Path, seconds: float = 120) -> str:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -197,6 +220,16 @@ class ImageStore:
             ],
             seconds=seconds,
         )
+
+
+def _record(image: Image, inputs: str) -> dict[str, str]:
+    """What is kept of a build: which image came of which inputs."""
+    return {"imageId": image.image_id, "inputs": inputs}
+
+
+def _slug(reference: str) -> str:
+    """A reference as the name of a file."""
+    return reference.replace("/", "_").replace(":", "_")
 
 
 def base_packages(dockerfile: Path) -> tuple[str, ...]:

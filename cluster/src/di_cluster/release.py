@@ -17,7 +17,7 @@ from di_cluster.images import Image
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 
-SERVICES = ("webhook", "operator", "server")
+SERVICES = ("webhook", "operator", "server", "history")
 REPOSITORY = "opendilab"
 TAG = "dev"
 _HELM_SECONDS = 180
@@ -42,7 +42,7 @@ class Release:
     Args:
         cluster: where it goes.
         root: the root folder of the source tree.
-        namespace: the namespace of the three services; made if missing.
+        namespace: the namespace of the services; made if missing.
         name: helm's name of the release.
         reporter: where progress goes.
     """
@@ -135,7 +135,7 @@ def image_builder(settings: Settings, reporter: Reporter) -> Cluster | CurrentCl
 
 
 def main() -> int:
-    """Build the images of the three services from the current folder and print their names.
+    """Build the images of the four services from the current folder and print their names.
 
     With docker or podman where one works, so that they can be tagged and pushed from there;
     else with buildah, into the local cluster's image store.

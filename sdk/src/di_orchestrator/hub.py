@@ -123,6 +123,8 @@ def _handler(answer: Answering, most_bytes: int, in_hand: _InHand) -> type[BaseH
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = IDLE_SECONDS
+        # Head and body go together: of two small packets the second waits for an acknowledgement.
+        wbufsize = -1
 
         def do_GET(self) -> None:
             self._answer()
@@ -162,6 +164,7 @@ def _handler(answer: Answering, most_bytes: int, in_hand: _InHand) -> type[BaseH
             self.send_header("Content-Length", str(len(reply.body)))
             self.end_headers()
             self.wfile.write(reply.body)
+            self.wfile.flush()
 
         def log_message(self, *args: object) -> None:
             """Say nothing on stderr, which is the program's."""

@@ -45,6 +45,8 @@ class Setting:
     condition: Condition = Condition.IDEAL
     tenants: Sequence[str] = ()
     """Whose the jobs are, by turns; none: nobody's."""
+    fixed_batch: bool = False
+    """Whether jobs keep the batch that their owners asked for, whatever the policy."""
 
     @property
     def shares(self) -> Shares | None:
@@ -63,8 +65,9 @@ def run(
     *,
     stopwatch: Callable[[], float],
     report: Callable[[int, int], None] = lambda _done, _total: None,
+    watch: Callable[[Cluster], None] = lambda _cluster: None,
 ) -> Result:
-    """Simulate to the end; `report` is told jobs done and jobs in all.
+    """Simulate to the end; `report` is told jobs done and jobs in all, `watch` sees each round.
 
     Raises OSError, KeyError, ValueError or PolicyError for a setting that cannot be, and
     ValueError if jobs never end.
@@ -80,7 +83,7 @@ def run(
     jobs = make_jobs(
         submissions,
         applications,
-        adaptive=setting.policy not in _FIXED,
+        adaptive=not setting.fixed_batch and setting.policy not in _FIXED,
         knows_kinds=setting.kinds_known,
     )
     clock = _Clock()
@@ -96,6 +99,7 @@ def run(
     clock.cluster = cluster
     while not cluster.is_complete:
         cluster.step(setting.period)
+        watch(cluster)
         report(sum(job.completed is not None for job in jobs), len(jobs))
         if cluster.now > _LONGEST:
             raise ValueError(f"{setting.policy} never completes some jobs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from di_cli.main import run
 from di_cli.survey import REFUSED_JOB
 from tests.fakes.api_server import Object, StandIn
 from tests.unit.cli import installation
+from tests.unit.cli.installation import NOW
 
 JOBS = "/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs"
 PODS = "/api/v1/namespaces/rl/pods"
@@ -63,6 +65,12 @@ class Di:
         return name
 
 
+def ends(seconds: float, *, earliest: float = 0.0, latest: float = 1e6) -> Object:
+    """What the operator expects of a job, in seconds from now."""
+    times = {"earliest": earliest, "expected": seconds, "latest": latest}
+    return {key: (NOW + timedelta(seconds=left)).isoformat() for key, left in times.items()}
+
+
 def job(name: str, phase: str, **changes: Any) -> Object:
     status = {
         "phase": phase,
@@ -71,6 +79,7 @@ def job(name: str, phase: str, **changes: Any) -> Object:
         "restarts": 1,
         "taskStatus": {"learner": {"Running": 1}, "collector": {"Running": 2}},
         "progress": {"step": 62, "totalSteps": 100},
+        "expectedCompletion": ends(2206),
         "profilings": {"learnerWaitFrac": 0.08},
         "conditions": [
             {

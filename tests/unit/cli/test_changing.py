@@ -160,6 +160,67 @@ def test_suspend_resume_and_delete(di: Di) -> None:
     assert di("delete", "cartpole").code == ExitCode.NOT_FOUND
 
 
+@pytest.mark.parametrize(
+    ("words", "path", "told"),
+    [
+        ([], "/spec/restartedAt", ""),
+        (["--task", "collector"], "/spec/tasks/1/restartedAt", ": task collector"),
+    ],
+)
+def test_a_restart_is_asked_for_with_a_time_that_is_another_one(
+    di: Di, words: list[str], path: str, told: str
+) -> None:
+    di.job()
+    before = di.world.objects[f"{JOBS}/cartpole"]["metadata"]["resourceVersion"]
+    assert di("restart", "cartpole", *words).lines == [f"dijob/cartpole restarts{told}"]
+    version, first = sent(di, "PATCH")[1]
+    assert version == {"op": "replace", "path": "/metadata/resourceVersion", "value": before}
+    assert (first["op"], first["path"]) == ("add", path)
+    assert datetime.fromisoformat(first["value"]).tzinfo is not None
+    assert di("restart", "cartpole", *words).code == 0
+    assert sent(di, "PATCH")[1][1]["value"] > first["value"]
+
+
+_DELETED = {"deletionTimestamp": "2026-03-01T11:59:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "remedy"),
+    [
+        ({"status": {"phase": "Succeeded"}}, "it is Succeeded, and what is over is not", "di get"),
+        ({"status": {"phase": "Failed"}}, "it is Failed, and what is over is not", "di get"),
+        ({"spec": {"suspend": True}}, "it is suspended and has no pods", "di resume cartpole"),
+        ({"metadata": _DELETED}, "it is being deleted", "di list"),
+        ({"spec": {"coordinated": {}}}, "a job with a coordinator has no tasks", "di restart"),
+        ({}, "the job has no task x; its tasks are learner, collector", "di describe cartpole"),
+    ],
+)
+def test_what_cannot_be_restarted_is_refused_with_the_reason(
+    di: Di, changes: dict[str, Any], where: str, remedy: str
+) -> None:
+    job = di.job()
+    for key, value in changes.items():
+        job[key] |= value
+    di.world.put(f"{JOBS}/cartpole", job)
+    said = di("restart", "cartpole", "--task", "x")
+    first, second, third = said.err.splitlines()
+    assert (said.code, first) == (ExitCode.FAILED, "error: dijob/cartpole was not restarted")
+    assert where in second
+    assert third.startswith(f"  try: {remedy}")
+    assert {method for method, _, _ in di.world.requests} == {"GET"}
+
+
+def test_a_cluster_that_drops_the_field_has_not_restarted_anything(
+    di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = di.job()
+    monkeypatch.setattr("di_api.kube.sync.SyncKubeClient.patch", lambda *_, **__: found)
+    said = di("restart", "cartpole")
+    assert "the cluster's version of DIJob has no restartedAt" in said.err
+    assert "try: di suspend cartpole; di resume cartpole" in said.err
+    assert said.code == ExitCode.FAILED
+
+
 def test_delete_that_takes_too_long_says_so(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     di.job()
     monkeypatch.setattr(di.world, "remove", di.world.objects.get)

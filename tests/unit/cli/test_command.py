@@ -153,17 +153,45 @@ def test_a_user_with_a_plug_in_is_left_to_the_official_client(
     assert read_access().config.authorization() == "Bearer of-plug-in"
 
 
-def test_a_list_imports_nothing_that_it_does_not_need() -> None:
-    """Each of these takes a tenth of a second or more, which a person would notice."""
-    code = (
-        "import sys, di_cli.main as m; m._Commands().get_command(None, 'list'); "
-        "print([n for n in ('kubernetes', 'aiohttp', 'rich', 'marshmallow') "
-        "if n in sys.modules])"
-    )
+_SLOW = ("kubernetes", "aiohttp", "marshmallow", "rich", "requests", "structlog", "numpy")
+"""Each of these takes a tenth of a second or more, which a person would notice."""
+
+
+def _imported(code: str, *arguments: str) -> set[str]:
+    """What a process has imported in the end, beside what it says."""
+    code = f"{code}; print('imported', *sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", f"import sys, di_cli.main as m; {code}", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
-    assert done.stdout.strip() == "[]"
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("imported "))
+    return set(line.split()[1:])
+
+
+def test_no_command_imports_what_it_does_not_need() -> None:
+    """Of all but `watch`, which draws, and before they do anything."""
+    found = _imported(
+        "[m._Commands().get_command(None, name) for name in m.COMMANDS if name != 'watch']"
+    )
+    assert not found.intersection(_SLOW)
+    assert not [name for name in found if name.startswith(("di_operator", "di_local"))]
+
+
+@pytest.mark.parametrize("words", [["queue"], ["simulate", "-f", "cartpole"]])
+def test_a_forecast_imports_the_allocator_and_nothing_that_it_does_not_need(
+    di: Di, words: list[str]
+) -> None:
+    """Not what the operator decides about pods, and not what makes them."""
+    di.node("gpu-1", 8)
+    di.job("waits", "Pending")
+    found = _imported("m.run(sys.argv[1:])", *words)
+    assert "di_operator.allocator.forecast" in found
+    assert not found.intersection(_SLOW)
+    others = ("lifecycle.snapshot", "lifecycle.decision", "builders.metadata", "config")
+    assert not found.intersection(f"di_operator.{name}" for name in others)
 
 
 def test_the_table_of_exit_codes_is_the_documents(di: Di) -> None:

@@ -75,7 +75,7 @@ def test_the_release_is_looked_for_where_the_webhook_is(installed: Di) -> None:
     assert "installation" not in found
     installed.world.refusals["GET", VALIDATING] = FORBIDDEN
     installed.world.requests.clear()
-    _found(installed, "--system", "elsewhere")
+    _found(installed, "--system-namespace", "elsewhere")
     asked = [path.partition("?")[0] for _, path, _ in installed.world.requests]
     assert "/apis/apps/v1/namespaces/elsewhere/deployments" in asked
     assert "/apis/coordination.k8s.io/v1/namespaces/elsewhere/leases" in asked

@@ -1,4 +1,4 @@
-"""When jobs end, by what they report; and that odd objects cost nobody a view."""
+"""When jobs end, by what is expected; and that odd objects cost nobody a view."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from di_cli.views import allocation, jobs, queue
@@ -22,41 +22,53 @@ _ODD: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-def running(*, began: str = "2026-03-01T11:00:00Z", deadline: Any = None, **progress: Any) -> Any:
+def running(*, began: str = "2026-03-01T11:00:00Z", deadline: Any = None, **ends: str) -> Any:
+    """A job that is to end at times of this day, as the operator says."""
+    told = {key: f"2026-03-01T{time}:00Z" for key, time in ends.items()}
     return {
         "metadata": {"name": "x", "namespace": "rl", "uid": "uid-x"},
         "spec": {"activeDeadlineSeconds": deadline},
-        "status": {"phase": "Running", "startTime": began, "progress": progress},
+        "status": {"phase": "Running", "startTime": began, "expectedCompletion": told},
     }
 
 
+def expected(moment: str, **others: Any) -> Any:
+    return running(earliest=moment, expected=moment, latest=moment, **others)
+
+
 @pytest.mark.parametrize(
-    ("job", "text"),
+    ("job", "when", "text"),
     [
-        (running(step=1, totalSteps=4), "in about 3h"),
-        # Of the half hour since the report half an hour of what was left is over.
-        (running(step=1, totalSteps=4, reportedAt="2026-03-01T11:30:00Z"), "in about 1h"),
-        (running(step=4, totalSteps=4), "in about 0s"),
-        (running(step=1, totalSteps=4, deadline=5400), "in 30m at the latest"),
-        (running(step=3, totalSteps=4, deadline=7200), "in about 20m"),
-        (running(deadline=3000), "in 0s at the latest"),
+        (
+            running(earliest="13:30", expected="15:00", latest="16:00"),
+            "in about 3h",
+            "in about 3h (1h30m-4h)",
+        ),
+        # Of what has passed already nothing is left.
+        (
+            running(earliest="11:00", expected="11:30", latest="12:10"),
+            "in about 0s",
+            "in about 0s (0s-10m)",
+        ),
+        (expected("15:00", deadline=5400), "in 30m at the latest", "in 30m"),
+        (expected("12:20", deadline=7200), "in about 20m", "in about 20m (20m-20m)"),
+        (running(deadline=3000), "in 0s at the latest", "in 0s"),
     ],
 )
-def test_a_job_ends_at_its_pace_or_at_its_deadline(job: Any, text: str) -> None:
+def test_a_job_ends_when_it_is_expected_or_at_its_deadline(job: Any, when: str, text: str) -> None:
     end = end_of(job, NOW)
     assert end is not None
-    assert (end.uid, end.key, end.when()) == ("uid-x", "rl/x", text)
-    assert jobs.row(job, NOW).hint == text.removesuffix(" at the latest")
+    assert (end.uid, end.key, end.when()) == ("uid-x", "rl/x", when)
+    assert jobs.row(job, NOW).hint == text
 
 
 @pytest.mark.parametrize(
     "job",
     [
         running(),
-        running(step=0, totalSteps=4),
-        running(step=5, totalSteps=4),
-        running(began="", step=1, totalSteps=4),
-        running(began="2026-03-01T13:00:00Z", step=1, totalSteps=4),
+        running(expected="15:00"),
+        running(earliest="15:00", expected="14:00", latest="16:00"),
+        expected("15:00", began=""),
     ],
 )
 def test_an_end_that_cannot_be_told_is_none(job: Any) -> None:
@@ -64,26 +76,27 @@ def test_an_end_that_cannot_be_told_is_none(job: Any) -> None:
 
 
 def test_a_job_that_has_ended_or_is_suspended_has_no_end_to_come() -> None:
-    job = running(step=1, totalSteps=4)
+    job = expected("15:00")
     job["spec"]["suspend"] = True
-    ended = running(step=1, totalSteps=4)
+    ended = expected("15:00")
     ended["status"]["completionTimestamp"] = "2026-03-01T11:30:00Z"
     assert ends_of([job, ended], NOW) == []
 
 
 def test_the_next_end_comes_first() -> None:
-    found = ends_of([running(step=1, totalSteps=4), running(step=2, totalSteps=4)], NOW)
+    found = ends_of([expected("15:00"), expected("13:00")], NOW)
     assert [each.when() for each in found] == ["in about 1h", "in about 3h"]
 
 
 @settings(deadline=None)
+@example(odd=["2026-03-01T09:00:00Z", 1, 10**400, 1, None, "Pending", "1", "x", None])
 @given(odd=st.lists(_ODD, min_size=9, max_size=9))
 def test_what_makes_no_sense_is_shown_all_the_same(odd: list[Any]) -> None:
     began, deadline, step, total, reported, phase, amount, name, spec = odd
     status = {
         "startTime": began,
         "phase": phase,
-        "progress": {"step": step, "totalSteps": total, "reportedAt": reported},
+        "expectedCompletion": {"earliest": step, "expected": total, "latest": reported},
         "allocatable": {"cpu": amount},
         "conditions": spec,
     }
@@ -94,7 +107,7 @@ def test_what_makes_no_sense_is_shown_all_the_same(odd: list[Any]) -> None:
         "spec": {"activeDeadlineSeconds": deadline, "nodeName": name, "containers": spec},
     }
     for end in ends_of([found], NOW):
-        assert end.when()
+        assert end.range()
     for each in queue.waiting([found], NOW, {"u": None}):
         assert len(queue.cells(each, wide=True)) == len(queue.HEADER_WIDE)
         assert queue.as_json(each)

@@ -143,6 +143,7 @@ def test_what_changes_a_job_reaches_the_one_that_is_meant(
     for words in (
         ["scale", "cartpole", "collector=3"],
         ["set", "cartpole", "priority=high"],
+        ["restart", "cartpole"],
         ["suspend", "cartpole"],
         ["wait", "cartpole", "--for", "phase=Starting"],
         ["describe", "cartpole"],

@@ -33,13 +33,18 @@ WORDS: Final = {
     "simulate": ["simulate", "-f", "job.yaml"],
     "queue": ["queue"],
     "allocation": ["allocation"],
+    "history": ["history", "x", "--server", "https://x"],
+    "rollback": ["rollback", "x", "--to", "1", "--yes", "--server", "https://x"],
     "login": ["login", "--server", "https://x"],
     "doctor": ["doctor"],
     "bundle": ["bundle", "x", "--yes"],
 }
 """A line of each command in the table."""
 _ROW: Final = re.compile(r"^\| `di ([a-z-]+(?: -w)?)` \| (.+) \|$", re.MULTILINE)
-_OF_KUBECTL: Final = {"get pods", "create pods/exec"}
+_OF_KUBECTL: Final = {
+    "exec": {"get pods", "create pods/exec"},
+    "history": {"get deployments", "get pods", "create pods/portforward"},
+}
 _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTIONS: Final = (
     *("dijobs", "pods", "events", "nodes", "deployments", "leases", "resourcequotas"),
@@ -54,7 +59,8 @@ def _rows() -> dict[str, set[str]]:
         command: set(re.findall(r"`([a-z]+ [a-z/]+)`", text))
         for command, text in _ROW.findall(DOCUMENT.read_text())
     }
-    rows["exec"] -= _OF_KUBECTL
+    for command, rights in _OF_KUBECTL.items():
+        rows[command] -= rights
     return rows
 
 
@@ -74,6 +80,7 @@ def test_a_command_needs_the_rights_that_the_document_names(
     )
     monkeypatch.setattr("os.execv", lambda *_: None)
     monkeypatch.setattr("shutil.which", lambda _: "kubectl")
+    monkeypatch.setattr("di_cli.access.history.History._ask", lambda *_: b'{"spec": {}}')
     monkeypatch.setattr("di_cli.commands.listing.follow", partial(follow, seconds=1))
     di.job("x")
     di.job("waits", "Pending")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from di_cli.exit_codes import ExitCode
-from tests.unit.cli.conftest import Di, Said
+from tests.unit.cli.conftest import Di, Said, ends
 
 Object = dict[str, Any]
 FORBIDDEN = {"code": 403, "reason": "Forbidden", "message": "you may not"}
@@ -77,15 +77,30 @@ def test_a_job_that_does_not_fit_is_told_what_is_missing_and_when_it_would(
 ) -> None:
     simulate.policy("fit")
     began = {"startTime": "2026-03-01T11:00:00Z"}
-    simulate.running("x", 4, **began, progress={"step": 3, "totalSteps": 4})
-    simulate.running("y", 2, **began, progress={"step": 1, "totalSteps": 4})
+    simulate.running("x", 4, **began, expectedCompletion=ends(1230))
+    simulate.running("y", 2, **began, expectedCompletion=ends(10_830))
     first, when, _ = simulate(manifest()).lines
     assert first.startswith("does not fit now: task learner needs 1 replica, there is room for 0")
     assert first.endswith("closest to one more: gpu-1 lacks 2 nvidia.com/gpu")
-    assert when == "would fit in about 20m: when x ends"
+    assert when.startswith("would fit in about 20m (0s-11d): when x ends")
     told = json.loads(simulate(manifest(8), "-o", "json").out)
-    assert told["wouldFit"] == {"seconds": 10800, "job": "rl/y", "byDeadline": False}
+    assert told["wouldFit"] == {
+        "seconds": pytest.approx(10_830, abs=30),
+        "job": "rl/y",
+        "byDeadline": False,
+        "between": [0, pytest.approx(1e6, abs=30)],
+    }
     assert (told["fits"], told["starts"], told["policy"]) == (False, False, "fit")
+
+
+def test_the_time_is_a_range_of_when_the_job_is_expected_to_end(simulate: Simulate) -> None:
+    simulate.policy("fit")
+    began = "2026-03-01T11:00:00Z"
+    told = ends(1230, earliest=630, latest=1830)
+    simulate.running("x", 8, startTime=began, expectedCompletion=told)
+    assert simulate(manifest()).lines[1] == "would fit in about 20m (10m-30m): when x ends"
+    found = json.loads(simulate(manifest(), "-o", "json").out)["wouldFit"]
+    assert found["between"] == [pytest.approx(630, abs=30), pytest.approx(1830, abs=30)]
 
 
 def test_ends_that_do_not_suffice_are_counted(
@@ -94,7 +109,11 @@ def test_ends_that_do_not_suffice_are_counted(
     for name in "xyz":
         simulate.running(name, 2, startTime="2026-03-01T11:00:00Z")
     job = manifest(8)
-    assert simulate(job, "--policy", "fit").lines[1].startswith("would fit in about 36m: when z")
+    assert (
+        simulate(job, "--policy", "fit")
+        .lines[1]
+        .startswith("would fit in about 36m (0s-11d): when z")
+    )
     monkeypatch.setattr("di_cli.forecasting._MOST_WORK", 6)
     either = "would not fit either when the next 2 jobs of those that say when have ended"
     assert simulate(job, "--policy", "fit").lines[1] == either
@@ -103,7 +122,7 @@ def test_ends_that_do_not_suffice_are_counted(
 
 
 def test_a_deadline_ends_a_job_at_the_latest(simulate: Simulate) -> None:
-    simulate.running("x", 8, startTime="2026-03-01T11:00:00Z", progress={})
+    simulate.running("x", 8, startTime="2026-03-01T11:00:00Z", expectedCompletion={})
     assert simulate(manifest(), "--policy", "fit").lines[1].startswith("nobody can say when")
     job = simulate.di.world.objects["/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs/x"]
     job["spec"]["activeDeadlineSeconds"] = 5450
@@ -182,3 +201,124 @@ def test_others_that_lose_something_are_told(simulate: Simulate) -> None:
     assert lines[0].startswith("does not fit now: ")
     assert lines[1] == ("would fit when the allocator reconsiders all jobs: learner 1 on gpu-1")
     assert lines[2] == "  stops      rl/y"
+
+
+def quota(simulate: Simulate, hard: Object, used: Object, **spec: Any) -> None:
+    body = {"metadata": {"name": "team"}, "spec": spec, "status": {"hard": hard, "used": used}}
+    simulate.di.world.put("/api/v1/namespaces/rl/resourcequotas/team", body)
+
+
+def test_a_quota_that_has_too_little_left_is_told_first(simulate: Simulate) -> None:
+    simulate.policy("fit")
+    quota(simulate, {"requests.nvidia.com/gpu": "10", "pods": "10"}, {"pods": "2"})
+    assert simulate(manifest()).lines[0] == "fits now: learner 1 on gpu-1"
+    quota(simulate, {"requests.nvidia.com/gpu": "10"}, {"requests.nvidia.com/gpu": "7"})
+    lines = simulate(manifest()).lines
+    assert lines[:2] == [
+        "does not start: quota team of namespace rl has 3 of 10 requests.nvidia.com/gpu left, the "
+        "job needs 4",
+        "by the nodes alone it fits now: learner 1 on gpu-1",
+    ]
+    (told,) = json.loads(simulate(manifest(), "-o", "json").out)["quota"]
+    amounts = {"needed": "4", "left": "3", "hard": "10"}
+    assert told == {"name": "team", "resource": "requests.nvidia.com/gpu", **amounts}
+
+
+def test_pods_are_counted_as_they_would_start(simulate: Simulate) -> None:
+    quota(simulate, {"pods": "3"}, {"pods": "1"})
+    task = manifest(1)["spec"]["tasks"][0] | {"replicas": 3}
+    fixed = manifest(preemptible=False, tasks=[task])
+    assert simulate(fixed).lines[0] == (
+        "does not start: quota team of namespace rl has 2 of 3 pods left, the job needs 3"
+    )
+    # The allocator starts it with fewer, where there is no room for all.
+    simulate.policy("fit")
+    simulate.running("x", 6)
+    elastic = manifest(tasks=[task | {"minReplicas": 2, "maxReplicas": 3}])
+    assert simulate(elastic).lines[0] == "fits now: learner 2 on gpu-1"
+
+
+def test_what_cannot_be_told_of_quotas_is_said(simulate: Simulate) -> None:
+    quota(simulate, {"limits.cpu": "1"}, {})
+    (unsaid,) = (line for line in simulate(manifest()).lines if "not known" in line)
+    assert unsaid.strip().endswith(
+        "quota team wants limits.cpu of every pod, which learner does not say; a LimitRange may"
+    )
+    quota(simulate, {"pods": "0"}, {}, scopes=["BestEffort"])
+    assert any("by its scopes; it is left out" in line for line in simulate(manifest()).lines)
+    simulate.di.world.refusals["GET", "/api/v1/namespaces/rl/resourcequotas"] = FORBIDDEN
+    lines = simulate(manifest()).lines
+    assert any("you may not list the quotas of namespace rl" in line for line in lines)
+    assert json.loads(simulate(manifest(), "-o", "json").out)["unknown"]
+
+
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+URGENT = {"metadata": {"name": "urgent"}, "value": 1000}
+
+
+def ordinary(simulate: Simulate, gpus: int, priority: int) -> None:
+    """Put a pod of no job on the node."""
+    container = {"name": "c", "resources": {"limits": _gpus(gpus)}}
+    body = {
+        "metadata": {"name": "web", "namespace": "web", "uid": "uid-web"},
+        "spec": {"nodeName": "gpu-1", "priority": priority, "containers": [container]},
+        "status": {"phase": "Running"},
+    }
+    simulate.di.world.put("/api/v1/namespaces/web/pods/web", body)
+
+
+def urgent(**spec: Any) -> Object:
+    job = manifest(**{"preemptible": False, **spec})
+    job["spec"]["tasks"][0]["template"]["spec"]["priorityClassName"] = "urgent"
+    return job
+
+
+def test_pods_of_lower_priority_make_room_as_the_scheduler_has_it(simulate: Simulate) -> None:
+    simulate.di.world.put(f"{CLASSES}/urgent", URGENT)
+    ordinary(simulate, 6, 0)
+    first, second, third, _ = simulate(urgent()).lines
+    assert first.startswith("does not fit now: ")
+    assert second == "would fit at the expense of pods of lower priority: learner 1 on gpu-1"
+    assert third == "  preempts   some of 1 pod there, as the cluster's scheduler chooses"
+    told = json.loads(simulate(urgent(), "-o", "json").out)["preempting"]
+    assert told == {"now": {"learner": {"gpu-1": 1}}, "podsOfLowerPriority": 1}
+
+
+@pytest.mark.parametrize(
+    ("job", "priority", "policy"),
+    [
+        (manifest(preemptible=False), 0, None),
+        (urgent(), 1000, None),
+        (urgent(), 0, "Never"),
+        # The allocator places that one, and takes nobody's room by PriorityClass.
+        (urgent(preemptible=True), 0, None),
+    ],
+    ids=["no class", "pods as urgent", "a class that says so", "a job of the allocator"],
+)
+def test_others_keep_their_room(
+    simulate: Simulate, job: Object, priority: int, policy: str | None
+) -> None:
+    simulate.policy("fit")
+    simulate.di.world.put(f"{CLASSES}/urgent", {**URGENT, "preemptionPolicy": policy})
+    ordinary(simulate, 6, priority)
+    lines = simulate(job).lines
+    assert lines[0].startswith("does not fit now: ")
+    assert not any("lower priority" in line for line in lines)
+
+
+def test_that_priorities_may_not_be_read_is_said(simulate: Simulate) -> None:
+    simulate.di.world.refusals["GET", CLASSES] = FORBIDDEN
+    ordinary(simulate, 6, 0)
+    lines = simulate(urgent()).lines
+    assert any("you may not list PriorityClasses" in line for line in lines)
+    assert not any("not known" in line for line in simulate(manifest(preemptible=False)).lines)
+
+
+def test_high_priority_is_that_of_the_operators_class(simulate: Simulate) -> None:
+    data = {"DI_OPERATOR_POLICY": "", "DI_OPERATOR_HIGH_PRIORITY_CLASS": "urgent"}
+    simulate.di.world.put(CONFIG, {"metadata": {"name": "di-operator"}, "data": data})
+    simulate.di.world.put(f"{CLASSES}/urgent", URGENT)
+    ordinary(simulate, 6, 0)
+    job = manifest(preemptible=False)
+    assert "lower priority" not in simulate(job).out
+    assert "at the expense of pods of lower priority" in simulate(job, "--priority", "high").out

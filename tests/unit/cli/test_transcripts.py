@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.conftest import EVENTS, JOBS, PODS, Di, install, job, pod
+from tests.unit.cli.conftest import EVENTS, JOBS, PODS, Di, ends, install, job, pod
 from tests.unit.cli.installation import NOW
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs/cli.md"
@@ -45,7 +45,9 @@ def test_the_transcripts_are_what_the_commands_say(
 
 def _fill(di: Di, folder: Path) -> None:
     """A cluster with a job that runs, one that waits and one that failed."""
-    di.job("grpo-7b", restarts=0, startTime="2026-03-01T09:00:00Z")
+    began = {"startTime": "2026-03-01T09:00:00Z"}
+    told = ends(6620, earliest=4810, latest=9020)
+    di.job("grpo-7b", restarts=0, **began, expectedCompletion=told)
     for name, gpus in (("gpu-1", 8), ("gpu-2", 4)):
         di.node(name, gpus)
     web = pod("web", "learner", 0, 0)

@@ -29,8 +29,9 @@ esac
 
 def _builder(tmp_path: Path, stream: io.StringIO) -> Builder:
     """Of a module `thing`, whose build ends when somebody writes into the gate."""
-    (tmp_path / "thing").mkdir()
-    (tmp_path / "thing" / "go.mod").write_text("module thing\n\ngo 1.26\n")
+    for module in ("thing", "other"):
+        (tmp_path / module).mkdir()
+        (tmp_path / module / "go.mod").write_text(f"module {module}\n\ngo 1.26\n")
     os.mkfifo(tmp_path / "gate")
     go = tmp_path / "go"
     go.write_text(GO.format(gate=tmp_path / "gate"))
@@ -43,18 +44,20 @@ def _builder(tmp_path: Path, stream: io.StringIO) -> Builder:
     )
 
 
+@pytest.mark.parametrize(("more", "in_all"), [([], ""), (["other"], " (1 of 6 in all)")])
 def test_the_progress_of_a_build_is_of_so_many_packages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], in_all: str
 ) -> None:
     monkeypatch.setattr(gobuild, "_PROGRESS_SECONDS", 0.01)
     stream = io.StringIO()
     builder = _builder(tmp_path, stream)
     builder.fetch(["thing", "without-sources"])
+    builder.fetch(["thing", *more])
     work = threading.Thread(target=builder.build, args=("thing",), kwargs={"stamps": {}})
     work.start()
     try:
         wait_until(
-            lambda: "  thing: 1 of 3 packages compiled, 0 modules downloaded" in stream.getvalue(),
+            lambda: f"  thing: 1 of 3 packages compiled{in_all}, 0 modules" in stream.getvalue(),
             what="a total",
         )
     finally:
@@ -96,3 +99,6 @@ def test_the_sources_of_all_that_is_missing_come_while_the_first_is_built(tmp_pa
     binaries.ensure(["etcd", "kubectl"])
     assert len(told.asked) == 5
     assert told.asked[-1] == []
+    # What is wanted next is not built yet.
+    binaries.ensure(["etcd"], then=["coredns"])
+    assert told.asked[5:] == [["coredns"]]

@@ -15,6 +15,8 @@ MODULES = {
     "kubernetes": r"k8s\.io/kubernetes v(\S+)",
     "etcd": r"go\.etcd\.io/etcd/server/v3 v(\S+)",
     "helm": r"helm\.sh/helm/v4 v(\S+)",
+    "oras": r"oras\.land/oras v(\S+)",
+    "notation": r"github\.com/notaryproject/notation v(\S+)",
     "kwok": r"sigs\.k8s\.io/kwok v(\S+)",
     "coredns": r"github\.com/coredns/coredns v(\S+)",
     "cert-manager": r"github\.com/cert-manager/cert-manager v(\S+)",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from di_share.learner import Learner, Settings
-from di_share.meeting import First, Meeting, Other, Place, WorldOverError, serve
+from di_share.meeting import First, Meeting, Other, Place, WorldOverError, answering
 from di_share.policy import blank, improved, mean_reward, play, share
 from di_share.worlds import Worlds
 
@@ -68,10 +68,8 @@ def meeting() -> Meeting:
 
 @pytest.fixture
 def url(meeting: Meeting) -> Iterator[str]:
-    server = serve(meeting, 0)
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with di.Hub(answering(meeting), 0) as hub:
+        yield f"http://127.0.0.1:{hub.port}"
 
 
 def other(url: str, generation: int, rank: int, *, is_over: bool = False) -> Other:

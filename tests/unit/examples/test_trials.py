@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
-from di_cartpole.hub import answer
+from di_cartpole.wire import answer, answering, ask
 from di_cartpole.work import ACTIVE_SECONDS, LEASE_SECONDS, Book, Generation
+
+import di_orchestrator as di
 
 
 class FakeClock:
@@ -169,6 +173,15 @@ class TestRequests:
         assert book.returns() == {11: (1.0, 2.0), 12: (1.0, 2.0)}
         assert book.env_steps == 10
 
+    def test_nobody_waits_for_one_that_has_said_that_it_goes(self, book: Book) -> None:
+        book.work(2, 0.0)
+        book.work(3, 0.0)
+        assert answer(book, "/left", {"rank": 2}) == {}
+        assert book.collectors()[0] == 1
+        book.finish()
+        book.work(3, 0.0)
+        assert book.everyone_told()
+
     def test_an_evaluation_arrives(self, book: Book) -> None:
         answer(book, "/evaluations", {"generation": 0, "meanReturn": 9.0, "weights": [0.5]})
         assert [e["meanReturn"] for e in book.new_evaluations()] == [9.0]
@@ -183,3 +196,11 @@ class TestRequests:
     ) -> None:
         with pytest.raises(LookupError):
             answer(book, path, body)
+
+    def test_it_is_asked_from_another_pod(self, book: Book) -> None:
+        stays = threading.Event()
+        with di.Hub(answering(book), 0) as hub:
+            url = f"http://127.0.0.1:{hub.port}"
+            assert ask(f"{url}/policy", {"rank": 1}, stays) == book.policy(1)
+            with pytest.raises(di.Refused, match="elsewhere"):
+                ask(f"{url}/elsewhere", {}, stays)

@@ -179,6 +179,27 @@ def test_scaling_starts_further_pods_and_ends_them_in_order(tmp_path: Path) -> N
     play(tmp_path, story)
 
 
+def test_a_restart_that_is_asked_for_makes_the_processes_anew(tmp_path: Path) -> None:
+    async def story(here: Machine) -> None:
+        here.submit(job(task(FOR_EVER), task(FOR_EVER, "collector"), backoffLimit=0))
+        names = ("tiny-learner-0", "tiny-collector-0")
+        await here.until(lambda: (here.job().get("status") or {}).get("phase") == "Running")
+        old = {name: (here.pod(name) or {})["metadata"]["uid"] for name in names}
+        found = json.loads(json.dumps(here.job()))
+        found["spec"]["tasks"][1]["restartedAt"] = "2026-03-01T12:00:00Z"
+        here.objects.replace(DIJOBS, "default", "tiny", found)
+
+        def is_anew() -> bool:
+            pod = here.pod("tiny-collector-0")
+            return pod is not None and pod["metadata"]["uid"] != old["tiny-collector-0"]
+
+        await here.until(lambda: is_anew() and here.is_ready("tiny-collector-0"))
+        assert (here.pod("tiny-learner-0") or {})["metadata"]["uid"] == old["tiny-learner-0"]
+        assert here.job()["status"]["restarts"] == 0
+
+    play(tmp_path, story)
+
+
 def test_what_does_not_end_in_its_grace_period_is_ended_with_all_it_started(tmp_path: Path) -> None:
     program = (
         "import signal, subprocess, sys\n"

@@ -9,11 +9,13 @@ from itertools import accumulate
 import pytest
 
 from di_operator.concurrency import (
+    AMONG_TENANTS,
     BURST,
     CONCURRENCY,
     GROWTH,
     IN_COMPANY,
     LINGER,
+    Tenants,
     Writers,
     spread,
 )
@@ -144,3 +146,112 @@ def test_jobs_that_wrote_once_are_forgotten() -> None:
             pass
     held = [found for found in vars(writers).values() if isinstance(found, Sized)]
     assert sum(map(len, held)) == 1
+
+
+class Story:
+    """Writes of two namespaces, each until it is told to end."""
+
+    def __init__(self) -> None:
+        self.moment = Moment()
+        self.tenants = Tenants(monotonic=lambda: self.moment.now)
+        self.begun: list[str] = []
+        self._ends: list[asyncio.Event] = []
+
+    def write(self, namespace: str, count: int) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(self._write(namespace)) for _ in range(count)]
+
+    async def _write(self, namespace: str) -> None:
+        async with self.tenants.writing(namespace):
+            end = asyncio.Event()
+            self._ends.append(end)
+            self.begun.append(namespace)
+            await end.wait()
+
+    async def end(self, count: int = 1) -> None:
+        """End those that began first, and let others begin."""
+        for end in self._ends[:count]:
+            end.set()
+        del self._ends[:count]
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    def held(self) -> int:
+        return sum(len(x) for x in vars(self.tenants).values() if isinstance(x, Sized))
+
+
+def test_a_namespace_that_is_alone_writes_as_much_as_it_likes() -> None:
+    async def main() -> None:
+        story = Story()
+        tasks = story.write("large", 100)
+        await story.end(0)
+        assert len(story.begun) == 100
+        await story.end(100)
+        await asyncio.gather(*tasks)
+        assert story.held() == 0
+
+    asyncio.run(main())
+
+
+def test_beside_another_namespace_a_few_writes_of_it_are_under_way() -> None:
+    async def main() -> None:
+        story = Story()
+        tasks = story.write("small", 1)
+        await story.end(0)
+        tasks += story.write("large", 100)
+        await story.end(0)
+        assert story.begun.count("large") == AMONG_TENANTS
+        tasks += story.write("small", 1)
+        await story.end(0)
+        assert story.begun[-1] == "small", "it waits for nobody"
+        await story.end(3)  # the first small one, and two large ones
+        assert story.begun.count("large") == AMONG_TENANTS + 2
+        await story.end(len(story.begun))
+        story.moment.now += LINGER  # and nobody else has anything to write any more
+        while not all(task.done() for task in tasks):
+            await story.end(100)
+        assert story.begun.count("large") == 100
+        assert story.held() == 0
+
+    asyncio.run(main())
+
+
+def test_once_the_other_namespace_is_done_all_begin() -> None:
+    async def main() -> None:
+        story = Story()
+        tasks = story.write("small", 1)
+        await story.end(0)
+        tasks += story.write("large", 100)
+        await story.end(1)
+        assert story.begun.count("large") == AMONG_TENANTS
+        story.moment.now += LINGER
+        await story.end(1)
+        assert story.begun.count("large") == 100
+        await story.end(100)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+
+
+def test_a_write_that_is_given_up_takes_no_room() -> None:
+    async def main() -> None:
+        story = Story()
+        tasks = story.write("small", 1)
+        await story.end(0)
+        tasks += story.write("large", AMONG_TENANTS)
+        await story.end(0)
+        gone, late, last = story.write("large", 3)
+        await story.end(0)
+        gone.cancel()
+        await story.end(1)  # the small one
+        story._ends[0].set()
+        await asyncio.sleep(0)  # the first large one ends, and one that waits may begin
+        late.cancel()
+        await asyncio.gather(gone, late, return_exceptions=True)
+        await story.end(0)
+        assert story.begun.count("large") == AMONG_TENANTS + 1, "the last one"
+        await story.end(100)
+        await asyncio.gather(*tasks, last)
+        assert [gone.cancelled(), late.cancelled()] == [True, True]
+        assert story.held() == 0
+
+    asyncio.run(main())

@@ -24,6 +24,7 @@ def test_defaults() -> None:
     assert config.identity == "random"
     assert config.leader_elect is True
     assert config.sync_period == 60.0
+    assert (config.job_metrics, config.notification_targets) == (200, ())
     assert config.webhook_secret is None
     assert config.kubeconfig is None
     assert config.binding is Binding.SCHEDULER

@@ -13,7 +13,7 @@ from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Inv
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.companions import Companions
-from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS, IN_COMPANY, Writers
+from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS, IN_COMPANY, Tenants, Writers
 from di_operator.controller import JobKey, NotLeading, Outdated
 from di_operator.executor import Executor
 from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
@@ -74,6 +74,7 @@ class Bench:
                 monotonic=lambda: 0.0,
             ),
             writers=self.writers,
+            tenants=Tenants(monotonic=lambda: 0.0),
             check_lease=self.check_lease,
             observer=self.results,
         )

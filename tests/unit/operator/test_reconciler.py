@@ -18,7 +18,7 @@ from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.builders.configmap import transform_configmap
 from di_operator.companions import Companions
-from di_operator.concurrency import Writers
+from di_operator.concurrency import Tenants, Writers
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.lifecycle.decide import decide
@@ -126,6 +126,7 @@ class Bench:
             "client": self.api,
             "writes": self.known,
             "writers": Writers(monotonic=lambda: 0.0),
+            "tenants": Tenants(monotonic=lambda: 0.0),
             "check_lease": lambda: None,
             "observer": Metrics(),
         }

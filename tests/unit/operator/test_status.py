@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from di_api.kube.resources import DIJOBS, Resource
-from di_operator.concurrency import Writers
+from di_operator.concurrency import Tenants, Writers
 from di_operator.controller import JobKey
 from di_operator.metrics import Metrics
 from di_operator.status import StatusWriter
@@ -21,6 +21,7 @@ def test_other_jobs_have_company_while_and_after_a_status_is_written_and_not_wit
         client=api,  # type: ignore[arg-type]  # the part of the client it uses
         writes=Nowhere(),
         writers=writers,
+        tenants=Tenants(monotonic=lambda: 0.0),
         check_lease=lambda: None,
         observer=Metrics(),
     )

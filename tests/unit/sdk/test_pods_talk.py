@@ -89,6 +89,15 @@ def test_who_goes_before_it_has_said_all_has_asked_nothing(other: Other, url: st
     assert other.asked == []
 
 
+def test_an_answer_comes_in_one_packet_to_those_who_keep_their_connection(url: str) -> None:
+    """In two the second waits for an acknowledgement, which takes its time."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        for _ in range(2):
+            connection.sendall(b"POST /x HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc")
+            assert connection.recv(10_000).endswith(b"\r\n\r\ncba")
+
+
 def test_the_end_waits_for_those_who_have_asked() -> None:
     asked, go_on, answers = threading.Event(), threading.Event(), list[bytes]()
 

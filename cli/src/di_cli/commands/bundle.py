@@ -16,8 +16,7 @@ import typer
 
 from di_cli.bundle.contents import files
 from di_cli.collect import collect
-from di_cli.commands.doctor import System
-from di_cli.commands.options import Context, Namespace, complete_job
+from di_cli.commands.options import Context, Namespace, System, complete_job
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.output import print_table, say

@@ -8,18 +8,13 @@ from typing import Annotated
 
 import typer
 
-from di_cli.commands.options import Context, Namespace
+from di_cli.commands.options import Context, Namespace, System
 from di_cli.diagnosis import Severity, count, diagnose, shown
 from di_cli.exit_codes import ExitCode
 from di_cli.output import print_lines, suggest
 from di_cli.render.table import printable
 from di_cli.session import open_session
 from di_cli.survey import survey
-
-System = Annotated[
-    str | None,
-    typer.Option("--system", help="Namespace of the release; absent: where its Deployments are."),
-]
 
 
 class Form(StrEnum):

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from di_cli.access.history import History
 from di_cli.access.local_runs import end_of_run
+from di_cli.commands.history import Account, Authority, Server, open_history
 from di_cli.commands.options import Context, JobName, Local, Namespace, Task
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
@@ -16,6 +18,7 @@ from di_cli.logs.merged import MOST_PODS, Line, follow_all, read_all
 from di_cli.logs.read import Asked
 from di_cli.output import note, on_terminal, suggest
 from di_cli.session import Session, open_session
+from di_cli.views.history import ended_pods, merged
 from di_cli.views.pods import in_order, name_of, rank_of, task_of
 
 _COLOURS: Final = (32, 33, 34, 35, 36, 92, 93, 94, 95, 96)
@@ -46,11 +49,36 @@ def logs(
     previous: Annotated[
         bool, typer.Option("--previous", "-p", help="Of the container that ran before.")
     ] = False,
+    ended: Annotated[
+        bool, typer.Option("--ended", help="Of pods that are gone, as di-history keeps them.")
+    ] = False,
+    server: Server = None,
+    account: Account = "default",
+    authority: Authority = None,
     namespace: Namespace = None,
     context: Context = None,
     local: Local = None,
 ) -> None:
     """Show the logs of all pods of a job together, in order of time."""
+    if ended:
+        if follow or previous or since:
+            raise typer.BadParameter(
+                "--ended goes with --task, --rank, --container and --tail alone"
+            )
+        with (
+            open_session(namespace, context) as session,
+            open_history(session, server, account, authority, context) as kept,
+        ):
+            _print_ended(
+                kept,
+                session.namespace,
+                name,
+                task=task,
+                rank=rank,
+                container=container,
+                tail=tail,
+            )
+        return
     asked = Asked(
         container=container,
         since_seconds=_seconds(since),
@@ -88,6 +116,32 @@ def _print(line: Line, width: int) -> None:
         pod = f"\x1b[{colour}m{pod}\x1b[0m"
     sys.stdout.write(f"{pod}  {line.text}\n")
     sys.stdout.flush()
+
+
+def _print_ended(
+    kept: History,
+    namespace: str,
+    name: str,
+    *,
+    task: str | None,
+    rank: int | None,
+    container: str,
+    tail: int | None,
+) -> None:
+    pods = ended_pods(kept.json(namespace, name), task, rank)
+    if not pods:
+        raise CommandError(
+            f"no log of a pod of {name} is kept",
+            remedy=f"di history {name}; di logs {name} shows those of pods that are there",
+            code=ExitCode.NOT_FOUND,
+        )
+    if len(pods) > MOST_PODS:
+        note(f"of {len(pods)} pods the first {MOST_PODS}; --task and --rank choose others")
+    query = {"container": container} if container else {}
+    logs = [(pod, kept.text(namespace, name, f"/logs/{pod}", **query)) for pod in pods[:MOST_PODS]]
+    width = max(map(len, pods))
+    for pod, text in merged(logs, _TAIL if tail is None else tail):
+        _print(Line(time="", pod=pod, text=text), width)
 
 
 def _no_pods(session: Session, name: str, task: str | None, rank: int | None) -> None:

@@ -68,10 +68,11 @@ Policy = Annotated[
     ),
 ]
 System = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--system-namespace",
-        help="Where the operator is installed; its ConfigMap names the policy.",
+        metavar="NAMESPACE",
+        help="Namespace of the release; absent: where doctor and bundle find it, else di-system.",
     ),
 ]
 Format = Annotated[Output, typer.Option("--output", "-o", help="How to print it.")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from di_api.names import SYSTEM_NAMESPACE
 from di_cli.commands.options import AllNamespaces, Context, Format, Namespace, Policy, System
 from di_cli.forecasting import expected_starts, is_installed, read_allocator
 from di_cli.output import Output, note, print_lines, print_table, print_value, say, suggest
@@ -20,7 +19,7 @@ def queue(
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     policy: Policy = None,
-    system: System = SYSTEM_NAMESPACE,
+    system: System = None,
     context: Context = None,
     output: Format = Output.TABLE,
 ) -> None:
@@ -57,7 +56,9 @@ def queue(
         suggest(f"di why {rows[0].name}", "di allocation")
 
 
-def _starts(session: Session, present: Present, system: str, policy: str | None) -> dict[str, Any]:
+def _starts(
+    session: Session, present: Present, system: str | None, policy: str | None
+) -> dict[str, Any]:
     if not is_installed():
         note("when they start cannot be told without the package di-operator")
         return {}

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from di_api.names import SYSTEM_NAMESPACE
 from di_api.spec.job import Priority
 from di_cli.commands.manifest import complete_manifest, documents_of
 from di_cli.commands.options import Context, Namespace, Policy, System
@@ -55,7 +54,7 @@ def simulate(
         ),
     ] = None,
     policy: Policy = None,
-    system: System = SYSTEM_NAMESPACE,
+    system: System = None,
     namespace: Namespace = None,
     context: Context = None,
     output: Annotated[_Form, typer.Option("--output", "-o", help="How to print it.")] = _Form.TEXT,

@@ -1,12 +1,13 @@
-"""When jobs end, by what they report of their progress, or by their deadline."""
+"""When jobs end, by what the operator expects, or by their deadline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, TypeGuard
 
+from di_api.expected_completion import ExpectedCompletion
 from di_api.field_error import mapping
 from di_api.timestamps import parse_time
 from di_cli.views.times import span
@@ -24,18 +25,27 @@ class End:
         uid: of the job.
         key: `<namespace>/<name>`.
         seconds: from now.
+        between: so many seconds and so many, in four of five cases; None: nobody can say.
         by_deadline: it ends then at the latest, and does not say when by itself.
     """
 
     uid: str
     key: str
     seconds: float
+    between: tuple[float, float] | None = None
     by_deadline: bool = False
 
     def when(self) -> str:
-        """In words."""
+        """In words, the most likely moment alone."""
         length = span(self.seconds)
         return f"in {length} at the latest" if self.by_deadline else f"in about {length}"
+
+    def range(self) -> str:
+        """In words, with the interval where there is one."""
+        if self.between is None:
+            return self.when()
+        earliest, latest = self.between
+        return f"{self.when()} ({span(earliest)}-{span(latest)})"
 
 
 def ends_of(jobs: Iterable[Object], now: datetime) -> list[End]:
@@ -45,38 +55,37 @@ def ends_of(jobs: Iterable[Object], now: datetime) -> list[End]:
 
 
 def end_of(job: Object, now: datetime) -> End | None:
-    """The end of a job that runs, at its pace since its start, restarts and waiting included; None
-    if it cannot be told."""
+    """The end of a job that runs, as the operator expects it, or at its deadline; None if it cannot
+    be told."""
     metadata, spec = mapping(job.get("metadata")), mapping(job.get("spec"))
     status = mapping(job.get("status"))
     began = parse_time(status.get("startTime"))
     if began is None or status.get("completionTimestamp") or spec.get("suspend"):
         return None
-    deadline = spec.get("activeDeadlineSeconds")
-    latest = (began - now).total_seconds() + deadline if _is_number(deadline) else None
-    left = _left(mapping(status.get("progress")), began, now)
-    if latest is None and left is None:
+    limit = spec.get("activeDeadlineSeconds")
+    deadline = (began - now).total_seconds() + limit if is_number(limit) else None
+    told = ExpectedCompletion.read(status.get("expectedCompletion"))
+    if deadline is None and told is None:
         return None
-    by_deadline = left is None or (latest is not None and latest < left)
+    left = _seconds(told.expected, now) if told is not None else None
+    by_deadline = left is None or (deadline is not None and deadline < left)
+    between = None
+    if told is not None and not by_deadline:
+        between = (_seconds(told.earliest, now), _seconds(told.latest, now))
     return End(
         uid=str(metadata.get("uid") or ""),
         key=f"{metadata.get('namespace')}/{metadata.get('name')}",
-        seconds=max(0.0, (latest if by_deadline else left) or 0.0),
+        seconds=max(0.0, (deadline if by_deadline else left) or 0.0),
+        between=between,
         by_deadline=by_deadline,
     )
 
 
-def _left(progress: Object, began: datetime, now: datetime) -> float | None:
-    step, total = progress.get("step"), progress.get("totalSteps")
-    reported = parse_time(progress.get("reportedAt")) or now
-    if not _is_number(step) or not _is_number(total) or not 0 < step <= total:
-        return None
-    spent = reported - began
-    if spent <= timedelta(0):
-        return None
-    return spent.total_seconds() * (total - step) / step - (now - reported).total_seconds()
+def _seconds(moment: datetime, now: datetime) -> float:
+    return max(0.0, (moment - now).total_seconds())
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    # What nobody has time for is no length of time, and no number of steps.
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a number that one can reckon with: what nobody has time for is no length of
+    time, and no number of steps."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
-from di_cli.views.ends import end_of
+from di_cli.views.ends import end_of, is_number
 from di_cli.views.times import age, local
 
 _WIDTH: Final = 8
@@ -156,7 +156,7 @@ def _wanted(job: Object) -> int:
 
 def _progress(progress: Object) -> float | None:
     step, total = progress.get("step"), progress.get("totalSteps")
-    if not _is_number(step) or not _is_number(total) or total <= 0:
+    if not is_number(step) or not is_number(total) or total <= 0:
         return None
     return min(1.0, max(0.0, step / total))
 
@@ -164,7 +164,7 @@ def _progress(progress: Object) -> float | None:
 def _waiting(profilings: Object) -> float | None:
     """The share that the job has reported last."""
     waited = profilings.get("learnerWaitFrac")
-    return waited if _is_number(waited) and 0 <= waited <= 1 else None
+    return waited if is_number(waited) and 0 <= waited <= 1 else None
 
 
 def _reason(status: Object, phase: str) -> str:
@@ -184,7 +184,7 @@ def _hint(name: str, phase: str, reason: str, status: Object, now: datetime) -> 
 
 def _ends(job: Object, phase: str, now: datetime) -> str:
     end = end_of(job, now) if phase == Phase.RUNNING else None
-    return end.when().removesuffix(" at the latest") if end else ""
+    return end.range().removesuffix(" at the latest") if end else ""
 
 
 def _count(value: object) -> int:
@@ -193,10 +193,6 @@ def _count(value: object) -> int:
 
 def _whole(value: object) -> object:
     return int(value) if isinstance(value, str) and value.isdecimal() else value
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from di_cli.views.ends import End
+from di_cli.views.quotas import Ruling
 
 Placed = Mapping[str, Mapping[str, int]]
 """By task, then by node: pods."""
@@ -61,7 +62,11 @@ class Simulation:
         raised: with high priority, where that makes the difference.
         when: the end of another job after which it starts.
         ends: how many jobs that say when they end were taken for ended.
+        ruling: what the namespace's quotas have against its pods.
+        preempting: where it is if the cluster's scheduler takes pods of lower priority away.
+        victims: how many of those there are on these nodes.
         unread: what was not reckoned with.
+        unknown: what cannot be told, in words.
     """
 
     key: str
@@ -71,7 +76,11 @@ class Simulation:
     raised: Outcome | None = None
     when: End | None = None
     ends: int = 0
+    ruling: Ruling = field(default_factory=Ruling)
+    preempting: Outcome | None = None
+    victims: int = 0
     unread: Sequence[str] = ()
+    unknown: Sequence[str] = ()
 
     @property
     def namespace(self) -> str:
@@ -81,9 +90,19 @@ class Simulation:
 
 def lines(found: Simulation) -> Iterator[str]:
     """In sentences, the answer first."""
-    yield from _answer(found)
+    for each in found.ruling.shortages:
+        yield (
+            f"does not start: quota {each.quota} of namespace {found.namespace} has {each.left} of "
+            f"{each.hard} {each.resource} left, the job needs {each.needed}"
+        )
+    answer = _answer(found)
+    if found.ruling.shortages:
+        yield f"by the nodes alone it {next(answer)}"
+    yield from answer
     for what in found.unread:
         yield f"  not seen   {what}; room that they take counts as free"
+    for what in found.unknown:
+        yield f"  not known  {what}"
     if found.policy:
         whose = (
             "the cluster's" if found.known else "taken for the cluster's, --policy names another"
@@ -106,10 +125,25 @@ def as_json(found: Simulation) -> dict[str, Any]:
             "seconds": round(when.seconds),
             "job": when.key,
             "byDeadline": when.by_deadline,
+            "between": [round(each) for each in when.between] if when.between else None,
         }
         if when
         else None,
+        "quota": [
+            {
+                "name": each.quota,
+                "resource": each.resource,
+                "needed": each.needed,
+                "left": each.left,
+                "hard": each.hard,
+            }
+            for each in found.ruling.shortages
+        ],
+        "preempting": {"now": found.preempting.now, "podsOfLowerPriority": found.victims}
+        if found.preempting
+        else None,
         "unread": list(found.unread),
+        "unknown": list(found.unknown),
     }
 
 
@@ -129,9 +163,15 @@ def _answer(found: Simulation) -> Iterator[str]:
         yield f"would fit when the allocator reconsiders all jobs: {_places(outcome.later)}"
         yield from _costs(outcome, namespace)
         return
+    if found.preempting:
+        yield f"would fit at the expense of pods of lower priority: {_places(found.preempting.now)}"
+        pods = "1 pod" if found.victims == 1 else f"{found.victims} pods"
+        yield f"  preempts   some of {pods} there, as the cluster's scheduler chooses"
+        return
     if found.when:
         what = "'s deadline is over" if found.when.by_deadline else " ends"
-        yield f"would fit {found.when.when()}: when {_name(found.when.key, namespace)}{what}"
+        who = _name(found.when.key, namespace)
+        yield f"would fit {found.when.range()}: when {who}{what}"
     elif found.ends:
         jobs = "job" if found.ends == 1 else f"{found.ends} jobs"
         yield f"would not fit either when the next {jobs} of those that say when have ended"

@@ -7,8 +7,8 @@ import time
 
 import numpy as np
 
-from di_cartpole.client import call_patiently
 from di_cartpole.episodes import Episodes
+from di_cartpole.wire import ask
 
 SMOOTHING = 0.95
 """Weight of the past in the running share of waiting time."""
@@ -18,16 +18,18 @@ def run(url: str, rank: int, leaving: threading.Event) -> None:
     """Collect until the learner says that training is over, or until `leaving` is set.
 
     A collector that is given back first brings the trials it has: the learner would otherwise
-    wait for them until their lease ends.
+    wait for them until their lease ends. Then it says that it goes, or it would be waited for at
+    the end.
 
     Raises:
-        Unreachable: the learner has been silent for two minutes.
+        Refused, Unreachable: as the learner answers, or has been silent for two minutes.
+        Left: it did not answer, and `leaving` is set.
     """
     episodes = Episodes()
     idle = 0.0
     while not leaving.is_set():
         asked = time.monotonic()
-        work = call_patiently(f"{url}/work", {"rank": rank, "idle": idle})
+        work = ask(f"{url}/work", {"rank": rank, "idle": idle}, leaving)
         if work.get("done"):
             return
         if "wait" in work:
@@ -42,4 +44,6 @@ def run(url: str, rank: int, leaving: threading.Event) -> None:
             results.append((seed, plus.total_reward, minus.total_reward, plus.steps + minus.steps))
         ended = time.monotonic()
         idle = SMOOTHING * idle + (1 - SMOOTHING) * (began - asked) / (ended - asked)
-        call_patiently(f"{url}/results", {"generation": work["generation"], "results": results})
+        brought = {"generation": work["generation"], "results": results}
+        ask(f"{url}/results", brought, leaving)
+    ask(f"{url}/left", {"rank": rank}, leaving)

@@ -13,9 +13,9 @@ import numpy as np
 
 import di_orchestrator as di
 from di_cartpole.episodes import SOLVED
-from di_cartpole.hub import serve
 from di_cartpole.policy import Search, SearchSettings
 from di_cartpole.scaling import Progress, wanted_change
+from di_cartpole.wire import answering
 from di_cartpole.work import Book
 
 log = logging.getLogger(__name__)
@@ -152,14 +152,11 @@ def run(*, seed: int) -> None:
         if (found := here.checkpoint.restore()) is not None:
             training.go_on_from(Checkpoint(**json.loads(found.read_text())))
             log.info("going on from generation %d, step %d", training.generation, book.env_steps)
-        hub = serve(book, port=di.PORT)
-        try:
+        with di.Hub(answering(book), di.PORT):
             train(training, here)
             # Only then: the peers of a learner that was interrupted wait for the next one.
             book.finish()
             _farewell(book)
-        finally:
-            hub.shutdown()
 
 
 def train(training: Training, here: di.Training) -> None:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
-import threading
 
 import di_orchestrator as di
 from di_cartpole import collector, evaluator, learner
-from di_cartpole.client import Unreachable
 
 
 def main() -> None:
     """Run this pod's part; exit code 0 when training succeeded or the pod was asked to leave."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    leaving = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: leaving.set())
+    leaving = di.leaving()
     try:
         job = di.job()
         if not job.is_inside:
@@ -33,7 +29,9 @@ def main() -> None:
                 evaluator.run(url, job.rank, leaving)
             case other:
                 sys.exit(f"DI_TASK_TYPE {other!r}: there is no such part in this example")
-    except (Unreachable, di.DIError, learner.NotSolved, learner.Interrupted) as error:
+    except di.Left as left:
+        logging.info("%s", left)
+    except (di.DIError, learner.NotSolved, learner.Interrupted) as error:
         sys.exit(str(error))
 
 

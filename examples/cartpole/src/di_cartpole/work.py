@@ -95,6 +95,12 @@ class Book:
                 self._generation.give_back(seed, plus, minus)
             self._changed.notify_all()
 
+    def left(self, rank: int) -> None:
+        """A collector says that it goes."""
+        with self._changed:
+            self._heard.pop(rank, None)
+            self._idle.pop(rank, None)
+
     def policy(self, rank: int) -> dict[str, Any]:
         """The evaluator asks for the newest weights."""
         with self._changed:

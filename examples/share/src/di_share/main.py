@@ -11,7 +11,7 @@ from random import Random
 
 import di_orchestrator as di
 from di_share.learner import Learner, Settings
-from di_share.meeting import First, Meeting, Other, Place, WorldOverError, serve
+from di_share.meeting import First, Meeting, Other, Place, WorldOverError, answering
 from di_share.worlds import Worlds
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,13 @@ def main() -> int:
 
 def _train_in_worlds(job: di.Job, learner: Learner, run: di.Training) -> None:
     meeting = Meeting()
-    server = serve(meeting, job.port())
+    with di.Hub(answering(meeting), job.port()):
+        _train_in_each(job, learner, run, meeting)
+        # Whoever still waits for this one has an answer.
+        meeting.open(0, 0)
+
+
+def _train_in_each(job: di.Job, learner: Learner, run: di.Training, meeting: Meeting) -> None:
     worlds = Worlds(on_new=meeting.end_all_but)
     threading.Thread(target=worlds.follow, args=(di.watch_worlds(),), daemon=True).start()
     generation = 0
@@ -63,7 +69,6 @@ def _train_in_worlds(job: di.Job, learner: Learner, run: di.Training) -> None:
             break
         except WorldOverError as error:
             log.info("%s", error)
-    server.shutdown()
 
 
 def _address(job: di.Job, world: di.World) -> str:

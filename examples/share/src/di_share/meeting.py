@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
 import requests
+
+import di_orchestrator as di
 
 WAIT_SECONDS = 20.0
 """How long a request waits for the others; then it is made again."""
@@ -172,33 +173,16 @@ class Other:
                 return found
 
 
-def serve(meeting: Meeting, port: int) -> ThreadingHTTPServer:
-    """Answer the other members from threads of its own, until it is shut down."""
+def answering(meeting: Meeting) -> Callable[[di.Asked], di.Reply]:
+    """What the hub of the first member says to the others."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"  # a connection for all meetings
-        disable_nagle_algorithm = True  # head and body are two packets
+    def answer(asked: di.Asked) -> di.Reply:
+        generation, rank, number = map(int, asked.path.split("/")[2:])
+        item = json.loads(asked.body)
+        try:
+            found = meeting.meet(generation, number, rank, item, seconds=WAIT_SECONDS)
+        except WorldOverError:
+            return di.Reply(NOT_NOW)
+        return di.Reply(LATE) if found is None else di.Reply(body=json.dumps(found).encode())
 
-        def do_POST(self) -> None:
-            item = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            generation, rank, number = map(int, self.path.split("/")[2:])
-            try:
-                found = meeting.meet(generation, number, rank, item, seconds=WAIT_SECONDS)
-            except WorldOverError:
-                self._answer(NOT_NOW, None)
-                return
-            self._answer(200 if found is not None else LATE, found)
-
-        def _answer(self, code: int, found: object) -> None:
-            body = json.dumps(found).encode()
-            self.send_response(code)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("", port), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True, name="meetings").start()
-    return server
+    return answer

@@ -33,6 +33,8 @@ SERVER_NAME: Final = "di-server"
 """Name of the REST server's Service; part of the default DI_SERVER_URL."""
 WEBHOOK_NAME: Final = "di-webhook"
 """Name of the webhook's Service; part of its certificate."""
+HISTORY_NAME: Final = "di-history"
+"""Name of the history's Service, and the audience of tokens for it."""
 SERVER_PORT: Final = 8081
 """Of plain HTTP."""
 SERVER_TLS_PORT: Final = 8443
@@ -89,6 +91,10 @@ LABEL_DDP_LEARNER_TYPE: Final = "ddp-learner-type"
 """DDP_MASTER or DDP_WORKER, on ddp learners. Read by users."""
 DDP_MASTER: Final = "ddp-learner-master"
 DDP_WORKER: Final = "ddp-learner-worker"
+
+# --- Annotations that users write on jobs. ---
+ANNOTATION_NOTIFY: Final = "diengine/notify"
+"""Names of the targets that are told of the job, with commas. Read by the operator."""
 
 # --- Annotations: the operator writes them on every pod. ---
 ANNOTATION_REPLICAS: Final = "diengine/replicas"

@@ -1,11 +1,11 @@
-"""How many requests of one job are under way at once."""
+"""How many requests of one job, and of one namespace, are under way at once."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, TypeVar
 
 CONCURRENCY: Final = 16
@@ -18,9 +18,12 @@ GROWTH: Final = 2
 IN_COMPANY: Final = 4
 """While other jobs have something to write: a job of a thousand pods must not make a job of four
 wait for it, and at the API server whatever is under way waits for whatever else is."""
+AMONG_TENANTS: Final = 8
+"""Writes of all jobs of a namespace while another one has something to write. It keeps the API
+server busy, and whoever has one job there does not wait behind as many as there are workers."""
 LINGER: Final = 1.0
-"""Seconds for which a job is company after a write. Its next step follows from what the watch
-brings of the last one, and is to find as much room."""
+"""Seconds for which a job, or a namespace, is company after a write. Its next step follows from
+what the watch brings of the last one, and is to find as much room."""
 
 CONNECTIONS: Final = BURST + CONCURRENCY
 """Of the client: one job in a hurry leaves enough for the others."""
@@ -61,6 +64,60 @@ class Writers:
         until = self._monotonic() - LINGER
         while self._ended and next(iter(self._ended.values())) <= until:
             self._ended.popitem(last=False)
+
+
+class Tenants:
+    """Which namespaces are writing, and whose turn it is where one has many writes."""
+
+    def __init__(self, *, monotonic: Callable[[], float]) -> None:
+        """`monotonic` tells seconds."""
+        self._writers = Writers(monotonic=monotonic)
+        self._under_way: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def writing(self, namespace: str) -> AsyncIterator[None]:
+        """One write in a namespace; begins when AMONG_TENANTS allows it, first come first served.
+
+        No namespace waits for another one.
+        """
+        await self._begin(namespace)
+        try:
+            with self._writers.writing(namespace):
+                yield
+        finally:
+            self._end(namespace)
+
+    async def _begin(self, namespace: str) -> None:
+        if namespace not in self._waiting and self._has_room(namespace):
+            self._under_way[namespace] += 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(namespace, deque()).append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if not waiter.cancelled():
+                self._end(namespace)
+            raise
+
+    def _end(self, namespace: str) -> None:
+        """Let those begin that may now: of what waits, something is always under way."""
+        self._under_way[namespace] -= 1
+        waiting = self._waiting.get(namespace, deque())
+        while waiting and self._has_room(namespace):
+            waiter = waiting.popleft()
+            if not waiter.done():
+                self._under_way[namespace] += 1
+                waiter.set_result(None)
+        if not waiting:
+            self._waiting.pop(namespace, None)
+        if not self._under_way[namespace]:
+            del self._under_way[namespace]
+
+    def _has_room(self, namespace: str) -> bool:
+        under_way = self._under_way[namespace]
+        return under_way < AMONG_TENANTS or not self._writers.has_company(namespace)
 
 
 async def spread(

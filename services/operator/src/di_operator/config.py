@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from marshmallow import fields, validate
+from marshmallow import ValidationError, fields, validate
+from typing_extensions import override
 
 from di_api.companions import CompanionKind
 from di_api.names import (
@@ -29,6 +30,18 @@ from di_api.service.settings import (
     read_settings,
 )
 from di_operator.builders.pinning import Binding
+from di_operator.notification_targets import Target, read_targets
+
+
+class TargetsField(fields.Field[tuple[Target, ...]]):
+    """A JSON list of objects with name, format, urlFile, on and default."""
+
+    @override
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> tuple[Target, ...]:
+        try:
+            return read_targets(str(value))
+        except (RecursionError, TypeError, ValueError) as error:
+            raise ValidationError(f"must be a JSON list of targets: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +92,12 @@ class Config:
     """Of objects that jobs may bring along."""
     high_priority_class: str | None
     """PriorityClass of the pods of jobs with high priority."""
+    notification_targets: tuple[Target, ...]
+    """Whom jobs may have told of what happens to them."""
+    notification_waiting: float
+    """Seconds after which a Pending job is told of; 0: it is not."""
+    job_metrics: int
+    """How many jobs have metrics of their own; 0: none."""
     kubeconfig: str | None
     log_level: str
 
@@ -230,6 +249,21 @@ _SETTINGS: Final = (
         "high_priority_class",
         fields.String(load_default=None, validate=validate.Length(max=253)),
         "PriorityClass of the pods of jobs with high priority; empty: none",
+    ),
+    Setting(
+        "notification_targets",
+        TargetsField(load_default=()),
+        "whom jobs may have told of what happens to them, a JSON list; empty: nobody",
+    ),
+    Setting(
+        "notification_waiting",
+        fields.Float(load_default=0.0, validate=validate.Range(min=0, max=31_536_000)),
+        "seconds after which a Pending job is told of; 0: it is not",
+    ),
+    Setting(
+        "job_metrics",
+        fields.Integer(load_default=200, validate=validate.Range(min=0, max=10_000)),
+        "jobs that have metrics of their own, the first by namespace and name; 0: none",
     ),
     COMPANION_KINDS,
     LOG_LEVEL,

@@ -16,7 +16,7 @@ from di_api.kube.resources import CONFIGMAPS, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
 from di_operator.companions import Companions
-from di_operator.concurrency import Writers, spread
+from di_operator.concurrency import Tenants, Writers, spread
 from di_operator.controller import JobKey, Outdated
 from di_operator.lifecycle.actions import Action, Create, CreateCompanion, Delete, Reclaim, Replace
 from di_operator.lifecycle.faults import (
@@ -63,6 +63,7 @@ class Executor:
         writes: Writes,
         companions: Companions,
         writers: Writers,
+        tenants: Tenants,
         check_lease: Callable[[], None],
         observer: Observer,
     ) -> None:
@@ -70,6 +71,7 @@ class Executor:
         self._writes = writes
         self._companions = companions
         self._writers = writers
+        self._tenants = tenants
         self._check_lease = check_lease
         self._observer = observer
 
@@ -121,8 +123,9 @@ class Executor:
 
     async def _run_one(self, action: Action, job: JobKey) -> Fault | None:
         try:
-            with self._writers.writing(job):
-                fault = await self._act(action)
+            async with self._tenants.writing(job.namespace):
+                with self._writers.writing(job):
+                    fault = await self._act(action)
         except (ApiError, Outdated):
             self._observer.acted(action.label, "error")
             raise

@@ -9,8 +9,10 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -23,6 +25,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.config import load_config as load_kube_config
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME, SERVER_NAME
+from di_api.phase import Phase
 from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
 from di_api.spec import MAX_PODS
@@ -33,7 +36,7 @@ from di_operator.certificates import CertificateManager
 from di_operator.claim import Claim, ClaimTiming, NoClaim
 from di_operator.clock import Clock, ServerClock, SystemClock
 from di_operator.companions import Companions
-from di_operator.concurrency import CONNECTIONS, Writers
+from di_operator.concurrency import CONNECTIONS, Tenants, Writers
 from di_operator.config import Config, load_config
 from di_operator.controller import Controller, JobKey, NotLeading, job_queue
 from di_operator.default_aggregator import DefaultAggregator
@@ -53,10 +56,12 @@ from di_operator.informer_state import (
     transform_other_pod,
     transform_pod,
 )
+from di_operator.job_metrics import Source
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import PodCache
 from di_operator.lifecycle.specs import SpecCache, SpecReader
 from di_operator.metrics import Metrics
+from di_operator.notifications.notifier import Notifier
 from di_operator.queue import KeyedBackoff, KeyQueue
 from di_operator.reconciler import Reconciler
 from di_operator.runtime import Runtime
@@ -138,7 +143,17 @@ async def operate(
             watched=config.watch_namespace,
             clock=clock,
         )
+        notifier = _notifier(
+            config,
+            client,
+            jobs=caches[DIJOBS],
+            informers=informers,
+            check_lease=leadership.check,
+            clock=clock,
+            metrics=metrics,
+        )
         writers = Writers(monotonic=clock.monotonic)
+        tenants = Tenants(monotonic=clock.monotonic)
         # Half of it, so that the poll after the next one at the latest finds what is missing.
         companions = Companions(
             client=client, look_again=config.sync_period / 2, monotonic=clock.monotonic
@@ -151,6 +166,7 @@ async def operate(
                 writes=informers,
                 companions=companions,
                 writers=writers,
+                tenants=tenants,
                 check_lease=leadership.check,
                 observer=metrics,
             ),
@@ -159,6 +175,7 @@ async def operate(
                 client=client,
                 writes=informers,
                 writers=writers,
+                tenants=tenants,
                 check_lease=leadership.check,
                 observer=metrics,
             ),
@@ -201,6 +218,7 @@ async def operate(
             duties={
                 **_duties(config, client, clock),
                 "server presence": presence.run,
+                **({"notifications": notifier.run} if notifier is not None else {}),
                 **({"server ca": server_ca.run} if server_ca is not None else {}),
                 **(scheduler.duties if scheduler is not None else {}),
             },
@@ -209,6 +227,14 @@ async def operate(
             clock=clock,
         )
         expose(metrics, queue, caches, leadership)
+        metrics.of_jobs(
+            Source(
+                leads=leadership.holds,
+                unfinished=partial(unfinished, caches[DIJOBS]),
+                now=clock.now,
+                most=config.job_metrics,
+            )
+        )
         for tally in (client.requests, lease_client.requests):
             metrics.requests(tally)
         port = await stack.enter_async_context(
@@ -316,6 +342,33 @@ def _scheduler(
     )
 
 
+def _notifier(
+    config: Config,
+    client: KubeClient,
+    *,
+    jobs: WatchCache,
+    informers: InformerState,
+    check_lease: Callable[[], None],
+    clock: Clock,
+    metrics: Metrics,
+) -> Notifier | None:
+    if not config.notification_targets:
+        return None
+    notifier = Notifier(
+        client=client,
+        job=informers.job,
+        unfinished=partial(unfinished, jobs),
+        observe=partial(informers.observe, DIJOBS),
+        targets=config.notification_targets,
+        waiting=config.notification_waiting,
+        check_lease=check_lease,
+        clock=clock,
+        observer=metrics,
+    )
+    jobs.subscribe(notifier.follow)
+    return notifier
+
+
 def _duties(config: Config, client: KubeClient, clock: Clock) -> Mapping[str, Duty]:
     duties: dict[str, Duty] = {}
     if config.aggregator_template:
@@ -376,6 +429,13 @@ def expose(
     metrics.jobs(lambda: caches[DIJOBS].tally(INDEX_PHASE))
     for resource, cache in caches.items():
         metrics.cache(resource.plural, cache)
+
+
+def unfinished(jobs: WatchCache) -> Iterable[Mapping[str, Any]]:
+    """The jobs that have not ended, in any order."""
+    return chain.from_iterable(
+        jobs.by_index(INDEX_PHASE, phase.value) for phase in Phase if not phase.is_finished
+    )
 
 
 def main() -> None:

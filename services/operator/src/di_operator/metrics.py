@@ -12,8 +12,10 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from di_api.kube.cache import WatchCache
+from di_operator.job_metrics import JobMetrics, Source
 
-# Labels are bounded: results, action kinds, reasons from our own constants. Never a job's name.
+# Labels are bounded: results, action kinds, reasons from our own constants. Never a job's name:
+# those are in job_metrics, which shows so many jobs and no more.
 RECONCILE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
@@ -74,6 +76,12 @@ class Metrics:
             ["kind"],
             registry=self.registry,
         )
+        self._notifications = Counter(
+            "di_operator_notifications",
+            "Notifications about jobs, by target and result.",
+            ["target", "result"],
+            registry=self.registry,
+        )
         self._policy_calls = Histogram(
             "di_operator_policy_duration_seconds",
             "Time of one call of the allocation policy, by call and result.",
@@ -89,6 +97,10 @@ class Metrics:
     def unreadable(self, kind: str, number: int) -> None:
         """Set how many objects of a kind the allocator leaves out at present."""
         self._unreadable.labels(kind).set(number)
+
+    def notified(self, target: str, result: str) -> None:
+        """Count one notification, `sent` or `failed`, by the target's name in the settings."""
+        self._notifications.labels(target, result).inc()
 
     def duty_failed(self, duty: str) -> None:
         """Count one failure of a part of the operator, by its name."""
@@ -122,6 +134,10 @@ class Metrics:
     def jobs(self, read: Callable[[], Mapping[str, int]]) -> None:
         """Register the gauge of jobs by phase, read at each scrape."""
         self.registry.register(_JobsByPhase(read))
+
+    def of_jobs(self, source: Source) -> None:
+        """Register the metrics of single jobs, read at each scrape."""
+        self.registry.register(JobMetrics(source))
 
     def cache(self, plural: str, cache: WatchCache) -> None:
         """Expose the counters of a watch cache at each scrape."""

@@ -9,7 +9,7 @@ from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Conflict
 from di_api.kube.resources import DIJOBS, Resource
 from di_api.names import OPERATOR_NAME
-from di_operator.concurrency import Writers
+from di_operator.concurrency import Tenants, Writers
 from di_operator.controller import JobKey
 from di_operator.lifecycle.status import merge_patch
 
@@ -39,12 +39,14 @@ class StatusWriter:
         client: KubeClient,
         writes: Writes,
         writers: Writers,
+        tenants: Tenants,
         check_lease: Callable[[], None],
         observer: Observer,
     ) -> None:
         self._client = client
         self._writes = writes
         self._writers = writers
+        self._tenants = tenants
         self._check_lease = check_lease
         self._observer = observer
 
@@ -71,15 +73,16 @@ class StatusWriter:
             "status": changed,
         }
         try:
-            with self._writers.writing(JobKey(metadata["namespace"], metadata["name"])):
-                patched = await self._client.patch(
-                    DIJOBS,
-                    metadata["name"],
-                    patch,
-                    metadata["namespace"],
-                    subresource="status",
-                    field_manager=OPERATOR_NAME,
-                )
+            async with self._tenants.writing(metadata["namespace"]):
+                with self._writers.writing(JobKey(metadata["namespace"], metadata["name"])):
+                    patched = await self._client.patch(
+                        DIJOBS,
+                        metadata["name"],
+                        patch,
+                        metadata["namespace"],
+                        subresource="status",
+                        field_manager=OPERATOR_NAME,
+                    )
         except Conflict:
             self._observer.status_written("conflict")
             raise

@@ -6,11 +6,18 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from di_api.explain import Facts
+from di_api.explain import Cause, Facts, explain
 
 Object = dict[str, Any]
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 POD = "cartpole-learner-0"
+STORY = f"1 pod failed, all 3 restarts are used (backoffLimit 3); pod {POD} failed first: exit code"
+BLOCKED = f"1 of 1 pod cannot run, {POD} first: "
+TAINTED = (
+    "0/2 nodes are available: 2 node(s) had untolerated taint {nvidia.com/gpu: present}. "
+    "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+)
+FULL = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {gpu: x}."
 
 
 def time(minute: int) -> str:
@@ -143,3 +150,11 @@ def node(
 
 def facts(job: Object | None, *pods: Object, **others: Any) -> Facts:
     return Facts(name="cartpole", namespace="rl", now=NOW, job=job, pods=pods, **others)
+
+
+def assert_explained(seen: Facts, cause: Cause) -> None:
+    """That this cause is found, in a sentence that has all its words."""
+    found = explain(seen)
+    assert found.cause is cause
+    assert "{" not in found.summary + found.remedy.replace("{gpu", "")
+    assert "\n" not in found.summary

@@ -27,7 +27,7 @@ from di_api.spec.kinds import (
     Volumes,
     Whole,
 )
-from di_api.validation.relations import Rule
+from di_api.validation.relations.row import Rule
 
 _FIXED: Final = "may not change while the job exists; delete it and create it anew"
 

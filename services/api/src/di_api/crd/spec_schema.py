@@ -42,18 +42,20 @@ from di_api.spec.kinds import (
     Whole,
 )
 from di_api.spec.task import Task
-from di_api.validation import relations
+from di_api.validation.relations import of_job
+from di_api.validation.relations.of_task import OF_TASK
+from di_api.validation.relations.row import Rule
 
 _RULES: Final = "x-kubernetes-validations"
-_RELATIONS: Final[dict[type, list[relations.Rule]]] = {
-    JobSpec: [rule for row in relations.OF_SPEC for rule in row.rules],
-    Checkpoint: [rule for row in relations.OF_CHECKPOINT for rule in row.rules],
-    Task: [rule for row in relations.OF_TASK for rule in row.rules],
-    FailureRule: [*relations.OF_FAILURE_RULE],
-    ExitCodes: [*relations.OF_EXIT_CODES],
+_RELATIONS: Final[dict[type, list[Rule]]] = {
+    JobSpec: [rule for row in of_job.OF_SPEC for rule in row.rules],
+    Checkpoint: [rule for row in of_job.OF_CHECKPOINT for rule in row.rules],
+    Task: [rule for row in OF_TASK for rule in row.rules],
+    FailureRule: [*of_job.OF_FAILURE_RULE],
+    ExitCodes: [*of_job.OF_EXIT_CODES],
 }
-_RELATIONS_IN_LISTS: Final[dict[type, list[relations.Rule]]] = {
-    Task: [rule for row in relations.OF_TASKS for rule in row.rules]
+_RELATIONS_IN_LISTS: Final[dict[type, list[Rule]]] = {
+    Task: [rule for row in of_job.OF_TASKS for rule in row.rules]
 }
 # Without an enumeration: the webhook knows older spellings and has better words.
 _OLDER_POLICY: Final[Schema] = {

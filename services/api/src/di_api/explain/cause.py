@@ -60,6 +60,7 @@ class Cause(StrEnum):
     OPERATOR_FAILED = "OperatorFailed"
     STARTING = "Starting"
     SCALED = "Scaled"
+    RESTARTED = "Restarted"
     RUNNING = "Running"
     SUCCEEDED = "Succeeded"
     UNKNOWN = "Unknown"

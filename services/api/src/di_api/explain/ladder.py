@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
+from di_api.expected_completion import ExpectedCompletion
 from di_api.explain.cause import Cause
 from di_api.explain.evidence import evidence_of, operator_says
 from di_api.explain.explanation import Evidence, Explanation
@@ -231,8 +232,24 @@ def _under_way(job: Job) -> Explanation | None:
     return Explanation(
         cause=cause.get(phase, Cause.STARTING),
         summary=f"{name} {text}: nothing keeps it from going on",
-        evidence=evidence_of(job, None),
+        evidence=(*evidence_of(job, None), *_asked(job), *_end_to_come(job)),
     )
+
+
+def _asked(job: Job) -> Iterator[Evidence]:
+    """That somebody asked for the last restart, where that is the last thing that happened."""
+    last = job.condition(Phase.RESTARTING.value)
+    if last is not None and last.reason == "RestartRequested":
+        yield Evidence(label="restarted", text=last.message, at=last.since)
+
+
+def _end_to_come(job: Job) -> tuple[Evidence, ...]:
+    found = ExpectedCompletion.read(job.status.get("expectedCompletion"))
+    if found is None or found.latest < job.facts.now:
+        return ()
+    told = found.dump()
+    text = f"expected then; in four of five cases between {told['earliest']} and {told['latest']}"
+    return (Evidence(label="ends", text=text, at=found.expected),)
 
 
 LADDER: Final[tuple[Step, ...]] = (

@@ -56,6 +56,11 @@ REASONS: Final[Mapping[str, Row]] = {
         "{job} gets no pods: its lists of nodes would not fit their ConfigMap",
         "di scale {job} to fewer replicas",
     ),
+    "RestartRequested": Row(
+        Cause.RESTARTED,
+        "{job} begins anew: somebody asked for a restart",
+        "nothing: its pods have their grace period to end, then new ones start (di watch {job})",
+    ),
     "NotAllocatable": Row(
         Cause.OPERATOR_FAILED,
         "{job} gets no nodes: the allocator cannot read it",

@@ -1,10 +1,12 @@
-"""The asynchronous API client: aiohttp and orjson over raw dicts."""
+"""The asynchronous API client over raw dicts: what is read as it comes with aiohttp, all else with
+`http.py`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -14,8 +16,10 @@ from yarl import URL
 from di_api.kube import wire
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import Gone
+from di_api.kube.http import Broken, Connections, Server, TooLarge
 from di_api.kube.resources import Resource
 from di_api.kube.sockets import Sockets
+from di_api.kube.streams import abort, events, read_bounded, read_tail
 from di_api.kube.wire import MERGE_PATCH, Object, Objects, Target
 from di_api.wording import reason_of
 
@@ -23,8 +27,6 @@ _CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
 # Objects of a page, a millisecond or two.
 _TRANSFORM_AT_ONCE = 100
-# Events of a watch that are parsed, and taken in, before others get their turn; some milliseconds.
-_EVENTS_AT_ONCE = 50
 T = TypeVar("T")
 _NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
 
@@ -56,10 +58,9 @@ class KubeClient:
     ) -> None:
         self._config = config
         self._on_date = on_date
-        self._connections = connections
         self._timeout = timeout
-        self._session: aiohttp.ClientSession | None = None
-        self._watch_session: aiohttp.ClientSession | None = None
+        self._short: Connections | None = None
+        self._streams: aiohttp.ClientSession | None = None
         self._sockets = Sockets()
         # The queue for a connection must not eat into a request's own time-out: a thousand
         # creates at once would fail for waiting, not for the server.
@@ -67,9 +68,22 @@ class KubeClient:
         self.requests: Counter[tuple[str, str, int]] = Counter()
 
     async def __aenter__(self) -> Self:
-        self._session = self._open(limit=self._connections)
-        # Watches hold their connection for minutes; in the shared pool they would starve writes.
-        self._watch_session = self._open(limit=0)
+        secure = self._config.server.startswith("https:")
+        tls = self._config.ssl_context() if secure else None
+        server = Server(url=self._config.server, tls=tls, tls_name=self._config.tls_server_name)
+        self._short = Connections(server, sockets=self._sockets, max_body=wire.MAX_BODY)
+        self._streams = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                # Each watch holds one for minutes.
+                limit=0,
+                ssl=tls or True,
+                socket_factory=self._sockets.make,
+            ),
+            # Proxy variables and .netrc are for the web, not for the cluster's own network.
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=1 << 18,
+        )
         return self
 
     async def __aexit__(
@@ -78,10 +92,11 @@ class KubeClient:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for session in (self._session, self._watch_session):
-            if session is not None:
-                await session.close()
-        self._session = self._watch_session = None
+        if self._short is not None:
+            self._short.close()
+        if self._streams is not None:
+            await self._streams.close()
+        self._short = self._streams = None
         await self._sockets.close()
 
     async def get(
@@ -293,22 +308,16 @@ class KubeClient:
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=silence)
         code = 0
         try:
-            async with _opened(self._watch_session).get(
-                url,
-                headers=self._headers(None),
-                timeout=limits,
-                allow_redirects=False,
-                **self._tls(),
-            ) as response:
+            async with self._stream(url, limits) as response:
                 code = response.status
                 if code >= 300:
-                    raw = await _read_bounded(response, target)
+                    raw = await read_bounded(response, target)
                     raise wire.decode_error(code, raw, response.headers, target)
                 try:
-                    async for event in _events(response, target):
+                    async for event in events(response, target):
                         yield event
                 finally:
-                    _abort(response)
+                    abort(response)
         except TimeoutError as error:
             raise target.broken("WatchSilent", f"no byte for {silence:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -320,6 +329,27 @@ class KubeClient:
     async def raw(self, path: str, *, timeout: float | None = None) -> bytes:
         """GET a path that is no resource (/metrics, /openapi/v3, ...) and return its bytes."""
         return await self._send("GET", path, Target(_NON_RESOURCE, name=path), timeout=timeout)
+
+    async def tail(self, path: str, *, most: int, timeout: float | None = None) -> bytes:
+        """GET a path as `raw` does, and return its last `most` bytes; no more is kept of it."""
+        target = Target(_NON_RESOURCE, name=path)
+        seconds = self._timeout if timeout is None else timeout
+        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_TIMEOUT))
+        code = 0
+        async with self._slots:
+            try:
+                async with self._stream(self._url(path), limits) as response:
+                    code = response.status
+                    if code >= 300:
+                        raw = await read_bounded(response, target)
+                        raise wire.decode_error(code, raw, response.headers, target)
+                    return await read_tail(response, most)
+            except TimeoutError as error:
+                raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
+            except (aiohttp.ClientError, OSError) as error:
+                raise target.broken("ConnectionError", reason_of(error)) from error
+            finally:
+                self.requests["GET", target.resource.plural, code] += 1
 
     async def _list_pages(
         self,
@@ -382,51 +412,35 @@ class KubeClient:
         accept: str = wire.JSON,
         timeout: float | None,
     ) -> bytes:
-        session = _opened(self._session)
+        connections = _opened(self._short)
         seconds = self._timeout if timeout is None else timeout
-        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_TIMEOUT))
         data = None if body is None else wire.encode(body)
-        url = self._url(path)
         code = 0
         async with self._slots:
             headers = self._headers(content_type if data is not None else None, accept=accept)
             try:
-                async with session.request(
-                    method,
-                    url,
-                    data=data,
-                    headers=headers,
-                    timeout=limits,
-                    # The API server never redirects; whoever does would get our token.
-                    allow_redirects=False,
-                    **self._tls(),
-                ) as response:
-                    if date := response.headers.get("Date"):
-                        self._on_date(date)
-                    raw = await _read_bounded(response, target)
-                    code = response.status
+                async with asyncio.timeout(seconds):
+                    answer = await connections.ask(
+                        method,
+                        path,
+                        headers,
+                        data,
+                        connect_seconds=min(seconds, _CONNECT_TIMEOUT),
+                    )
+                code = answer.code
             except TimeoutError as error:
                 raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
-            except (aiohttp.ClientError, OSError) as error:
+            except TooLarge as error:
+                raise target.broken("BadBody", str(error)) from error
+            except (Broken, OSError) as error:
                 raise target.broken("ConnectionError", reason_of(error)) from error
             finally:
                 self.requests[method, target.resource.plural, code] += 1
+        if date := answer.headers.get("Date"):
+            self._on_date(date)
         if code >= 300:
-            raise wire.decode_error(code, raw, response.headers, target)
-        return raw
-
-    def _open(self, *, limit: int) -> aiohttp.ClientSession:
-        secure = self._config.server.startswith("https:")
-        context = self._config.ssl_context() if secure else True
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=limit, ssl=context, socket_factory=self._sockets.make
-            ),
-            # Proxy variables and .netrc are for the web, not for the cluster's own network.
-            trust_env=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=1 << 18,
-        )
+            raise wire.decode_error(code, answer.body, answer.headers, target)
+        return answer.body
 
     def _headers(self, content_type: str | None, *, accept: str = wire.JSON) -> dict[str, str]:
         headers = {"Accept": accept, "User-Agent": wire.USER_AGENT}
@@ -437,53 +451,25 @@ class KubeClient:
             headers["Authorization"] = authorization
         return headers
 
-    def _tls(self) -> dict[str, Any]:
-        name = self._config.tls_server_name
-        return {} if name is None else {"server_hostname": name}
+    def _stream(
+        self, url: URL, limits: aiohttp.ClientTimeout
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """GET what is read as it comes."""
+        return _opened(self._streams).get(
+            url,
+            headers=self._headers(None),
+            timeout=limits,
+            # The API server never redirects; whoever does would get our token.
+            allow_redirects=False,
+            server_hostname=self._config.tls_server_name,
+        )
 
     def _url(self, path: str) -> URL:
         # Encoded already; letting yarl decide again would turn %2F in a name into a separator.
         return URL(self._config.server + path, encoded=True)
 
 
-def _opened(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
-    if session is None:
+def _opened(connections: T | None) -> T:
+    if connections is None:
         raise RuntimeError("the client is not open: use `async with KubeClient(...)`")
-    return session
-
-
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """Drop a stream that was left before its end. A polite TLS goodbye would wait for a peer that
-    may be gone, and keep the socket long after the client is closed."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-
-
-async def _read_bounded(response: aiohttp.ClientResponse, target: Target) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.content.iter_any():
-        size += len(chunk)
-        if size > wire.MAX_BODY:
-            raise target.broken("BadBody", f"the answer is larger than {wire.MAX_BODY} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-async def _events(
-    response: aiohttp.ClientResponse, target: Target
-) -> AsyncGenerator[tuple[str, Object], None]:
-    """Split the stream into lines and parse them; a half line at the end is a cut."""
-    rest = b""
-    async for chunk in response.content.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for count, line in enumerate(lines, 1):
-            if line:
-                yield wire.decode_event(line, target)
-            if count % _EVENTS_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        if len(rest) > wire.MAX_LINE:
-            raise target.broken("WatchCut", f"an event is larger than {wire.MAX_LINE} bytes")
-    if rest:
-        raise target.broken("WatchCut", "the stream ends inside an event")
+    return connections

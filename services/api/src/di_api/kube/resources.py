@@ -76,6 +76,13 @@ SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount")
 QUOTAS = _core("resourcequotas", "ResourceQuota")
 NODES = _core("nodes", "Node", namespaced=False)
 NAMESPACES = _core(_NAMESPACES_PLURAL, "Namespace", namespaced=False)
+PRIORITY_CLASSES = Resource(
+    group="scheduling.k8s.io",
+    version="v1",
+    plural="priorityclasses",
+    kind="PriorityClass",
+    namespaced=False,
+)
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 DIJOBS = Resource(group=names.GROUP, version=names.VERSION, plural=names.PLURAL, kind=names.KIND)

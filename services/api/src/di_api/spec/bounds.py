@@ -20,3 +20,5 @@ MAX_REPLICAS: Final = 2048
 """Most replicas a coordinator may have; the job carries the list of them to every watcher."""
 MAX_COMPANIONS: Final = 16
 """Most objects that a job may bring along."""
+MAX_RESTARTED_AT: Final = 64
+"""Longest text that asks for a restart: a time, or what somebody has in place of one."""

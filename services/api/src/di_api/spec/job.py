@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-from di_api.spec.bounds import MAX_COMPANIONS, MAX_INT64, MAX_TASKS
+from di_api.spec.bounds import MAX_COMPANIONS, MAX_INT64, MAX_RESTARTED_AT, MAX_TASKS
 from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated
 from di_api.spec.declared import Declared
@@ -224,6 +224,17 @@ class JobSpec:
             may_change=True,
         ),
     ] = False
+    restarted_at: Annotated[
+        str | None,
+        Declared(
+            kind=Text(longest=MAX_RESTARTED_AT),
+            about="Another text than before makes all pods of the job anew, without counting a "
+            "restart.",
+            more="`di restart` writes the time. [What happens then]"
+            "(lifecycle.md#restarting-when-asked-to).",
+            may_change=True,
+        ),
+    ] = None
     active_deadline_seconds: Annotated[
         int | None,
         Declared(

@@ -13,6 +13,7 @@ from di_api.spec.bounds import (
     MAX_INT64,
     MAX_PODS,
     MAX_PODS_PER_REPLICA,
+    MAX_RESTARTED_AT,
     MAX_STANDBY,
     MAX_TASKS,
     MAX_VACANT,
@@ -29,6 +30,7 @@ from di_api.spec.kinds import (
     Struct,
     Structs,
     TemplatePatch,
+    Text,
     Values,
     Whole,
 )
@@ -179,6 +181,15 @@ class Task:
             kind=Whole(1, MAX_INT64),
             about="Seconds from the job's start after which the job is Failed, unless every pod of "
             "this task has succeeded.",
+            may_change=True,
+        ),
+    ] = None
+    restarted_at: Annotated[
+        str | None,
+        Declared(
+            kind=Text(longest=MAX_RESTARTED_AT),
+            about="Another text than before makes all pods of the task anew, without counting a "
+            "restart.",
             may_change=True,
         ),
     ] = None

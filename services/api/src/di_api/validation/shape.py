@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from marshmallow import RAISE, Schema, ValidationError, fields
-
-from di_api.field_error import ABSENT, FieldError, child, mapping, unknown_field
+from di_api.field_error import ABSENT, FieldError, unknown_field
 from di_api.names import LONGEST_PORT_NAME, MAX_LABEL, is_dns_label, is_port_name
 from di_api.quantity import fault_of_amount
-from di_api.spec.declared import Field, fields_of
+from di_api.spec.declared import fields_of
 from di_api.spec.job import JobSpec
 from di_api.spec.kinds import (
     UNLIMITED,
     Amount,
     Companions,
     Flag,
+    Kind,
     Label,
     Labels,
     Limit,
@@ -53,13 +52,11 @@ _PORT: Final = (
 _LONGEST_NAME: Final = 253
 """Characters of a resource's name that a message repeats."""
 _NO_TEXT: Final = "must be a string"
-_UNKNOWN: Final = "unknown field"
-_REQUIRED: Final[dict[str, Any]] = {"null": "is required"}
-_NULL_ITEM: Final[dict[str, Any]] = {"null": "must be an object"}
-_LIST: Final[dict[str, Any]] = {"invalid": "must be a list"}
-_OBJECT: Final[dict[str, Any]] = {"type": "must be an object", "unknown": _UNKNOWN}
+_NO_LIST: Final = "must be a list"
+_NO_OBJECT: Final = "must be an object"
 
-Check = Callable[[object], None]
+Check = Callable[[object], str | None]
+"""What is wrong with a value; None: nothing."""
 
 
 def cut_to_limits(spec: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
@@ -112,60 +109,89 @@ def _has_lists(owner: type) -> bool:
 
 def shape_errors(spec: Mapping[str, Any]) -> list[FieldError]:
     """Fields of a spec (defaults applied) that are unknown, missing, mistyped or out of range."""
-    found = _of_spec().validate(spec)
-    return list(_field_errors(found, spec, "spec", fields_of(JobSpec)))
+    return list(_of_object(JobSpec, spec, "spec"))
 
 
-class _Strict(Schema):
-    error_messages = _OBJECT
-
-    class Meta:
-        unknown = RAISE
-
-
-@cache
-def _of_spec() -> Schema:
-    # Kept, since making one takes longer than a check.
-    return _schema(JobSpec)()
-
-
-@cache
-def _schema(owner: type) -> type[Schema]:
-    """The marshmallow schema of a dataclass of the spec."""
-    declared = fields_of(owner).values()
-    return type(owner.__name__, (_Strict,), {each.attribute: _checked(each) for each in declared})
+def _of_object(owner: type, value: object, path: str) -> Iterator[FieldError]:
+    if not isinstance(value, Mapping):
+        yield FieldError(path, value, _NO_OBJECT)
+        return
+    known = fields_of(owner)
+    for name, field in known.items():
+        if (found := value.get(name, ABSENT)) is not None and found is not ABSENT:
+            yield from _of_field(field.kind, found, f"{path}.{name}")
+        elif field.is_required:
+            message = field.declared.missing if found is ABSENT else "is required"
+            yield FieldError(f"{path}.{name}", found, message)
+    for name in value:
+        if name not in known:
+            yield unknown_field(path, name, value[name], known)
 
 
-def _checked(field: Field) -> fields.Field[Any]:
-    required, kind = field.is_required, field.kind
-    messages = _REQUIRED | {"required": field.declared.missing}
-    about: dict[str, Any] = {"data_key": field.name, "required": required}
-    about |= {"allow_none": not required, "error_messages": messages}
+def _of_field(kind: Kind, value: object, path: str) -> Iterator[FieldError]:
+    if isinstance(kind, Struct):
+        yield from _of_object(kind.of, value, path)
+    elif isinstance(kind, List):
+        yield from _of_list(kind, value, path)
+    elif (message := _single(kind)(value)) is not None:
+        yield FieldError(path, value, message)
+
+
+def _of_list(kind: List, value: object, path: str) -> Iterator[FieldError]:
+    if not isinstance(value, list):
+        yield FieldError(path, value, _NO_LIST)
+        return
+    found = [
+        error
+        for index, item in enumerate(value)
+        for error in _of_item(kind, item, f"{path}[{index}]")
+    ]
+    yield from found
+    # Of a list with items that are wrong the other faults may be theirs.
+    if not found and (message := _whole_list(kind, value)) is not None:
+        yield FieldError(path, value, message)
+
+
+def _of_item(kind: List, value: object, path: str) -> Iterator[FieldError]:
+    if isinstance(kind, Structs):
+        yield from _of_object(kind.of, value, path)
+    elif (message := _item(kind)(value)) is not None:
+        yield FieldError(path, value, message)
+
+
+def _whole_list(kind: List, value: list[object]) -> str | None:
     match kind:
-        case Struct():
-            return fields.Nested(_schema(kind.of), **about | {"error_messages": messages | _OBJECT})
-        case Structs():
-            least = {"validate": _at_least_one(kind.item)} if kind.least else {}
-            below: fields.Field[Any] = fields.Nested(_schema(kind.of), error_messages=_NULL_ITEM)
-        case Volumes() | Companions():
-            least = {}
-            below = fields.Raw(validate=_object, error_messages=_NULL_ITEM)
-        case Labels():
-            least = {}
-            below = fields.Raw(validate=_dns_label, error_messages={"null": _LABEL})
-        case Texts():
-            least = {}
-            below = fields.Raw(validate=_text(kind.longest), error_messages={"null": _NO_TEXT})
-        case Values(of=of):
-            least = {"validate": _different(kind)}
-            below = fields.Raw(validate=_check(of), error_messages={"null": "may not be null"})
-        case Quantities():
-            return fields.Raw(validate=_quantities, **about)
-        case PodTemplate() | TemplatePatch():
-            return fields.Raw(validate=_object, **about)
+        case Structs() if kind.least and not value:
+            return f"must hold at least one {kind.item}"
+        case Values():
+            return _different(kind, value)
         case _:
-            return fields.Raw(validate=_check(kind), **about)
-    return fields.List(below, **about | least | {"error_messages": messages | _LIST})
+            return None
+
+
+@cache
+def _item(kind: List) -> Check:
+    match kind:
+        case Labels():
+            return _dns_label
+        case Texts():
+            return _text(kind.longest)
+        case Values(of=of):
+            check = _check(of)
+            return lambda value: "may not be null" if value is None else check(value)
+        case Volumes() | Companions() | Structs():
+            return _object
+
+
+@cache
+def _single(kind: Scalar | Quantities | PodTemplate | TemplatePatch) -> Check:
+    match kind:
+        case Quantities():
+            return _quantities
+        case PodTemplate() | TemplatePatch():
+            return _object
+        case _:
+            return _check(kind)
 
 
 def _check(kind: Scalar) -> Check:
@@ -195,14 +221,13 @@ def _number(kind: Whole | Limit | Amount) -> Check:
 
 
 def _whole(minimum: int, maximum: int) -> Check:
-    def check(value: object) -> None:
+    def check(value: object) -> str | None:
         # True is an int to Python and not to JSON.
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ValidationError(f"must be a whole number, {minimum} or more")
+            return f"must be a whole number, {minimum} or more"
         if value < minimum:
-            raise ValidationError(f"must be {minimum} or more")
-        if value > maximum:
-            raise ValidationError(f"must be {maximum} or less")
+            return f"must be {minimum} or more"
+        return f"must be {maximum} or less" if value > maximum else None
 
     return check
 
@@ -210,110 +235,64 @@ def _whole(minimum: int, maximum: int) -> Check:
 def _limit(kind: Limit) -> Check:
     of_numbers = _whole(kind.minimum, kind.maximum)
 
-    def check(value: object) -> None:
-        if isinstance(value, str):
-            if value != UNLIMITED:
-                raise ValidationError(f"must be {UNLIMITED}, or a number")
-        else:
-            of_numbers(value)
+    def check(value: object) -> str | None:
+        if not isinstance(value, str):
+            return of_numbers(value)
+        return None if value == UNLIMITED else f"must be {UNLIMITED}, or a number"
 
     return check
 
 
-def _different(kind: Values) -> Check:
-    def check(value: object) -> None:
-        if kind.least and not value:
-            raise ValidationError(f"must hold at least one {kind.item}")
-        found = value if isinstance(value, list) else []
-        seen = [each for index, each in enumerate(found) if each in found[:index]]
-        if seen:
-            raise ValidationError(f"must hold no {kind.item} twice")
-
-    return check
+def _different(kind: Values, found: list[object]) -> str | None:
+    if kind.least and not found:
+        return f"must hold at least one {kind.item}"
+    seen = [each for index, each in enumerate(found) if each in found[:index]]
+    return f"must hold no {kind.item} twice" if seen else None
 
 
 def _one_of(values: list[str]) -> Check:
-    def check(value: object) -> None:
-        if value not in values:
-            raise ValidationError(f"must be one of {', '.join(values)}")
-
-    return check
+    return lambda value: None if value in values else f"must be one of {', '.join(values)}"
 
 
 def _text(longest: int) -> Check:
-    def check(value: object) -> None:
+    def check(value: object) -> str | None:
         if not isinstance(value, str):
-            raise ValidationError(_NO_TEXT)
-        if len(value) > longest:
-            raise ValidationError(f"must be at most {longest} characters long")
+            return _NO_TEXT
+        return f"must be at most {longest} characters long" if len(value) > longest else None
 
     return check
 
 
-def _at_least_one(item: str) -> Check:
-    def check(value: object) -> None:
-        if not value:
-            raise ValidationError(f"must hold at least one {item}")
-
-    return check
+def _boolean(value: object) -> str | None:
+    return None if isinstance(value, bool) else "must be true or false"
 
 
-def _boolean(value: object) -> None:
-    if not isinstance(value, bool):
-        raise ValidationError("must be true or false")
+def _object(value: object) -> str | None:
+    return None if isinstance(value, Mapping) else _NO_OBJECT
 
 
-def _object(value: object) -> None:
-    if not isinstance(value, Mapping):
-        raise ValidationError("must be an object")
-
-
-def _dns_label(value: object) -> None:
-    if not is_dns_label(value):
-        raise ValidationError(_LABEL)
+def _dns_label(value: object) -> str | None:
+    return None if is_dns_label(value) else _LABEL
 
 
 def _port(kind: PortName | TargetPort) -> Check:
     of_numbers = _whole(1, kind.highest) if isinstance(kind, TargetPort) else None
 
-    def check(value: object) -> None:
+    def check(value: object) -> str | None:
         if of_numbers is not None and not isinstance(value, str):
-            of_numbers(value)
-        elif not is_port_name(value):
-            raise ValidationError(f"must be {'a number, or ' if of_numbers else ''}{_PORT}")
+            return of_numbers(value)
+        told = f"must be {'a number, or ' if of_numbers else ''}{_PORT}"
+        return None if is_port_name(value) else told
 
     return check
 
 
-def _quantities(value: object) -> None:
+def _quantities(value: object) -> str | None:
     if not isinstance(value, Mapping):
-        raise ValidationError("must be an object of quantities")
-    for name, amount in value.items():
-        if fault := fault_of_amount(amount):
-            raise ValidationError(f"{name[:_LONGEST_NAME]} {fault}")
+        return "must be an object of quantities"
+    faults = ((name, fault_of_amount(amount)) for name, amount in value.items())
+    return next((f"{name[:_LONGEST_NAME]} {fault}" for name, fault in faults if fault), None)
 
 
-def _quantity(value: object) -> None:
-    if fault := fault_of_amount(value):
-        raise ValidationError(fault)
-
-
-def _field_errors(
-    found: Mapping[Any, Any], value: object, path: str, known: Mapping[str, Field]
-) -> Iterator[FieldError]:
-    """Turn the schema's nested messages, keyed by field or index, into paths and values."""
-    for key, below in found.items():
-        if key == "_schema" and not isinstance(value, Mapping):
-            yield FieldError(path, value, "must be an object")
-            continue
-        inner = value[key] if isinstance(value, list) else mapping(value).get(key, ABSENT)
-        if isinstance(below, Mapping):
-            # A list's own messages are keyed by index, and are about the fields of its items.
-            fields_below = known[key].inner if key in known else known
-            yield from _field_errors(below, inner, child(path, key), fields_below)
-            continue
-        for message in below:
-            if message == _UNKNOWN:
-                yield unknown_field(path, key, inner, known)
-            else:
-                yield FieldError(child(path, key), inner, message)
+def _quantity(value: object) -> str | None:
+    return fault_of_amount(value) or None

@@ -48,7 +48,6 @@ from di_operator.allocator.reservations import (
     WaitingPod,
 )
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
-from di_operator.lifecycle.kinds.choose import kind_of
 from di_operator.lifecycle.ledger import Avoided
 from di_operator.lifecycle.pods import is_finished, refusal_of
 from di_operator.lifecycle.status import Status
@@ -277,7 +276,7 @@ class ClusterReader:
                 return
             status = Status.read(job.get("status"))
             spec = with_growth(spec, status.ledger)
-            own = read_own_pods(pods, job, spec, kind_of(job, spec))
+            own = read_own_pods(pods, job, spec)
             if uid in self._aside or not _is_ours(job, spec, status, own):
                 self._reckon_with(uid, job, spec, status, own)
                 self._keep_for_gang(uid, job, spec, status, own)
@@ -312,7 +311,7 @@ class ClusterReader:
         try:
             if (spec := _spec(job, self._read_spec)) is not None:
                 ledger = Status.read(job.get("status")).ledger
-                own = read_own_pods(pods, job, with_growth(spec, ledger), kind_of(job, spec))
+                own = read_own_pods(pods, job, with_growth(spec, ledger))
                 self._pool.passing.put(uid, (*own.staying, *own.ending))
                 self._name(uid, own)
         except Exception as error:

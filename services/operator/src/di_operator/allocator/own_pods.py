@@ -18,7 +18,7 @@ from di_operator.allocator.inventory import (
 )
 from di_operator.allocator.ledger import Entry
 from di_operator.allocator.resources import PODS, UNIT, Resources
-from di_operator.lifecycle.kinds.kind import Kind
+from di_operator.lifecycle.kinds.requests import pod_spec
 
 Object = Mapping[str, Any]
 
@@ -47,7 +47,7 @@ class OwnPods:
         return sum(count for (name, node), count in found if name == task and node)
 
 
-def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind) -> OwnPods:
+def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec) -> OwnPods:
     """Pods with the requests of their templates: the cache keeps no more of pods than decisions
     need."""
     found, name = OwnPods(), job["metadata"]["name"]
@@ -66,7 +66,7 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec, kind: Kind
             found.present[task_of(own), node or ""] += 1
         if not node:
             continue
-        asked = kind.pod_spec(name, spec, own)
+        asked = pod_spec(name, spec, own)
         try:
             if id(asked) not in requests:
                 requests[id(asked)] = asked, pod_request(asked)

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from di_api import names
+
+_ZERO: Final = ("0", 0)
 
 
 def main_container(containers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """The container that ports and resources are meant for: ``di-container``, or the first."""
     named = (c for c in containers if c.get("name") == names.DI_CONTAINER)
     return next(named, containers[0] if containers else None)
+
+
+def with_amounts(resources: Mapping[str, Any], amounts: Mapping[str, str | int]) -> dict[str, Any]:
+    """Return a container's resources with the asked amounts as requests and as limits."""
+    asked = {name: amount for name, amount in amounts.items() if amount not in _ZERO}
+    if not asked:
+        return dict(resources)
+    return {
+        **resources,
+        "requests": {**(resources.get("requests") or {}), **asked},
+        "limits": {**(resources.get("limits") or {}), **asked},
+    }

@@ -12,7 +12,7 @@ from di_api.spec import Replica, Role, Template
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.companion import naming_companions
-from di_operator.builders.containers import main_container
+from di_operator.builders.containers import main_container, with_amounts
 from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
 from di_operator.builders.pod import (
@@ -23,7 +23,6 @@ from di_operator.builders.pod import (
 )
 
 Object = Mapping[str, Any]
-_ZERO = ("0", 0)
 _LEARNERS = (Role.LEARNER, Role.DDP_LEARNER)
 
 
@@ -182,18 +181,6 @@ def replica_service(job: Object, member: Member) -> dict[str, Any]:
                 for name, port in member.ports.items()
             ],
         },
-    }
-
-
-def with_amounts(resources: Object, amounts: Mapping[str, str | int]) -> dict[str, Any]:
-    """Return a container's resources with the asked amounts as requests and as limits."""
-    asked = {name: amount for name, amount in amounts.items() if amount not in _ZERO}
-    if not asked:
-        return dict(resources)
-    return {
-        **resources,
-        "requests": {**(resources.get("requests") or {}), **asked},
-        "limits": {**(resources.get("limits") or {}), **asked},
     }
 
 

@@ -14,11 +14,13 @@ from di_operator.lifecycle.decision import Decision, JobEvent
 from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.losses import remembered
 from di_operator.lifecycle.node_checks import avoided_nodes, check_nodes
+from di_operator.lifecycle.outlook import look_ahead
 from di_operator.lifecycle.pending import below_minimum
 from di_operator.lifecycle.phases import check_transition
 from di_operator.lifecycle.problems import problems_of
 from di_operator.lifecycle.ranks import allocation_by_rank
 from di_operator.lifecycle.reasons import OF_PHASES, Reason
+from di_operator.lifecycle.requested_restart import heeded_requests
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.status import OWNED_FIELDS, Status, dump_avoided
 from di_operator.lifecycle.timestamps import format_time
@@ -55,23 +57,29 @@ def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) ->
     status = {**_status(snapshot, verdict, asides, now), **kind.status(snapshot, verdict.phase)}
     if avoided := avoided_nodes(snapshot, nodes, now):
         status["avoidedNodes"] = dump_avoided(avoided)
+    outlook = look_ahead(snapshot, verdict.phase, now, counts=COUNTS_PERIOD)
+    status |= outlook.written
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
     reason = _reason(snapshot, verdict)
     changed_phase = verdict.phase is not before.phase
-    if status == owned and not verdict.insist:
+    tells_more = status != owned or verdict.insist
+    if not tells_more and not outlook.is_news:
         return Decision(
             actions=verdict.actions,
             events=verdict.events,
             requeue_after=verdict.requeue_after,
         )
     # The time of the last write is also that of the last refusal: counts must not move it.
-    wait = max(_until_counts(snapshot, now), until_retry(snapshot, now))
+    pause = COUNTS_PERIOD if tells_more else outlook.pause
+    wait = max(_until(pause, snapshot, now), until_retry(snapshot, now))
     if wait > 0 and not _is_urgent(snapshot, verdict, asides):
         return Decision(
             actions=verdict.actions,
             events=verdict.events,
             requeue_after=earliest(verdict.requeue_after, wait),
         )
+    status = {key: value for key, value in status.items() if key not in outlook.written}
+    status |= outlook.present
     _stamp(status, now)
     announced = (
         changed_phase
@@ -160,6 +168,8 @@ def _status(
         status["restartAttempts"] = attempts
     if regrouped := _replica_attempts(before, verdict):
         status["replicaAttempts"] = regrouped
+    if heeded := heeded_requests(snapshot, verdict).dump():
+        status["restartedAt"] = heeded
     if losses := remembered(snapshot, verdict.counted, now):
         status["failures"] = losses
     if groups := _groups(snapshot, verdict):
@@ -249,19 +259,20 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) ->
         or any(pod.uid not in counted for pod in verdict.counted)
         or verdict.ledger is not None
         or verdict.stand_ins is not None
+        or heeded_requests(snapshot, verdict) != before.heeded
         or any(aside.is_news(before.conditions) for aside in asides)
         or _groups(snapshot, verdict) != before.raw.get("groups")
         or (snapshot.spec is not None and snapshot.desired != before.desired)
     )
 
 
-def _until_counts(snapshot: Snapshot, now: datetime) -> float:
+def _until(pause: float, snapshot: Snapshot, now: datetime) -> float:
     updated = snapshot.status.updated
     if updated is None:
         return 0.0
     passed = (now - updated).total_seconds()
     # A clock that was set back must not silence the status until it has caught up.
-    return COUNTS_PERIOD - passed if passed >= 0 else 0.0
+    return pause - passed if passed >= 0 else 0.0
 
 
 def _stamp(status: Mapping[str, Any], now: datetime) -> None:

@@ -28,6 +28,7 @@ from di_operator.lifecycle.plan import Plan
 from di_operator.lifecycle.progress import judge_progress, progress_time_left
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
+from di_operator.lifecycle.requested_restart import judge_request
 from di_operator.lifecycle.server_ca import tell_pods
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.suspend import judge_suspension
@@ -92,7 +93,12 @@ def _judge(kind: Kind, snapshot: Snapshot, now: datetime, settings: Settings) ->
     if isinstance(step, Verdict):
         return step
     # Whatever pods have done is counted first.
-    return judge_pending(snapshot, now) or judge_progress(snapshot, now) or step
+    return (
+        judge_pending(snapshot, now)
+        or judge_request(snapshot)
+        or judge_progress(snapshot, now)
+        or step
+    )
 
 
 def _refused(snapshot: Snapshot) -> Verdict:

@@ -58,6 +58,12 @@ class Reason(_Declared):
         "the number of replicas changed, or pods were lost without failing; `reschedules` has "
         "grown by one",
     )
+    RESTART_REQUESTED = (
+        "RestartRequested",
+        "Normal",
+        "Restarting: `restartedAt` of the job or of a task was changed, and all pods of what it "
+        "speaks of are being replaced; no restart is counted",
+    )
     JOB_SUCCEEDED = (
         "JobSucceeded",
         "Normal",

@@ -25,6 +25,8 @@ class Reported:
     phase_at: datetime | None
     """When that last changed."""
     step: float | None
+    total: float | None
+    """How many steps there are to be, as far as the program says so."""
     rejected: str
     """What is wrong with the last report, of which nothing was kept; empty: it was a good one."""
 
@@ -38,12 +40,14 @@ class Reported:
             progressed_at=parse_time(fields.get("progressedAt")),
             phase=phase if isinstance(phase, str) else "",
             phase_at=parse_time(fields.get("phaseAt")),
-            step=_read_number(step),
+            step=read_number(step),
+            total=read_number(fields.get("totalSteps")),
             rejected=rejected if isinstance(rejected, str) else "",
         )
 
 
-def _read_number(value: object) -> float | None:
+def read_number(value: object) -> float | None:
+    """A finite number of JSON; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     # An integer may be too large for a float.

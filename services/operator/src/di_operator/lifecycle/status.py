@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from di_api.expected_completion import ExpectedCompletion
 from di_api.group_status import GroupStatus, read_groups
 from di_api.phase import Phase
 from di_operator.lifecycle import conditions
+from di_operator.lifecycle.expected_completion import Mark
 from di_operator.lifecycle.ledger import Ledger, count
 from di_operator.lifecycle.placement import Placement, read_placement
 from di_operator.lifecycle.reported import Reported
+from di_operator.lifecycle.restart_requests import RestartRequests
 from di_operator.lifecycle.timestamps import format_time, parse_time
 
 AvoidedNodes: TypeAlias = Mapping[str, Mapping[str, datetime]]
@@ -34,7 +37,7 @@ OWNED_FIELDS = (
     "readyReplicas",
     "restarts",
     "reschedules",
-    *("restartAttempts", "replicaAttempts"),
+    *("restartAttempts", "replicaAttempts", "restartedAt"),
     *("jobRestarts", "taskRestarts", "replicaFailures"),
     "taskStatus",
     "replicaStatus",
@@ -46,6 +49,7 @@ OWNED_FIELDS = (
     "failures",
     *("groups", "standIns"),
     "avoidedNodes",
+    *("expectedCompletion", "pace"),
     "startTime",
     "completionTimestamp",
 )
@@ -69,6 +73,8 @@ class Status:
     """How often each task was restarted as a whole; those that never were are not in it."""
     replica_attempts: Mapping[str, Mapping[int, int]]
     """How often each replica of several pods was made anew, by task; likewise."""
+    heeded: RestartRequests
+    """The restarts that were asked for, and that these counts tell of."""
     ledger: Ledger
     losses: tuple[Mapping[str, Any], ...]
     """The pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
@@ -87,6 +93,8 @@ class Status:
     avoided_nodes: AvoidedNodes
     """Also those whose time is over since this was written."""
     conditions: tuple[Mapping[str, Any], ...]
+    expectation: ExpectedCompletion | None
+    pace: Mark | None
     started: datetime | None
     completed: datetime | None
     reported: Reported
@@ -105,6 +113,7 @@ class Status:
             reschedules=count(fields.get("reschedules")),
             restart_attempts=_counts(fields.get("restartAttempts"), most=MAX_ATTEMPT),
             replica_attempts=_replica_attempts(fields.get("replicaAttempts")),
+            heeded=RestartRequests.read(fields.get("restartedAt")),
             ledger=Ledger.read(fields),
             losses=_losses(fields.get("failures")),
             desired=_desired(fields.get("taskStatus")),
@@ -115,6 +124,8 @@ class Status:
             groups=read_groups(fields),
             avoided_nodes=_avoided_nodes(fields.get("avoidedNodes")),
             conditions=tuple(conditions.well_formed(fields.get("conditions"))),
+            expectation=ExpectedCompletion.read(fields.get("expectedCompletion")),
+            pace=Mark.read(fields.get("pace")),
             started=parse_time(fields.get("startTime")),
             completed=parse_time(fields.get("completionTimestamp")),
             reported=Reported.read(fields.get("progress")),

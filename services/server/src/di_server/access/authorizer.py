@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Callable
 from typing import Final
 
+from di_api.kube.reviews import User
 from di_server.access.address_lookups import AddressLookups
 from di_server.access.grants import Grant, grant_of, grants_at
 from di_server.access.permissions import Permissions
@@ -18,7 +19,7 @@ from di_server.problems import NotAllowed, Unidentified
 from di_server.rest.incoming import Caller
 from di_server.retry_policy import RetryPolicy
 from di_server.storage.pods import PodStore
-from di_server.storage.reviews import AUDIENCE, User
+from di_server.storage.reviews import AUDIENCE
 
 _POD_NAME: Final = "authentication.kubernetes.io/pod-name"
 _POD_UID: Final = "authentication.kubernetes.io/pod-uid"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 
-from di_operator.allocator.goodput.minimise import Matrix, Quadratic, Vector, minimise
+from di_operator.allocator.goodput.minimise import Quadratic, Vector, minimise
 from di_operator.allocator.goodput.model import UNEXPLORED
 from di_operator.allocator.goodput.params import PerfParams
 
@@ -31,6 +31,18 @@ _BETWEEN_NODES = 1.1
 _PERFECT = 1e-12
 # The places of alpha in the vector of parameters, beta follows each.
 _COMPUTE, _BETWEEN, _WITHIN, _OVERLAPPING = 0, 2, 4, 6
+# By what an observation has as its links: the parameters its iteration depends on, and where the
+# products of their derivatives belong. Where there are no links those are nothing.
+_ROWS = {
+    links: (_COMPUTE, _COMPUTE + 1, at, at + 1, _OVERLAPPING)
+    for links, at in ((0, _BETWEEN), (_BETWEEN, _BETWEEN), (_WITHIN, _WITHIN))
+}
+_PLACES = {
+    links: [(row, column) for row in rows for column in rows if column <= row]
+    for links, rows in _ROWS.items()
+}
+# Of an observation: samples, replicas beyond two, and the logarithm of the time measured.
+_Iteration = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,119 +88,45 @@ def fit(observations: Iterable[Observation]) -> PerfParams:
     )
 
 
-class _Root:
-    """The root of a mean of squares: sums for its gradient and a curvature.
+class _Error:
+    """The error of a vector of parameters, with its gradient and curvature.
 
-    The curvature leaves out what the residuals and the root itself are bent by: it is never
-    negative, and right where the fit is. Of `bend` the lower triangle is filled.
+    The curvature leaves out what the residuals and the roots themselves are bent by: it is never
+    negative, and right where the fit is.
     """
 
-    __slots__ = ("bend", "pull", "square")
-
-    def __init__(self, size: int) -> None:
-        self.square = 0.0
-        self.pull: Vector = [0.0] * size
-        self.bend: Matrix = [[0.0] * size for _ in range(size)]
-
-    def add(self, off: float, constant: float, slope: float) -> None:
-        """Add a residual with its derivatives by both parameters of computing."""
-        self.square += off * off
-        pull, bend = self.pull, self.bend
-        pull[0] += off * constant
-        pull[1] += off * slope
-        bend[0][0] += constant * constant
-        bend[1][0] += slope * constant
-        bend[1][1] += slope * slope
-
-    def add_overlap(self, off: float, constant: float, slope: float, overlap: float) -> None:
-        """The same with the derivative by gamma."""
-        self.add(off, constant, slope)
-        self.pull[_OVERLAPPING] += off * overlap
-        row = self.bend[_OVERLAPPING]
-        row[0] += overlap * constant
-        row[1] += overlap * slope
-        row[_OVERLAPPING] += overlap * overlap
-
-    def add_links(
-        self, links: int, off: float, by: tuple[float, float, float], alpha: float, beta: float
-    ) -> None:
-        """The derivatives of the same residual by its links, `by` being the other three."""
-        constant, slope, overlap = by
-        pull, row = self.pull, self.bend[_OVERLAPPING]
-        pull[links] += off * alpha
-        pull[links + 1] += off * beta
-        row[links] += overlap * alpha
-        row[links + 1] += overlap * beta
-        row = self.bend[links]
-        row[0] += alpha * constant
-        row[1] += alpha * slope
-        row[links] += alpha * alpha
-        row = self.bend[links + 1]
-        row[0] += beta * constant
-        row[1] += beta * slope
-        row[links] += beta * alpha
-        row[links + 1] += beta * beta
-
-
-class _Error:
-    """The error of a vector of parameters, with its gradient and curvature."""
-
     def __init__(self, seen: Sequence[Observation]) -> None:
-        self._seen = [
-            (
-                _links(o),
-                float(o.samples),
-                max(o.replicas - 2, UNEXPLORED),
-                log(o.computing),
-                log(o.iteration),
+        self._computing = [(float(o.samples), log(o.computing)) for o in seen]
+        self._iterations: dict[int, list[_Iteration]] = {}
+        for o in seen:
+            self._iterations.setdefault(_links(o), []).append(
+                (float(o.samples), max(o.replicas - 2, UNEXPLORED), log(o.iteration))
             )
-            for o in seen
-        ]
 
     def __call__(self, point: Sequence[float]) -> Quadratic:
         linear = [exp(x) for x in point[:_OVERLAPPING]]
-        gamma = point[_OVERLAPPING]
-        computing, whole = _Root(2), _Root(7)
-        for links, samples, further, log_computing, log_iteration in self._seen:
-            slope = linear[1] * samples
-            compute = linear[0] + slope
-            alpha, beta = UNEXPLORED, UNEXPLORED * further
-            if links:
-                alpha, beta = linear[links], linear[links + 1] * further
-            network = alpha + beta
-            log_compute, log_network = log(compute), log(network)
-            # log(compute^gamma + network^gamma), the larger one taken out.
-            high, low = max(log_compute, log_network), min(log_compute, log_network)
-            both = gamma * high + log(1 + exp(gamma * (low - high)))
-            share = exp(gamma * log_compute - both)
-            rest = 1 - share
-            constant, slope = linear[0] / compute, slope / compute
-            computing.add(log_compute - log_computing, constant, slope)
-            off = both / gamma - log_iteration
-            mixed = share * log_compute + rest * log_network
-            by = constant * share, slope * share, (mixed - both / gamma) / gamma
-            whole.add_overlap(off, *by)
-            if links:
-                whole.add_links(links, off, by, rest * alpha / network, rest * beta / network)
-        return self._together(linear, gamma, computing, whole)
-
-    def _together(
-        self, linear: Sequence[float], gamma: float, computing: _Root, whole: _Root
-    ) -> Quadratic:
-        count = len(self._seen)
-        error = sqrt(computing.square / count + _PERFECT)
-        whole_error = sqrt(whole.square / count + _PERFECT)
-        near, far = 1 / (count * error), 1 / (count * whole_error)
-        gradient = [far * pull for pull in whole.pull]
-        bend = [[far * each for each in row] for row in whole.bend]
-        gradient[0] += near * computing.pull[0]
-        gradient[1] += near * computing.pull[1]
-        bend[0][0] += near * computing.bend[0][0]
-        bend[1][0] += near * computing.bend[1][0]
-        bend[1][1] += near * computing.bend[1][1]
+        gamma, count = point[_OVERLAPPING], len(self._computing)
+        square, *sums = _computing_sums(self._computing, linear)
+        error = sqrt(square / count + _PERFECT)
+        weight = 1 / (count * error)
+        constant, slope, both_constant, mixed, both_slope = [weight * each for each in sums]
+        gradient = [constant, slope, 0.0, 0.0, 0.0, 0.0, 2 * _OVERLAP * (gamma - 1)]
+        bend = [[0.0] * (row + 1) for row in range(_OVERLAPPING + 1)]
+        bend[0][0] = both_constant
+        bend[1][:] = mixed, both_slope
+        bend[_OVERLAPPING][_OVERLAPPING] = 2 * _OVERLAP
+        found = [
+            (links, _iteration_sums(seen, linear, gamma, links))
+            for links, seen in self._iterations.items()
+        ]
+        whole_error = sqrt(sum([square for _, (square, _, _) in found]) / count + _PERFECT)
+        weight = 1 / (count * whole_error)
+        for links, (_, pulls, bends) in found:
+            for row, pull in zip(_ROWS[links], pulls, strict=True):
+                gradient[row] += weight * pull
+            for (row, column), product in zip(_PLACES[links], bends, strict=True):
+                bend[row][column] += weight * product
         value = error + whole_error + _OVERLAP * (gamma - 1) ** 2
-        gradient[_OVERLAPPING] += 2 * _OVERLAP * (gamma - 1)
-        bend[_OVERLAPPING][_OVERLAPPING] += 2 * _OVERLAP
         for links in (_BETWEEN, _WITHIN):
             penalty = _RETROGRESSION * (linear[links + 1] / linear[links]) ** 2
             value += penalty
@@ -198,6 +136,85 @@ class _Error:
             bend[links + 1][links + 1] += 4 * penalty
             bend[links + 1][links] -= 4 * penalty
         return Quadratic(value, gradient, bend)
+
+
+def _computing_sums(
+    seen: Iterable[tuple[float, float]], linear: Sequence[float]
+) -> tuple[float, float, float, float, float, float]:
+    """Of the times to compute: the squares of the residuals, their products with the derivatives
+    by both parameters, and the lower triangle of the derivatives' products with each other."""
+    alpha, beta = linear[0], linear[1]
+    square = by_constant = by_slope = constants = mixed = slopes = 0.0
+    for samples, measured in seen:
+        slope = beta * samples
+        compute = alpha + slope
+        off = log(compute) - measured
+        constant = alpha / compute
+        slope /= compute
+        square += off * off
+        by_constant += off * constant
+        by_slope += off * slope
+        constants += constant * constant
+        mixed += slope * constant
+        slopes += slope * slope
+    return square, by_constant, by_slope, constants, mixed, slopes
+
+
+def _iteration_sums(
+    seen: Iterable[_Iteration], linear: Sequence[float], gamma: float, links: int
+) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+    """The same of the times of an iteration over the same links, by alpha and beta of computing,
+    those of the links, and gamma. Written out, since it runs dozens of times for each report."""
+    alpha_c, beta_c = linear[0], linear[1]
+    alpha, beta_each = (linear[links], linear[links + 1]) if links else (UNEXPLORED, UNEXPLORED)
+    square = p0 = p1 = p2 = p3 = p4 = 0.0
+    b00 = b10 = b11 = b20 = b21 = b22 = 0.0
+    b30 = b31 = b32 = b33 = b40 = b41 = b42 = b43 = b44 = 0.0
+    for samples, further, measured in seen:
+        slope = beta_c * samples
+        compute = alpha_c + slope
+        far = beta_each * further
+        network = alpha + far
+        log_compute, log_network = log(compute), log(network)
+        # log(compute^gamma + network^gamma), the larger one taken out.
+        apart = gamma * (log_network - log_compute)
+        if apart < 0:
+            both = gamma * log_compute + log(1 + exp(apart))
+        else:
+            both = gamma * log_network + log(1 + exp(-apart))
+        iteration = both / gamma
+        off = iteration - measured
+        share = exp(gamma * log_compute - both)
+        rest = 1 - share
+        overlap = (share * log_compute + rest * log_network - iteration) / gamma
+        share /= compute
+        constant, slope = alpha_c * share, slope * share
+        square += off * off
+        p0 += off * constant
+        p1 += off * slope
+        p4 += off * overlap
+        b00 += constant * constant
+        b10 += slope * constant
+        b11 += slope * slope
+        b40 += overlap * constant
+        b41 += overlap * slope
+        b44 += overlap * overlap
+        if links:
+            rest /= network
+            near, far = rest * alpha, rest * far
+            p2 += off * near
+            p3 += off * far
+            b20 += near * constant
+            b21 += near * slope
+            b22 += near * near
+            b30 += far * constant
+            b31 += far * slope
+            b32 += far * near
+            b33 += far * far
+            b42 += overlap * near
+            b43 += overlap * far
+    bends = b00, b10, b11, b20, b21, b22, b30, b31, b32, b33, b40, b41, b42, b43, b44
+    return square, (p0, p1, p2, p3, p4), bends
 
 
 def _links(observation: Observation) -> int:

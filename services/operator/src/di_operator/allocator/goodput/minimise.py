@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import sqrt
+from operator import mul
 
 Vector = list[float]
 Matrix = list[list[float]]
@@ -83,26 +85,24 @@ def minimise(
 
 
 def _step(here: Quadratic, free: Sequence[int], damping: float) -> Vector:
-    """Where the damped model has its minimum: symmetric elimination, the right side beside it."""
-    rows: Matrix = []
-    for at, row in enumerate(free):
-        upper = [here.bend[other][row] for other in free[at:]]
-        upper[0] += damping * (upper[0] + _SMALLEST_DAMPING) + _FLAT
-        rows.append([*upper, -here.slope[row]])
-    for at in range(len(free)):
-        row_at = rows[at]
-        # Rounding may leave nothing, or less, of what is next to nothing.
-        pivot = row_at[0] = max(row_at[0], _FLAT)
-        for below in range(at + 1, len(free)):
-            rest = row_at[below - at :]
-            share = rest[0] / pivot
-            if share:
-                rows[below] = [x - share * y for x, y in zip(rows[below], rest, strict=True)]
+    """Where the damped model has its minimum, by Cholesky's factors: L L' x = -slope."""
+    factor: Matrix = []
     found: Vector = []
-    for row_at in reversed(rows):
-        pivot, *others, side = row_at
-        # From the last variable on, as they are found.
-        for x, y in zip(reversed(others), found, strict=True):
-            side -= x * y
-        found.append(side / pivot)
-    return found[::-1]
+    for row in free:
+        bend_row = here.bend[row]
+        # Products with a row that is being made end where it does.
+        made: Vector = []
+        for column, (other, done) in enumerate(zip(free, factor, strict=False)):
+            made.append((bend_row[other] - sum(map(mul, made, done))) / done[column])
+        damped = bend_row[row] + damping * (bend_row[row] + _SMALLEST_DAMPING) + _FLAT
+        # Rounding may leave nothing, or less, of what is next to nothing.
+        pivot = sqrt(max(damped - sum(map(mul, made, made)), _FLAT))
+        found.append(-(here.slope[row] + sum(map(mul, made, found))) / pivot)
+        made.append(pivot)
+        factor.append(made)
+    for at in range(len(free) - 1, -1, -1):
+        row_at = factor[at]
+        step = found[at] = found[at] / row_at[at]
+        for column in range(at):
+            found[column] -= row_at[column] * step
+    return found

@@ -32,13 +32,6 @@ class Kind(Protocol):
         """
         ...
 
-    def pod_spec(self, job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
-        """What the job's spec says about a pod by its name: what it takes of a node.
-
-        Empty for a pod that is nothing the spec knows.
-        """
-        ...
-
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
         """Count failures and losses and see the end; else the way to the pods the spec asks for."""
         ...

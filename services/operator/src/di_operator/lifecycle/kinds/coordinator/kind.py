@@ -14,7 +14,8 @@ from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.kinds.coordinator.judge import end_of_frozen, judge_coordinator
 from di_operator.lifecycle.kinds.coordinator.plan import plan_replicas
 from di_operator.lifecycle.kinds.coordinator.replica_status import replica_status
-from di_operator.lifecycle.kinds.coordinator.replicas import requests_of, slots_of
+from di_operator.lifecycle.kinds.coordinator.replicas import slots_of
+from di_operator.lifecycle.kinds.coordinator.requests import requests_of
 from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.placement import Placement
 from di_operator.lifecycle.plan import Plan
@@ -33,14 +34,10 @@ class WithCoordinator(Kind):
         return slots_of(job, spec, aggregator)
 
     @override
-    def pod_spec(self, job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
-        return requests_of(spec, pod)
-
-    @override
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
-        job, spec = snapshot.name, snapshot.spec
+        spec = snapshot.spec
         assert spec is not None, "there is nothing to judge by"
-        verdict = judge_coordinator(snapshot, now, lambda pod: self.pod_spec(job, spec, pod))
+        verdict = judge_coordinator(snapshot, now, lambda pod: requests_of(spec, pod))
         return verdict or plan_replicas(snapshot, now, settings)
 
     @override

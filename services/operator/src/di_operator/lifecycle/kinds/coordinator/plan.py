@@ -24,7 +24,8 @@ from di_operator.lifecycle.actions import Create, Delete
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
-from di_operator.lifecycle.kinds.coordinator.replicas import coordinated_of, replicas_of
+from di_operator.lifecycle.kinds.coordinator.replicas import replicas_of
+from di_operator.lifecycle.kinds.coordinator.requests import coordinated_of
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.timestamps import parse_time

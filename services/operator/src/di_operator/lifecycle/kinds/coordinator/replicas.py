@@ -1,24 +1,15 @@
-"""The coordinator and the replicas it asks for: as slots, and as requests for room."""
+"""The coordinator and the replicas it asks for, as slots."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from di_api.coordinated import coordinator_name
 from di_api.names import LABEL_POD_NAME, LABEL_TASK_NAME
 from di_api.spec import Coordinated, JobSpec, Replica, Role, Task, TaskType, Template
-from di_operator.builders.containers import main_container
-from di_operator.builders.replica import with_amounts
+from di_operator.lifecycle.kinds.coordinator.requests import coordinated_of
 from di_operator.lifecycle.rules import Part
 from di_operator.lifecycle.snapshot import Slot
-
-
-def coordinated_of(spec: JobSpec) -> Coordinated:
-    """Return what the spec of a job with a coordinator says about it."""
-    assert spec.coordinated is not None, "the kind of a job is chosen by it"
-    return spec.coordinated
 
 
 def replicas_of(job: str, coordinated: Coordinated) -> tuple[Replica, ...]:
@@ -58,15 +49,3 @@ def slots_of(
         for index, replica in enumerate(replicas)
     )
     return tuple(tasks.values()), tuple(slots)
-
-
-def requests_of(spec: JobSpec, pod: str) -> Mapping[str, Any]:
-    """Return the containers of a pod; an aggregator's template is not known here."""
-    coordinated = coordinated_of(spec)
-    replica = next((each for each in coordinated.replicas if each.name == pod), None)
-    template = coordinated.template(replica.role if replica else Role.COORDINATOR) or {}
-    containers = [dict(each) for each in (template.get("spec") or {}).get("containers") or ()]
-    main = main_container(containers)
-    if main is not None and replica is not None:
-        main["resources"] = with_amounts(main.get("resources") or {}, replica.resources)
-    return {"containers": containers}

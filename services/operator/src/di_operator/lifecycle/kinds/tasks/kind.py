@@ -9,9 +9,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from di_api.names import LABEL_TASK_NAME, index_of_pod, pod_name
+from di_api.names import LABEL_TASK_NAME, pod_name
 from di_api.phase import Phase
-from di_api.spec import JobSpec, Task, Template, tasks_by_pod
+from di_api.spec import JobSpec, Task, Template
 from di_api.vacancies import indexes
 from di_operator.builders.task_service import service_labels
 from di_operator.lifecycle.decision import Settings
@@ -20,6 +20,7 @@ from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.kinds.tasks.allocation import judge_allocation
 from di_operator.lifecycle.kinds.tasks.completion import end_of_frozen, judge_completion
 from di_operator.lifecycle.kinds.tasks.plan import plan_tasks
+from di_operator.lifecycle.kinds.tasks.requests import requests_of
 from di_operator.lifecycle.kinds.tasks.restart import judge_failures
 from di_operator.lifecycle.kinds.tasks.scale import judge_change
 from di_operator.lifecycle.kinds.tasks.standbys import judge_stand_ins, with_stand_ins
@@ -41,21 +42,12 @@ class WithTasks(Kind):
         return spec.tasks, tuple(_slots(job, spec.tasks, placement))
 
     @override
-    def pod_spec(self, job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
-        name = tasks_by_pod(job, spec.tasks)(pod)
-        task = next((task for task in spec.tasks if task.name == name), None)
-        if task is None:
-            return {}
-        template = task.template_of(index_of_pod(pod, task.pods_per_replica))
-        return template.get("spec") or {}
-
-    @override
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
         if verdict := judge_allocation(snapshot, now):
             return verdict
         job, spec = snapshot.name, snapshot.spec
         assert spec is not None, "there is nothing to judge by"
-        failure = judge_failures(snapshot, now, lambda pod: self.pod_spec(job, spec, pod))
+        failure = judge_failures(snapshot, now, lambda pod: requests_of(job, spec, pod))
         change = judge_change(snapshot, now)
         if failure is not None and change is not None and failure.phase is Phase.RESTARTING:
             # Seen together: both are counted, the failure is what the job is said to suffer from.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
-
-from di_server.deadline import Clock
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -19,9 +17,10 @@ class TtlCache(Generic[K, V]):
     Args:
         seconds: how long a value is good.
         most: how many are kept, old ones too.
+        clock: monotonic seconds.
     """
 
-    def __init__(self, *, seconds: float, most: int, clock: Clock) -> None:
+    def __init__(self, *, seconds: float, most: int, clock: Callable[[], float]) -> None:
         self._seconds = seconds
         self._most = most
         self._clock = clock

@@ -1,0 +1,190 @@
+"""What di-history keeps, asked for with a token of its audience."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import urllib3
+
+from di_api.names import HISTORY_NAME, SYSTEM_NAMESPACE
+from di_cli.errors import CommandError
+from di_cli.exit_codes import ExitCode
+
+SERVER_VARIABLE: Final = "DI_HISTORY_URL"
+_PORT: Final = 8080
+"""On which the pod listens for those whom the API server brings in."""
+_SECONDS: Final = 20.0
+_MOST_BYTES: Final = 64 << 20
+_CODES: Final = {
+    401: ExitCode.NOT_ALLOWED,
+    403: ExitCode.NOT_ALLOWED,
+    404: ExitCode.NOT_FOUND,
+    503: ExitCode.UNAVAILABLE,
+}
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """A di-history that answers.
+
+    Attributes:
+        server: base URL.
+        authority: PEM file to know it by; None means the system's.
+    """
+
+    server: str
+    token: str = field(repr=False)
+    account: str
+    authority: Path | None = None
+
+    def json(self, namespace: str, job: str, rest: str = "", **query: str) -> Object:
+        """What is kept of a job.
+
+        Raises:
+            CommandError: nothing, or who asks may not see it.
+        """
+        found: Object = json.loads(self._ask(namespace, job, rest, query))
+        return found
+
+    def text(self, namespace: str, job: str, rest: str, **query: str) -> str:
+        """A log of a job's pod; raises as `json` does."""
+        return self._ask(namespace, job, rest, query).decode("utf-8", "replace")
+
+    def _ask(self, namespace: str, job: str, rest: str, query: dict[str, str]) -> bytes:
+        path = f"/v1/jobs/{quote(namespace, safe='')}/{quote(job, safe='')}{rest}"
+        context = ssl.create_default_context(cafile=self.authority)
+        try:
+            with urllib3.PoolManager(ssl_context=context, retries=False, timeout=_SECONDS) as pool:
+                response = pool.request(
+                    "GET",
+                    f"{self.server}{path}",
+                    fields=query,
+                    headers={"Authorization": f"Bearer {self.token}"},
+                    redirect=False,
+                    preload_content=False,
+                )
+                try:
+                    raw = response.read(_MOST_BYTES)
+                finally:
+                    response.close()
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise CommandError(
+                f"di-history at {self.server} does not answer",
+                where=str(error),
+                remedy="di history --help: --server says where it is",
+                code=ExitCode.UNAVAILABLE,
+            ) from error
+        if response.status != 200:
+            raise self._refusal(response.status, raw, namespace)
+        return raw
+
+    def _refusal(self, status: int, raw: bytes, namespace: str) -> CommandError:
+        try:
+            message = str(json.loads(raw)["message"])
+        except (ValueError, KeyError, TypeError):
+            message = f"its answer ({status}) is none of di-history's"
+        remedy = "--namespace, or di list" if status == 404 else "try again"
+        if status in (401, 403):
+            account = f"--serviceaccount {namespace}:{self.account}"
+            remedy = (
+                f"--account names another one; or kubectl -n {namespace} create rolebinding "
+                f"{self.account}-view --clusterrole view {account}"
+            )
+        return CommandError(
+            f"di-history refused it ({status})",
+            where=message,
+            remedy=remedy,
+            code=_CODES.get(status, ExitCode.FAILED),
+        )
+
+
+@contextmanager
+def reached(server: str | None, *, context: str | None) -> Iterator[str]:
+    """The base URL of di-history while the body runs: the one that is said, or a port-forward.
+
+    Raises:
+        CommandError: a token would be shown to everybody on the way, or there is no way.
+    """
+    server = server or os.environ.get(SERVER_VARIABLE)
+    if server is None:
+        with _forwarded(context) as port:
+            yield f"http://127.0.0.1:{port}"
+        return
+    parts = urlsplit(server)
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(parts.hostname)):
+        raise CommandError(
+            "a token is shown to an https address alone, or to one of this machine",
+            where=f"--server is {server!r}",
+            remedy=f"kubectl -n {SYSTEM_NAMESPACE} port-forward deployment/{HISTORY_NAME} {_PORT}, "
+            f"then --server http://localhost:{_PORT}",
+        )
+    yield server.rstrip("/")
+
+
+@contextmanager
+def _forwarded(context: str | None) -> Iterator[int]:
+    """Kubectl's port-forward to its pod, on a free port of this machine."""
+    program = shutil.which("kubectl")
+    chosen = ["--context", context] if context else []
+    words = ["--namespace", SYSTEM_NAMESPACE, "port-forward", f"deployment/{HISTORY_NAME}"]
+    if program is None:
+        raise CommandError(
+            "kubectl is not on the PATH, and the way to di-history is its port-forward",
+            remedy=f"install kubectl; or --server, or {SERVER_VARIABLE}, says where it is",
+        )
+    with subprocess.Popen(
+        [program, *chosen, *words, f":{_PORT}", "--address", "127.0.0.1"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield _port_of(process)
+        finally:
+            process.terminate()
+
+
+def _port_of(process: subprocess.Popen[str]) -> int:
+    """The port that it says it listens on."""
+    said: SimpleQueue[str] = SimpleQueue()
+    assert process.stdout is not None, "it is a pipe"
+    assert process.stderr is not None, "it is a pipe"
+    stdout = process.stdout
+    threading.Thread(target=lambda: said.put(stdout.readline()), daemon=True).start()
+    try:
+        line = said.get(timeout=_SECONDS)
+    except Empty:
+        line = ""
+    _, _, rest = line.partition("127.0.0.1:")
+    port = rest.partition(" ")[0]
+    if port.isdecimal():
+        return int(port)
+    process.terminate()
+    raise CommandError(
+        "there is no way to di-history",
+        where=process.stderr.read().strip() or "kubectl port-forward did not begin",
+        remedy=f"is it installed (history.enabled=true)? else --server, or {SERVER_VARIABLE}",
+        code=ExitCode.UNAVAILABLE,
+    )
+
+
+def _is_here(host: str | None) -> bool:
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,106 @@
+"""di history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from di_api.kube.resources import SERVICE_ACCOUNTS
+from di_api.names import HISTORY_NAME
+from di_cli.access.history import SERVER_VARIABLE, History, reached
+from di_cli.commands.options import Context, Format, JobName, Namespace
+from di_cli.output import Output, print_table, print_value, say, suggest
+from di_cli.render.table import Table
+from di_cli.session import Session, open_session
+from di_cli.views.history import (
+    PLACEMENTS,
+    REVISIONS,
+    TIMELINE,
+    head,
+    placements,
+    revisions,
+    timeline,
+)
+
+_TOKEN_SECONDS = 600
+Server = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Where di-history is reached; absent: ${SERVER_VARIABLE}, or kubectl port-forward."
+    ),
+]
+Account = Annotated[
+    str, typer.Option(help="Service account of the namespace to ask as; it has to see jobs.")
+]
+Authority = Annotated[
+    Path | None,
+    typer.Option("--certificate-authority", help="File with di-history's authority, PEM."),
+]
+
+
+def history(
+    name: JobName,
+    *,
+    revision: Annotated[
+        int | None, typer.Option(help="Print the job as it was with this revision.", min=0)
+    ] = None,
+    pods: Annotated[bool, typer.Option("--pods", help="Where its pods were.")] = False,
+    uid: Annotated[
+        str | None, typer.Option(help="Of several jobs of the name; absent: the last.")
+    ] = None,
+    output: Format = Output.TABLE,
+    server: Server = None,
+    account: Account = "default",
+    authority: Authority = None,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Say what happened to a job, also when it is gone."""
+    chosen = {"uid": uid} if uid else {}
+    with (
+        open_session(namespace, context) as session,
+        open_history(session, server, account, authority, context) as kept,
+    ):
+        if revision is not None:
+            path = f"/revisions/{revision}"
+            form = Output.YAML if output.is_table else output
+            print_value(kept.json(session.namespace, name, path, **chosen), form)
+            return
+        found = kept.json(session.namespace, name, **chosen)
+    if not output.is_table:
+        print_value(found, output)
+    elif pods:
+        print_table(Table(header=PLACEMENTS, rows=placements(found)))
+    else:
+        say(head(found))
+        print_table(Table(header=TIMELINE, rows=timeline(found)))
+        say("")
+        print_table(Table(header=REVISIONS, rows=revisions(found)))
+        suggest(f"di logs {name} --ended", f"di history {name} --revision 1", f"di why {name}")
+
+
+@contextmanager
+def open_history(
+    session: Session,
+    server: str | None,
+    account: str,
+    authority: Path | None,
+    context: str | None,
+) -> Iterator[History]:
+    """di-history, with a token of the account that was made for it alone."""
+    with reached(server, context=context) as url:
+        body = {
+            "metadata": {"name": account},
+            "spec": {"audiences": [HISTORY_NAME], "expirationSeconds": _TOKEN_SECONDS},
+        }
+        made = session.client.create(SERVICE_ACCOUNTS, body, session.namespace, subresource="token")
+        yield History(
+            server=url,
+            token=str(made["status"]["token"]),
+            account=account,
+            authority=authority,
+        )

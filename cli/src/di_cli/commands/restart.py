@@ -1,0 +1,57 @@
+"""di restart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from di_api.kube.errors import Conflict
+from di_api.kube.resources import DIJOBS
+from di_api.kube.wire import JSON_PATCH
+from di_cli.commands.options import Context, JobName, Local, Namespace, Task
+from di_cli.edits.restarting import RestartError, asks_for, restarting
+from di_cli.errors import CommandError
+from di_cli.output import say, suggest
+from di_cli.session import Session, open_session
+
+_TRIES = 5
+
+
+def restart(
+    name: JobName,
+    *,
+    task: Task = None,
+    namespace: Namespace = None,
+    context: Context = None,
+    local: Local = None,
+) -> None:
+    """Have all pods of a job made anew, or those of one task, without counting a restart."""
+    with open_session(namespace, context, job=name, local=local) as session:
+        try:
+            _ask(session, name, task)
+        except RestartError as error:
+            raise CommandError(
+                f"dijob/{name} was not restarted",
+                where=str(error),
+                remedy=error.remedy.format(job=name),
+            ) from error
+    say(f"dijob/{name} restarts{'' if task is None else f': task {task}'}")
+    suggest(f"di watch {name}")
+
+
+def _ask(session: Session, name: str, task: str | None) -> None:
+    for attempt in range(_TRIES):
+        operations = restarting(session.job(name), task, session.now())
+        try:
+            found: dict[str, Any] = session.client.patch(
+                DIJOBS, name, operations, session.namespace, content_type=JSON_PATCH
+            )
+        except Conflict:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            if not asks_for(found, operations):
+                raise RestartError(
+                    "the cluster's version of DIJob has no restartedAt",
+                    remedy="di suspend {job}; di resume {job}",
+                )
+            return

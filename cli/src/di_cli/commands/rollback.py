@@ -1,0 +1,67 @@
+"""di rollback."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from di_api.kube.resources import DIJOBS
+from di_api.kube.wire import JSON_PATCH
+from di_cli.commands.history import Account, Authority, Server, open_history
+from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.edits.rollback import difference, patch_to
+from di_cli.errors import CommandError
+from di_cli.output import print_lines, say, suggest
+from di_cli.session import open_session
+
+_MANAGER = "di-rollback"
+
+
+def rollback(
+    name: JobName,
+    *,
+    to: Annotated[int, typer.Option(help="The revision, as di history numbers it.", min=0)],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    server: Server = None,
+    account: Account = "default",
+    authority: Authority = None,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Give a job the spec of an earlier revision, replicas included."""
+    with open_session(namespace, context) as session:
+        job = session.job(name)
+        uid = str(job["metadata"]["uid"])
+        with open_history(session, server, account, authority, context) as kept:
+            manifest = kept.json(session.namespace, name, f"/revisions/{to}", uid=uid)
+        patch = patch_to(job, manifest)
+        # Checked, and filled in, as it would be; nothing is stored.
+        tried = session.client.patch(
+            DIJOBS, name, patch, session.namespace, content_type=JSON_PATCH, dry_run=True
+        )
+        lines = difference(job, tried)
+        if not lines:
+            say(f"dijob/{name} has the spec of revision {to} already")
+            return
+        print_lines(lines)
+        if dry_run:
+            say(f"dijob/{name} would be rolled back to revision {to} (dry run)")
+            return
+        if not yes and not typer.confirm(
+            f"roll dijob/{name} back to revision {to}?", default=False
+        ):
+            raise CommandError(f"dijob/{name} was not changed")
+        session.client.patch(
+            DIJOBS,
+            name,
+            patch,
+            session.namespace,
+            content_type=JSON_PATCH,
+            field_manager=_MANAGER,
+        )
+        say(f"dijob/{name} rolled back to revision {to}")
+        suggest(f"di watch {name}", f"di history {name}")

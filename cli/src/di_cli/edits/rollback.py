@@ -1,0 +1,32 @@
+"""A job's spec as it was, as a change of the job that is there."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+Object = Mapping[str, Any]
+
+
+def patch_to(job: Object, manifest: Object) -> list[dict[str, Any]]:
+    """The JSON patch that gives a job the spec of one of its revisions, replicas included.
+
+    It fails if the job changes before it is applied: what was shown would not be what happens.
+    """
+    version = job["metadata"]["resourceVersion"]
+    return [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "replace", "path": "/spec", "value": manifest["spec"]},
+    ]
+
+
+def difference(before: Object, after: Object) -> list[str]:
+    """How the spec changes, as lines of a unified diff; none if it does not."""
+    old, new = (
+        yaml.safe_dump({"spec": each.get("spec")}, sort_keys=True, allow_unicode=True).splitlines()
+        for each in (before, after)
+    )
+    return list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]

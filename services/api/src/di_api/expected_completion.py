@@ -1,0 +1,42 @@
+"""`status.expectedCompletion`: when the operator expects a job to be complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from di_api.timestamps import parse_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCompletion:
+    """When a job will be complete: in four of five cases between `earliest` and `latest`."""
+
+    earliest: datetime
+    expected: datetime
+    latest: datetime
+
+    @classmethod
+    def read(cls, raw: object) -> ExpectedCompletion | None:
+        """Read a value of any shape; None if there is none that makes sense."""
+        fields = raw if isinstance(raw, Mapping) else {}
+        times = (parse_time(fields.get(key)) for key in ("earliest", "expected", "latest"))
+        earliest, expected, latest = times
+        if earliest is None or expected is None or latest is None:
+            return None
+        if not earliest <= expected <= latest:
+            return None
+        return cls(earliest=earliest, expected=expected, latest=latest)
+
+    def dump(self) -> dict[str, str]:
+        """The value of the field, in whole seconds."""
+        return {
+            "earliest": _text(self.earliest),
+            "expected": _text(self.expected),
+            "latest": _text(self.latest),
+        }
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,54 @@
+"""Rules of a DIJob spec that relate fields to each other, for the library and for the CRD.
+
+Each is a row: what the library finds, in its own words, beside what a rule of the CRD can say of it
+within the cost that the API server allows. What the CRD refuses the library refuses too.
+
+The library's half and those of `tasks`, `replicas` and `templates` read the raw spec (defaults
+applied), not a loaded one, so that a mistyped field elsewhere does not hide them: all errors come
+at once. Wherever a shape is wrong a rule looks away; `shape` reports that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from di_api.field_error import FieldError, items, mapping
+from di_api.validation.relations.of_job import OF_CHECKPOINT, OF_SPEC, OF_TASKS
+from di_api.validation.relations.of_task import OF_TASK
+from di_api.validation.relations.row import One, Whole
+from di_api.validation.repeated import names_of, repeated_names
+from di_api.validation.replicas import replica_errors
+from di_api.validation.tasks import circular_tasks, task_names
+from di_api.validation.templates import coordinated_templates, unfit_pods
+
+
+def broken_rules(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Errors of a raw spec, defaults applied, in the order of its fields; linear in its size."""
+    volumes = names_of(spec.get("volumes"))
+    volume_names = {*volumes.values()}
+    yield from repeated_names(volumes, "spec.volumes", "another volume of the job")
+    whole = whole_of(spec)
+    for row in (*OF_SPEC, *OF_TASKS, *OF_CHECKPOINT):
+        yield from row.errors(whole)
+    for one in ones_of(whole):
+        for each in OF_TASK:
+            yield from each.errors(one)
+        yield from unfit_pods(f"{one.path}.template", one.task.get("template"), volume_names)
+    yield from circular_tasks(whole.tasks)
+    yield from replica_errors(mapping(spec.get("coordinated")).get("replicas"))
+    for path, template in coordinated_templates(spec):
+        yield from unfit_pods(path, template, volume_names)
+
+
+def whole_of(spec: Mapping[str, Any]) -> Whole:
+    """A raw spec with its tasks and where they stand."""
+    raw_tasks = enumerate(items(spec.get("tasks")))
+    return Whole(spec, [(f"spec.tasks[{index}]", mapping(task)) for index, task in raw_tasks])
+
+
+def ones_of(whole: Whole) -> Iterator[One]:
+    """Its tasks, one by one."""
+    known = task_names(whole.tasks)
+    for path, task in whole.tasks:
+        yield One(path, task, known)

@@ -1,0 +1,259 @@
+"""Rows about a whole spec, its tasks together, checkpoints and failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from di_api.field_error import ABSENT, FieldError, mapping
+from di_api.spec.bounds import MAX_PODS
+from di_api.validation.checkpoint import (
+    CLAIM_PATTERN,
+    DOTS_PATTERN,
+    PATH_PATTERN,
+    wrong_claim,
+    wrong_path,
+    wrong_places,
+    wrong_source,
+)
+from di_api.validation.elastic_tier import contended_tiers
+from di_api.validation.failure import pod_groups_in_place, roles_in_place, wrong_failure_policy
+from di_api.validation.node_check import contended_nodes, taken_names
+from di_api.validation.pod_groups import shared_pod_names
+from di_api.validation.ports import confused_variables
+from di_api.validation.progress import wrong_restarts, wrong_time_outs
+from di_api.validation.relations.row import Relation, Rule, Whole
+from di_api.validation.size import total_errors
+from di_api.validation.standby import contended_standbys, names_of_standbys
+from di_api.validation.success import wrong_success_policy
+from di_api.validation.tasks import reused_task_names
+from di_api.validation.vacancies import vacant_of_allocator
+
+
+def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
+    """A job has tasks or a coordinator; what only tasks can have is refused beside the latter."""
+    spec = whole.spec
+    tasks, coordinated = spec.get("tasks"), spec.get("coordinated")
+    if tasks is None and coordinated is None:
+        yield FieldError("spec.tasks", ABSENT, "is required, unless the job has a coordinator")
+    if coordinated is None:
+        return
+    if tasks is not None:
+        yield FieldError("spec.tasks", tasks, "a job has tasks or a coordinator, not both")
+    if spec.get("preemptible") is True:
+        yield FieldError("spec.preemptible", True, "the allocator shares nodes among tasks only")
+    if mapping(spec.get("scheduling")).get("gang") is True:
+        yield FieldError("spec.scheduling.gang", True, "the pods of a coordinator come one by one")
+    if (policy := spec.get("successPolicy")) is not None:
+        yield FieldError("spec.successPolicy", policy, "the end of its coordinator ends the job")
+
+
+_PLACES: Final = "(t.replicas + (has(t.vacant) ? t.vacant.size() : 0))"
+_PODS: Final = (
+    f"map(t, (has(t.maxReplicas) && t.maxReplicas > {_PLACES} ? t.maxReplicas : {_PLACES}) * "
+    "(has(t.podsPerReplica) ? t.podsPerReplica : 1) + (has(t.standby) ? t.standby : 0)).sum()"
+)
+_TOO_MANY: Final = (
+    f"a job may have {MAX_PODS} pods, of each task the larger of replicas and maxReplicas "
+    "counted; lower some, or make it several jobs"
+)
+
+_NO_PROGRESS: Final = "!has(self.progressPolicy)"
+
+OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
+    Relation(
+        errors=_kind_of_job,
+        rules=(
+            {
+                "rule": "has(self.tasks) != has(self.coordinated)",
+                "message": "exactly one of tasks and coordinated must be given",
+            },
+        ),
+        is_all=False,
+    ),
+    Relation(
+        errors=lambda whole: contended_nodes(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!self.preemptible || !has(self.tasks) || self.tasks.all(t, "
+                "!has(t.nodeCheck) || t.nodeCheck.action == 'Notify')",
+                "message": "the allocator chooses the nodes of a preemptible job, so action of a "
+                "nodeCheck must be Notify",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: vacant_of_allocator(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!self.preemptible || !has(self.tasks) || self.tasks.all(t, "
+                "!has(t.vacant) || t.vacant.size() == 0)",
+                "message": "the allocator chooses which replicas a preemptible job has, so none of "
+                "its tasks may have vacant indexes",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: roles_in_place(whole.spec),
+        rules=(
+            {
+                "rule": "!has(self.coordinated) || !has(self.failurePolicy) || "
+                "!has(self.failurePolicy.rules) || self.failurePolicy.rules.all(r, "
+                "!has(r.action) || r.action != 'RestartInPlace')",
+                "message": "RestartInPlace goes with tasks: the templates of a coordinated job "
+                "have a restartPolicy of their own",
+                "fieldPath": ".failurePolicy",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: pod_groups_in_place(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!has(self.tasks) || !has(self.failurePolicy) || "
+                "!has(self.failurePolicy.rules) || self.failurePolicy.rules.all(r, "
+                "!has(r.action) || r.action != 'RestartInPlace' || self.tasks.all(t, "
+                "!has(t.podsPerReplica) || t.podsPerReplica == 1 || (has(r.tasks) && "
+                "r.tasks.size() > 0 && !((has(t.name) ? t.name : t.type) in r.tasks))))",
+                "message": "RestartInPlace does not go with podsPerReplica above 1: such replicas "
+                "are made anew as a whole",
+                "fieldPath": ".failurePolicy",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: contended_tiers(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!(self.preemptible || has(self.scheduling) && self.scheduling.gang) || "
+                "!has(self.tasks) || self.tasks.all(t, !has(t.elastic))",
+                "message": "elastic of a task goes neither with preemptible nor with "
+                "scheduling.gang",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: contended_standbys(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!(self.preemptible || has(self.scheduling) && self.scheduling.gang) || "
+                "!has(self.tasks) || self.tasks.all(t, !has(t.standby) || t.standby == 0)",
+                "message": "standby of a task goes neither with preemptible nor with "
+                "scheduling.gang",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_time_outs(whole.spec),
+        rules=(
+            {
+                "rule": f"{_NO_PROGRESS} || !has(self.progressPolicy.firstTimeoutSeconds) || "
+                "self.progressPolicy.firstTimeoutSeconds >= self.progressPolicy.timeoutSeconds",
+                "message": "firstTimeoutSeconds must be at least timeoutSeconds",
+                "fieldPath": ".progressPolicy",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_restarts(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": f"{_NO_PROGRESS} || !has(self.coordinated) || "
+                "self.progressPolicy.action != 'RestartTask'",
+                "message": "a job with a coordinator has no tasks; RestartJob restarts all its "
+                "pods",
+                "fieldPath": ".progressPolicy.action",
+            },
+            {
+                "rule": f"{_NO_PROGRESS} || !has(self.progressPolicy.tasks) || "
+                "self.progressPolicy.action == 'RestartTask'",
+                "message": "tasks goes with action RestartTask",
+                "fieldPath": ".progressPolicy",
+            },
+        ),
+        is_all=False,
+    ),
+)
+# Of all tasks a rule takes one value, so it does not ratchet within them: a bound that older jobs
+# may pass is asked of new jobs (`optionalOldSelf`) and of those that grow.
+OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
+    Relation(
+        errors=lambda whole: reused_task_names(whole.tasks),
+        rules=(
+            {
+                "rule": "self.all(t, self.exists_one(u, "
+                "(has(u.name) ? u.name : u.type) == (has(t.name) ? t.name : t.type)))",
+                "message": "names of tasks must be unique",
+            },
+        ),
+    ),
+    Relation(errors=lambda whole: shared_pod_names(whole.tasks), is_all=False),
+    Relation(errors=lambda whole: names_of_standbys(whole.tasks), is_all=False),
+    Relation(errors=lambda whole: wrong_success_policy(whole.spec, whole.tasks), is_all=False),
+    Relation(errors=lambda whole: taken_names(whole.tasks), is_all=False),
+    Relation(errors=lambda whole: confused_variables(whole.tasks), is_all=False),
+    Relation(errors=lambda whole: wrong_failure_policy(whole.spec, whole.tasks), is_all=False),
+    Relation(
+        errors=lambda whole: total_errors(whole.spec),
+        rules=(
+            {
+                "rule": f"oldSelf.hasValue() || self.{_PODS} <= {MAX_PODS}",
+                "optionalOldSelf": True,
+                "message": _TOO_MANY,
+            },
+            {
+                "rule": f"self.{_PODS} <= {MAX_PODS} || self.{_PODS} <= oldSelf.{_PODS}",
+                "message": _TOO_MANY,
+            },
+        ),
+    ),
+)
+OF_CHECKPOINT: Final[tuple[Relation[Whole], ...]] = (
+    Relation(
+        errors=lambda whole: wrong_source(whole.spec),
+        rules=(
+            {
+                "rule": "has(self.volume) != has(self.persistentVolumeClaim)",
+                "message": "exactly one of volume and persistentVolumeClaim must be given",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_claim(whole.spec),
+        rules=(
+            {
+                "rule": "!has(self.persistentVolumeClaim) || "
+                f"self.persistentVolumeClaim.matches(r'^{CLAIM_PATTERN}$')",
+                "message": "must be the name of a claim",
+                "fieldPath": ".persistentVolumeClaim",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_path(whole.spec),
+        rules=(
+            {
+                "rule": f"self.path.matches('^{PATH_PATTERN}$') && "
+                f"!self.path.matches('{DOTS_PATTERN}')",
+                "message": "must be an absolute path such as /checkpoint, without . or .. or a "
+                "colon",
+                "fieldPath": ".path",
+            },
+        ),
+    ),
+    Relation(errors=lambda whole: wrong_places(whole.spec, whole.tasks), is_all=False),
+)
+OF_EXIT_CODES: Final[tuple[Rule, ...]] = (
+    {
+        "rule": "self.operator != 'In' || !(0 in self.values)",
+        "message": "a container that failed has another exit code than 0",
+    },
+)
+OF_FAILURE_RULE: Final[tuple[Rule, ...]] = (
+    {
+        "rule": "!has(self.action) || !(self.action in ['Ignore', 'FailJob', 'RestartInPlace']) || "
+        "!has(self.growMemory) && !(has(self.avoidNode) && self.avoidNode)",
+        "message": "growMemory and avoidNode go with actions that count a restart and make another "
+        "pod",
+    },
+)

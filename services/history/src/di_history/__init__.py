@@ -1,0 +1,1 @@
+"""What happened to DIJobs, kept when they and their pods are gone."""

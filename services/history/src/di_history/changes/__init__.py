@@ -1,0 +1,1 @@
+"""What has changed between two sights of an object, as records; pure."""

@@ -1,0 +1,297 @@
+"""What has changed between two sights of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from di_api.field_error import items, mapping
+from di_api.phase import Phase
+from di_api.spec.coordinated import Role
+from di_history.changes.samples import sample_of
+from di_history.changes.snapshot import creator, manifest_of, snapshot_of, spec_writer
+from di_history.changes.times import millis
+from di_history.packing import to_json
+from di_history.records import (
+    Entry,
+    EntryKind,
+    JobGone,
+    JobSeen,
+    Millis,
+    Record,
+    Revision,
+    Sample,
+)
+
+Object = Mapping[str, Any]
+_PHASES: Final = frozenset(phase.value for phase in Phase)
+_NOTHING: Final[Object] = {}
+_LATE: Final = 120_000
+
+
+def job_changes(before: Object | None, after: Object, seen: Millis) -> list[Record]:
+    """Records of what happened to a job between two sights of it.
+
+    Args:
+        before: the job, or its snapshot, as it was seen last; None: it is new to us.
+        after: as it is now.
+        seen: now, for what has no time of its own.
+    """
+    old = before or _NOTHING
+    uid, version = uid_of(after), version_of(after)
+    if before is not None and version <= version_of(before):
+        return []
+    status, was = mapping(after.get("status")), mapping(old.get("status"))
+    return [
+        _job(after, seen),
+        *_revision(old, after, seen),
+        *_scalings(old, after, seen),
+        *_phase(uid, was, status, version, seen),
+        *_conditions(uid, was, status, version, seen),
+        *_failures(uid, was, status, seen),
+        *_restarts(uid, was, status, version, seen),
+        *_allocation(uid, was, status, version, seen),
+        *_sample(uid, was, status),
+    ]
+
+
+def job_gone(last: Object, at: Millis, *, not_before: Millis | None = None) -> list[Record]:
+    """Records of a deletion, which happened at a time between `not_before` and `at`."""
+    uid = uid_of(last)
+    data = {} if not_before is None else {"after": not_before}
+    return [
+        JobGone(uid=uid, at=at),
+        Entry(job=uid, key="deleted", kind=EntryKind.DELETED, at=at, data=data),
+    ]
+
+
+def gap(before: Object, after: Object, since: Millis, until: Millis) -> list[Record]:
+    """A record that nobody looked at a job that has changed meanwhile; none if it has not."""
+    if version_of(after) <= version_of(before):
+        return []
+    names = sorted(
+        f"{part}.{key}"
+        for part in ("spec", "status")
+        for key in {*mapping(before.get(part)), *mapping(snapshot_of(after)[part])}
+        if mapping(before.get(part)).get(key) != mapping(after.get(part)).get(key)
+    )
+    return [
+        Entry(
+            job=uid_of(after),
+            key=f"gap/{version_of(before)}",
+            kind=EntryKind.GAP,
+            at=until,
+            data={"from": since, "changed": names},
+        )
+    ]
+
+
+def first_sight_gap(job: Object, seen: Millis) -> list[Record]:
+    """A record that a job had been there for longer than it takes to see one; else none."""
+    created = millis(mapping(job.get("metadata")).get("creationTimestamp"))
+    if created is None or seen - created < _LATE:
+        return []
+    data = {"from": created, "changed": []}
+    return [Entry(job=uid_of(job), key="gap/0", kind=EntryKind.GAP, at=seen, data=data)]
+
+
+def uid_of(job: Object) -> str:
+    """UID of a job."""
+    return str(mapping(job.get("metadata")).get("uid") or "")
+
+
+def version_of(obj: Object) -> int:
+    """The resourceVersion as a number; 0 if it is none."""
+    text = str(mapping(obj.get("metadata")).get("resourceVersion") or "")
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+def _job(job: Object, seen: Millis) -> JobSeen:
+    metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
+    return JobSeen(
+        uid=uid_of(job),
+        namespace=str(metadata.get("namespace") or ""),
+        name=str(metadata.get("name") or ""),
+        owner=creator(job),
+        created=millis(metadata.get("creationTimestamp")) or seen,
+        phase=str(status.get("phase") or ""),
+        completed=millis(status.get("completionTimestamp")),
+        seen=seen,
+        version=version_of(job),
+        snapshot=to_json(snapshot_of(job)),
+    )
+
+
+def _revision(before: Object, after: Object, seen: Millis) -> Iterator[Record]:
+    number = _number(mapping(after.get("metadata")).get("generation"))
+    if number == _number(mapping(before.get("metadata")).get("generation")) and before:
+        return
+    who, at = spec_writer(after)
+    yield Revision(
+        job=uid_of(after),
+        number=number,
+        at=at or seen,
+        who=who,
+        manifest=to_json(manifest_of(after)),
+    )
+
+
+def _scalings(before: Object, after: Object, seen: Millis) -> Iterator[Record]:
+    old, new = _replicas(before), _replicas(after)
+    who, at = spec_writer(after)
+    number = _number(mapping(after.get("metadata")).get("generation"))
+    for task in old.keys() & new.keys():
+        if old[task] != new[task]:
+            yield Entry(
+                job=uid_of(after),
+                key=f"scaling/{number}/{task}",
+                kind=EntryKind.SCALING,
+                at=at or seen,
+                data={"task": task, "before": old[task], "after": new[task], "who": who},
+            )
+
+
+def _replicas(job: Object) -> dict[str, int]:
+    spec = mapping(job.get("spec"))
+    tasks = [mapping(each) for each in items(spec.get("tasks"))]
+    found = {
+        str(task.get("name") or task.get("type") or ""): _number(task.get("replicas", 1))
+        for task in tasks
+    }
+    # Replicas of a coordinator are listed one by one.
+    if "coordinated" in spec:
+        found |= {role.value: 0 for role in Role}
+        for each in map(mapping, items(mapping(spec.get("coordinated")).get("replicas"))):
+            role = str(each.get("role") or "")
+            found[role] = found.get(role, 0) + 1
+    return found
+
+
+def _phase(uid: str, before: Object, after: Object, version: int, seen: Millis) -> Iterator[Record]:
+    phase = str(after.get("phase") or "")
+    if not phase or phase == before.get("phase"):
+        return
+    condition = _by_type(after).get(phase, _NOTHING)
+    at = millis(condition.get("lastTransitionTime"))
+    yield Entry(
+        job=uid,
+        key=f"phase/{phase}/{at or version}",
+        kind=EntryKind.PHASE,
+        at=at or seen,
+        data={
+            "phase": phase,
+            "before": str(before.get("phase") or ""),
+            "reason": str(condition.get("reason") or ""),
+            "message": str(condition.get("message") or ""),
+        },
+    )
+
+
+def _conditions(
+    uid: str, before: Object, after: Object, version: int, seen: Millis
+) -> Iterator[Record]:
+    old = _by_type(before)
+    for kind, condition in _by_type(after).items():
+        status = str(condition.get("status") or "")
+        was = str(old.get(kind, _NOTHING).get("status") or "False")
+        if kind in _PHASES or status == was:
+            continue
+        at = millis(condition.get("lastTransitionTime"))
+        yield Entry(
+            job=uid,
+            key=f"condition/{kind}/{status}/{at or version}",
+            kind=EntryKind.CONDITION,
+            at=at or seen,
+            data={
+                "type": kind,
+                "status": status,
+                "reason": str(condition.get("reason") or ""),
+                "message": str(condition.get("message") or ""),
+            },
+        )
+
+
+def _failures(uid: str, before: Object, after: Object, seen: Millis) -> Iterator[Record]:
+    known = {each.get("uid") for each in map(mapping, items(before.get("failures")))}
+    for failure in map(mapping, items(after.get("failures"))):
+        pod_uid = failure.get("uid")
+        if not isinstance(pod_uid, str) or pod_uid in known:
+            continue
+        yield Entry(
+            job=uid,
+            key=f"failure/{pod_uid}",
+            kind=EntryKind.FAILURE,
+            at=millis(failure.get("time")) or seen,
+            data={
+                "pod": str(failure.get("pod") or ""),
+                "uid": pod_uid,
+                "exitCode": failure.get("exitCode"),
+                "reason": str(failure.get("reason") or ""),
+            },
+        )
+
+
+def _restarts(
+    uid: str, before: Object, after: Object, version: int, seen: Millis
+) -> Iterator[Record]:
+    old, new = _number(before.get("restarts")), _number(after.get("restarts"))
+    if new <= old:
+        return
+    condition = _by_type(after).get(Phase.RESTARTING.value, _NOTHING)
+    yield Entry(
+        job=uid,
+        key=f"restart/{new}",
+        kind=EntryKind.RESTART,
+        at=millis(condition.get("lastTransitionTime")) or seen,
+        version=version,
+        data={
+            "restarts": new,
+            "before": old,
+            "reason": str(condition.get("reason") or ""),
+            "message": str(condition.get("message") or ""),
+        },
+    )
+
+
+def _allocation(
+    uid: str, before: Object, after: Object, version: int, seen: Millis
+) -> Iterator[Record]:
+    old, new = before.get("placement"), after.get("placement")
+    if old == new:
+        return
+    at = millis(after.get("placementTime"))
+    yield Entry(
+        job=uid,
+        key=f"allocation/{at or version}",
+        kind=EntryKind.ALLOCATION,
+        at=at or seen,
+        data={"before": _nodes(old), "after": _nodes(new)},
+    )
+
+
+def _nodes(placement: object) -> dict[str, Any]:
+    """How many replicas are on each node, by task: what does not grow with the replicas."""
+    found: dict[str, dict[str, int]] = {}
+    for task, nodes in mapping(placement).items():
+        counts = found.setdefault(str(task), {})
+        for node in map(str, items(nodes)):
+            counts[node] = counts.get(node, 0) + 1
+    return found
+
+
+def _sample(uid: str, before: Object, after: Object) -> Iterator[Sample]:
+    reported = mapping(after.get("progress")).get("reportedAt")
+    if reported is None or reported == mapping(before.get("progress")).get("reportedAt"):
+        return
+    found = sample_of(uid, after)
+    if found is not None:
+        yield found
+
+
+def _by_type(status: Object) -> dict[str, Object]:
+    found = map(mapping, items(status.get("conditions")))
+    return {str(each["type"]): each for each in found if each.get("type")}
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

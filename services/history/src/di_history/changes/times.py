@@ -1,0 +1,25 @@
+"""Times of objects as records have them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from di_api.timestamps import parse_time
+from di_history.records import Millis
+
+
+def millis(value: object) -> Millis | None:
+    """A time of the API server; None if it is none."""
+    found = parse_time(value)
+    return None if found is None else of_datetime(found)
+
+
+def of_datetime(value: datetime) -> Millis:
+    """A time with its zone."""
+    return round(value.timestamp() * 1000)
+
+
+def as_text(value: Millis) -> str:
+    """RFC 3339, in UTC."""
+    found = datetime.fromtimestamp(value / 1000, UTC)
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")

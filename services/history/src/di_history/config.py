@@ -1,0 +1,170 @@
+"""Settings of the history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from marshmallow import fields, validate
+
+from di_api.names import HISTORY_NAME
+from di_api.service.settings import (
+    LOG_LEVEL,
+    Address,
+    AddressesField,
+    AddressField,
+    Setting,
+    SettingsError,
+    read_settings,
+)
+
+_GIB: Final = 1 << 30
+
+
+class AuthMode(StrEnum):
+    """Whether callers have to say who they are."""
+
+    OFF = "off"
+    """Whoever reaches the service may read everything: for development only."""
+    REQUIRED = "required"
+    """Nothing without a token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What may differ between two installations."""
+
+    binds: tuple[Address, ...]
+    """The same application on all."""
+    tls_port: int | None
+    """The port of `binds` that is HTTPS. The others, plain HTTP, take tokens from this machine
+    alone, where a port-forward ends."""
+    cert_dir: Path
+    """Folder with tls.crt and tls.key; read anew when they change."""
+    health_bind: Address | None
+    """One more, for probes."""
+    database: str = field(repr=False)
+    """`sqlite:///FILE` or `postgresql://...`."""
+    watch_namespace: str | None
+    """The only namespace followed; None means all."""
+    auth: AuthMode
+    kubeconfig: str | None
+    threads: int
+    """Requests handled at once."""
+    review_rate: float
+    """TokenReviews a second for one address, of tokens that are not known to hold."""
+    days: float
+    """How long a job is kept after its end."""
+    most_bytes: int
+    """Of all that is kept; past it the jobs go first that ended first."""
+    log_bytes: int
+    """Of each container's log that are kept, its last ones; 0: none."""
+    job_log_bytes: int
+    """Of all logs of one job together, compressed."""
+    log_level: str
+    drain_seconds: float
+    """After SIGTERM: how long new connections are still taken."""
+
+
+_SETTINGS: Final = (
+    Setting(
+        "binds",
+        AddressesField(load_default=(Address(host="127.0.0.1", port=8080),)),
+        "addresses of the listeners, with commas",
+    ),
+    Setting(
+        "tls_port",
+        fields.Integer(load_default=None),
+        "the port of binds that is HTTPS; empty: all are plain HTTP, for this machine alone",
+    ),
+    Setting(
+        "cert_dir",
+        fields.Function(deserialize=Path, load_default=Path("/certs")),
+        "folder with tls.crt and tls.key; read anew when they change",
+    ),
+    Setting(
+        "health_bind",
+        AddressField(load_default=None),
+        "address of one more listener, for /healthz, /readyz and /metrics; empty: none",
+    ),
+    Setting(
+        "database",
+        fields.String(load_default="sqlite:////data/history.db"),
+        "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME",
+    ),
+    Setting(
+        "watch_namespace",
+        fields.String(load_default=None),
+        "the only namespace whose jobs are followed; empty: all",
+    ),
+    Setting(
+        "auth",
+        fields.Enum(AuthMode, by_value=True, load_default=AuthMode.REQUIRED),
+        f"whether callers have to say who they are: {', '.join(AuthMode)}",
+    ),
+    Setting(
+        "threads",
+        fields.Integer(load_default=8, validate=validate.Range(1, 256)),
+        "requests handled at once",
+    ),
+    Setting(
+        "review_rate",
+        fields.Float(load_default=10.0, validate=validate.Range(0.1, 1e6)),
+        "TokenReviews a second for one address, of tokens not known to hold",
+    ),
+    Setting(
+        "days",
+        fields.Float(load_default=90.0, validate=validate.Range(0.001, 36_500)),
+        "days that a job is kept after its end",
+    ),
+    Setting(
+        "most_bytes",
+        fields.Integer(load_default=16 * _GIB, validate=validate.Range(1 << 20, 1 << 50)),
+        "bytes of all that is kept; past it the jobs go first that ended first",
+    ),
+    Setting(
+        "log_bytes",
+        fields.Integer(load_default=1 << 20, validate=validate.Range(0, 64 << 20)),
+        "last bytes of each container's log that are kept; 0: none",
+    ),
+    Setting(
+        "job_log_bytes",
+        fields.Integer(load_default=1_700_000, validate=validate.Range(0, _GIB)),
+        "bytes of all logs of one job together, compressed",
+    ),
+    LOG_LEVEL,
+    Setting(
+        "drain_seconds",
+        fields.Float(load_default=5.0, validate=validate.Range(0, 300)),
+        "seconds after SIGTERM in which new connections are still taken",
+    ),
+)
+_KUBECONFIG: Final = Setting(
+    "kubeconfig", fields.String(load_default=None), "empty: the pod's own service account"
+)
+
+
+def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
+    """Read flags, DI_HISTORY_* and KUBECONFIG.
+
+    Raises:
+        SettingsError: a value means nothing; the message has all of them.
+    """
+    values = read_settings(
+        _SETTINGS,
+        program=HISTORY_NAME,
+        about="Keeps what happened to DIJobs.",
+        prefix="DI_HISTORY_",
+        argv=argv,
+        environ=environ,
+        unprefixed=(_KUBECONFIG,),
+    )
+    port = values["tls_port"]
+    if port is not None and port not in [each.port for each in values["binds"]]:
+        raise SettingsError(
+            f"DI_HISTORY_TLS_PORT={str(port)!r}: must be the port of one of the binds"
+        )
+    return Config(**values)

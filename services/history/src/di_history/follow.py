@@ -1,0 +1,316 @@
+"""Follows jobs, their pods and Events, and hands over what has changed.
+
+A thin shell: what an event of the watch means is decided in `changes`. It reads and never writes
+to the cluster, so nothing waits for it; what it misses while it is away it fills in from what the
+objects and Events still say, and marks the rest as a gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+import structlog
+
+from di_api.field_error import mapping
+from di_api.kube.cache import DELETED, UNREADABLE, Transform, WatchCache
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_api.kube.errors import ApiError, Gone
+from di_api.kube.resources import DIJOBS, EVENTS, PODS, Resource
+from di_api.names import KIND, LABEL_OPERATOR, OPERATOR_NAME
+from di_api.ownership import controller_uid
+from di_api.service.backoff import Backoff
+from di_api.wording import describe
+from di_history.batches import Overflow
+from di_history.changes.events import event_entry, subject
+from di_history.changes.jobs import first_sight_gap, gap, job_changes, job_gone, uid_of
+from di_history.changes.pods import (
+    LogWanted,
+    logs_wanted,
+    placement_changes,
+    placement_gone,
+    trimmed,
+)
+from di_history.changes.snapshot import snapshot_of
+from di_history.ended_logs import LogReader
+from di_history.metrics import Metrics
+from di_history.packing import from_json, pack, to_json, unpack
+from di_history.records import Millis, Placement, Record
+
+_log = structlog.get_logger()
+
+Object = dict[str, Any]
+Put = Callable[[Iterable[Record]], None]
+_STREAM_SECONDS: Final = 300
+_MOST_ORPHANS: Final = 10_000
+"""Events on pods that the watch of pods has not shown yet."""
+_MOST_PODS_GONE: Final = 50_000
+"""Pods whose job is remembered after their end: their last Events come later."""
+_AWAY: Final = 60_000
+"""Milliseconds without a mark after which others may have happened unseen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What was written before this process began.
+
+    Attributes:
+        jobs: snapshots by uid, packed, of those not known to be deleted.
+        placed: the placements not known to have ended.
+        followed: until when all was written; None: never.
+    """
+
+    jobs: Mapping[str, bytes]
+    placed: Iterable[Mapping[str, Any]]
+    followed: Millis | None
+
+
+class Follower:
+    """One run of following, from what is known until an error.
+
+    Args:
+        put: takes records; Overflow ends the run.
+        has_log: whether a log is kept already; called in a thread.
+        now: milliseconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: KubeConfig,
+        namespace: str | None,
+        known: Known,
+        put: Put,
+        has_log: Callable[[LogWanted], bool],
+        log_bytes: int,
+        metrics: Metrics,
+        now: Callable[[], Millis],
+        clock: Callable[[], float],
+        rng: Random,
+    ) -> None:
+        self._config = config
+        self._namespace = namespace
+        self._known = known
+        self._put = put
+        self._has_log = has_log
+        self._log_bytes = log_bytes
+        self._metrics = metrics
+        self._now = now
+        self._clock = clock
+        self._rng = rng
+        self._jobs: dict[str, bytes] = dict(known.jobs)
+        self._pods: dict[str, Object] = {}
+        self._job_of_pod: OrderedDict[str, str] = OrderedDict()
+        self._orphans: OrderedDict[str, list[Object]] = OrderedDict()
+        self._failure: asyncio.Future[None] | None = None
+        self._caches: tuple[WatchCache, ...] = ()
+        self._logs: LogReader | None = None
+        self._away_since = (
+            known.followed
+            if known.followed is not None and now() - known.followed > _AWAY
+            else None
+        )
+
+    def followed(self) -> Millis | None:
+        """Now, if all that has happened has been handed over; None while a watch is away."""
+        if not self._caches or any(
+            not cache.synced.is_set() or cache.away > 0 for cache in self._caches
+        ):
+            return None
+        return self._now()
+
+    async def run(self) -> None:
+        """Follow until `put` has no more room; no object and no error of the API server ends it.
+
+        Raises:
+            ExceptionGroup: of Overflow.
+        """
+        self._failure = asyncio.get_running_loop().create_future()
+        async with KubeClient(config=self._config) as client:
+            self._logs = LogReader(
+                client=client,
+                put=self._put,
+                has_log=self._has_log,
+                most=self._log_bytes,
+                now=self._now,
+                metrics=self._metrics,
+            )
+            jobs = self._watch(client, DIJOBS, _packed)
+            pods = self._watch(client, PODS, trimmed, labels=f"{LABEL_OPERATOR}={OPERATOR_NAME}")
+            jobs.subscribe(self._guarded(self._on_job))
+            pods.subscribe(self._guarded(self._on_pod))
+            async with asyncio.TaskGroup() as group:
+                group.create_task(jobs.run())
+                group.create_task(pods.run())
+                group.create_task(self._logs.run())
+                group.create_task(self._after_absence(jobs, pods))
+                for kind in (KIND, PODS.kind):
+                    group.create_task(self._events(client, kind))
+                await self._failure
+
+    def _watch(
+        self, client: KubeClient, resource: Resource, keep: Transform, *, labels: str | None = None
+    ) -> WatchCache:
+        return WatchCache(
+            client,
+            resource,
+            namespace=self._namespace,
+            label_selector=labels,
+            transform=keep,
+            clock=self._clock,
+            rng=self._rng,
+        )
+
+    def _guarded(self, handle: Callable[[str, Object], None]) -> Callable[[str, Object], None]:
+        """One object that cannot be recorded is left out; want of room ends the run."""
+
+        def call(kind: str, obj: Object) -> None:
+            if self._failure is None or self._failure.done():
+                return
+            try:
+                handle(kind, obj)
+            except Overflow as error:
+                self._failure.set_exception(error)
+            except Exception as error:
+                self._metrics.unreadable.inc()
+                metadata = mapping(obj.get("metadata"))
+                where = {"namespace": metadata.get("namespace"), "object": metadata.get("name")}
+                _log.warning("an object cannot be recorded", detail=describe(error), **where)
+
+        return call
+
+    def _on_job(self, kind: str, job: Object) -> None:
+        if UNREADABLE in job:
+            return
+        uid, now = uid_of(job), self._now()
+        if kind == DELETED:
+            if self._jobs.pop(uid, None) is not None:
+                self._put(job_gone(job, now))
+            return
+        job = from_json(unpack(job["packed"]))
+        kept = self._jobs.get(uid)
+        before = None if kept is None else from_json(unpack(kept))
+        records = job_changes(before, job, now)
+        if before is None:
+            records += first_sight_gap(job, now)
+        elif self._away_since is not None and kept is self._known.jobs.get(uid):
+            records += gap(before, job, self._away_since, now)
+        self._jobs[uid] = pack(to_json(snapshot_of(job)))
+        self._put(records)
+        self._put_orphans(uid, uid, now)
+
+    def _on_pod(self, kind: str, pod: Object) -> None:
+        if UNREADABLE in pod:
+            return
+        uid, now, job = str(pod["metadata"]["uid"]), self._now(), controller_uid(pod)
+        if job is None:
+            return
+        self._remember(uid, job)
+        before = self._pods.get(uid)
+        if kind == DELETED:
+            self._pods.pop(uid, None)
+            self._put(placement_gone(pod, now))
+        else:
+            self._pods[uid] = pod
+            self._put(placement_changes(before, pod, now))
+            if self._logs is not None:
+                self._logs.want(logs_wanted(before, pod))
+        self._put_orphans(uid, job, now)
+
+    def _remember(self, pod: str, job: str) -> None:
+        self._job_of_pod[pod] = job
+        self._job_of_pod.move_to_end(pod)
+        if len(self._job_of_pod) > _MOST_PODS_GONE + len(self._pods):
+            self._job_of_pod.popitem(last=False)
+
+    def _on_event(self, event: Object) -> None:
+        about = subject(event)
+        job = about if about in self._jobs else self._job_of_pod.get(about)
+        if job is not None:
+            self._put([event_entry(event, job, self._now())])
+            return
+        # Of a pod, or a job, that the watch has not shown yet; or of one that is none of ours.
+        self._orphans.setdefault(about, []).append(event)
+        if len(self._orphans) > _MOST_ORPHANS:
+            self._orphans.popitem(last=False)
+
+    def _put_orphans(self, about: str, job: str, now: Millis) -> None:
+        self._put([event_entry(event, job, now) for event in self._orphans.pop(about, ())])
+
+    async def _after_absence(self, jobs: WatchCache, pods: WatchCache) -> None:
+        """When all there is has been seen: what is gone was deleted meanwhile."""
+        await jobs.synced.wait()
+        await pods.synced.wait()
+        now, since = self._now(), self._known.followed
+        present = {uid_of(job) for job in jobs.items()}
+        for uid in self._known.jobs:
+            if uid not in present and (last := self._jobs.pop(uid, None)) is not None:
+                self._put(job_gone(from_json(unpack(last)), now, not_before=since))
+        there = {str(pod["metadata"]["uid"]) for pod in pods.items()}
+        for row in self._known.placed:
+            if row["pod_uid"] not in there:
+                self._put([_ended_unseen(row, now)])
+        self._caches = (jobs, pods)
+        _log.info("in sight", jobs=len(jobs), pods=len(pods))
+
+    async def _events(self, client: KubeClient, kind: str) -> None:
+        """Follow the Events on objects of a kind."""
+        selector = f"involvedObject.kind={kind}"
+        backoff = Backoff(minimum=0.5, maximum=30.0, rng=self._rng)
+        handle = self._guarded(lambda _, event: self._on_event(event))
+        version = ""
+        while True:
+            try:
+                if not version:
+                    found, version = await client.list(
+                        EVENTS, self._namespace, field_selector=selector
+                    )
+                    for event in found:
+                        handle("", event)
+                async for what, event in client.watch(
+                    EVENTS,
+                    self._namespace,
+                    resource_version=version,
+                    field_selector=selector,
+                    timeout_seconds=_STREAM_SECONDS,
+                ):
+                    backoff.reset()
+                    version = event["metadata"]["resourceVersion"]
+                    if what in ("ADDED", "MODIFIED"):
+                        handle("", event)
+                await asyncio.sleep(1.0)
+            except Gone:
+                version = ""
+                await asyncio.sleep(1.0)
+            except ApiError as error:
+                pause = backoff.delay(at_least=error.retry_after)
+                _log.warning("events cannot be followed", of=kind, error=str(error), pause=pause)
+                await asyncio.sleep(pause)
+
+
+def _packed(job: Object) -> Object:
+    """A job as it is kept in memory: a fifteenth of what it takes when parsed."""
+    metadata = job["metadata"]
+    names = ("name", "namespace", "uid", "resourceVersion")
+    return {
+        "metadata": {name: metadata[name] for name in names if name in metadata},
+        "packed": pack(to_json(job)),
+    }
+
+
+def _ended_unseen(row: Mapping[str, Any], now: Millis) -> Placement:
+    names = Placement.__dataclass_fields__
+    return Placement(
+        **{
+            **{name: row[name] for name in names},
+            "until": now,
+            "outcome": "Deleted",
+            "reason": "not seen",
+            "version": row["version"] + 1,
+        }
+    )

@@ -1,0 +1,176 @@
+"""The threads that keep the history: one follows, one writes, one gives up what is old."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import structlog
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from di_api.kube.config import KubeConfig
+from di_api.service.backoff import Backoff
+from di_api.wording import describe
+from di_history.batches import Batches
+from di_history.follow import Follower, Known
+from di_history.metrics import Metrics
+from di_history.records import Millis
+from di_history.store.engine import migrate
+from di_history.store.reader import Reader
+from di_history.store.retention import Retention, sweep
+from di_history.store.writer import Writer
+
+_log = structlog.get_logger()
+
+SWEEP_SECONDS: Final = 600.0
+_OVERLAP: Final = 3_600_000
+"""Milliseconds: logs come after the last sight of their job."""
+_DRAIN_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.5
+
+
+class Keeper:
+    """Keeps on, whatever fails: each of its threads begins again after a pause."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        config: KubeConfig,
+        namespace: str | None,
+        retention: Retention,
+        log_bytes: int,
+        job_log_bytes: int,
+        metrics: Metrics,
+        now: Callable[[], Millis],
+        clock: Callable[[], float],
+        rng: Random,
+    ) -> None:
+        self._engine = engine
+        self._config = config
+        self._namespace = namespace
+        self._retention = retention
+        self._log_bytes = log_bytes
+        self._metrics = metrics
+        self._now = now
+        self._clock = clock
+        self._rng = rng
+        self._reader = Reader(engine)
+        self._follower: Follower | None = None
+        self._last_followed: Millis | None = None
+        self._migrated = threading.Event()
+        self._ending = threading.Event()
+        self._batches = Batches(
+            writer=Writer(engine, job_log_bytes=job_log_bytes),
+            metrics=metrics,
+            followed=self._followed,
+            clock=clock,
+            rng=rng,
+        )
+        metrics.show_followed(self._age)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the tables are there."""
+        return self._migrated.is_set()
+
+    def start(self) -> None:
+        """Begin; `end` ends it."""
+        threads = [
+            # The process waits for the writer: what was handed over is written, if it can be.
+            threading.Thread(target=target, name=name, daemon=name != "writer")
+            for name, target in (
+                ("follower", self._follow),
+                ("writer", self._write),
+                ("sweeper", self._sweep),
+            )
+        ]
+        for thread in threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Write what has been handed over, and no more."""
+        self._ending.set()
+        self._batches.end()
+
+    def _follow(self) -> None:
+        backoff = Backoff(minimum=1.0, maximum=30.0, rng=self._rng)
+        while not self._ending.is_set():
+            began = self._clock()
+            try:
+                if not self._migrated.is_set():
+                    migrate(self._engine)
+                    self._migrated.set()
+                # What waits is written first: it is what the next run begins with.
+                if not self._batches.drained(_DRAIN_SECONDS):
+                    continue
+                self._follower = Follower(
+                    config=self._config,
+                    namespace=self._namespace,
+                    known=Known(
+                        jobs=self._reader.snapshots(),
+                        placed=self._reader.placed(),
+                        followed=self._reader.followed(),
+                    ),
+                    has_log=self._reader.has_log,
+                    put=self._batches.put,
+                    log_bytes=self._log_bytes,
+                    metrics=self._metrics,
+                    now=self._now,
+                    clock=self._clock,
+                    rng=self._rng,
+                )
+                asyncio.run(self._follower.run())
+            except SQLAlchemyError as error:
+                _log.warning("the database cannot be used", error=describe(error))
+            except Exception:
+                _log.exception("following failed")
+            finally:
+                self._follower = None
+            self._metrics.restarts.inc()
+            if self._clock() - began > 60.0:
+                backoff.reset()
+            self._ending.wait(backoff.delay())
+
+    def _write(self) -> None:
+        while not self._migrated.wait(_LOOK_SECONDS):
+            if self._ending.is_set():
+                return
+        while not self._ending.is_set():
+            try:
+                self._batches.run()
+            except Exception:
+                _log.exception("writing failed")
+                self._ending.wait(1.0)
+
+    def _sweep(self) -> None:
+        self._migrated.wait()
+        since = 0
+        while not self._ending.is_set():
+            began = self._now()
+            try:
+                swept = sweep(self._engine, self._retention, now=began, since=since)
+                since = began - _OVERLAP
+                self._metrics.size.set(swept.size)
+                self._metrics.given_up.labels("age").inc(swept.aged)
+                self._metrics.given_up.labels("room").inc(swept.crowded)
+            except SQLAlchemyError as error:
+                _log.warning("nothing was given up", error=describe(error))
+            except Exception:
+                _log.exception("sweeping failed")
+            self._ending.wait(SWEEP_SECONDS)
+
+    def _followed(self) -> Millis | None:
+        follower = self._follower
+        found = follower.followed() if follower is not None else None
+        if found is not None:
+            self._last_followed = found
+        return found
+
+    def _age(self) -> float | None:
+        last = self._followed() or self._last_followed
+        return None if last is None else (self._now() - last) / 1000

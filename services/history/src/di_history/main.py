@@ -1,0 +1,150 @@
+"""Composition root of di-history."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from functools import partial
+from random import Random
+from typing import Final
+
+import structlog
+
+from di_api.kube.config import ConfigError as KubeConfigError
+from di_api.kube.config import KubeConfig
+from di_api.kube.config import load_config as load_kube_config
+from di_api.kube.sync import SyncKubeClient
+from di_api.names import HISTORY_NAME
+from di_api.service.logs import configure_logs
+from di_api.service.settings import SettingsError, refuse_to_start
+from di_api.serving.bounds import Bounds
+from di_api.serving.certificate import CertificateReport, ServingCertificate
+from di_api.serving.front import Front
+from di_api.serving.gunicorn import Gunicorn
+from di_api.serving.worker import Serving
+from di_history import probes
+from di_history.config import Config, load_config
+from di_history.keeping import Keeper
+from di_history.metrics import Metrics
+from di_history.records import Millis
+from di_history.rest.access import Access
+from di_history.rest.app import create_app, failure_body
+from di_history.store.engine import STATEMENT_SECONDS, open_engine
+from di_history.store.reader import Reader
+from di_history.store.retention import Retention
+
+_READ_SECONDS: Final = 5.0
+_GRACE_SECONDS: Final = _READ_SECONDS + STATEMENT_SECONDS
+_DAY: Final = 86_400_000
+_BESIDE_REQUESTS: Final = 3
+"""Connections to the database: of the follower, the writer and the sweeper."""
+_BOUNDS: Final = Bounds(
+    handshake_seconds=_READ_SECONDS,
+    read_seconds=_READ_SECONDS,
+    queue_seconds=float(STATEMENT_SECONDS),
+    write_seconds=10.0,
+    idle_seconds=75.0,
+    connections=512,
+    connections_of_source=128,
+    # Nothing here takes a body.
+    body_bytes=lambda _path: 1024,
+    bodies_bytes=1024 * 1024,
+)
+
+
+def main() -> None:
+    """Run until SIGTERM; exits with 2 when the settings make no sense."""
+    try:
+        settings = load_config(sys.argv[1:], os.environ)
+        kube_config = load_kube_config(settings.kubeconfig, clock=time.monotonic)
+        # Said now, and not by a worker that dies.
+        open_engine(settings.database).dispose()
+    except (SettingsError, KubeConfigError) as error:
+        refuse_to_start(HISTORY_NAME, error)
+    configure_logs(settings.log_level)
+    Gunicorn(
+        name=HISTORY_NAME,
+        binds=[*settings.binds, *filter(None, [settings.health_bind])],
+        seconds_to_end=settings.drain_seconds + _GRACE_SECONDS,
+        log_level=settings.log_level,
+        load=partial(load, settings=settings, kube_config=kube_config),
+    ).run()
+
+
+def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
+    """What the worker serves; called in it: threads and connections survive no fork."""
+    metrics, draining = Metrics(), threading.Event()
+    engine = open_engine(settings.database, connections=settings.threads + _BESIDE_REQUESTS)
+    keeper = Keeper(
+        engine=engine,
+        config=kube_config,
+        namespace=settings.watch_namespace,
+        retention=Retention(age=round(settings.days * _DAY), size=settings.most_bytes),
+        log_bytes=settings.log_bytes,
+        job_log_bytes=settings.job_log_bytes,
+        metrics=metrics,
+        now=_now,
+        clock=time.monotonic,
+        rng=Random(),
+    )
+    certificate = _certificate(settings, metrics)
+    app = create_app(
+        reader=Reader(engine),
+        access=Access(
+            mode=settings.auth,
+            kube=SyncKubeClient(config=kube_config, connections=settings.threads),
+            review_rate=settings.review_rate,
+            clock=time.monotonic,
+        ),
+        is_ready=lambda: keeper.is_ready,
+        metrics=metrics,
+        clock=time.monotonic,
+    )
+    keeper.start()
+
+    def drain() -> None:
+        draining.set()
+        keeper.end()
+
+    health = settings.health_bind
+    return Serving(
+        front=Front(
+            app,
+            threads=settings.threads,
+            bounds=_BOUNDS,
+            refusal=lambda _status, message: failure_body(message),
+            tls=certificate.context if certificate else None,
+            tls_port=settings.tls_port,
+        ),
+        probes=probes.pages(
+            registry=metrics.registry,
+            draining=draining,
+            has_certificate=certificate.is_usable if certificate else lambda: True,
+            is_ready=lambda: keeper.is_ready,
+            clock=time.monotonic,
+        ),
+        probe_port=health.port if health else None,
+        grace=_GRACE_SECONDS,
+        drain_seconds=settings.drain_seconds,
+        on_drain=drain,
+    )
+
+
+def _now() -> Millis:
+    return time.time_ns() // 1_000_000
+
+
+def _certificate(settings: Config, metrics: Metrics) -> ServingCertificate | None:
+    if settings.tls_port is None:
+        return None
+    report = CertificateReport(
+        reloads=metrics.reloads, expiry=metrics.expiry, log=structlog.get_logger()
+    )
+    return ServingCertificate(settings.cert_dir, observer=report, now=lambda: datetime.now(UTC))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Counters of the history; one registry a process, made at its start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+
+
+class Metrics:
+    """`di_history_*`; labels come from tables of the program, never from a request."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "di_history_requests",
+            "Requests answered, by operation and HTTP status.",
+            ["operation", "code"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "di_history_request_seconds",
+            "Time from the request line to the answer.",
+            ["operation"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.writes = Counter(
+            "di_history_writes",
+            "Transactions of records, by result; one that failed is tried again.",
+            ["result"],
+            registry=self.registry,
+        )
+        self.records = Counter("di_history_records", "Records written.", registry=self.registry)
+        self.write_seconds = Histogram(
+            "di_history_write_seconds",
+            "Time of one transaction of records.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._waiting = Gauge(
+            "di_history_records_waiting",
+            "Records that wait to be written.",
+            registry=self.registry,
+        )
+        self.restarts = Counter(
+            "di_history_follow_restarts",
+            "Times following began anew from what is written, after an error or for want of room.",
+            registry=self.registry,
+        )
+        self.unreadable = Counter(
+            "di_history_unreadable_objects",
+            "Changes left out because they could not be recorded; the log names the object.",
+            registry=self.registry,
+        )
+        self.logs = Counter(
+            "di_history_logs",
+            "Logs of ended containers, by result: kept, or lost with their pod.",
+            ["result"],
+            registry=self.registry,
+        )
+        self._followed = Gauge(
+            "di_history_followed_seconds",
+            "Seconds since all that happened was last seen; NaN before the first time.",
+            registry=self.registry,
+        )
+        self.size = Gauge(
+            "di_history_stored_bytes",
+            "Bytes of what is kept, as of the last sweep.",
+            registry=self.registry,
+        )
+        self.given_up = Counter(
+            "di_history_jobs_given_up",
+            "Jobs whose history was deleted, by reason: age, or room.",
+            ["reason"],
+            registry=self.registry,
+        )
+        self.reloads = Counter(
+            "di_history_certificate_reloads",
+            "Times the serving certificate was read, by result.",
+            ["result"],
+            registry=self.registry,
+        )
+        self.expiry = Gauge(
+            "di_history_certificate_expiry_timestamp_seconds",
+            "When the serving certificate expires, 0 while there is none.",
+            registry=self.registry,
+        )
+
+    def count_waiting(self, waiting: Callable[[], int]) -> None:
+        """Show how many records wait."""
+        self._waiting.set_function(waiting)
+
+    def show_followed(self, age: Callable[[], float | None]) -> None:
+        """Show how old the picture is."""
+
+        def value() -> float:
+            found = age()
+            return math.nan if found is None else found
+
+        self._followed.set_function(value)

@@ -1,0 +1,43 @@
+"""What the cluster and its monitoring ask."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from di_api.exposition import Exposition
+from di_api.serving.probe_server import Page, SlowPages
+
+
+def pages(
+    *,
+    registry: CollectorRegistry,
+    draining: threading.Event,
+    has_certificate: Callable[[], bool],
+    is_ready: Callable[[], bool],
+    clock: Callable[[], float],
+) -> SlowPages:
+    """Liveness, readiness and metrics.
+
+    Alive never depends on the database or the API server: a restart would bring neither back.
+    Ready: not draining, able to shake hands, and the tables have been there once; while the
+    database is away requests are answered 503, which says more than a refused connection.
+    """
+    exposition = Exposition(lambda: generate_latest(registry), clock=clock)
+
+    def readyz() -> Page:
+        if draining.is_set():
+            return Page(b"draining\n", 503)
+        if not has_certificate():
+            return Page(b"no usable serving certificate\n", 503)
+        if not is_ready():
+            return Page(b"the database is not ready\n", 503)
+        return Page(b"ok\n")
+
+    return {
+        "/healthz": lambda: Page(b"ok\n"),
+        "/readyz": readyz,
+        "/metrics": lambda: Page(exposition(), content_type=CONTENT_TYPE_LATEST),
+    }

@@ -1,0 +1,1 @@
+"""What is asked over HTTP, and by whom."""

@@ -1,0 +1,161 @@
+"""Who may see which job's history: whoever may see the job."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from di_api.kube.errors import ApiError
+from di_api.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
+from di_api.kube.reviews import User, access_review, is_allowed, reviewed_user, token_review
+from di_api.names import GROUP, HISTORY_NAME, PLURAL
+from di_api.service.sources import source_of
+from di_api.service.token_buckets import TokenBuckets
+from di_api.service.ttl_cache import TtlCache
+from di_history.config import AuthMode
+from di_history.rest.problems import Busy, NotAllowed, Unidentified
+
+AUDIENCE: Final = HISTORY_NAME
+"""Tokens for anybody else, the API server included, are not accepted: whoever is sent such a token
+could use it in its owner's name."""
+_HOLDS_SECONDS: Final = 60.0
+_FAILS_SECONDS: Final = 10.0
+_MOST: Final = 4096
+_REVIEW_SECONDS: Final = 5.0
+_HINT: Final = f"send a bearer token of audience {AUDIENCE}"
+_LOGS: Final = {"group": "", "resource": "pods", "subresource": "log", "verb": "get"}
+_ONE: Final = {"group": GROUP, "resource": PLURAL, "verb": "get"}
+_ALL: Final = {"group": GROUP, "resource": PLURAL, "verb": "list"}
+
+
+class Reviews(Protocol):
+    """What is asked of the API client; each call raises one of `di_api.kube.errors`."""
+
+    def create(
+        self, resource: Resource, body: dict[str, Any], *, timeout: float | None
+    ) -> dict[str, Any]:
+        """The review, answered."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """What a request says about its sender."""
+
+    authorization: str | None
+    address: str
+    encrypted: bool
+
+
+class Access:
+    """Asks the API server about each caller, with its answers kept for a short while.
+
+    Args:
+        review_rate: TokenReviews a second, of tokens of one address that are not known to hold.
+    """
+
+    def __init__(
+        self,
+        *,
+        mode: AuthMode,
+        kube: Reviews,
+        review_rate: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._mode = mode
+        self._kube = kube
+        self._good = TtlCache[bytes, User](seconds=_HOLDS_SECONDS, most=_MOST, clock=clock)
+        self._bad = TtlCache[bytes, bool](seconds=_FAILS_SECONDS, most=_MOST, clock=clock)
+        self._budget = TokenBuckets[str](rate=review_rate, burst=5 * review_rate, clock=clock)
+
+    def admit_to_job(self, caller: Caller, namespace: str, name: str) -> None:
+        """Let the caller see a job of that name, whether or not it is there.
+
+        Raises:
+            Unidentified: no token, or one that does not hold.
+            NotAllowed: a good token of somebody who may not `get` the job.
+            Busy: the API server cannot be asked now.
+        """
+        self._admit(caller, {**_ONE, "namespace": namespace, "name": name})
+
+    def admit_to_logs(self, caller: Caller, namespace: str) -> None:
+        """Let the caller see logs of pods of a namespace, as `kubectl logs` would.
+
+        Raises:
+            Unidentified, NotAllowed, Busy: as in `admit_to_job`.
+        """
+        self._admit(caller, {**_LOGS, "namespace": namespace})
+
+    def admit_to_all(self, caller: Caller, namespace: str | None) -> None:
+        """Let the caller list the jobs of a namespace, or (None) of all.
+
+        Raises:
+            Unidentified, NotAllowed, Busy: as in `admit_to_job`.
+        """
+        self._admit(caller, {**_ALL, "namespace": namespace or ""})
+
+    def _admit(self, caller: Caller, attributes: dict[str, str]) -> None:
+        if self._mode is AuthMode.OFF:
+            return
+        user = self._user(caller)
+        try:
+            review = self._kube.create(
+                SUBJECT_ACCESS_REVIEWS, access_review(user, attributes), timeout=_REVIEW_SECONDS
+            )
+        except ApiError as error:
+            raise _away(error) from error
+        if not is_allowed(review):
+            raise NotAllowed(f"{user.name} may not {_words(attributes)}")
+
+    def _user(self, caller: Caller) -> User:
+        scheme, _, token = (caller.authorization or "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            raise Unidentified(f"no token: {_HINT}")
+        if not caller.encrypted and not _is_here(caller.address):
+            # Others may have read it on the way; its owner is to notice at the first try.
+            raise NotAllowed("a token is taken over https alone; have this one replaced")
+        digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+        known = self._good.get(digest)
+        if known is not None:
+            return known
+        if self._bad.get(digest):
+            raise Unidentified(f"the token does not hold: {_HINT}")
+        if wait := self._budget.take(source_of(caller.address)):
+            raise Busy("too many tokens that are not known, try again", retry_after=wait)
+        try:
+            review = self._kube.create(
+                TOKEN_REVIEWS, token_review(token, AUDIENCE), timeout=_REVIEW_SECONDS
+            )
+        except ApiError as error:
+            raise _away(error) from error
+        user = reviewed_user(review, AUDIENCE)
+        if user is None:
+            self._bad.put(digest, True)
+            raise Unidentified(f"the token does not hold: {_HINT}")
+        self._good.put(digest, user)
+        return user
+
+
+def _away(error: ApiError) -> Busy:
+    # Includes 403: this service's own credentials, which the caller cannot mend.
+    return Busy(
+        f"the API server cannot be asked now ({error.reason or error.code})",
+        retry_after=error.retry_after or 2.0,
+    )
+
+
+def _words(attributes: dict[str, str]) -> str:
+    resource = "/".join(filter(None, (attributes["resource"], attributes.get("subresource"))))
+    where = f"in namespace {attributes['namespace']}" if attributes["namespace"] else "everywhere"
+    return " ".join(filter(None, (attributes["verb"], resource, attributes.get("name"), where)))
+
+
+def _is_here(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

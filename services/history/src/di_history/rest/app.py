@@ -1,0 +1,220 @@
+"""The WSGI application: routes, and problems to responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+import structlog
+from flask import Flask, Response, g, request
+from sqlalchemy.exc import SQLAlchemyError
+from werkzeug.exceptions import HTTPException
+
+from di_api.wording import describe
+from di_history.metrics import Metrics
+from di_history.rest.access import Access, Caller
+from di_history.rest.problems import Busy, Malformed, NotKept, Problem
+from di_history.rest.query import checked_name, kinds_of, only, page_after, time_of, wanted_jobs
+from di_history.rest.views import all_shown, shown
+from di_history.store.reader import Reader
+
+PREFIX: Final = "/v1"
+_JOB: Final = f"{PREFIX}/jobs/<namespace>/<name>"
+_LONGEST_SPAN: Final = 31 * 24 * 3_600_000
+_UNROUTED: Final = "none"
+_log = structlog.get_logger()
+Object = dict[str, Any]
+
+
+class Handlers:
+    """What each path answers."""
+
+    def __init__(self, *, reader: Reader, access: Access, is_ready: Callable[[], bool]) -> None:
+        self._reader = reader
+        self._access = access
+        self._is_ready = is_ready
+
+    def jobs(self) -> Response:
+        """A page of jobs, the newest first, also those that ended or were deleted."""
+        wanted = wanted_jobs(request.args)
+        self._access.admit_to_all(_caller(), wanted.namespace)
+        self._check_ready()
+        found = self._reader.jobs(wanted)
+        answer: Object = {"jobs": all_shown(found)}
+        if len(found) == wanted.limit:
+            answer["next"] = page_after(found[-1]["created"], found[-1]["uid"])
+        return _json(answer)
+
+    def job(self, namespace: str, name: str) -> Response:
+        """All of one job that fits on a page."""
+        only(request.args, "uid", "kinds")
+        kinds = kinds_of(request.args)
+        found = self._find(namespace, name)
+        uid = found["uid"]
+        return _json(
+            {
+                "job": shown(found),
+                "timeline": all_shown(self._reader.timeline(uid, kinds=kinds)),
+                "revisions": all_shown(self._reader.revisions(uid)),
+                "placements": all_shown(self._reader.placements(uid)),
+                "logs": all_shown(self._reader.logs(uid)),
+            }
+        )
+
+    def series(self, namespace: str, name: str) -> Response:
+        """What the job reported, over time."""
+        only(request.args, "uid", "since", "until")
+        since, until = time_of(request.args, "since"), time_of(request.args, "until")
+        found = self._find(namespace, name)
+        samples = self._reader.samples(found["uid"], since=since, until=until)
+        return _json({"job": shown(found), "samples": all_shown(samples)})
+
+    def revision(self, namespace: str, name: str, number: int) -> Response:
+        """The job's manifest as it was with one revision."""
+        only(request.args, "uid")
+        found = self._find(namespace, name)
+        manifest = self._reader.manifest(found["uid"], number) if number < 2**63 else None
+        if manifest is None:
+            raise NotKept(f"no revision {number} of job {namespace}/{name} is kept")
+        return _json(manifest)
+
+    def log(self, namespace: str, name: str, pod: str) -> Response:
+        """The end of the log of a pod that is gone, as text."""
+        only(request.args, "uid", "container")
+        container = request.args.get("container")
+        checked_name(pod, "pod")
+        if container is not None:
+            checked_name(container, "container")
+        self._access.admit_to_logs(_caller(), namespace)
+        found = self._find(namespace, name)
+        log = self._reader.log(found["uid"], pod, container)
+        if log is None:
+            raise NotKept(f"no log of pod {pod} of job {namespace}/{name} is kept")
+        if log["text"] is None:
+            raise NotKept(f"the log of pod {pod} is not kept: {log['note']}")
+        response = Response(log["text"], mimetype="text/plain")
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
+
+    def placements(self) -> Response:
+        """Which pods were on which nodes, in a span of time."""
+        only(request.args, "namespace", "since", "until")
+        since, until = time_of(request.args, "since"), time_of(request.args, "until")
+        if since is None or until is None or not 0 < until - since <= _LONGEST_SPAN:
+            raise Malformed("since and until must be given, at most 31 days apart")
+        namespace = request.args.get("namespace")
+        if namespace is not None:
+            checked_name(namespace, "namespace")
+        self._access.admit_to_all(_caller(), namespace)
+        self._check_ready()
+        found = self._reader.placements_between(since, until, namespace)
+        return _json({"placements": all_shown(found)})
+
+    def _find(self, namespace: str, name: str) -> Object:
+        """The job that the path and `uid` name, for a caller who may see it."""
+        uid = request.args.get("uid")
+        checked_name(namespace, "namespace")
+        checked_name(name, "name")
+        if uid is not None:
+            checked_name(uid, "uid")
+        # Before it is read, so that a refusal tells nothing about it.
+        self._access.admit_to_job(_caller(), namespace, name)
+        self._check_ready()
+        found = self._reader.job(namespace, name, uid)
+        if found is None:
+            raise NotKept(f"nothing is kept of a job {namespace}/{name}")
+        return found
+
+    def _check_ready(self) -> None:
+        if not self._is_ready():
+            raise Busy("the database is not ready yet, try again")
+
+
+def create_app(
+    *,
+    reader: Reader,
+    access: Access,
+    is_ready: Callable[[], bool],
+    metrics: Metrics,
+    clock: Callable[[], float],
+) -> Flask:
+    """Put the application together; `is_ready` says whether the tables are there."""
+    app = Flask("di_history", static_folder=None)
+    handlers = Handlers(reader=reader, access=access, is_ready=is_ready)
+    routes: dict[str, Callable[..., Response]] = {
+        f"{PREFIX}/jobs": handlers.jobs,
+        _JOB: handlers.job,
+        f"{_JOB}/series": handlers.series,
+        f"{_JOB}/revisions/<int:number>": handlers.revision,
+        f"{_JOB}/logs/<pod>": handlers.log,
+        f"{PREFIX}/placements": handlers.placements,
+    }
+    for path, view in routes.items():
+        app.add_url_rule(path, endpoint=view.__name__, view_func=view, methods=["GET"])
+    _map_problems(app)
+    _measure(app, metrics, clock)
+    return app
+
+
+def failure_body(message: str) -> bytes:
+    """The body of every answer that is no success."""
+    return orjson.dumps({"message": message.encode("utf-8", "replace").decode()})
+
+
+def _caller() -> Caller:
+    return Caller(
+        authorization=request.headers.get("Authorization"),
+        # Never X-Forwarded-For: anybody may send it.
+        address=request.remote_addr or "",
+        encrypted=request.is_secure,
+    )
+
+
+def _json(value: object) -> Response:
+    return Response(orjson.dumps(value), mimetype="application/json")
+
+
+def _failure(status: int, message: str) -> Response:
+    return Response(failure_body(message), status=status, mimetype="application/json")
+
+
+def _map_problems(app: Flask) -> None:
+    def on_problem(found: Problem) -> Response:
+        response = _failure(found.status, found.message)
+        response.headers.update(found.headers)
+        return response
+
+    def on_database(error: SQLAlchemyError) -> Response:
+        _log.warning("the database failed a request", error=describe(error))
+        return on_problem(Busy("the database cannot be read now, try again"))
+
+    def on_http(error: HTTPException) -> Response:
+        status = error.code or 500
+        response = _failure(status, "no such path" if status == 404 else error.name)
+        if status == 405:
+            response.headers["Allow"] = "GET, HEAD"
+        return response
+
+    def on_bug(error: Exception) -> Response:
+        _log.exception("request failed", operation=request.endpoint or _UNROUTED, exc_info=error)
+        return _failure(500, "internal error, see the log of di-history")
+
+    app.register_error_handler(Problem, on_problem)
+    app.register_error_handler(SQLAlchemyError, on_database)
+    app.register_error_handler(HTTPException, on_http)
+    app.register_error_handler(Exception, on_bug)
+
+
+def _measure(app: Flask, metrics: Metrics, clock: Callable[[], float]) -> None:
+    def begin() -> None:
+        g.began = clock()
+
+    def end(response: Response) -> Response:
+        operation = request.endpoint or _UNROUTED
+        metrics.requests.labels(operation, str(response.status_code)).inc()
+        metrics.seconds.labels(operation).observe(clock() - g.began)
+        return response
+
+    app.before_request(begin)
+    app.after_request(end)

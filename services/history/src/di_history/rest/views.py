@@ -1,0 +1,33 @@
+"""What is kept, as it is answered: names of the API's style, times as RFC 3339."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from di_history.changes.times import as_text
+
+Object = dict[str, Any]
+_TIMES: Final = frozenset(
+    {"at", "created", "completed", "deleted", "seen", "since", "until", "from", "after"}
+)
+_NAMES: Final = {"pod_uid": "podUid", "exit_code": "exitCode"}
+
+
+def shown(row: Mapping[str, Any]) -> Object:
+    """One row; what is absent is left out."""
+    return {
+        _NAMES.get(key, key): as_text(value) if _is_time(key, value) else value
+        for key, value in row.items()
+        if value is not None
+    }
+
+
+def all_shown(rows: Iterable[Mapping[str, Any]]) -> list[Object]:
+    """Some rows."""
+    return [shown(row) for row in rows]
+
+
+def _is_time(key: str, value: object) -> bool:
+    # `after` of a scaling is a number of replicas, of an allocation nodes.
+    return key in _TIMES and isinstance(value, int) and value > 10**11

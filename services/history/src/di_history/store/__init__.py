@@ -1,0 +1,1 @@
+"""Where records are kept: SQLite or PostgreSQL."""

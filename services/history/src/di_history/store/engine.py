@@ -1,0 +1,99 @@
+"""The database: SQLite in a file, or PostgreSQL; and its tables brought up to date."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any, Final
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from di_api.service.settings import SettingsError
+
+STATEMENT_SECONDS: Final = 10
+_CONNECT_SECONDS: Final = 5
+_LOCK: Final = 0x64695F68
+"""Of PostgreSQL's advisory locks: who migrates. Other replicas wait for it."""
+
+
+def open_engine(url: str, *, connections: int = 8) -> Engine:
+    """An engine for `sqlite:///FILE` or `postgresql://...`; nothing is connected yet.
+
+    Raises:
+        SettingsError: it is neither.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise SettingsError("the address of the database is no URL") from error
+    match parsed.get_backend_name():
+        case "sqlite":
+            engine = create_engine(
+                parsed,
+                pool_size=connections,
+                max_overflow=0,
+                pool_timeout=STATEMENT_SECONDS,
+                connect_args={"timeout": STATEMENT_SECONDS, "check_same_thread": False},
+            )
+            event.listen(engine, "connect", _prepare_sqlite)
+            return engine
+        case "postgresql":
+            return create_engine(
+                parsed.set(drivername="postgresql+psycopg"),
+                pool_size=connections,
+                max_overflow=0,
+                pool_timeout=STATEMENT_SECONDS,
+                pool_pre_ping=True,
+                connect_args={
+                    "connect_timeout": _CONNECT_SECONDS,
+                    "options": f"-c statement_timeout={STATEMENT_SECONDS * 1000}",
+                },
+            )
+        case other:
+            raise SettingsError(f"the database is {other}; it may be sqlite or postgresql")
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the tables to the newest version; a database that has it is left alone.
+
+    One transaction: a migration that fails, or whose process ends, leaves what was there before.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(files("di_history.store") / "migrations"))
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            # It ends with the transaction. Another replica may take longer than one statement.
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        else:
+            # Now, and not with the first change: two of one file would both see nothing.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def size_of(connection: Connection) -> int:
+    """Bytes that the database takes on its disk."""
+    if connection.dialect.name == "postgresql":
+        found = connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one()
+    else:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        found = int(pages) * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
+    return int(found)
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    for setting in (
+        # Readers do not wait for the writer.
+        "journal_mode=WAL",
+        # Whole after a crash of the process and of the machine; the last transactions may be lost
+        # with the latter, and are seen again.
+        "synchronous=NORMAL",
+        "journal_size_limit=67108864",
+    ):
+        cursor.execute(f"PRAGMA {setting}")
+    cursor.close()

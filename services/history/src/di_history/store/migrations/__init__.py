@@ -1,0 +1,1 @@
+"""Migrations; alembic runs them by the folder, nobody imports them."""

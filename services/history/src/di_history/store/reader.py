@@ -1,0 +1,253 @@
+"""Reads what is kept; every answer is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from sqlalchemy import ColumnElement, Engine, and_, func, or_, select
+
+from di_history.changes.pods import LogWanted
+from di_history.packing import unpack
+from di_history.records import EntryKind, Millis
+from di_history.store.tables import entries, jobs, logs, marks, placements, revisions, samples
+from di_history.store.writer import FOLLOWED
+
+MOST_JOBS: Final = 500
+MOST_ENTRIES: Final = 2_000
+MOST_PLACEMENTS: Final = 5_000
+MOST_REVISIONS: Final = 500
+MOST_SAMPLES: Final = 2_000
+MOST_LOGS: Final = 2_000
+Object = dict[str, Any]
+_SHOWN: Final = tuple(each for each in jobs.columns if each.name not in ("snapshot", "version"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which jobs are asked for; what is absent does not matter.
+
+    Attributes:
+        before: (created, uid) of the last one of the page before.
+        is_over: whether it has ended or was deleted.
+    """
+
+    namespace: str | None = None
+    name: str | None = None
+    phase: str | None = None
+    is_over: bool | None = None
+    since: Millis | None = None
+    before: tuple[Millis, str] | None = None
+    limit: int = 100
+
+
+class Reader:
+    """What requests ask; errors are SQLAlchemy's."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def jobs(self, wanted: Wanted) -> list[Object]:
+        """The jobs, the newest first."""
+        where: list[ColumnElement[bool]] = []
+        for column, value in (
+            (jobs.c.namespace, wanted.namespace),
+            (jobs.c.name, wanted.name),
+            (jobs.c.phase, wanted.phase),
+        ):
+            if value is not None:
+                where.append(column == value)
+        if wanted.is_over is not None:
+            over = or_(jobs.c.deleted.is_not(None), jobs.c.completed.is_not(None))
+            where.append(over if wanted.is_over else ~over)
+        if wanted.since is not None:
+            where.append(jobs.c.seen >= wanted.since)
+        if wanted.before is not None:
+            created, uid = wanted.before
+            where.append(
+                or_(jobs.c.created < created, and_(jobs.c.created == created, jobs.c.uid < uid))
+            )
+        query = (
+            select(*_SHOWN)
+            .where(*where)
+            .order_by(jobs.c.created.desc(), jobs.c.uid.desc())
+            .limit(min(wanted.limit, MOST_JOBS))
+        )
+        return self._all(query)
+
+    def job(self, namespace: str, name: str, uid: str | None = None) -> Object | None:
+        """The job of that name that was created last, or the one of that uid."""
+        query = (
+            select(*_SHOWN)
+            .where(jobs.c.namespace == namespace, jobs.c.name == name)
+            .order_by(jobs.c.created.desc(), jobs.c.uid.desc())
+            .limit(1)
+        )
+        found = self._all(query if uid is None else query.where(jobs.c.uid == uid))
+        return found[0] if found else None
+
+    def timeline(self, job: str, *, kinds: Sequence[EntryKind] = ()) -> list[Object]:
+        """Its newest entries, the oldest of these first; failures with the pod's last lines."""
+        where = [entries.c.job == job]
+        if kinds:
+            where.append(entries.c.kind.in_(kinds))
+        query = (
+            select(entries.c.kind, entries.c.at, entries.c.data)
+            .where(*where)
+            .order_by(entries.c.at.desc(), entries.c.key.desc())
+            .limit(MOST_ENTRIES)
+        )
+        found = [
+            {"kind": each["kind"], "at": each["at"], **orjson.loads(each["data"])}
+            for each in reversed(self._all(query))
+        ]
+        failed = {each["uid"] for each in found if each["kind"] == EntryKind.FAILURE}
+        lines = self._last_lines(job) if failed else {}
+        for each in found:
+            if each["kind"] == EntryKind.FAILURE and (tail := lines.get(each["uid"])):
+                each["lastLines"] = tail
+        return found
+
+    def revisions(self, job: str) -> list[Object]:
+        """Who changed its spec and when, the oldest first."""
+        query = (
+            select(revisions.c.number, revisions.c.at, revisions.c.who)
+            .where(revisions.c.job == job)
+            .order_by(revisions.c.number.desc())
+            .limit(MOST_REVISIONS)
+        )
+        return self._all(query)[::-1]
+
+    def manifest(self, job: str, number: int) -> Object | None:
+        """The job as it was with that revision."""
+        query = select(revisions.c.manifest).where(
+            revisions.c.job == job, revisions.c.number == number
+        )
+        found = self._all(query)
+        return orjson.loads(unpack(found[0]["manifest"])) if found else None
+
+    def placements(self, job: str) -> list[Object]:
+        """Where its pods were, in order of their beginnings."""
+        query = (
+            select(*_of_placements())
+            .where(placements.c.job == job)
+            .order_by(placements.c.since.desc(), placements.c.pod)
+            .limit(MOST_PLACEMENTS)
+        )
+        return self._all(query)[::-1]
+
+    def placements_between(
+        self, since: Millis, until: Millis, namespace: str | None
+    ) -> list[Object]:
+        """Which pods were on which nodes at some time from `since` to `until`."""
+        columns = (*_of_placements(), placements.c.namespace, placements.c.job, jobs.c.name)
+        query = (
+            select(*columns)
+            .join(jobs, jobs.c.uid == placements.c.job)
+            .where(
+                placements.c.since < until,
+                or_(placements.c.until.is_(None), placements.c.until > since),
+                *([placements.c.namespace == namespace] if namespace is not None else []),
+            )
+            .order_by(placements.c.since.desc(), placements.c.pod_uid)
+            .limit(MOST_PLACEMENTS)
+        )
+        return self._all(query)[::-1]
+
+    def samples(
+        self, job: str, *, since: Millis | None = None, until: Millis | None = None
+    ) -> list[Object]:
+        """What it reported, the oldest first; evenly left out where it is too much."""
+        where = [samples.c.job == job]
+        if since is not None:
+            where.append(samples.c.at >= since)
+        if until is not None:
+            where.append(samples.c.at < until)
+        numbered = (
+            select(
+                samples.c.at,
+                samples.c["values"],
+                func.row_number().over(order_by=samples.c.at.desc()).label("place"),
+                func.count().over().label("total"),
+            )
+            .where(*where)
+            .subquery()
+        )
+        spacing = (numbered.c.total + MOST_SAMPLES - 1) // MOST_SAMPLES
+        query = (
+            select(numbered.c.at, numbered.c["values"])
+            .where((numbered.c.place - 1) % spacing == 0)
+            .order_by(numbered.c.at)
+        )
+        return [
+            {"at": each["at"], "values": orjson.loads(each["values"])} for each in self._all(query)
+        ]
+
+    def logs(self, job: str) -> list[Object]:
+        """Which ends of logs are kept, and which are known to be lost."""
+        shown = [each for each in logs.columns if each.name not in ("job", "body", "tail")]
+        query = select(*shown).where(logs.c.job == job).order_by(logs.c.at.desc()).limit(MOST_LOGS)
+        return self._all(query)[::-1]
+
+    def log(self, job: str, pod: str, container: str | None = None) -> Object | None:
+        """The last log that is kept of a pod of that name, with its `text`."""
+        query = (
+            select(*(each for each in logs.columns if each.name != "job"))
+            .where(logs.c.job == job, logs.c.pod == pod)
+            .order_by(logs.c.body.is_(None), logs.c.at.desc(), logs.c.attempt.desc())
+            .limit(1)
+        )
+        if container is not None:
+            query = query.where(logs.c.container == container)
+        found = self._all(query)
+        if not found:
+            return None
+        body = found[0].pop("body")
+        return {**found[0], "text": None if body is None else unpack(body)}
+
+    def followed(self) -> Millis | None:
+        """Until when everything that had happened is known to be written."""
+        found = self._all(select(marks.c.at).where(marks.c.name == FOLLOWED))
+        return found[0]["at"] if found else None
+
+    def snapshots(self) -> dict[str, bytes]:
+        """What is known of each job that is not known to be deleted, by uid; packed."""
+        query = select(jobs.c.uid, jobs.c.snapshot).where(jobs.c.deleted.is_(None))
+        return {each["uid"]: bytes(each["snapshot"]) for each in self._all(query)}
+
+    def has_log(self, wanted: LogWanted) -> bool:
+        """Whether the end of that log is kept already, or known to be lost."""
+        query = select(logs.c.at).where(
+            logs.c.job == wanted.job,
+            logs.c.pod_uid == wanted.pod_uid,
+            logs.c.container == wanted.container,
+            logs.c.attempt == wanted.attempt,
+            logs.c.final.is_(True),
+        )
+        return bool(self._all(query))
+
+    def placed(self) -> list[Object]:
+        """The placements that are not known to have ended."""
+        return self._all(select(placements).where(placements.c.until.is_(None)))
+
+    def _last_lines(self, job: str) -> dict[str, str]:
+        query = (
+            select(logs.c.pod_uid, logs.c.tail)
+            .where(logs.c.job == job, logs.c.failed.is_(True), logs.c.tail != "")
+            .order_by(logs.c.at)
+        )
+        return {each["pod_uid"]: each["tail"] for each in self._all(query)}
+
+    def _all(self, query: Any) -> list[Object]:
+        with self._engine.connect() as connection:
+            result = connection.execute(query)
+            # SQLAlchemy's are of a class of its own, which no serialiser takes for text.
+            keys = [str(key) for key in result.keys()]  # noqa: SIM118  # a method of the result
+            return [dict(zip(keys, row, strict=True)) for row in result]
+
+
+def _of_placements() -> list[Any]:
+    names = ("pod", "pod_uid", "task", "rank", "node", "gpus", "since", "until")
+    return [placements.c[name] for name in (*names, "outcome", "reason", "exit_code")]

@@ -1,0 +1,271 @@
+"""Writes records, each at most once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, case, delete, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from di_history.packing import last_lines, pack, to_json
+from di_history.records import (
+    EndedLog,
+    Entry,
+    JobGone,
+    JobSeen,
+    Millis,
+    Placement,
+    Record,
+    Revision,
+    Sample,
+)
+from di_history.store.tables import entries, jobs, logs, marks, placements, revisions, samples
+
+FOLLOWED: Final = "followed"
+"""Mark of the last moment at which everything that had happened was written."""
+_LONGEST_KEY: Final = 255
+_LONGEST_NAME: Final = 253
+_LONGEST_TEXT: Final = 4096
+_KEYS: Final = ("uid", "job", "number", "key", "pod_uid", "container", "attempt")
+Row = dict[str, Any]
+
+
+class Writer:
+    """Writes batches, each in one transaction: all of it, or after an error nothing.
+
+    What is there already stays, unless the new one is of a later version of the same object. So a
+    batch may be written again after an answer that was lost, and by every replica.
+
+    Args:
+        job_log_bytes: most bytes, as stored, of the logs of one job. Past them the oldest go,
+            those of pods that failed last.
+    """
+
+    def __init__(self, engine: Engine, *, job_log_bytes: int) -> None:
+        self._engine = engine
+        self._job_log_bytes = job_log_bytes
+        dialect = sqlite if engine.dialect.name == "sqlite" else postgresql
+        self._insert: Any = dialect.insert
+        self._once = {
+            table.name: self._insert(table).on_conflict_do_nothing()
+            for table in (revisions, samples)
+        }
+        self._seen = self._newer(jobs, keep=("owner", "created", "bytes", "deleted"))
+        self._entry = self._newer(entries)
+        self._placement = self._newer(placements)
+        self._log = self._replace_unfinished()
+
+    def write(self, batch: Iterable[Record], *, followed: Millis | None = None) -> None:
+        """Write them in their order, then the mark that all until `followed` is written.
+
+        Raises:
+            sqlalchemy.exc.SQLAlchemyError: nothing is written.
+        """
+        rows: dict[type[Record], list[Any]] = {}
+        for record in batch:
+            rows.setdefault(type(record), []).append(record)
+        with self._engine.begin() as connection:
+            self._execute(connection, self._seen, map(_job, rows.get(JobSeen, ())))
+            self._execute(
+                connection, self._once["revisions"], map(_revision, rows.get(Revision, ()))
+            )
+            self._execute(connection, self._entry, map(_entry, rows.get(Entry, ())))
+            self._execute(connection, self._placement, map(_placement, rows.get(Placement, ())))
+            self._execute(connection, self._once["samples"], map(_sample, rows.get(Sample, ())))
+            for gone in sorted(rows.get(JobGone, ()), key=lambda each: str(each.uid)):
+                connection.execute(
+                    update(jobs).where(jobs.c.uid == gone.uid, jobs.c.deleted.is_(None)),
+                    {"deleted": gone.at, "seen": gone.at},
+                )
+            logged: list[EndedLog] = rows.get(EndedLog, [])
+            self._execute(connection, self._log, map(_log, logged))
+            for job in sorted({each.job for each in logged}):
+                self._bound_logs(connection, job)
+            if followed is not None:
+                self._mark(connection, FOLLOWED, followed)
+
+    def _execute(self, connection: Connection, statement: Any, rows: Iterable[Row]) -> None:
+        # In one order in all replicas, or two of them could wait for each other for ever.
+        found = sorted(rows, key=lambda row: [str(row[name]) for name in _KEYS if name in row])
+        if found:
+            connection.execute(statement, found)
+
+    def _mark(self, connection: Connection, name: str, at: Millis) -> None:
+        statement = self._insert(marks).values(name=name, at=at)
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["name"],
+                set_={"at": statement.excluded.at},
+                where=statement.excluded.at > marks.c.at,
+            )
+        )
+
+    def _newer(self, table: Any, keep: Sequence[str] = ()) -> Any:
+        """Insert, or replace what is of an earlier version but for the columns to keep."""
+        statement = self._insert(table)
+        key = [column.name for column in table.primary_key]
+        changed = [each.name for each in table.columns if each.name not in (*key, *keep)]
+        return statement.on_conflict_do_update(
+            index_elements=key,
+            set_={name: statement.excluded[name] for name in changed},
+            where=statement.excluded.version > table.c.version,
+        )
+
+    def _replace_unfinished(self) -> Any:
+        """Insert a log, or replace one that was read before its container had ended."""
+        statement = self._insert(logs)
+        new = statement.excluded
+        key = [column.name for column in logs.primary_key]
+        return statement.on_conflict_do_update(
+            index_elements=key,
+            set_={each.name: new[each.name] for each in logs.columns if each.name not in key},
+            # One that could not be read replaces none that could.
+            where=(logs.c.final.is_(False)) & (or_(new.body.is_not(None), logs.c.body.is_(None))),
+        )
+
+    def _bound_logs(self, connection: Connection, job: str) -> None:
+        """Give up the bodies of the job's logs past the bound; their last lines stay."""
+        kept = connection.execute(
+            select(logs.c.pod_uid, logs.c.container, logs.c.attempt, logs.c.stored)
+            .where(logs.c.job == job, logs.c.body.is_not(None))
+            .order_by(case((logs.c.failed, 1), else_=0).desc(), logs.c.at.desc(), logs.c.pod_uid)
+        ).all()
+        total = 0
+        for pod_uid, container, attempt, stored in kept:
+            total += stored
+            if total > self._job_log_bytes:
+                total -= stored
+                connection.execute(
+                    update(logs)
+                    .where(
+                        logs.c.job == job,
+                        logs.c.pod_uid == pod_uid,
+                        logs.c.container == container,
+                        logs.c.attempt == attempt,
+                    )
+                    .values(
+                        body=None, stored=0, final=True, note="given up: the job's logs are many"
+                    )
+                )
+
+
+def _job(seen: JobSeen) -> Row:
+    return {
+        "uid": seen.uid,
+        "namespace": seen.namespace,
+        "name": seen.name,
+        "owner": _text(seen.owner, _LONGEST_NAME),
+        "created": seen.created,
+        "phase": _text(seen.phase, 32),
+        "completed": seen.completed,
+        "seen": seen.seen,
+        "version": seen.version,
+        "snapshot": pack(seen.snapshot),
+    }
+
+
+def _revision(revision: Revision) -> Row:
+    return {
+        "job": revision.job,
+        "number": revision.number,
+        "at": revision.at,
+        "who": _text(revision.who, _LONGEST_NAME),
+        "manifest": pack(revision.manifest),
+    }
+
+
+def _entry(entry: Entry) -> Row:
+    return {
+        "job": entry.job,
+        "key": _text(entry.key, _LONGEST_KEY),
+        "kind": entry.kind.value,
+        "at": entry.at,
+        "version": entry.version,
+        "data": _json(entry.data),
+    }
+
+
+def _placement(placement: Placement) -> Row:
+    return {
+        "job": placement.job,
+        "pod_uid": placement.pod_uid,
+        "namespace": placement.namespace,
+        "pod": placement.pod,
+        "task": _text(placement.task, 63),
+        "rank": placement.rank,
+        "node": _text(placement.node, _LONGEST_NAME),
+        "gpus": placement.gpus,
+        "since": placement.since,
+        "until": placement.until,
+        "outcome": placement.outcome,
+        "reason": _text(placement.reason, 128),
+        "exit_code": placement.exit_code,
+        "version": placement.version,
+    }
+
+
+def _sample(sample: Sample) -> Row:
+    return {
+        "job": sample.job,
+        "at": sample.at,
+        "step": sample.values.get("step"),
+        "values": _json(sample.values),
+    }
+
+
+def _log(log: EndedLog) -> Row:
+    body = None if log.text is None else pack(log.text)
+    return {
+        "job": log.job,
+        "pod_uid": log.pod_uid,
+        "container": log.container,
+        "attempt": log.attempt,
+        "pod": log.pod,
+        "at": log.at,
+        "size": len(log.text or b""),
+        "stored": len(body or b""),
+        "cut": log.cut,
+        "final": log.final,
+        "failed": log.failed,
+        "note": _text(log.note, 255),
+        "tail": last_lines(log.text or b""),
+        "body": body,
+    }
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    bounded = {
+        key: _text(each, _LONGEST_TEXT) if isinstance(each, str) else each
+        for key, each in value.items()
+    }
+    # PostgreSQL takes no NUL in a text; in JSON it is written as an escape, which is none.
+    return to_json(bounded).decode()
+
+
+def _text(text: str, longest: int) -> str:
+    return text.replace("\x00", "\ufffd")[:longest]
+
+
+def forget(connection: Connection, uids: Sequence[str], tables: Iterable[Any]) -> None:
+    """Delete jobs and all that is kept of them."""
+    for table in tables:
+        connection.execute(delete(table).where(table.c.job.in_(uids)))
+    connection.execute(delete(jobs).where(jobs.c.uid.in_(uids)))
+
+
+def stored_bytes(job: Any) -> Any:
+    """What is kept of a job, as an expression; numbers and keys are counted by the row."""
+
+    def total(table: Any, amount: Any) -> Any:
+        return (
+            select(func.coalesce(func.sum(amount), 0)).where(table.c.job == job).scalar_subquery()
+        )
+
+    return (
+        total(revisions, func.length(revisions.c.manifest) + 100)
+        + total(entries, func.length(entries.c.data) + 150)
+        + total(placements, 350)
+        + total(samples, func.length(samples.c["values"]) + 80)
+        + total(logs, logs.c.stored + func.length(logs.c.tail) + 250)
+    )

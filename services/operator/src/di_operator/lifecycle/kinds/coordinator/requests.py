@@ -1,0 +1,27 @@
+"""What the pods of a job with a coordinator ask of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from di_api.spec import Coordinated, JobSpec, Role
+from di_operator.builders.containers import main_container, with_amounts
+
+
+def coordinated_of(spec: JobSpec) -> Coordinated:
+    """Return what the spec of a job with a coordinator says about it."""
+    assert spec.coordinated is not None, "the kind of a job is chosen by it"
+    return spec.coordinated
+
+
+def requests_of(spec: JobSpec, pod: str) -> Mapping[str, Any]:
+    """Return the containers of a pod; an aggregator's template is not known here."""
+    coordinated = coordinated_of(spec)
+    replica = next((each for each in coordinated.replicas if each.name == pod), None)
+    template = coordinated.template(replica.role if replica else Role.COORDINATOR) or {}
+    containers = [dict(each) for each in (template.get("spec") or {}).get("containers") or ()]
+    main = main_container(containers)
+    if main is not None and replica is not None:
+        main["resources"] = with_amounts(main.get("resources") or {}, replica.resources)
+    return {"containers": containers}

@@ -1,0 +1,72 @@
+"""Whom the operator may tell, as who installs it says; nobody else can add one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+MOST_TARGETS: Final = 16
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class Format(StrEnum):
+    """What a target understands."""
+
+    JSON = "JSON"
+    SLACK = "Slack"
+
+
+class Happening(StrEnum):
+    """What is told of a job."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    HUNG = "Hung"
+    WAITING = "Waiting"
+    """It has been Pending for longer than is usual here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One whom jobs may name.
+
+    Attributes:
+        url_file: the file with its URL, read anew each time: it is a secret, and may change.
+        default: whether it is told of jobs that name nobody.
+    """
+
+    name: str
+    format: Format
+    url_file: Path
+    on: frozenset[Happening]
+    default: bool
+
+
+def read_targets(text: str) -> tuple[Target, ...]:
+    """Read a JSON list. Raises ValueError with what is wrong."""
+    found = json.loads(text)
+    if not isinstance(found, list) or len(found) > MOST_TARGETS:
+        raise ValueError(f"must be a list of at most {MOST_TARGETS} targets")
+    targets = tuple(_read_target(each) for each in found)
+    if len({each.name for each in targets}) < len(targets):
+        raise ValueError("two targets have the same name")
+    return targets
+
+
+def _read_target(raw: object) -> Target:
+    fields: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+    name, path = str(fields.get("name")), str(fields.get("urlFile") or "")
+    if not _NAME.fullmatch(name) or not path.startswith("/"):
+        raise ValueError("a target has a name (letters, digits, -) and an urlFile")
+    return Target(
+        name=name,
+        format=Format(fields.get("format", Format.JSON)),
+        url_file=Path(path),
+        on=frozenset(map(Happening, fields.get("on", list(Happening)))),
+        default=fields.get("default") is True,
+    )

@@ -1,0 +1,459 @@
+"""What is kept, on both databases: SQLite in a file, and the distribution's PostgreSQL."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Engine, func, inspect, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from di_api.service.settings import SettingsError
+from di_history.changes.pods import LogWanted
+from di_history.records import (
+    EndedLog,
+    Entry,
+    EntryKind,
+    JobGone,
+    JobSeen,
+    Placement,
+    Record,
+    Revision,
+    Sample,
+)
+from di_history.store.engine import migrate, open_engine, size_of
+from di_history.store.reader import MOST_SAMPLES, Reader, Wanted
+from di_history.store.retention import Retention, sweep
+from di_history.store.tables import OF_JOBS, jobs, metadata
+from di_history.store.writer import Writer
+from tests.postgres import new_database, running_postgres
+
+DAY = 86_400_000
+T0 = 1_767_268_800_000
+FOR_EVER = Retention(age=10_000 * DAY, size=1 << 40)
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Path]:
+    with running_postgres() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def migrated(postgres: Path) -> Iterator[Engine]:
+    """A database for all tests that need no other."""
+    engine = open_engine(new_database(postgres, "history"))
+    migrate(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database without tables."""
+    if kind == "sqlite":
+        return f"sqlite:///{tmp_path}/history.db"
+    folder: Path = request.getfixturevalue("postgres")
+    return new_database(folder, f"test_{secrets.token_hex(5)}")
+
+
+@pytest.fixture
+def engine(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    """A database with the tables, empty."""
+    if kind == "postgresql":
+        found: Engine = request.getfixturevalue("migrated")
+        with found.begin() as connection:
+            names = ", ".join(metadata.tables)
+            connection.execute(text(f"TRUNCATE {names}"))
+        yield found
+        return
+    engine = open_engine(f"sqlite:///{tmp_path}/history.db")
+    migrate(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def writer(engine: Engine) -> Writer:
+    return Writer(engine, job_log_bytes=100_000)
+
+
+@pytest.fixture
+def reader(engine: Engine) -> Reader:
+    return Reader(engine)
+
+
+def seen(uid: str = "u1", version: int = 1, **fields: Any) -> JobSeen:
+    base = JobSeen(
+        uid=uid,
+        namespace="rl",
+        name="x",
+        owner="kubectl",
+        created=T0,
+        phase="Running",
+        completed=None,
+        seen=T0,
+        version=version,
+        snapshot=b"{}",
+    )
+    return replace(base, **fields)
+
+
+def entry(key: str, at: int = T0, *, uid: str = "u1", version: int = 0, **data: object) -> Entry:
+    return Entry(job=uid, key=key, kind=EntryKind.EVENT, at=at, version=version, data=data)
+
+
+def placement(pod: str, since: int, until: int | None = None, version: int = 1) -> Placement:
+    return Placement(
+        pod_uid=pod,
+        job="u1",
+        namespace="rl",
+        pod=pod,
+        task="learner",
+        rank=0,
+        node="n1",
+        gpus=1,
+        since=since,
+        until=until,
+        outcome="Running" if until is None else "Succeeded",
+        reason="",
+        exit_code=None,
+        version=version,
+    )
+
+
+def log(pod: str, data: bytes | None, at: int = T0, **fields: Any) -> EndedLog:
+    base = EndedLog(
+        job="u1", pod_uid=pod, pod=pod, container="di-container", attempt=0, at=at, text=data
+    )
+    return replace(base, **fields)
+
+
+def everything() -> list[Record]:
+    return [
+        seen(),
+        Revision(job="u1", number=1, at=T0, who="kubectl", manifest=b'{"spec":{}}'),
+        entry("a", T0 + 1, message="one\x00two"),
+        placement("p1", T0),
+        Sample(job="u1", at=T0, values={"step": 1.0, "reward": 0.5}),
+        log("p1", b"2026-01-01T12:00:00Z hello\n"),
+        JobGone(uid="u1", at=T0 + 5),
+    ]
+
+
+def rows(engine: Engine) -> dict[str, int]:
+    with engine.connect() as connection:
+        return {
+            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in (jobs, *OF_JOBS)
+        }
+
+
+def test_migrations_make_the_tables_that_the_code_uses(engine: Engine) -> None:
+    migrate(engine)  # once more: nothing is left to do
+
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection)
+        assert compare_metadata(context, metadata) == []
+
+
+def test_a_migration_that_is_cut_short_leaves_nothing_behind(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("cut")
+
+    engine = open_engine(url)
+    with monkeypatch.context() as patched:
+        patched.setattr("alembic.operations.Operations.create_index", fail)
+        with pytest.raises(RuntimeError, match="cut"):
+            migrate(engine)
+    assert inspect(engine).get_table_names() == []
+    migrate(engine)
+    assert "jobs" in inspect(engine).get_table_names()
+    engine.dispose()
+
+
+def test_replicas_that_start_together_migrate_once(url: str) -> None:
+    engines = [open_engine(url) for _ in range(3)]
+    errors: list[Exception] = []
+
+    def start(engine: Engine) -> None:
+        try:
+            migrate(engine)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=start, args=(each,)) for each in engines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+    for each in engines:
+        each.dispose()
+
+
+def test_what_is_written_twice_is_there_once(engine: Engine, writer: Writer) -> None:
+    writer.write(everything())
+    once = rows(engine)
+    writer.write(everything())
+
+    assert rows(engine) == once
+    assert set(once.values()) == {1}
+
+
+def test_replicas_that_write_the_same_do_not_wait_for_each_other_for_ever(
+    engine: Engine, reader: Reader
+) -> None:
+    records: list[Record] = [seen(f"u{i}", name=f"x{i}") for i in range(40)]
+    records += [entry(f"k{k}", uid=f"u{i}") for i in range(40) for k in range(5)]
+    errors: list[Exception] = []
+
+    def write(seed: int) -> None:
+        writer = Writer(engine, job_log_bytes=1000)
+        shuffled = random.Random(seed).sample(records, len(records))
+        try:
+            for first in range(0, len(shuffled), 60):
+                writer.write(shuffled[first : first + 60])
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(seed,)) for seed in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert errors == []
+    assert (rows(engine)["jobs"], rows(engine)["entries"]) == (40, 200)
+
+
+def test_a_batch_is_written_whole_or_not_at_all(engine: Engine, writer: Writer) -> None:
+    bad = replace(placement("p2", T0), since=None)  # type: ignore[arg-type]  # refused by the table
+
+    with pytest.raises(SQLAlchemyError):
+        writer.write([*everything(), bad])
+
+    assert set(rows(engine).values()) == {0}
+
+
+def test_an_earlier_sight_never_replaces_a_later_one(writer: Writer, reader: Reader) -> None:
+    writer.write([seen(version=9, phase="Succeeded", completed=T0 + 9), entry("e", version=4, n=4)])
+    writer.write([seen(version=8, phase="Running"), entry("e", version=3, n=3)])
+
+    found = reader.job("rl", "x")
+    assert found is not None
+    assert (found["phase"], found["completed"]) == ("Succeeded", T0 + 9)
+    assert [each["n"] for each in reader.timeline("u1")] == [4]
+
+
+def test_a_placement_ends_once(writer: Writer, reader: Reader) -> None:
+    writer.write([placement("p1", T0)])
+    writer.write([placement("p1", T0, T0 + 60, version=2)])
+    writer.write([placement("p1", T0)])
+
+    assert [each["until"] for each in reader.placements("u1")] == [T0 + 60]
+
+
+def test_of_two_jobs_of_a_name_the_later_is_meant(writer: Writer, reader: Reader) -> None:
+    writer.write([seen("u1"), JobGone(uid="u1", at=T0 + 1), seen("u2", created=T0 + 2)])
+
+    later, earlier = reader.job("rl", "x"), reader.job("rl", "x", "u1")
+    assert later is not None
+    assert earlier is not None
+    assert (later["uid"], later["deleted"]) == ("u2", None)
+    assert (earlier["uid"], earlier["deleted"]) == ("u1", T0 + 1)
+    assert reader.job("other", "x") is None
+
+
+def test_jobs_are_listed_by_pages_newest_first(writer: Writer, reader: Reader) -> None:
+    ended: dict[str, Any] = {"phase": "Succeeded", "completed": T0 + 50}
+    writer.write(
+        [
+            seen(f"u{i}", name=f"x{i}", created=T0 + i // 2, **ended if i % 3 == 0 else {})
+            for i in range(9)
+        ]
+    )
+
+    first = reader.jobs(Wanted(limit=4))
+    rest = reader.jobs(Wanted(limit=10, before=(first[-1]["created"], first[-1]["uid"])))
+    names = [each["name"] for each in (*first, *rest)]
+    assert names == [f"x{i}" for i in (8, 7, 6, 5, 4, 3, 2, 1, 0)]
+    assert [each["name"] for each in reader.jobs(Wanted(is_over=True))] == ["x6", "x3", "x0"]
+    assert len(reader.jobs(Wanted(is_over=False))) == 6
+    assert [each["uid"] for each in reader.jobs(Wanted(name="x4"))] == ["u4"]
+    assert reader.jobs(Wanted(namespace="other")) == []
+
+
+def test_a_failure_has_the_last_lines_of_its_pod(writer: Writer, reader: Reader) -> None:
+    failure = Entry(
+        job="u1", key="failure/p1", kind=EntryKind.FAILURE, at=T0, data={"uid": "p1", "exitCode": 1}
+    )
+    lines = b"".join(b"2026-01-01T12:00:00Z line %d\n" % i for i in range(100))
+    writer.write([seen(), failure, log("p1", lines, failed=True)])
+
+    (found,) = reader.timeline("u1", kinds=[EntryKind.FAILURE])
+
+    assert found["lastLines"].splitlines()[-1] == "2026-01-01T12:00:00Z line 99"
+    assert len(found["lastLines"].splitlines()) == 12
+
+
+def test_a_log_is_read_as_it_was(writer: Writer, reader: Reader) -> None:
+    body = bytes(range(256)) * 300
+    writer.write([seen(), log("p1", body, cut=True)])
+
+    found = reader.log("u1", "p1")
+
+    assert found is not None
+    assert (found["text"], found["cut"], found["size"]) == (body, True, len(body))
+    assert reader.log("u1", "p2") is None
+    wanted = LogWanted(
+        job="u1",
+        namespace="rl",
+        pod="p1",
+        pod_uid="p1",
+        container="di-container",
+        attempt=0,
+        previous=False,
+        final=True,
+        failed=False,
+    )
+    assert reader.has_log(wanted)
+    assert not reader.has_log(replace(wanted, attempt=1))
+
+
+def test_the_log_of_a_container_that_has_ended_replaces_the_one_before(
+    writer: Writer, reader: Reader
+) -> None:
+    def text_of() -> object:
+        found = reader.log("u1", "p1")
+        return found and found["text"]
+
+    writer.write([log("p1", b"half", final=False)])
+    writer.write([log("p1", None, note="gone")])
+    assert text_of() == b"half"
+    writer.write([log("p1", b"whole")])
+    writer.write([log("p1", b"half", final=False)])
+    assert text_of() == b"whole"
+
+
+def test_past_a_jobs_bound_old_logs_go_and_failed_pods_last(writer: Writer, reader: Reader) -> None:
+    noise = random.Random(1)
+    names = ["failed", *(f"p{i}" for i in range(6))]
+    for number, name in enumerate(names):
+        text = noise.randbytes(30_000)
+        writer.write([log(name, text, at=T0 + number, failed=name == "failed")])
+
+    kept = {each["pod"]: each["note"] for each in reader.logs("u1")}
+
+    assert [name for name in names if not kept[name]] == ["failed", "p4", "p5"]
+    assert sum(each["stored"] for each in reader.logs("u1")) <= 100_000
+    assert kept["p1"] == "given up: the job's logs are many"
+
+
+def test_the_mark_goes_with_its_batch_and_never_back(writer: Writer, reader: Reader) -> None:
+    assert reader.followed() is None
+    writer.write([], followed=T0 + 5)
+    writer.write([], followed=T0 + 3)
+    bad = replace(placement("p2", T0), since=None)  # type: ignore[arg-type]  # refused by the table
+    with pytest.raises(SQLAlchemyError):
+        writer.write([bad], followed=T0 + 9)
+
+    assert reader.followed() == T0 + 5
+
+
+def test_series_get_coarser_with_age(engine: Engine, writer: Writer, reader: Reader) -> None:
+    now = T0 + 10 * DAY
+    ages = {"hours": (2 * 3_600_000, 60_000), "days": (2 * DAY, 600_000)}
+    points = [now - age - i * 10_000 for age, _ in ages.values() for i in range(360)]
+    points += [now - i * 10_000 for i in range(180)]
+    writer.write([Sample(job="u1", at=at, values={"step": float(at)}) for at in points])
+
+    for _ in range(2):  # the second sweep finds nothing to do
+        sweep(engine, FOR_EVER, now=now, since=0)
+        left = [each["at"] for each in reader.samples("u1")]
+        assert [at for at in left if at > now - 3_600_000] == sorted(points[-180:])
+        for age, spacing in ages.values():
+            there = [at // spacing for at in left if now - age - 3_600_000 < at <= now - age]
+            assert len(there) == len(set(there))
+            assert len(there) in (3_600_000 // spacing, 3_600_000 // spacing + 1)
+
+
+def test_a_long_series_is_answered_evenly(writer: Writer, reader: Reader) -> None:
+    points = [T0 + i * 1000 for i in range(2 * MOST_SAMPLES + 10)]
+    writer.write([Sample(job="u1", at=at, values={"step": 1.0}) for at in points])
+
+    found = [each["at"] for each in reader.samples("u1")]
+
+    assert len(found) <= MOST_SAMPLES
+    assert found[-1] == points[-1]
+    assert {b - a for a, b in pairwise(found)} == {3000}
+
+
+def test_what_is_old_is_given_up_with_all_that_is_of_it(engine: Engine, writer: Writer) -> None:
+    writer.write(everything())
+    writer.write([seen("u2", name="y"), entry("a", uid="u2")])
+
+    swept = sweep(engine, Retention(age=DAY, size=1 << 40), now=T0 + 2 * DAY, since=0)
+
+    assert (swept.aged, swept.crowded) == (1, 0)
+    counts = rows(engine)
+    # The job that is there stays, whatever its age.
+    assert (counts.pop("jobs"), counts.pop("entries")) == (1, 1)
+    assert set(counts.values()) == {0}
+
+
+def test_when_there_is_too_much_the_jobs_go_that_ended_first(
+    engine: Engine, writer: Writer, reader: Reader
+) -> None:
+    noise = random.Random(1)
+    for i in range(6):
+        uid = f"u{i}"
+        body = replace(log("p1", noise.randbytes(50_000)), job=uid)
+        writer.write([seen(uid, name=f"x{i}", completed=T0 + i if i else None), body])
+
+    swept = sweep(engine, Retention(age=DAY, size=160_000), now=T0 + 9, since=0)
+
+    assert [each["name"] for each in reader.jobs(Wanted())] == ["x5", "x4", "x0"]
+    assert swept.crowded == 3
+    assert 150_000 < swept.size <= 160_000
+
+
+def test_the_weight_of_a_job_is_about_what_it_takes(engine: Engine, writer: Writer) -> None:
+    noise = random.Random(1)
+    with engine.connect() as connection:
+        empty = size_of(connection)
+    for i in range(20):
+        uid = f"u{i}"
+        body = replace(log("p1", noise.randbytes(60_000)), job=uid)
+        records: list[Record] = [seen(uid, name=f"x{i}"), body]
+        records += [entry(f"k{k}", uid=uid, message="m" * 200) for k in range(200)]
+        writer.write(records)
+    swept = sweep(engine, FOR_EVER, now=T0, since=0)
+    with engine.connect() as connection:
+        connection.execute(text("SELECT 1"))
+        taken = size_of(connection) - empty
+
+    assert 0.6 < swept.size / taken < 1.4
+
+
+def test_other_databases_are_refused_by_name() -> None:
+    with pytest.raises(SettingsError, match="the database is mysql"):
+        open_engine("mysql://x/y")
+    with pytest.raises(SettingsError, match="no URL"):
+        open_engine("not a url")

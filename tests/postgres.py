@@ -1,0 +1,107 @@
+"""A PostgreSQL server of a test's own: the distribution's, in a folder, on a unix socket."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from di_cluster.commands import run
+from tests.waiting import wait_until
+
+_INSTALLED = Path("/usr/lib/postgresql")
+_PACKAGE = "postgresql"
+_ACCOUNT = "postgres"
+_PORT = 5432
+
+
+@contextmanager
+def running_postgres() -> Iterator[Path]:
+    """Run one; yields the folder of its socket. Databases in it are made by `new_database`."""
+    programs = _programs()
+    # Short: the path of a unix socket has 107 bytes at most.
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    # The server refuses to run as root.
+    account = _ACCOUNT if os.geteuid() == 0 else None
+    if account:
+        shutil.chown(folder, account)
+    data = folder / "data"
+    try:
+        subprocess.run(
+            [programs / "initdb", "-D", data, "-A", "trust", "-U", _ACCOUNT, "-N", "-E", "UTF8"],
+            check=True,
+            timeout=120,
+            stdout=subprocess.DEVNULL,
+            user=account,
+            cwd="/",
+        )
+        options = ("fsync=off", "full_page_writes=off", "max_connections=40", "jit=off")
+        with (folder / "log").open("wb") as log:
+            server = subprocess.Popen(
+                [
+                    *(programs / "postgres", "-D", data, "-k", folder, "-p", str(_PORT)),
+                    *("-c", "listen_addresses="),
+                    *(part for option in options for part in ("-c", option)),
+                ],
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                user=account,
+                cwd="/",
+            )
+        try:
+            wait_until(lambda: _answers(programs, folder), 60, what="PostgreSQL to answer")
+            yield folder
+        finally:
+            # At once: nothing of it is wanted any more.
+            server.send_signal(3)
+            server.wait(30)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def new_database(folder: Path, name: str) -> str:
+    """Make a database; returns its URL."""
+    subprocess.run(
+        [
+            *(_programs() / "createdb", "-h", folder, "-p", str(_PORT), "-U", _ACCOUNT, name),
+        ],
+        check=True,
+        timeout=30,
+        cwd="/",
+    )
+    return f"postgresql://{_ACCOUNT}@/{name}?host={folder}&port={_PORT}"
+
+
+def _answers(programs: Path, folder: Path) -> bool:
+    found = subprocess.run(
+        [programs / "pg_isready", "-h", folder, "-p", str(_PORT)],
+        check=False,
+        timeout=10,
+        stdout=subprocess.DEVNULL,
+        cwd="/",
+    )
+    return found.returncode == 0
+
+
+def _programs() -> Path:
+    if not _found():
+        if os.geteuid() != 0:
+            raise AssertionError(f"PostgreSQL is missing: run `apt-get install {_PACKAGE}`")
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        run(["apt-get", "-qq", "update"], seconds=300, environment=environment)
+        run(
+            ["apt-get", "-qq", "-y", "--no-install-recommends", "install", _PACKAGE],
+            seconds=600,
+            environment=environment,
+        )
+    return _found()[-1]
+
+
+def _found() -> list[Path]:
+    """The folders with its programs, the newest version last."""
+    found = [path.parent for path in _INSTALLED.glob("*/bin/initdb")]
+    return sorted(found, key=lambda path: int(path.parent.name))

@@ -1,0 +1,15 @@
+"""The replay that scores `status.expectedCompletion`, on one recorded workload."""
+
+from __future__ import annotations
+
+from di_simulator.application import load_applications
+from di_simulator.main import RECORDED
+from tests.benchmarks.predicted_end import RESIZABLE, replay
+
+
+def test_four_of_five_readings_hold_on_a_workload_that_the_rule_was_not_fitted_to() -> None:
+    applications = load_applications(RECORDED / "traces")
+    score, read = replay(RESIZABLE, "workloads-0.5/workload-1", applications)
+    assert score.readings == len(read) > 1000
+    # Nothing is random in it.
+    assert 0.75 <= score.by_reading <= 0.85

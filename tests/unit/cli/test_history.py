@@ -1,0 +1,341 @@
+"""di history, di logs --ended and di rollback, against stand-ins of the two servers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from typing_extensions import override
+
+from di_cli.edits.rollback import difference, patch_to
+from di_cli.exit_codes import ExitCode
+from di_cli.views.history import ended_pods, merged
+from tests.unit.cli.conftest import Di, job
+
+Object = dict[str, Any]
+TOKENS = "/api/v1/namespaces/rl/serviceaccounts/default/token"
+KEPT: Object = {
+    "job": {
+        "name": "cartpole",
+        "owner": "kubectl-create",
+        "phase": "Failed",
+        "created": "2026-03-01T09:00:00.000Z",
+        "deleted": "2026-03-01T11:30:00.000Z",
+    },
+    "timeline": [
+        {
+            "kind": "phase",
+            "at": "2026-03-01T09:00:10.000Z",
+            "phase": "Running",
+            "before": "Starting",
+            "message": "3 pods ready",
+        },
+        {
+            "kind": "scaling",
+            "at": "2026-03-01T09:10:00.000Z",
+            "task": "collector",
+            "before": 2,
+            "after": 0,
+            "who": "di-server",
+        },
+        {
+            "kind": "failure",
+            "at": "2026-03-01T11:18:58.000Z",
+            "pod": "cartpole-learner-0",
+            "uid": "p1",
+            "exitCode": 137,
+            "reason": "OOMKilled",
+            "lastLines": "2026-03-01T11:18:57Z a\n2026-03-01T11:18:58Z MemoryError \x1b[31m",
+        },
+        {
+            "kind": "gap",
+            "at": "2026-03-01T11:25:00.000Z",
+            "from": "2026-03-01T11:20:00.000Z",
+            "changed": ["status.phase"],
+        },
+        {
+            "kind": "deleted",
+            "at": "2026-03-01T11:30:00.000Z",
+            "after": "2026-03-01T11:29:00.000Z",
+        },
+    ],
+    "revisions": [{"number": 1, "at": "2026-03-01T09:00:00.000Z", "who": "kubectl-create"}],
+    "placements": [
+        {
+            "pod": "cartpole-learner-0",
+            "task": "learner",
+            "rank": 0,
+            "node": "gpu-3",
+            "since": "2026-03-01T09:00:00.000Z",
+            "until": "2026-03-01T11:18:58.000Z",
+            "outcome": "Failed",
+            "reason": "OOMKilled",
+        },
+        {"pod": "cartpole-collector-0", "task": "collector", "rank": 1, "node": "gpu-3"},
+    ],
+    "logs": [
+        {"pod": "cartpole-learner-0", "note": ""},
+        {"pod": "cartpole-collector-0", "note": ""},
+        {"pod": "cartpole-collector-1", "note": "gone"},
+    ],
+}
+LOGS = {
+    "cartpole-learner-0": "2026-03-01T11:18:57Z a\n2026-03-01T11:18:59Z c\n",
+    "cartpole-collector-0": "2026-03-01T11:18:58Z b\n",
+}
+
+
+class Service:
+    """A stand-in for di-history."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, object] = {"/v1/jobs/rl/cartpole": KEPT}
+        for pod, text in LOGS.items():
+            self.answers[f"/v1/jobs/rl/cartpole/logs/{pod}"] = text
+        self.asked: list[tuple[str, str | None]] = []
+        self.status = 200
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        world = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                world.asked.append((self.path, self.headers["Authorization"]))
+                found = world.answers.get(urlsplit(self.path).path)
+                status = world.status if found is not None else 404
+                body = found if status == 200 else {"message": "refused: x"}
+                raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            @override
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def service(di: Di, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    found = Service()
+    thread = threading.Thread(
+        target=found.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
+    thread.start()
+    monkeypatch.setenv("DI_HISTORY_URL", found.url)
+    yield found
+    found.server.shutdown()
+    thread.join()
+    found.server.server_close()
+
+
+def test_what_happened_to_a_job_that_is_gone(di: Di, service: Service) -> None:
+    said = di("history", "cartpole", "-n", "rl")
+
+    assert (said.code, said.err) == (0, "")
+    assert said.lines == [
+        "cartpole created 2026-03-01 09:00:00 by kubectl-create, deleted 2026-03-01 11:30:00",
+        "TIME                 WHAT     DETAILS",
+        "2026-03-01 09:00:10  phase    Starting -> Running 3 pods ready",
+        "2026-03-01 09:10:00  scaling  collector 2 -> 0 by di-server",
+        "2026-03-01 11:18:58  failure  cartpole-learner-0 exit code 137 OOMKilled",
+        "                                a",
+        "                                MemoryError  [31m",
+        "2026-03-01 11:25:00  gap      nobody looked since 2026-03-01 11:20:00; changed: "
+        "status.phase",
+        "2026-03-01 11:30:00  deleted  not before 2026-03-01 11:29:00",
+        "",
+        "REVISION  TIME                 BY",
+        "1         2026-03-01 09:00:00  kubectl-create",
+    ]
+    assert service.asked == [("/v1/jobs/rl/cartpole", "Bearer made")]
+    (body,) = [body for method, path, body in di.world.requests if path.startswith(TOKENS)]
+    assert body["spec"]["audiences"] == ["di-history"]
+
+
+def test_where_its_pods_were(di: Di, service: Service) -> None:
+    said = di("history", "cartpole", "-n", "rl", "--pods")
+
+    assert said.lines[1].split() == [
+        *("cartpole-learner-0", "gpu-3", "2026-03-01", "09:00:00", "2026-03-01", "11:18:58"),
+        *("Failed", "OOMKilled"),
+    ]
+
+
+def test_a_revision_can_be_submitted_again(di: Di, service: Service) -> None:
+    manifest = {"kind": "DIJob", "spec": {"a": 1}}
+    service.answers["/v1/jobs/rl/cartpole/revisions/1"] = manifest
+
+    said = di("history", "cartpole", "-n", "rl", "--revision", "1", "--uid", "u1")
+
+    assert said.out == "kind: DIJob\nspec:\n  a: 1\n"
+    assert service.asked[0][0] == "/v1/jobs/rl/cartpole/revisions/1?uid=u1"
+
+
+def test_programs_get_it_whole(di: Di, service: Service) -> None:
+    assert json.loads(di("history", "cartpole", "-n", "rl", "-o", "json").out) == KEPT
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "hint"),
+    [
+        (404, ExitCode.NOT_FOUND, "di list"),
+        (403, ExitCode.NOT_ALLOWED, "--clusterrole view --serviceaccount rl:default"),
+        (503, ExitCode.UNAVAILABLE, "try again"),
+    ],
+)
+def test_a_refusal_says_what_to_do(
+    di: Di, service: Service, status: int, code: ExitCode, hint: str
+) -> None:
+    service.status = status
+
+    said = di("history", "cartpole", "-n", "rl")
+
+    assert said.code == code
+    assert "refused: x" in said.err
+    assert hint in said.err
+
+
+def test_a_token_is_shown_to_nobody_on_the_way(di: Di, service: Service) -> None:
+    said = di("history", "cartpole", "-n", "rl", "--server", "http://history.example:8080")
+
+    assert said.code == ExitCode.FAILED
+    assert "https address alone" in said.err
+    assert not [path for _, path, _ in di.world.requests if path.startswith(TOKENS)]
+
+
+def test_without_an_address_kubectl_makes_the_way(
+    di: Di, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = service.server.server_address[1]
+    words = tmp_path / "words"
+    program = tmp_path / "kubectl"
+    program.write_text(
+        f'#!/bin/sh\necho "$@" > {words}\n'
+        f'echo "Forwarding from 127.0.0.1:{port} -> 8080"\nexec sleep 60\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("DI_HISTORY_URL")
+
+    assert di("history", "cartpole", "-n", "rl").code == 0
+    assert words.read_text().split() == [
+        *("--namespace", "di-system", "port-forward", "deployment/di-history", ":8080"),
+        *("--address", "127.0.0.1"),
+    ]
+
+
+def test_kubectls_own_words_say_why_there_is_no_way(
+    di: Di, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "kubectl"
+    program.write_text('#!/bin/sh\necho "deployments di-history not found" >&2\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("DI_HISTORY_URL")
+
+    said = di("history", "cartpole", "-n", "rl")
+
+    assert said.code == ExitCode.UNAVAILABLE
+    assert "deployments di-history not found" in said.err
+
+
+def test_logs_of_pods_that_are_gone_come_in_order_of_time(di: Di, service: Service) -> None:
+    said = di("logs", "cartpole", "-n", "rl", "--ended")
+
+    assert said.lines == [
+        "cartpole-learner-0    a",
+        "cartpole-collector-0  b",
+        "cartpole-learner-0    c",
+    ]
+    one = di("logs", "cartpole", "-n", "rl", "--ended", "--task", "learner", "--tail", "1")
+    assert one.lines == ["cartpole-learner-0  c"]
+
+
+def test_logs_that_nobody_kept_are_not_found(di: Di, service: Service) -> None:
+    said = di("logs", "cartpole", "-n", "rl", "--ended", "--rank", "7")
+
+    assert said.code == ExitCode.NOT_FOUND
+    assert di("logs", "cartpole", "--ended", "-f").code == ExitCode.USAGE
+
+
+def test_a_job_is_rolled_back_as_it_was_shown(di: Di, service: Service) -> None:
+    _roll(di, service)
+
+    shown = di("rollback", "cartpole", "-n", "rl", "--to", "1", "--dry-run")
+    done = di("rollback", "cartpole", "-n", "rl", "--to", "1", "--yes")
+
+    assert (shown.code, done.code) == (0, 0)
+    assert "-    replicas: 2" in shown.lines
+    assert "+    replicas: 1" in shown.lines
+    assert shown.lines[-1] == "dijob/cartpole would be rolled back to revision 1 (dry run)"
+    assert done.lines[-1] == "dijob/cartpole rolled back to revision 1"
+    patches = [(path, body) for method, path, body in di.world.requests if method == "PATCH"]
+    # Tried twice, done once.
+    assert ["dryRun=All" in path for path, _ in patches] == [True, True, False]
+    assert "fieldManager=di-rollback" in patches[-1][0]
+    assert patches[-1][1][0]["op"] == "test"
+    # Of this job, and of none before it that had its name.
+    assert "uid=uid-cartpole" in service.asked[0][0]
+
+
+def test_whoever_says_no_changes_nothing(
+    di: Di, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _roll(di, service)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+
+    assert di("rollback", "cartpole", "-n", "rl", "--to", "1").code == ExitCode.FAILED
+    assert all("dryRun" in path for method, path, _ in di.world.requests if method == "PATCH")
+
+
+def test_a_job_that_is_so_already_is_left_alone(di: Di, service: Service) -> None:
+    found = di.job()
+    service.answers["/v1/jobs/rl/cartpole/revisions/1"] = {"spec": found["spec"]}
+
+    said = di("rollback", "cartpole", "-n", "rl", "--to", "1")
+
+    assert said.lines == ["dijob/cartpole has the spec of revision 1 already"]
+
+
+def test_a_patch_holds_for_the_job_that_was_shown_alone() -> None:
+    found = {"metadata": {"resourceVersion": "7"}, "spec": {"b": 2}}
+
+    assert patch_to(found, {"spec": {"a": 1}}) == [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "replace", "path": "/spec", "value": {"a": 1}},
+    ]
+    assert difference(found, {"spec": {"a": 1}}) == [
+        "@@ -1,2 +1,2 @@",
+        " spec:",
+        "-  b: 2",
+        "+  a: 1",
+    ]
+    assert difference(found, found) == []
+
+
+def test_which_pods_have_a_log() -> None:
+    assert ended_pods(KEPT, None, None) == ["cartpole-learner-0", "cartpole-collector-0"]
+    assert ended_pods(KEPT, "collector", None) == ["cartpole-collector-0"]
+    assert merged([("a", "2 x\n1 y"), ("b", "1 z")], 1) == [("a", "y"), ("b", "z")]
+
+
+def _roll(di: Di, service: Service) -> None:
+    di.job()
+    earlier = job("cartpole", "Running")["spec"]
+    earlier["tasks"][1]["replicas"] = 1
+    service.answers["/v1/jobs/rl/cartpole/revisions/1"] = {"spec": earlier}

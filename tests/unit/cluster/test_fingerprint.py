@@ -1,0 +1,157 @@
+"""What an image is built of is known, so that it is not built of the same again."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from di_cluster.fingerprint import fingerprint
+from di_cluster.images import ImageStore, base_reference
+from di_cluster.reporter import Reporter
+
+DOCKERFILE = """\
+# A comment.
+ARG BASE_IMAGE=python:3.12-slim
+FROM ${BASE_IMAGE} AS builder
+# Another one.
+COPY --chmod=755 app \\
+  more.txt /app/
+RUN compile /app \\
+ && rm -r /tmp/x
+FROM ${BASE_IMAGE}
+COPY --from=builder /app /app
+ENTRYPOINT ["app"]
+"""
+ARGUMENTS = {"BASE_IMAGE": "localhost/base:1"}
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Path:
+    (tmp_path / "app" / "package").mkdir(parents=True)
+    (tmp_path / "app" / "package" / "main.py").write_text("print()")
+    (tmp_path / "app" / "link").symlink_to("package")
+    (tmp_path / "more.txt").write_text("more")
+    (tmp_path / "other.txt").write_text("not copied")
+    (tmp_path / "Dockerfile").write_text(DOCKERFILE)
+    (tmp_path / ".dockerignore").write_text("**/unseen\n*\n!app\n**/__pycache__\n**/*.pyc\n")
+    return tmp_path
+
+
+def of(context: Path, arguments: dict[str, str] | None = None) -> str | None:
+    return fingerprint(context, context / "Dockerfile", arguments or ARGUMENTS)
+
+
+def _touch(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("new")
+
+
+def _lead(link: Path, where: str) -> None:
+    link.unlink()
+    link.symlink_to(where)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "content": lambda root: (root / "app/package/main.py").write_text("print(1)"),
+    "permissions": lambda root: (root / "app/package/main.py").chmod(0o755),
+    "name": lambda root: (root / "app/package/main.py").rename(root / "app/package/m.py"),
+    "place": lambda root: (root / "app/package/main.py").rename(root / "app/main.py"),
+    "an empty folder": lambda root: (root / "app/empty").mkdir(),
+    "where a link leads": lambda root: _lead(root / "app/link", "elsewhere"),
+    "a file that is copied alone": lambda root: (root / "more.txt").write_text("less"),
+    "the Dockerfile": lambda root: (root / "Dockerfile").write_text(DOCKERFILE + "USER 1\n"),
+    # What comes after it may be let in again.
+    "one left out before others are let in": lambda root: _touch(root / "app/unseen"),
+}
+NO_CHANGES: dict[str, Callable[[Path], object]] = {
+    "what is not copied": lambda root: (root / "other.txt").write_text("changed"),
+    "a folder left out": lambda root: _touch(root / "app/__pycache__/main.py"),
+    "a file left out": lambda root: _touch(root / "app/main.pyc"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_whatever_is_copied_counts(context: Path, change: Callable[[Path], object]) -> None:
+    before = of(context)
+    assert before is not None
+    assert of(context) == before
+    change(context)
+    assert of(context) not in (None, before)
+
+
+def test_arguments_count(context: Path) -> None:
+    assert of(context, {"BASE_IMAGE": "localhost/base:2"}) != of(context)
+
+
+@pytest.mark.parametrize("change", NO_CHANGES.values(), ids=NO_CHANGES)
+def test_what_is_left_out_does_not(context: Path, change: Callable[[Path], object]) -> None:
+    before = of(context)
+    change(context)
+    assert of(context) == before
+
+
+def test_another_list_of_what_is_left_out_goes_first(context: Path) -> None:
+    (context / ".containerignore").write_text("")
+    before = of(context)
+    _touch(context / "app/main.pyc")
+    assert of(context) != before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "COPY *.txt /app/",
+        "COPY $WHERE /app/",
+        'COPY ["app", "/app"]',
+        "COPY <<EOF /app/x",
+        "COPY missing /app/",
+        "ADD https://example.org/x /x",
+        "FROM python:3.12-slim",
+        "RUN --mount=type=bind,source=app,target=/x true",
+        "# escape=`",
+    ],
+)
+def test_a_file_whose_inputs_cannot_be_told_has_none(context: Path, line: str) -> None:
+    (context / "Dockerfile").write_text(f"{line}\n{DOCKERFILE}")
+    assert of(context) is None
+
+
+class Buildah:
+    """In place of the programs; an image has another id each time that it is built."""
+
+    def __init__(self) -> None:
+        self.builds = 0
+        self.id = ""
+
+    def __call__(self, argv: Sequence[str | Path], **_: object) -> str:
+        if argv[0] == "apt-cache":
+            return "Version: 3.11.2-1\n"
+        if "bud" in argv:
+            self.builds += 1
+            self.id = f"sha256:{self.builds}"
+        return base_reference() if "--format" in argv else self.id
+
+
+def test_an_image_is_built_once_of_the_same(context: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    buildah, said = Buildah(), io.StringIO()
+    monkeypatch.setattr("di_cluster.images.run", buildah)
+
+    def build() -> str:
+        store = ImageStore(context / "cache", reporter=Reporter(said))
+        return store.build(context, tag="di-x:dev").image_id
+
+    assert [build(), build()] == ["1", "1"]
+    assert "image localhost/di-x:dev is built of the same" in said.getvalue()
+    (context / "more.txt").write_text("less")
+    assert [build(), build()] == ["2", "2"]
+    # Somebody has built another one under its name.
+    buildah.id = "sha256:other"
+    assert build() == "3"
+    (record,) = (context / "cache/built").iterdir()
+    record.write_text("{")
+    assert build() == "4"
+    (context / "Dockerfile").write_text(f"{DOCKERFILE}ADD x /x\n")
+    assert [build(), build()] == ["5", "6"]

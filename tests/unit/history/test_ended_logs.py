@@ -1,0 +1,139 @@
+"""The ends of logs, read from a stand-in for the API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_history.changes.pods import LogWanted
+from di_history.ended_logs import LogReader
+from di_history.metrics import Metrics
+from di_history.records import EndedLog, Record
+from tests.fakes.api_server import StandIn
+from tests.waiting import wait_until_async
+
+LINES = [f"2026-01-01T12:00:00.{i:09}Z line {i}" for i in range(100)]
+_POD = "/api/v1/namespaces/rl/pods/x-learner-0"
+
+
+def wanted(pod: str = "x-learner-0", *, final: bool = True) -> LogWanted:
+    return LogWanted(
+        job="u1",
+        namespace="rl",
+        pod=pod,
+        pod_uid=f"uid-{pod}",
+        container="di-container",
+        attempt=0,
+        previous=False,
+        final=final,
+        failed=True,
+    )
+
+
+def read(
+    lines: list[str] | None, *wishes: LogWanted, most: int = 1 << 20, kept: Iterable[str] = ()
+) -> tuple[list[EndedLog], list[str]]:
+    """What is handed over, and which paths were asked for."""
+    records: list[EndedLog] = []
+    done = []
+
+    def put(found: Iterable[Record]) -> None:
+        records.extend(each for each in found if isinstance(each, EndedLog))
+
+    def has_log(wish: LogWanted) -> bool:
+        done.append(wish)
+        return wish.pod in kept
+
+    async def run(server: StandIn) -> None:
+        config = KubeConfig(server=server.url)
+        async with KubeClient(config=config) as client:
+            reader = LogReader(
+                client=client, put=put, has_log=has_log, most=most, now=lambda: 7, metrics=Metrics()
+            )
+            reader.want(wishes)
+            task = asyncio.create_task(reader.run())
+            expected = len([each for each in wishes if each.pod not in kept and each.final])
+            await wait_until_async(_async(lambda: len(done) == len(wishes)), 10, what="all asked")
+            await wait_until_async(_async(lambda: len(records) >= expected), 10, what="all read")
+            task.cancel()
+
+    with StandIn() as server:
+        if lines is not None:
+            server.objects[_POD] = {"metadata": {"name": "x-learner-0", "namespace": "rl"}}
+            server.logs["x-learner-0"] = lines
+        else:
+            gone = {"kind": "Status", "code": 404, "message": "x-learner-0 not found"}
+            server.refusals["GET", f"{_POD}/log"] = gone
+        asyncio.run(run(server))
+        return records, [path for _, path, _ in server.requests]
+
+
+def _async(predicate: Any) -> Any:
+    async def ask() -> Any:
+        return predicate()
+
+    return ask
+
+
+def test_a_log_is_kept_whole_if_there_is_room() -> None:
+    ((log,), (path,)) = read(LINES, wanted())
+
+    assert log.text is not None
+    assert log.text.decode().splitlines() == LINES
+    assert (log.cut, log.failed, log.at, log.note) == (False, True, 7, "")
+    assert "container=di-container" in path
+    assert "previous" not in path
+
+
+def test_of_a_longer_one_the_last_whole_lines_are_kept() -> None:
+    ((log,), (path,)) = read(LINES, wanted(), most=500)
+
+    assert log.text is not None
+    kept = log.text.decode().splitlines()
+    assert kept == LINES[-len(kept) :]
+    assert 400 < len(log.text) <= 500
+    assert log.cut
+    assert "tailLines=16" in path
+
+
+def test_a_log_that_is_gone_is_recorded_as_lost() -> None:
+    ((log,), _) = read(None, wanted())
+
+    assert log.text is None
+    assert "x-learner-0" in log.note
+
+
+def test_the_kubelets_excuse_is_no_log() -> None:
+    ((log,), _) = read(["unable to retrieve container logs for containerd://1"], wanted())
+
+    assert (log.text, log.note) == (
+        None,
+        "unable to retrieve container logs for containerd://1\n",
+    )
+
+
+def test_one_that_has_not_ended_is_not_lost_yet() -> None:
+    assert read(None, wanted(final=False))[0] == []
+
+
+def test_what_is_kept_is_not_read_again() -> None:
+    assert read(LINES, wanted(), kept=["x-learner-0"]) == ([], [])
+
+
+def test_none_is_read_where_none_is_to_be_kept() -> None:
+    records: list[Record] = []
+    reader = LogReader(
+        client=KubeClient(config=KubeConfig(server="http://127.0.0.1:9")),
+        put=records.extend,
+        has_log=lambda _: False,
+        most=0,
+        now=lambda: 7,
+        metrics=Metrics(),
+    )
+
+    reader.want([wanted()])
+
+    assert reader.waiting == 0

@@ -1,0 +1,127 @@
+"""Following, from a stand-in for the API server: what one object, or want of room, does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from di_api.kube.config import KubeConfig
+from di_history.batches import Overflow
+from di_history.changes.jobs import job_changes
+from di_history.changes.snapshot import snapshot_of
+from di_history.follow import Follower, Known
+from di_history.metrics import Metrics
+from di_history.packing import pack, to_json
+from di_history.records import Entry, EntryKind, JobGone, JobSeen, Millis, Record
+from tests.fakes.api_server import StandIn
+from tests.unit.history.jobs import NOON, event, job
+from tests.waiting import wait_until_async
+
+JOBS = "/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs"
+EVENTS = "/api/v1/namespaces/rl/events"
+Put = Callable[[Iterable[Record]], None]
+
+
+def follower(server: StandIn, put: Put, metrics: Metrics, **known: Any) -> Follower:
+    return Follower(
+        config=KubeConfig(server=server.url),
+        namespace="rl",
+        known=Known(**{"jobs": {}, "placed": (), "followed": None, **known}),
+        put=put,
+        has_log=lambda _: True,
+        log_bytes=1000,
+        metrics=metrics,
+        now=lambda: NOON + 1000,
+        clock=time.monotonic,
+        rng=random.Random(1),
+    )
+
+
+def until(
+    server: StandIn, enough: Callable[[list[Record], Follower], bool], **known: Any
+) -> tuple[list[Record], Metrics]:
+    """Follow until there is enough."""
+    records: list[Record] = []
+    metrics = Metrics()
+
+    async def run() -> None:
+        followed = follower(server, records.extend, metrics, **known)
+        task = asyncio.create_task(followed.run())
+
+        async def is_enough() -> bool:
+            return enough(records, followed)
+
+        await wait_until_async(is_enough, 20, what="enough")
+        task.cancel()
+
+    asyncio.run(run())
+    return records, metrics
+
+
+def test_an_object_that_cannot_be_recorded_keeps_nobody_else_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def changes(before: Any, after: Any, seen: Millis) -> list[Record]:
+        if after["metadata"]["name"] == "bad":
+            raise ValueError("bad")
+        return job_changes(before, after, seen)
+
+    monkeypatch.setattr("di_history.follow.job_changes", changes)
+    with StandIn() as server:
+        for name in ("bad", "good"):
+            server.put(f"{JOBS}/{name}", job(name=name, uid=f"uid-{name}"))
+        records, metrics = until(server, lambda found, _: bool(found))
+
+    assert {each.name for each in records if isinstance(each, JobSeen)} == {"good"}
+    assert metrics.registry.get_sample_value("di_history_unreadable_objects_total") == 1
+
+
+def test_an_event_that_comes_before_its_job_is_kept() -> None:
+    with StandIn() as server:
+        about = event(about="uid-late")
+        server.put(f"{EVENTS}/e", {**about, "metadata": {**about["metadata"], "name": "e"}})
+
+        def told(found: list[Record], _: Follower) -> bool:
+            listed = [path for _, path, _ in server.requests if "kind%3DDIJob" in path]
+            if any("watch=" in path for path in listed) and f"{JOBS}/late" not in server.objects:
+                assert found == []
+                server.put(f"{JOBS}/late", job(name="late", uid="uid-late"), "ADDED")
+            return any(isinstance(each, Entry) and each.kind is EntryKind.EVENT for each in found)
+
+        records, _ = until(server, told)
+
+    assert [each.job for each in records if isinstance(each, Entry)] == ["uid-late"]
+
+
+def test_what_has_gone_while_nobody_looked_is_deleted_then_or_before() -> None:
+    kept = pack(to_json(snapshot_of(job(uid="uid-gone"))))
+    with StandIn() as server:
+        records, _ = until(
+            server, lambda found, _: bool(found), jobs={"uid-gone": kept}, followed=NOON
+        )
+
+    gone, entry = records
+    assert gone == JobGone(uid="uid-gone", at=NOON + 1000)
+    assert isinstance(entry, Entry)
+    assert entry.data == {"after": NOON}
+
+
+def test_without_room_following_ends() -> None:
+    def put(_: Iterable[Record]) -> None:
+        raise Overflow
+
+    with StandIn() as server:
+        server.put(f"{JOBS}/x", job())
+        with pytest.raises(ExceptionGroup) as ended:
+            asyncio.run(follower(server, put, Metrics()).run())
+    assert ended.group_contains(Overflow)
+
+
+def test_until_all_is_in_sight_nothing_is_said_to_be_known() -> None:
+    with StandIn() as server:
+        assert follower(server, lambda _: None, Metrics()).followed() is None

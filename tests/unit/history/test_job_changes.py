@@ -1,0 +1,300 @@
+"""What is recorded of a job: a table of two sights and what comes of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from di_history.changes.jobs import first_sight_gap, gap, job_changes, job_gone
+from di_history.changes.samples import MOST_NUMBERS
+from di_history.changes.snapshot import snapshot_of
+from di_history.records import Entry, EntryKind, JobGone, JobSeen, Record, Revision, Sample
+from tests.unit.history.jobs import NOON, UID, clock, condition, job, manager
+
+SEEN = NOON + 500_000
+Line = tuple[EntryKind, int, dict[str, Any]]
+RUNNING: dict[str, Any] = {
+    "phase": "Running",
+    "conditions": [condition("Running", "True", 20, reason="JobRunning", message="3 pods ready")],
+}
+FAILURE = {
+    "uid": "pod-1",
+    "pod": "x-learner-0",
+    "exitCode": 137,
+    "reason": "OOMKilled",
+    "time": clock(50),
+}
+
+
+def entries(records: list[Record]) -> list[Line]:
+    return [
+        (each.kind, (each.at - NOON) // 1000, dict(each.data))
+        for each in records
+        if isinstance(each, Entry)
+    ]
+
+
+TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[Line]]] = {
+    "a job without a status is nothing but there": (None, job(), []),
+    "a phase is entered when its condition says so": (
+        job(),
+        job(11, **RUNNING),
+        [
+            (
+                EntryKind.PHASE,
+                20,
+                {
+                    "phase": "Running",
+                    "before": "",
+                    "reason": "JobRunning",
+                    "message": "3 pods ready",
+                },
+            )
+        ],
+    ),
+    "a phase without a condition is entered when it is seen": (
+        job(),
+        job(11, phase="Pending"),
+        [(EntryKind.PHASE, 500, {"phase": "Pending", "before": "", "reason": "", "message": ""})],
+    ),
+    "a phase that stays is no news": (job(11, **RUNNING), job(12, restarts=0, **RUNNING), []),
+    "a version that is no later is no news": (job(12), job(12, **RUNNING), []),
+    "a failed pod is told with its exit code and its reason": (
+        job(11, **RUNNING),
+        job(12, **RUNNING, failures=[FAILURE]),
+        [
+            (
+                EntryKind.FAILURE,
+                50,
+                {
+                    "pod": "x-learner-0",
+                    "uid": "pod-1",
+                    "exitCode": 137,
+                    "reason": "OOMKilled",
+                },
+            )
+        ],
+    ),
+    "a failure that was told is not told again": (
+        job(11, failures=[FAILURE], **RUNNING),
+        job(12, failures=[FAILURE], **RUNNING),
+        [],
+    ),
+    "a restart is told with how many there were": (
+        job(11, restarts=1),
+        job(
+            12,
+            restarts=2,
+            conditions=[condition("Restarting", "False", 55, reason="JobRestarting")],
+        ),
+        [
+            (
+                EntryKind.RESTART,
+                55,
+                {"restarts": 2, "before": 1, "reason": "JobRestarting", "message": ""},
+            )
+        ],
+    ),
+    "restarts that were wiped are no restart": (job(11, restarts=2), job(12), []),
+    "a scaling is told with who asked and when": (
+        job(11),
+        job(
+            12,
+            generation=2,
+            collectors=4,
+            managers=(
+                manager("kubectl-create", 0),
+                manager("di-server", 70),
+                manager("di-operator", 80, subresource="status"),
+            ),
+        ),
+        [
+            (
+                EntryKind.SCALING,
+                70,
+                {"task": "collector", "before": 2, "after": 4, "who": "di-server"},
+            )
+        ],
+    ),
+    "a condition beside the phases is told when it turns": (
+        job(11, conditions=[condition("Hung", "False", 30)]),
+        job(12, conditions=[condition("Hung", "True", 45, reason="Hung", message="no step")]),
+        [
+            (
+                EntryKind.CONDITION,
+                45,
+                {"type": "Hung", "status": "True", "reason": "Hung", "message": "no step"},
+            )
+        ],
+    ),
+    "a condition that was never True is no news": (
+        job(11),
+        job(12, conditions=[condition("Hung", "False", 45)]),
+        [],
+    ),
+    "a placement is told by how many replicas are on each node": (
+        job(11),
+        job(12, placement={"collector": ["n1", "n2", "n1"]}, placementTime=clock(33)),
+        [
+            (
+                EntryKind.ALLOCATION,
+                33,
+                {"before": {}, "after": {"collector": {"n1": 2, "n2": 1}}},
+            )
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_is_told_of(name: str) -> None:
+    before, after, expected = TABLE[name]
+
+    assert entries(job_changes(before, after, SEEN)) == expected
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_snapshot_says_as_much_as_the_job_did(name: str) -> None:
+    before, after, expected = TABLE[name]
+    kept = None if before is None else json.loads(json.dumps(snapshot_of(before)))
+
+    assert entries(job_changes(kept, after, SEEN)) == expected
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_who_sees_it_later_writes_the_same_keys(name: str) -> None:
+    before, after, _ = TABLE[name]
+
+    def keys(seen: int) -> list[str]:
+        return [each.key for each in job_changes(before, after, seen) if isinstance(each, Entry)]
+
+    assert keys(SEEN) == keys(SEEN + 60_000)
+
+
+def test_a_job_is_known_by_its_creator_and_version() -> None:
+    found = job_changes(None, job(11, **RUNNING), SEEN)[0]
+
+    assert isinstance(found, JobSeen)
+    assert (found.uid, found.owner, found.created, found.version, found.phase, found.completed) == (
+        UID,
+        "kubectl-create",
+        NOON,
+        11,
+        "Running",
+        None,
+    )
+
+
+def test_a_spec_is_a_revision_with_who_wrote_it() -> None:
+    written = job(
+        12, generation=3, managers=(manager("kubectl-create", 0), manager("kubectl-edit", 70))
+    )
+
+    found = [each for each in job_changes(job(11), written, SEEN) if isinstance(each, Revision)]
+
+    assert [(each.number, each.who, each.at) for each in found] == [
+        (3, "kubectl-edit", NOON + 70_000)
+    ]
+    manifest = json.loads(found[0].manifest)
+    assert manifest["spec"] == written["spec"]
+    assert manifest["metadata"] == {"name": "x", "namespace": "rl", "annotations": {"team": "a"}}
+    assert "status" not in manifest
+
+
+def test_a_status_is_no_revision() -> None:
+    found = job_changes(job(11), job(12, **RUNNING), SEEN)
+
+    assert not [each for each in found if isinstance(each, Revision)]
+
+
+def test_a_report_is_kept_as_numbers_by_their_paths() -> None:
+    status: dict[str, Any] = {
+        "progress": {"reportedAt": clock(77), "step": 40, "totalSteps": 100},
+        "profilings": {
+            "reward": 1.5,
+            "loss": {"actor": 2, "name": "x", "ok": True},
+            "bad": 10**400,
+        },
+    }
+
+    found = [
+        each for each in job_changes(job(11), job(12, **status), SEEN) if isinstance(each, Sample)
+    ]
+
+    values = {"reward": 1.5, "loss.actor": 2.0, "step": 40.0, "totalSteps": 100.0}
+    assert found == [Sample(job=UID, at=NOON + 77_000, values=values)]
+
+
+def test_of_a_report_without_end_some_numbers_are_kept() -> None:
+    status: dict[str, Any] = {
+        "progress": {"reportedAt": clock(77)},
+        "profilings": {f"n{i}": i for i in range(5000)},
+    }
+
+    found = [
+        each for each in job_changes(None, job(12, **status), SEEN) if isinstance(each, Sample)
+    ]
+
+    assert len(found[0].values) == MOST_NUMBERS
+
+
+def test_a_report_that_was_told_is_not_told_again() -> None:
+    status: dict[str, Any] = {"progress": {"reportedAt": clock(77)}, "profilings": {"reward": 1.0}}
+
+    found = job_changes(job(11, **status), job(12, restarts=1, **status), SEEN)
+
+    assert not [each for each in found if isinstance(each, Sample)]
+
+
+def test_replicas_of_a_coordinator_are_counted_by_role() -> None:
+    before, after = job(11), job(12, generation=2)
+    for each, roles in ((before, ["collector"]), (after, ["collector", "collector", "learner"])):
+        replicas = [{"name": f"x-{i}", "role": role} for i, role in enumerate(roles)]
+        each["spec"] = {"coordinated": {"replicas": replicas}}
+
+    told = entries(job_changes(before, after, SEEN))
+
+    assert sorted((data["task"], data["before"], data["after"]) for _, _, data in told) == [
+        ("collector", 1, 2),
+        ("learner", 0, 1),
+    ]
+
+
+def test_a_deletion_that_nobody_saw_says_since_when_it_may_have_been() -> None:
+    found = job_gone(job(), SEEN, not_before=NOON)
+
+    assert found == [
+        JobGone(uid=UID, at=SEEN),
+        Entry(job=UID, key="deleted", kind=EntryKind.DELETED, at=SEEN, data={"after": NOON}),
+    ]
+
+
+def test_a_gap_names_what_has_changed_meanwhile() -> None:
+    before = snapshot_of(job(11, phase="Running"))
+
+    found = gap(before, job(14, generation=2, collectors=3, phase="Succeeded"), NOON, SEEN)
+
+    assert entries(found) == [
+        (EntryKind.GAP, 500, {"from": NOON, "changed": ["spec.tasks", "status.phase"]})
+    ]
+
+
+def test_what_has_not_changed_has_no_gap() -> None:
+    assert gap(snapshot_of(job(11)), job(11), NOON, SEEN) == []
+
+
+def test_a_job_that_is_old_when_it_is_first_seen_has_a_gap_before() -> None:
+    assert entries(first_sight_gap(job(), SEEN)) == [
+        (EntryKind.GAP, 500, {"from": NOON, "changed": []})
+    ]
+    assert first_sight_gap(job(), NOON + 5_000) == []
+
+
+@pytest.mark.parametrize(
+    "odd", [{}, {"metadata": None}, {"metadata": {"uid": 3}, "spec": [], "status": "x"}]
+)
+def test_an_odd_job_breaks_nothing(odd: dict[str, Any]) -> None:
+    job_changes(None, odd, SEEN)
+    job_changes(odd, job(11, **RUNNING), SEEN)

@@ -1,0 +1,229 @@
+"""When a job is expected to be complete: what is said, when anew, and when nothing is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from di_api.expected_completion import ExpectedCompletion
+from di_operator.lifecycle.expected_completion import RESIZED, STEADY, Mark, Run, expect, spread_at
+from di_operator.lifecycle.reported import Reported
+from di_operator.lifecycle.timestamps import format_time
+from tests.unit.lifecycle.cluster_model import ClusterModel, running, task
+
+TASKS = (task("learner", 2), task("collector", 2))
+TOTAL = 100
+
+
+def training(*tasks: Any, seconds: float = 600, **spec: Any) -> ClusterModel:
+    """A job that has reported twice, so many seconds apart, ten steps each."""
+    cluster = running(*(tasks or TASKS), **spec)
+    cluster.wait(60)
+    report(cluster, 10)
+    cluster.wait(seconds)
+    report(cluster, 20)
+    return cluster
+
+
+def report(cluster: ClusterModel, step: float, total: float | None = TOTAL, **more: Any) -> None:
+    told = {} if total is None else {"totalSteps": total}
+    cluster.report(step=step, **told, **more)
+    cluster.settle()
+
+
+def left(cluster: ClusterModel) -> list[float] | None:
+    """Seconds from now to the three moments, None if there are none."""
+    told = ExpectedCompletion.read(cluster.status.get("expectedCompletion"))
+    if told is None:
+        assert "expectedCompletion" not in cluster.status
+        return None
+    times = (told.earliest, told.expected, told.latest)
+    return [(each - cluster.now).total_seconds() for each in times]
+
+
+def test_what_is_left_goes_on_at_the_pace_since_the_first_report() -> None:
+    cluster = training()
+    # 80 steps of a minute each.
+    spread = spread_at(STEADY, 0.2)
+    assert cluster.status["pace"] == {"since": "2026-01-01T12:01:00Z", "step": 10}
+    assert left(cluster) == pytest.approx(
+        [4800 * spread.earliest, 4800, 4800 * spread.latest], abs=1
+    )
+
+
+def test_nothing_is_said_before_the_second_report() -> None:
+    cluster = running(*TASKS)
+    cluster.wait(60)
+    report(cluster, 10)
+    assert left(cluster) is None
+    assert "pace" in cluster.status
+
+
+@pytest.mark.parametrize(("step", "total"), [(20, None), (100, 100), (120, 100), (0, 100)], ids=str)
+def test_reports_without_an_end_say_nothing(step: float, total: float | None) -> None:
+    cluster = running(*TASKS)
+    for _ in range(3):
+        cluster.wait(600)
+        report(cluster, step, total)
+        assert left(cluster) is None
+
+
+def test_a_steady_job_costs_one_write_more_and_one_that_changes_one_a_minute() -> None:
+    cluster = training()
+    before = cluster.writes.count("status")
+    for step in range(21, 40):
+        cluster.wait(60)
+        report(cluster, step)
+    assert cluster.writes.count("status") == before
+    # Six times as fast: each report changes the pace a little more.
+    for step in range(45, 70, 2):
+        cluster.wait(20)
+        report(cluster, step)
+    assert 0 < cluster.writes.count("status") - before <= 13 / 3 + 1
+
+
+def test_what_else_is_written_brings_it_up_to_date() -> None:
+    cluster = training()
+    told = left(cluster)
+    assert told is not None
+    cluster.wait(66)
+    report(cluster, 21)
+    stale = left(cluster)
+    assert stale == [each - 66 for each in told]
+    cluster.edit(suspend=True)
+    cluster.settle()
+    assert left(cluster) is None
+    assert "pace" not in cluster.status
+
+
+def test_a_restart_keeps_it_and_begins_a_new_measure() -> None:
+    cluster = training(backoffLimit=3)
+    told = cluster.status["expectedCompletion"]
+    cluster.fail("x-learner-0")
+    cluster.settle()
+    assert cluster.status["expectedCompletion"] == told
+    cluster.run(*cluster.pods)
+    cluster.settle()
+    assert (cluster.phase, cluster.status["restarts"]) == ("Running", 1)
+    assert cluster.status["expectedCompletion"] == told
+    # It went back to a checkpoint.
+    cluster.wait(60)
+    report(cluster, 15)
+    cluster.wait(10)
+    assert cluster.status["pace"]["step"] == 15
+    cluster.wait(90)
+    report(cluster, 25)
+    found = left(cluster)
+    assert found is not None
+    assert found[1] == pytest.approx(750, abs=2)
+
+
+def test_a_job_that_is_silent_is_not_expected_to_end() -> None:
+    cluster = training(seconds=60)
+    assert left(cluster) is not None
+    cluster.wait(599)
+    assert left(cluster) is None
+    assert "pace" in cluster.status
+
+
+def test_a_program_that_does_something_else_has_no_end_in_sight() -> None:
+    cluster = training()
+    cluster.wait(60)
+    report(cluster, 21, phase="evaluation")
+    assert left(cluster) is None
+
+
+def test_a_deadline_comes_first() -> None:
+    cluster = training(activeDeadlineSeconds=3600)
+    found = left(cluster)
+    assert found is not None
+    assert found[1] == found[2]
+    assert cluster.status["expectedCompletion"]["latest"] == "2026-01-01T13:00:00Z"
+
+
+def test_an_end_is_forgotten_with_the_job() -> None:
+    cluster = training()
+    cluster.succeed(*cluster.pods)
+    cluster.settle()
+    assert cluster.phase == "Succeeded"
+    assert left(cluster) is None
+    assert "pace" not in cluster.status
+
+
+_STEPS = st.floats(allow_nan=False, allow_infinity=False)
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_TIMES = st.floats(-1e9, 1e9).map(lambda seconds: _NOW + timedelta(seconds=seconds))
+_REPORTED = st.builds(
+    Reported,
+    reported_at=_TIMES,
+    progressed_at=st.none(),
+    phase=st.just(""),
+    phase_at=st.none(),
+    step=st.none() | _STEPS,
+    total=st.none() | _STEPS,
+    rejected=st.just(""),
+)
+
+
+@given(
+    st.builds(
+        Run,
+        reported=_REPORTED,
+        since=_TIMES,
+        mark=st.none() | st.builds(Mark, since=_TIMES, step=_STEPS),
+        before=st.none(),
+        attained=st.floats(0, 1e12),
+        replicas=st.integers(0, 4096),
+        resized=st.booleans(),
+        deadline=st.none() | _TIMES,
+        hangs=st.just(value=False),
+    )
+)
+def test_whatever_is_reported_makes_three_moments_in_order_or_none(found: Run) -> None:
+    told = expect(found, _NOW)
+    if told is not None:
+        assert told.earliest <= told.expected <= told.latest
+        assert told.latest > _NOW
+        assert ExpectedCompletion.read(told.dump()) == ExpectedCompletion.read(told.dump())
+
+
+def test_one_that_the_allocator_has_just_enlarged_is_as_much_faster() -> None:
+    reported = Reported(
+        reported_at=_NOW,
+        progressed_at=None,
+        phase="",
+        phase_at=None,
+        step=10.0,
+        total=100.0,
+        rejected="",
+    )
+    # A replica-minute a step so far, and three replicas now.
+    run = Run(reported=reported, since=_NOW, mark=None, attained=600.0, replicas=3)
+    told = expect(run, _NOW)
+    assert told is not None
+    assert (told.expected - _NOW).total_seconds() == pytest.approx(90 * 60 / 3)
+
+
+@pytest.mark.parametrize("spreads", [RESIZED, STEADY])
+def test_the_spreads_are_in_order(spreads: Any) -> None:
+    assert [each.done for each in spreads] == sorted(each.done for each in spreads)
+    for hundredth in range(101):
+        spread = spread_at(spreads, hundredth / 100)
+        assert 0 < spread.earliest <= spread.expected <= spread.latest
+
+
+def test_what_somebody_wrote_by_hand_counts_for_nothing() -> None:
+    cluster = training()
+    told = cluster.status["expectedCompletion"]
+    cluster.job["status"]["expectedCompletion"] = {"earliest": 1, "expected": told["latest"]}
+    cluster.job["status"]["pace"] = {"since": format_time(cluster.now), "step": "x"}
+    cluster.wait(60)
+    report(cluster, 21)
+    assert cluster.status["pace"]["step"] in (20, 21)
+    cluster.wait(60)
+    report(cluster, 22)
+    assert left(cluster) is not None

@@ -1,0 +1,256 @@
+"""Who is told what of a job, how often, and what becomes of a target that does not listen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from typing_extensions import override
+
+from di_api.kube.client import KubeClient
+from di_api.kube.errors import Conflict
+from di_operator.clock import SystemClock
+from di_operator.controller import JobKey
+from di_operator.notification_targets import Format, Happening, Target, read_targets
+from di_operator.notifications.news import addressees, body, news_of
+from di_operator.notifications.notifier import ATTEMPTS, Notifier
+from tests.fakes.receiver import Receiver, receiving
+from tests.waiting import wait_until_async
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+AT = "2026-03-01T11:59:00Z"
+TEAM = Target(
+    name="team",
+    format=Format.JSON,
+    url_file=Path("/none"),
+    on=frozenset(Happening),
+    default=True,
+)
+CHAT = replace(TEAM, name="chat", format=Format.SLACK, default=False)
+
+
+def job(
+    kind: str = "Failed", at: str = AT, *, notify: str | None = None, **status: Any
+) -> dict[str, Any]:
+    notes = {} if notify is None else {"diengine/notify": notify}
+    condition = {
+        "type": kind,
+        "status": "True",
+        "reason": f"Job{kind}",
+        "message": "x-learner-0: a <b> & c",
+        "lastTransitionTime": at,
+    }
+    return {
+        "metadata": {
+            **{"namespace": "rl", "name": "x", "uid": "u-1", "resourceVersion": "7"},
+            "annotations": notes,
+        },
+        "spec": {},
+        "status": {"phase": kind, "conditions": [condition], **status},
+    }
+
+
+def happenings(found: Mapping[str, Any], waiting: float = 0.0) -> list[str]:
+    return [each.happening.value for each in news_of(found, NOW, waiting=waiting)]
+
+
+@pytest.mark.parametrize("kind", ["Succeeded", "Failed", "Hung"])
+def test_what_has_happened_is_news_until_it_was_told(kind: str) -> None:
+    assert happenings(job(kind)) == [kind]
+    assert happenings(job(kind, notified={kind: AT})) == []
+    # It hangs again, or it is another job of that name.
+    assert happenings(job(kind, notified={kind: "2026-03-01T10:00:00Z"})) == [kind]
+
+
+def test_what_is_over_or_long_ago_is_no_news() -> None:
+    assert happenings(job("Running")) == []
+    assert happenings(job("Failed", "2026-03-01T10:59:59Z")) == []
+    found = job("Hung")
+    found["status"]["conditions"][0]["status"] = "False"
+    assert happenings(found) == []
+
+
+def test_a_job_that_waits_is_told_of_after_a_while_unless_it_is_suspended() -> None:
+    found = job("Pending", "2026-03-01T11:00:00Z")
+    assert happenings(found) == []
+    assert happenings(found, 3601) == []
+    assert happenings(found, 3600) == ["Waiting"]
+    found["spec"]["suspend"] = True
+    assert happenings(found, 3600) == []
+
+
+@pytest.mark.parametrize(
+    ("notify", "names"),
+    [
+        (None, ["team"]),
+        ("", []),
+        ("chat", ["chat"]),
+        ("chat, team", ["team", "chat"]),
+        ("http://169.254.169.254/,nobody", []),
+    ],
+)
+def test_a_job_names_targets_and_never_addresses(notify: str | None, names: list[str]) -> None:
+    found = addressees(job(notify=notify), [TEAM, CHAT], Happening.FAILED)
+    assert [each.name for each in found] == names
+
+
+def test_a_target_is_told_what_it_wants() -> None:
+    only = replace(TEAM, on=frozenset({Happening.HUNG}))
+    assert addressees(job(), [only], Happening.FAILED) == []
+    assert addressees(job(), [only], Happening.HUNG) == [only]
+
+
+def test_what_is_sent() -> None:
+    (news,) = news_of(job(), NOW, waiting=0)
+    assert body(TEAM, job(), news) == {
+        "event": "Failed",
+        "namespace": "rl",
+        "name": "x",
+        "uid": "u-1",
+        "time": AT,
+        "reason": "JobFailed",
+        "message": "x-learner-0: a <b> & c",
+    }
+    assert body(CHAT, job(), news) == {"text": "rl/x: Failed. x-learner-0: a &lt;b&gt; &amp; c"}
+
+
+def test_targets_are_read_and_wrong_ones_refused() -> None:
+    (found,) = read_targets('[{"name": "team", "urlFile": "/x/url", "on": ["Failed"]}]')
+    assert (found.format, found.on, found.default) == (
+        Format.JSON,
+        frozenset({Happening.FAILED}),
+        False,
+    )
+    for wrong in (
+        "{}",
+        '[{"name": "team"}]',
+        '[{"name": "../x", "urlFile": "/x"}]',
+        '[{"name": "a", "urlFile": "/x", "on": ["Running"]}]',
+        '[{"name": "a", "urlFile": "/x"}, {"name": "a", "urlFile": "/y"}]',
+        json.dumps([{"name": f"t{number}", "urlFile": "/x"} for number in range(17)]),
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            read_targets(wrong)
+
+
+@dataclass
+class Scene:
+    """A notifier beside one job, an API server that takes its notes, and a target."""
+
+    receiver: Receiver
+    url_file: Path
+    found: dict[str, Any] = field(default_factory=job)
+    conflicts: int = 0
+    happened: list[str] = field(default_factory=list)
+
+    def notifier(self) -> Notifier:
+        return Notifier(
+            client=cast("KubeClient", self),
+            job=lambda key: self.found if key == JobKey("rl", "x") else None,
+            unfinished=tuple,
+            observe=lambda _: None,
+            targets=(replace(TEAM, url_file=self.url_file),),
+            waiting=0.0,
+            check_lease=lambda: None,
+            clock=_Hurried(),
+            observer=self,
+        )
+
+    async def patch(self, *words: Any, **_: Any) -> dict[str, Any]:
+        assert words[2]["metadata"] == {"uid": "u-1", "resourceVersion": "7"}
+        if self.conflicts:
+            self.conflicts -= 1
+            raise Conflict(kind="DIJob", namespace="rl", name="x", code=409)
+        self.happened.append(f"noted, {len(self.receiver.got)} sent")
+        self.found["status"] |= words[2]["status"]
+        return self.found
+
+    def notified(self, target: str, result: str) -> None:
+        self.happened.append(f"{target} {result}")
+
+    def run(self, *last: str) -> None:
+        """Run it until all that happened ends with `last`, and then a little on."""
+
+        async def main() -> None:
+            notifier = self.notifier()
+            notifier.follow("ADDED", self.found)
+            running = asyncio.create_task(notifier.run())
+            try:
+                await wait_until_async(lambda: self.happened[-len(last) :] == [*last], 20)
+                notifier.follow("MODIFIED", self.found)
+                await wait_until_async(lambda: not notifier._changed, 20)
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+
+        asyncio.run(main())
+
+
+class _Hurried(SystemClock):
+    """Pauses are short, and the day is that of the jobs."""
+
+    @override
+    def now(self) -> datetime:
+        return NOW
+
+    @override
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, 0.001))
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with receiving() as receiver:
+        file = tmp_path / "url"
+        file.write_text(f"{receiver.url}/hook\n")
+        yield Scene(receiver, file)
+
+
+def test_it_is_noted_before_it_is_told_and_told_once(scene: Scene) -> None:
+    scene.run("team sent")
+    assert scene.happened == ["noted, 0 sent", "team sent"]
+    assert [(path, sent["event"]) for path, sent in scene.receiver.got] == [("/hook", "Failed")]
+
+
+def test_what_could_not_be_noted_is_told_later(scene: Scene) -> None:
+    scene.conflicts = 3
+    scene.run("team sent")
+    assert scene.happened == ["noted, 0 sent", "team sent"]
+    assert len(scene.receiver.got) == 1
+
+
+def test_a_target_that_refuses_is_asked_a_few_times(scene: Scene) -> None:
+    scene.receiver.status = 500
+    scene.run("team failed")
+    assert len(scene.receiver.got) == ATTEMPTS
+
+
+def test_nobody_is_led_elsewhere_by_a_target(scene: Scene) -> None:
+    scene.receiver.status = 307
+    scene.receiver.location = f"{scene.receiver.url}/elsewhere"
+    scene.run("team failed")
+    assert {path for path, _ in scene.receiver.got} == {"/hook"}
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "", None])
+def test_a_target_without_an_address_costs_nobody_else_anything(
+    scene: Scene, url: str | None
+) -> None:
+    scene.url_file.unlink()
+    if url is not None:
+        scene.url_file.write_text(url)
+    scene.run("team failed")
+    assert scene.receiver.got == []
+
+
+def test_a_replica_that_does_not_lead_remembers_no_more_jobs_than_there_are(scene: Scene) -> None:
+    notifier = scene.notifier()
+    for kind in ("ADDED", "MODIFIED", "DELETED"):
+        notifier.follow(kind, scene.found)
+    assert not notifier._changed
