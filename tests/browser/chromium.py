@@ -119,7 +119,8 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """What the browser says is wrong with the pages since it was last asked."""
-        return [str(each["message"]) for each in self.driver.get_log("browser")]
+        logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]  # untyped
+        return [str(each["message"]) for each in logged]
 
     def axe(self) -> list[str]:
         """What axe-core finds wrong, the serious and the critical of it."""

@@ -219,7 +219,7 @@ def test_ten_thousand_jobs_are_paged_and_searched(tab: Browser, tmp_path: Path) 
         for number in range(_MANY):
             phase = "Failed" if number == 4321 else "Running"
             body: dict[str, Any] = job(f"run-{number:05}", phase)
-            body["metadata"]["resourceVersion"] = "1"
+            body["metadata"]["resourceVersion"] = "0"
             world.objects[f"{JOBS}/run-{number:05}"] = body
         access = read_access(file=world.kubeconfig(tmp_path / "config"))
         with serving(access, namespace="rl") as served:

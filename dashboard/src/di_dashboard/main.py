@@ -148,7 +148,6 @@ def run(
     read_only: bool,
     browser: bool,
     say: Callable[[str], None],
-    wait: Callable[[], object] | None = None,
 ) -> None:
     """Serve the page until Ctrl-C, and open it in the browser. Raises as `serving`."""
     # Its log is for who develops it; what a user has to know is on the page.
@@ -159,7 +158,12 @@ def run(
         if browser:
             webbrowser.open(served.url)
         say("Ctrl-C ends it")
-        (wait or threading.Event().wait)()
+        until_interrupted()
+
+
+def until_interrupted() -> None:
+    """Wait for Ctrl-C, which comes as KeyboardInterrupt."""
+    threading.Event().wait()
 
 
 def _client(access: Access, clock: ServerTime, connections: int) -> SyncKubeClient:
