@@ -93,6 +93,11 @@ def _running(name: str, collectors: int, *, step: int) -> Object:
         "taskStatus": {"learner": {"Running": 1}, "collector": {"Running": collectors}},
         "progress": {"step": step, "totalSteps": 100},
     }
+    minutes = 6 * (100 - step) / 10
+    body["status"]["expectedCompletion"] = {
+        key: (NOW + timedelta(minutes=minutes * share)).isoformat()
+        for key, share in (("earliest", 0.8), ("expected", 1.0), ("latest", 1.4))
+    }
     body["status"]["conditions"][0] |= {
         "message": f"{collectors + 1} of {collectors + 1} pods ready",
         "lastTransitionTime": "2026-03-01T11:00:20Z",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
 import threading
 import time
 import webbrowser
@@ -40,6 +41,7 @@ _TIMEOUT: Final = 15.0
 _LOG_CONNECTIONS: Final = 64
 _FIRST_SECONDS: Final = 3.0
 _WORDS: Final = 20
+_BACKLOG: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,7 @@ def serving(
         scope = namespace or _scope(client, access)
         feed, seen = Feed(), Seen()
         world = World(feed=feed, seen=seen, now=clock.now)
-        server = _Server(HOST, port, _not_yet, _Handler)
+        server = _server(port)
         token = secrets.token_urlsafe(32)
         found = Parts(
             world=world,
@@ -164,6 +166,12 @@ def run(
 def until_interrupted() -> None:
     """Wait for Ctrl-C, which comes as KeyboardInterrupt."""
     threading.Event().wait()
+
+
+def _server(port: int) -> _Server:
+    """One that listens already: werkzeug would end the process if the port is taken."""
+    with socket.create_server((HOST, port), backlog=_BACKLOG) as bound:
+        return _Server(HOST, port, _not_yet, _Handler, fd=bound.fileno())
 
 
 def _client(access: Access, clock: ServerTime, connections: int) -> SyncKubeClient:
