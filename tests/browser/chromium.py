@@ -119,8 +119,8 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """What the browser says is wrong with the pages since it was last asked."""
-        driver: Any = self.driver
-        return [str(each["message"]) for each in driver.get_log("browser")]
+        logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]  # untyped
+        return [str(each["message"]) for each in logged]
 
     def axe(self) -> list[str]:
         """What axe-core finds wrong, the serious and the critical of it."""

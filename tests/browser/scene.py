@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.fakes.api_server import StandIn
-from tests.unit.cli.conftest import EVENTS, JOBS, PODS, ends, job, node, pod
+from tests.unit.cli.conftest import EVENTS, JOBS, PODS, job, node, pod
 
 Object = dict[str, Any]
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -86,14 +86,17 @@ def _shown(point: int) -> Object:
 
 def _running(name: str, collectors: int, *, step: int) -> Object:
     body = job(name, "Running", restarts=0, startTime="2026-03-01T09:00:00Z")
-    left = 100 * (100 - step)
     body["spec"]["tasks"][1] |= {"replicas": collectors, "maxReplicas": 8}
     body["status"] |= {
         "replicas": collectors + 1,
         "readyReplicas": collectors + 1,
         "taskStatus": {"learner": {"Running": 1}, "collector": {"Running": collectors}},
         "progress": {"step": step, "totalSteps": 100},
-        "expectedCompletion": ends(left, earliest=0.7 * left, latest=1.5 * left),
+    }
+    minutes = 6 * (100 - step) / 10
+    body["status"]["expectedCompletion"] = {
+        key: (NOW + timedelta(minutes=minutes * share)).isoformat()
+        for key, share in (("earliest", 0.8), ("expected", 1.0), ("latest", 1.4))
     }
     body["status"]["conditions"][0] |= {
         "message": f"{collectors + 1} of {collectors + 1} pods ready",

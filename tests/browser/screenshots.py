@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from di_cli.access.kubeconfig import read_access
 from di_dashboard.main import Serving, serving
 from tests.browser import scene
-from tests.browser.chromium import NARROW, WIDE, Browser, browser
+from tests.browser.chromium import WIDE, Browser, browser
 from tests.fakes.api_server import StandIn
 from tests.unit.cli.conftest import JOBS
 from tests.waiting import wait_until
@@ -28,7 +27,6 @@ PICTURES = {
         WIDE,
         True,
     ),
-    "dashboard-narrow": ("/", NARROW, False),
 }
 
 
@@ -41,18 +39,14 @@ def scenery(folder: Path) -> Iterator[tuple[StandIn, Serving]]:
         with serving(access, namespace="rl") as served:
             assert served.world.wait_until_complete(30)
             for _ in scene.report(world):
-                version = _resource_version(world.objects[f"{JOBS}/{scene.SHOWN}"])
-                wait_until(partial(_has, served, version), what="the watch to bring it")
+                stored = world.objects[f"{JOBS}/{scene.SHOWN}"]["metadata"]["resourceVersion"]
+                wait_until(partial(_has, served, stored), what="the watch to bring it")
             yield world, served
 
 
 def _has(served: Serving, version: str) -> bool:
     job = served.world.job("rl", scene.SHOWN)
-    return job is not None and _resource_version(job) == version
-
-
-def _resource_version(job: Mapping[str, Any]) -> str:
-    return str(job["metadata"]["resourceVersion"])
+    return job is not None and job["metadata"]["resourceVersion"] == version
 
 
 def take(tab: Browser, folder: Path) -> Iterator[Path]:

@@ -83,7 +83,6 @@ class StandIn:
         """Take an object away; watches that are open are told."""
         with self.changed:
             gone = self.objects.pop(path)
-            # As the API server does: who watches on from here must not be told of it again.
             gone = {**gone, "metadata": {**gone["metadata"], "resourceVersion": self._next()}}
             self.changes.append((path, "DELETED", gone))
             self.changed.notify_all()

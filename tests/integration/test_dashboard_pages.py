@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selenium.webdriver import ActionChains
@@ -217,7 +218,9 @@ def test_ten_thousand_jobs_are_paged_and_searched(tab: Browser, tmp_path: Path) 
     with StandIn() as world:
         for number in range(_MANY):
             phase = "Failed" if number == 4321 else "Running"
-            world.put(f"{JOBS}/run-{number:05}", job(f"run-{number:05}", phase))
+            body: dict[str, Any] = job(f"run-{number:05}", phase)
+            body["metadata"]["resourceVersion"] = "0"
+            world.objects[f"{JOBS}/run-{number:05}"] = body
         access = read_access(file=world.kubeconfig(tmp_path / "config"))
         with serving(access, namespace="rl") as served:
             assert served.world.wait_until_complete(60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
 import threading
 import time
 import webbrowser
@@ -40,6 +41,7 @@ _TIMEOUT: Final = 15.0
 _LOG_CONNECTIONS: Final = 64
 _FIRST_SECONDS: Final = 3.0
 _WORDS: Final = 20
+_BACKLOG: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,7 @@ def serving(
         scope = namespace or _scope(client, access)
         feed, seen = Feed(), Seen()
         world = World(feed=feed, seen=seen, now=clock.now)
-        server = _Server(HOST, port, _not_yet, _Handler)
+        server = _server(port)
         token = secrets.token_urlsafe(32)
         found = Parts(
             world=world,
@@ -148,7 +150,6 @@ def run(
     read_only: bool,
     browser: bool,
     say: Callable[[str], None],
-    wait: Callable[[], object] | None = None,
 ) -> None:
     """Serve the page until Ctrl-C, and open it in the browser. Raises as `serving`."""
     # Its log is for who develops it; what a user has to know is on the page.
@@ -159,7 +160,18 @@ def run(
         if browser:
             webbrowser.open(served.url)
         say("Ctrl-C ends it")
-        (wait or threading.Event().wait)()
+        until_interrupted()
+
+
+def until_interrupted() -> None:
+    """Wait for Ctrl-C, which comes as KeyboardInterrupt."""
+    threading.Event().wait()
+
+
+def _server(port: int) -> _Server:
+    """One that listens already: werkzeug would end the process if the port is taken."""
+    with socket.create_server((HOST, port), backlog=_BACKLOG) as bound:
+        return _Server(HOST, port, _not_yet, _Handler, fd=bound.fileno())
 
 
 def _client(access: Access, clock: ServerTime, connections: int) -> SyncKubeClient:

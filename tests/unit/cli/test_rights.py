@@ -36,6 +36,7 @@ WORDS: Final = {
     "history": ["history", "x", "--server", "https://x"],
     "rollback": ["rollback", "x", "--to", "1", "--yes", "--server", "https://x"],
     "login": ["login", "--server", "https://x"],
+    "dashboard": ["dashboard", "--no-browser"],
     "doctor": ["doctor"],
     "bundle": ["bundle", "x", "--yes"],
 }
@@ -73,6 +74,7 @@ def test_a_command_needs_the_rights_that_the_document_names(
     di: Di, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("di_dashboard.main.until_interrupted", lambda: None)
     task = "{type: learner, template: {spec: {containers: [{name: c, image: i}]}}}"
     (tmp_path / "job.yaml").write_text(
         "{apiVersion: diengine.opendilab.org/v2alpha1, kind: DIJob, metadata: {name: y}, "

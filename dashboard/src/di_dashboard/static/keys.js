@@ -21,8 +21,8 @@
   };
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select");
-    // Left, not emptied, as browsers do with a field for searching.
-    if (event.key === "Escape" && typing) { event.preventDefault(); typing.blur(); return; }
+    // What was typed stays: leaving a field is not forgetting it.
+    if (event.key === "Escape" && typing) { event.preventDefault(); event.target.blur(); return; }
     if (typing || event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
     const action = does[event.key];
     if (action) { event.preventDefault(); action(); }

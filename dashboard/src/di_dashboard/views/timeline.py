@@ -24,6 +24,7 @@ _STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 
 _DAY: Final = 86_400
 _PHASE_REASONS: Final = {f"Job{phase}": phase for phase in Phase}
 _MOVES: Final = frozenset({"JobRescheduling", "PodsDeleted", "PodsCreated", "StandIn"})
+_ENDS: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
 _LONGEST: Final = 300
 _SOON: Final = 5.0
 """Seconds after a job's start in which its first phase is told, if it is."""
@@ -182,7 +183,8 @@ def _spans(phases: Sequence[tuple[datetime, str]], axis: _Axis) -> Iterator[Span
     ends = [*(at for at, _ in merged[1:]), axis.end]
     for (at, phase), until in zip(merged, ends, strict=False):
         left, right = axis.left(at), axis.left(until)
-        if right > left:
+        # The axis ends with the job: an end that takes time is two clocks that differ.
+        if right > left and phase not in _ENDS:
             length = span((until - at).total_seconds())
             said = f"{phase} for {length}"
             if phase == FORGOTTEN:

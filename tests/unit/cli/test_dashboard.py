@@ -1,0 +1,75 @@
+"""`di dashboard`: what it says, and when it cannot."""
+
+from __future__ import annotations
+
+import re
+import socket
+
+import pytest
+import requests
+
+from di_cli.exit_codes import ExitCode
+from tests.unit.cli.conftest import Di
+
+
+def test_the_address_is_printed_and_opened_and_has_the_jobs(
+    di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    seen: list[str] = []
+    di.job("grpo")
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(
+        "di_dashboard.main.until_interrupted",
+        lambda: seen.append(requests.Session().get(opened[0], timeout=10).text),
+    )
+    said = di("dashboard", "--read-only")
+    (url,) = re.findall(r"the page is at (http://127.0.0.1:\d+/\?token=\S+)", said.out)
+    assert (said.code, opened) == (ExitCode.DONE, [url])
+    assert "grpo" in seen[0]
+    assert "read only" in seen[0]
+    with pytest.raises(requests.ConnectionError):
+        requests.get(url, timeout=10)
+
+
+def test_ctrl_c_is_its_end(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("di_dashboard.main.until_interrupted", interrupted)
+    assert di("dashboard", "--no-browser").code == ExitCode.DONE
+
+
+def test_a_port_that_is_taken_is_said(di: Di) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = di("dashboard", "--no-browser", "--port", str(taken.getsockname()[1]))
+    assert said.code == ExitCode.FAILED
+    assert "of this machine cannot be had" in said.err
+
+
+def test_without_its_package_it_says_how_to_get_it(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("di_cli.commands.dashboard.find_spec", lambda _: None)
+    said = di("dashboard")
+    assert said.err.splitlines() == [
+        "error: di dashboard needs the package di-dashboard, which is not installed",
+        "  try: pip install 'di-orchestrator[dashboard]'; without it: di watch",
+    ]
+
+
+def test_who_may_not_list_all_jobs_sees_those_of_the_context(
+    di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages: list[str] = []
+    opened: list[str] = []
+    di.job("grpo")
+    path = "/apis/diengine.opendilab.org/v2alpha1/dijobs"
+    refusal = {"code": 403, "reason": "Forbidden", "message": "not at the cluster scope"}
+    di.world.refusals["GET", path] = refusal
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(
+        "di_dashboard.main.until_interrupted",
+        lambda: pages.append(requests.Session().get(opened[0], timeout=10).text),
+    )
+    di("dashboard")
+    assert "grpo" in pages[0]
+    assert "test · rl" in pages[0]
