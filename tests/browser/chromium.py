@@ -55,6 +55,9 @@ class Browser:
 
     def enter(self, url: str) -> None:
         """Open the address that `di dashboard` prints."""
+        # The page before may be of a server that has ended, and complains of that.
+        self.driver.get("about:blank")
+        self.complaints()
         split = urlsplit(url)
         self.root = f"{split.scheme}://{split.netloc}"
         self.driver.get(url)
