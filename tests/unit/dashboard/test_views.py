@@ -181,6 +181,15 @@ def test_the_axis_ends_with_the_job_and_its_spans_fill_it() -> None:
     assert [left for left, _, _ in found.ticks] == sorted(left for left, _, _ in found.ticks)
 
 
+def test_the_end_of_a_job_takes_no_time_on_its_axis() -> None:
+    body = job("a", "Succeeded", completionTimestamp="2026-03-01T11:30:01Z")
+    changes = (
+        Change(at=at("09:00:01"), kind="phase", text="Running"),
+        Change(at=at("11:30:00.200"), kind="phase", text="Succeeded"),
+    )
+    assert phases(body, changes=changes) == ["Pending", "Running"]
+
+
 def test_what_happened_is_told_the_last_first_with_its_kind() -> None:
     failures = [
         {"time": "2026-03-01T10:00:00Z", "pod": "a-learner-0", "exitCode": 1, "reason": "Error"}
