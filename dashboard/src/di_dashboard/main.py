@@ -152,15 +152,27 @@ def run(
     say: Callable[[str], None],
 ) -> None:
     """Serve the page until Ctrl-C, and open it in the browser. Raises as `serving`."""
-    # Its log is for who develops it; what a user has to know is on the page.
-    logging.getLogger("di_api.kube.cache").setLevel(logging.ERROR)
-    with serving(access, namespace=namespace, port=port, read_only=read_only) as served:
+    with (
+        _quiet(logging.getLogger("di_api.kube.cache")),
+        serving(access, namespace=namespace, port=port, read_only=read_only) as served,
+    ):
         served.world.wait_until_complete(_FIRST_SECONDS)
         say(f"the page is at {served.url}")
         if browser:
             webbrowser.open(served.url)
         say("Ctrl-C ends it")
         until_interrupted()
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """Its log is for who develops it; what a user has to know is on the page."""
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def until_interrupted() -> None:
