@@ -40,6 +40,11 @@ NAMESPACE = "default"
 JOB_SECONDS = 600.0
 
 
+_UNREACHED = "failed calling webhook"
+_PROXY_SECONDS = 20.0
+"""Until then the node's proxy has the addresses of pods that helm has seen ready."""
+
+
 class DemoFailed(Exception):
     """Something did not go as it should; the message says what and where to look."""
 
@@ -188,9 +193,16 @@ class Demo:
         print(f"\n== {text}", flush=True)
 
     def _refuse(self, manifest: Path) -> None:
-        code, said = self._kubectl("apply", "--filename", str(manifest))
-        if code == 0:
-            raise DemoFailed(f"{manifest} was accepted, although it has mistakes")
+        until = time.monotonic() + _PROXY_SECONDS
+        while True:
+            code, said = self._kubectl("apply", "--filename", str(manifest))
+            if code == 0:
+                raise DemoFailed(f"{manifest} was accepted, although it has mistakes")
+            if _UNREACHED not in said:
+                break
+            if time.monotonic() > until:
+                raise DemoFailed(said.strip())
+            time.sleep(0.5)
         print(said.strip())
 
     def _train(self, manifest: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -21,8 +21,10 @@ from di_cluster.images import Image
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
+from tests.e2e.deployments import is_admitted
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "out" / "e2e"
@@ -113,6 +115,9 @@ def release(
     kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     try:
         unreleased.install(images, arguments=VALUES)
+        probe = job("probe", namespace="default", tasks=[task("learner", image="a", program="")])
+        # The node's proxy has the pods' addresses a moment after helm has seen them ready.
+        wait_until(lambda: is_admitted(kubectl, probe), 30, every=0.5)
         yield unreleased
     finally:
         if request.session.testsfailed or sys.exc_info()[0] is not None:
