@@ -29,6 +29,7 @@ from di_cluster.images import Image
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
+from di_cluster.waiting import wait_until
 from examples.demo.curve import read_record
 from examples.demo.follow import events, follow
 from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, with_image
@@ -43,6 +44,10 @@ JOB_SECONDS = 600.0
 _UNREACHED = "failed calling webhook"
 _PROXY_SECONDS = 20.0
 """Until then the node's proxy has the addresses of pods that helm has seen ready."""
+
+
+class _Unreached(Exception):
+    """The API server does not reach the webhook yet; the message is what it said."""
 
 
 class DemoFailed(Exception):
@@ -193,16 +198,24 @@ class Demo:
         print(f"\n== {text}", flush=True)
 
     def _refuse(self, manifest: Path) -> None:
-        until = time.monotonic() + _PROXY_SECONDS
-        while True:
+        said = ""
+
+        def is_answered() -> bool:
+            nonlocal said
             code, said = self._kubectl("apply", "--filename", str(manifest))
             if code == 0:
                 raise DemoFailed(f"{manifest} was accepted, although it has mistakes")
-            if _UNREACHED not in said:
-                break
-            if time.monotonic() > until:
-                raise DemoFailed(said.strip())
-            time.sleep(0.5)
+            if _UNREACHED in said:
+                raise _Unreached(said.strip())
+            return True
+
+        wait_until(
+            is_answered,
+            seconds=_PROXY_SECONDS,
+            what="the webhook to answer",
+            every=0.5,
+            tolerate=(_Unreached,),
+        )
         print(said.strip())
 
     def _train(self, manifest: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
