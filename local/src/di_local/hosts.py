@@ -15,7 +15,8 @@ from di_api.spec.coordinated import Role
 from di_local.addresses import Network, NoAddress
 from di_local.api.objects import Change, Object, Objects
 
-FILE = "hosts"
+FILE = Path("names/hosts")
+"""In a directory of its own, which containers may see."""
 
 
 class Hosts:
@@ -30,6 +31,7 @@ class Hosts:
         self._objects = objects
         self._network = network
         self._path = path
+        path.parent.mkdir(exist_ok=True)
         self._write()
         objects.subscribe(self._on_change)
 

@@ -21,6 +21,7 @@ from di_api.phase import Phase
 from di_api.service.logs import configure_logs, formatter
 from di_api.spec.task import TaskType
 from di_local.addresses import NoAddress
+from di_local.engine import KNOWN, Engine, NoEngine, find_engine
 from di_local.images import BadImages
 from di_local.manifest import BadManifest, Manifest, job_name, made_of_flags, read_manifest
 from di_local.run import CannotRun, Interrupts, Options, Outcome, run, state_directory
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.rest = rest
     try:
         return conclude(run_job(_manifest(arguments), _options(arguments)))
-    except (BadManifest, BadImages, CannotRun, NoAddress, OSError) as error:
+    except (BadManifest, BadImages, CannotRun, NoAddress, NoEngine, OSError) as error:
         for line in str(error).splitlines():
             _CONSOLE.print(Text.assemble(("refused: ", "red"), line))
         return REFUSED
@@ -65,8 +66,8 @@ def parser() -> argparse.ArgumentParser:
     commands = found.add_subparsers(dest="what", required=True)
     each = commands.add_parser(
         "run",
-        help="run a job as processes",
-        description="Run a DIJob as processes here.",
+        help="run a job as processes, or in containers",
+        description="Run a DIJob as processes here, or in containers.",
         epilog="What stands after -- is for the program.",
     )
     each.add_argument("file", type=Path, help="a manifest (YAML, JSON), or a Python program")
@@ -84,6 +85,24 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar="NAME=DIRECTORY",
         help="a directory of this machine in place of a volume",
+    )
+    each.add_argument(
+        "--image",
+        metavar="IMAGE",
+        help="run in containers of that image, with the folder of the manifest or program",
+    )
+    each.add_argument(
+        "--containers", action="store_true", help="run in containers of the manifest's own images"
+    )
+    each.add_argument(
+        "--engine", metavar="COMMAND", help=f"of containers; the first there of {', '.join(KNOWN)}"
+    )
+    each.add_argument(
+        "--engine-option",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="of the engine's `run`, such as --engine-option=--gpus=all",
     )
     each.add_argument("-f", "--logs", action="store_true", help="show what the pods say")
     return found
@@ -120,14 +139,27 @@ def _options(arguments: argparse.Namespace) -> Options:
         if not sign or not Path(directory).is_dir():
             raise BadManifest(f"--volume {text}: must be NAME=DIRECTORY of a directory")
         volumes[name] = Path(directory).resolve()
+    engine = _engine(arguments)
     return Options(
         environ=os.environ,
         state=state_directory(),
         command=shlex.split(arguments.command or ""),
+        engine=engine,
+        image=arguments.image,
         volumes=volumes,
         show_logs=arguments.logs,
         on_directory=_log_to,
     )
+
+
+def _engine(arguments: argparse.Namespace) -> Engine | None:
+    if arguments.image is not None and arguments.containers:
+        raise BadManifest("--image is in place of the manifest's images, --containers runs these")
+    if arguments.image is not None or arguments.containers:
+        return find_engine(arguments.engine, arguments.engine_option, os.environ)
+    if arguments.engine is not None or arguments.engine_option:
+        raise BadManifest("--engine and --engine-option are for --image or --containers")
+    return None
 
 
 async def _run(manifest: Manifest, options: Options) -> Outcome:
@@ -136,7 +168,8 @@ async def _run(manifest: Manifest, options: Options) -> Outcome:
         loop.add_signal_handler(number, interrupts)
     counts = replicas(mapping(manifest.job.get("spec")))
     pods = ", ".join(_counted(count, task) for task, count in counts.items() if count)
-    _CONSOLE.print(f"{manifest.job['metadata'].get('name')}: {pods}, as processes here")
+    how = "as processes" if options.engine is None else f"in containers of {options.engine.name}"
+    _CONSOLE.print(f"{manifest.job['metadata'].get('name')}: {pods}, {how} here")
     return await run(manifest, options, say=_CONSOLE.print, interrupts=interrupts)
 
 

@@ -24,14 +24,14 @@ class Machine:
     """What refusals depend on.
 
     Attributes:
-        entrypoint: the command of an image; empty if it is not known.
+        entrypoint: the command of an image; empty if it is not known, None if it is in the image.
         is_command: whether a word can be started.
         is_directory: whether a path is one.
         given: names of volumes that the user gives a directory for.
         there: ConfigMaps and Secrets that the user gives, as (kind, name).
     """
 
-    entrypoint: Callable[[str], Sequence[str]]
+    entrypoint: Callable[[str], Sequence[str] | None]
     is_command: Callable[[str], bool]
     is_directory: Callable[[str], bool]
     given: Collection[str]
@@ -63,19 +63,23 @@ def refusals(spec: JobSpec, machine: Machine) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def images(spec: JobSpec) -> list[str]:
+    """The images that a job names, each once."""
+    found = dict.fromkeys(
+        str(mapping(container).get("image", ""))
+        for pod in _pods(spec)
+        for kind in ("initContainers", "containers")
+        for container in items(pod.get(kind))
+    )
+    return [image for image in found if image]
+
+
 def notices(spec: JobSpec) -> list[str]:
     """What a job asks for that is not carried out here."""
     found = []
     if spec.preemptible:
         found.append("preemptible: no allocator here, the job runs like others")
-    containers = [
-        container
-        for template in [
-            *(template for task in spec.tasks for template in _templates(task)),
-            *(template for _, template in _roles(spec)),
-        ]
-        for container in items(mapping(template.get("spec")).get("containers"))
-    ]
+    containers = [container for pod in _pods(spec) for container in items(pod.get("containers"))]
     if any(_asks_for_gpus(container) for container in containers):
         found.append(f"{GPU_RESOURCE}: not shared out here, every process sees all GPUs")
     found += [
@@ -109,6 +113,15 @@ def _templates(task: Task) -> list[Object]:
     return [task.template, task.leader_template, *task.elastic_templates]
 
 
+def _pods(spec: JobSpec) -> Iterator[Object]:
+    """What pods of a job are made of."""
+    for template in (
+        *(template for task in spec.tasks for template in _templates(task)),
+        *(template for _, template in _roles(spec)),
+    ):
+        yield mapping(template.get("spec"))
+
+
 def _roles(spec: JobSpec) -> Iterator[tuple[str, Object]]:
     """The templates of a job with a coordinator, by role."""
     if spec.coordinated is not None:
@@ -132,7 +145,10 @@ def _of_pod(pod: Object, path: str, machine: Machine) -> Iterator[str]:
 def _of_container(container: Object, path: str, machine: Machine) -> Iterator[str]:
     command, image = items(container.get("command")), str(container.get("image", ""))
     words = command or machine.entrypoint(image)
-    if not words:
+    if words is None:
+        if not image:
+            yield f"{path}.image: missing; with --image IMAGE all containers run that one"
+    elif not words:
         yield (
             f"{path}.command: missing, and nothing says what the image {image!r} runs: write a "
             "command there, pass --command, or name the image in pyproject.toml (docs/local.md)"

@@ -28,14 +28,19 @@ from di_local.api.admission import admit
 from di_local.api.objects import Object
 from di_local.api.refused import Refused
 from di_local.control_plane import ControlPlane, StoredSources, control_plane
+from di_local.engine import Engine, NoEngine
 from di_local.hosts import FILE, Hosts
 from di_local.images import Images, read_images
 from di_local.log_stream import log_stream
 from di_local.logs import Follower, Times
 from di_local.manifest import Manifest
+from di_local.pods.containers import Containers
 from di_local.pods.kubelet import Kubelet
 from di_local.pods.life import Place
+from di_local.pods.processes import Processes
+from di_local.pods.runtime import Runtime
 from di_local.refusals import Machine, notices, refusals
+from di_local.refusals import images as images_of
 from di_local.screen import Screen
 from di_local.server import di_server
 from di_local.services import Services
@@ -55,6 +60,8 @@ class Options:
 
     Attributes:
         command: of containers that have none and whose image is not known.
+        engine: runs containers; None: they are processes.
+        image: the one of all containers; None: each its own.
         volumes: directories in place of volumes, by name.
         show_logs: whether what the pods say is shown.
         state: where runs are kept.
@@ -64,6 +71,8 @@ class Options:
     environ: Mapping[str, str]
     state: Path
     command: Sequence[str] = ()
+    engine: Engine | None = None
+    image: str | None = None
     volumes: Mapping[str, Path] = field(default_factory=dict)
     show_logs: bool = False
     on_directory: Callable[[Path], None] = lambda _: None
@@ -125,9 +134,11 @@ async def run(
     """
     images = read_images(manifest.directory, options.command)
     job = _checked(manifest, options, images, say)
+    variables = _looked_into(job, options, say)
     began = time.monotonic()
     screen = Screen(elapsed=lambda: time.monotonic() - began)
-    async with _started(manifest, options, images) as started:
+    make_runtime = partial(_runtime, manifest, options, images, variables)
+    async with _started(manifest, options, make_runtime) as started:
         watched = Watched(job, started.kubelet, screen, say, show_logs=options.show_logs)
         plane = started.plane
         plane.objects.subscribe(watched.on_change)
@@ -162,9 +173,12 @@ def _checked(
         lines = [f"{where}: {why}" for where, why in zip(fields, causes, strict=True)]
         raise CannotRun("\n".join(lines) or refused.message) from refused
     spec = load_leniently(job["spec"])
+    from_image = options.engine is not None and options.image is None
     machine = Machine(
-        entrypoint=images.entrypoint,
-        is_command=lambda word: _is_command(word, manifest.directory, options.environ),
+        entrypoint=(lambda _: None) if from_image else images.entrypoint,
+        is_command=lambda word: (
+            options.engine is not None or _is_command(word, manifest.directory, options.environ)
+        ),
         is_directory=lambda path: Path(path).is_dir(),
         given=options.volumes,
         there={(_KINDS[each["kind"]], each["metadata"]["name"]) for each in manifest.beside},
@@ -174,6 +188,42 @@ def _checked(
     for notice in notices(spec):
         say(Text(notice, "dim"))
     return job
+
+
+def _looked_into(
+    job: Object, options: Options, say: Callable[[Text], None]
+) -> Mapping[str, Mapping[str, str]]:
+    """The variables of the images that are needed; none where processes run."""
+    if options.engine is None:
+        return {}
+    needed = [options.image] if options.image else images_of(load_leniently(job["spec"]))
+    try:
+        return {
+            image: options.engine.image_environment(image, lambda text: say(Text(text, "dim")))
+            for image in needed
+        }
+    except NoEngine as error:
+        raise CannotRun(str(error)) from error
+
+
+def _runtime(
+    manifest: Manifest,
+    options: Options,
+    images: Images,
+    variables: Mapping[str, Mapping[str, str]],
+    hosts: Path,
+) -> Runtime:
+    if options.engine is None:
+        directory = manifest.directory
+        return Processes(environ=options.environ, directory=directory, images=images)
+    return Containers(
+        options.engine,
+        directory=manifest.directory if options.image is not None else None,
+        image=options.image,
+        images=images,
+        variables=variables,
+        hosts=hosts,
+    )
 
 
 def _is_command(word: str, directory: Path, environ: Mapping[str, str]) -> bool:
@@ -194,7 +244,9 @@ class _Started:
 
 
 @asynccontextmanager
-async def _started(manifest: Manifest, options: Options, images: Images) -> AsyncIterator[_Started]:
+async def _started(
+    manifest: Manifest, options: Options, make_runtime: Callable[[Path], Runtime]
+) -> AsyncIterator[_Started]:
     """All that a job needs; at the end nothing is left of it but the logs."""
     metadata = manifest.job["metadata"]
     network = take_network(random.Random())
@@ -202,7 +254,8 @@ async def _started(manifest: Manifest, options: Options, images: Images) -> Asyn
     directory = runs.new_directory(options.state, metadata["name"], began)
     options.on_directory(directory)
     mark = directory.name
-    guard = await asyncio.to_thread(watchdog.start, mark, directory / runs.KUBECONFIG)
+    engine = options.engine.command if options.engine is not None else ()
+    guard = await asyncio.to_thread(watchdog.start, mark, directory / runs.KUBECONFIG, engine)
     names = Names(network, namespace=metadata["namespace"], job=metadata["name"])
     times = Times(now=lambda: datetime.now(UTC))
     kubelet: Kubelet | None = None
@@ -221,13 +274,11 @@ async def _started(manifest: Manifest, options: Options, images: Images) -> Asyn
             di_server(network, plane.kube),
         ):
             place = Place(
-                environ=options.environ,
-                directory=manifest.directory,
+                runtime=make_runtime(directory / FILE),
                 runs=directory / "pods",
                 hosts=directory / FILE,
                 given=options.volumes,
                 mark=mark,
-                images=images,
                 replaced=names.replaced,
                 sources=StoredSources(plane.objects, plane.tokens),
             )
@@ -249,13 +300,15 @@ async def _started(manifest: Manifest, options: Options, images: Images) -> Asyn
                 runs.close(noted)
     finally:
         network.listener.close()
-        await asyncio.to_thread(_dismiss, guard, mark)
+        await asyncio.to_thread(_dismiss, guard, mark, engine)
         runs.prune(options.state)
 
 
-def _dismiss(guard: Any, mark: str) -> None:
+def _dismiss(guard: Any, mark: str, engine: Sequence[str]) -> None:
     """End what has left its group, as the watchdog would, and then the watchdog."""
     watchdog.sweep(mark)
+    if engine:
+        watchdog.remove(mark, engine)
     guard.stdin.close()
     guard.wait()
 

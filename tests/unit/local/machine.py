@@ -19,6 +19,7 @@ from di_local.hosts import FILE, Hosts
 from di_local.images import Images
 from di_local.pods.kubelet import Kubelet
 from di_local.pods.life import Place
+from di_local.pods.processes import Processes
 from di_local.services import Services
 
 SECONDS = 30.0
@@ -86,13 +87,11 @@ async def machine(tmp_path: Path, *, job: str = "tiny", **place: Any) -> AsyncIt
     try:
         async with control_plane(network, logs=_no_logs) as plane:
             settings: dict[str, Any] = {
-                "environ": os.environ,
-                "directory": tmp_path,
+                "runtime": Processes(environ=os.environ, directory=tmp_path, images=Images()),
                 "runs": tmp_path / "pods",
                 "hosts": tmp_path / FILE,
                 "given": {},
                 "mark": "none",
-                "images": Images(),
                 "replaced": Names(network, namespace="default", job=job).replaced,
                 "sources": StoredSources(plane.objects, plane.tokens),
                 "first_pause": 0.01,

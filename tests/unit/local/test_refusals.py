@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from di_api.validation import load_leniently
-from di_local.refusals import Machine, notices, refusals
+from di_local.refusals import Machine, images, notices, refusals
 
 MACHINE = Machine(
     entrypoint=lambda image: ["known"] if image == "known" else [],
@@ -120,3 +121,15 @@ def test_what_is_left_out_is_said(case: Any, notice: str) -> None:
 
 def test_nothing_is_said_of_a_job_that_asks_for_nothing_else() -> None:
     assert notices(_spec()) == []
+
+
+def test_a_container_of_an_image_needs_no_command_but_an_image() -> None:
+    machine = replace(MACHINE, entrypoint=lambda _: None)
+    assert refusals(_spec(container={"command": []}), machine) == []
+    (said,) = refusals(_spec(container={"command": [], "image": ""}), machine)
+    assert said.startswith(f"{POD}.containers[0].image: missing")
+
+
+def test_the_images_of_a_job_are_named_once() -> None:
+    init = {"initContainers": [{"name": "i", "image": "other"}, {"name": "j", "image": "any"}]}
+    assert images(_spec(init)) == ["other", "any"]

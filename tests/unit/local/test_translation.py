@@ -15,11 +15,11 @@ from di_local.images import BadImages, Images, read_images, short_name
 from di_local.manifest import BadManifest, job_name, read_manifest
 from di_local.pods.environment import (
     Missing,
-    command_line,
     expanded,
     field_value,
     inherited,
     variables,
+    words,
 )
 from di_local.pods.mounts import Mounts
 from di_local.pods.status import Container, pod_status, terminated, waiting
@@ -143,11 +143,8 @@ def test_a_pod_inherits_no_variables_of_another_job() -> None:
     assert inherited({"PATH": "/bin", "DI_RANK": "1", "KUBERNETES_PORT": "2"}) == {"PATH": "/bin"}
 
 
-def test_arguments_follow_the_command_of_the_container_or_of_its_image() -> None:
-    known = {"N": "3"}
-    own = {"command": ["run"], "args": ["$(N)"]}
-    assert command_line(own, ["image"], known, str.upper) == ["RUN", "3"]
-    assert command_line({"args": ["x"]}, ["image"], known, str) == ["image", "x"]
+def test_words_refer_to_variables_and_are_replaced() -> None:
+    assert words(["run", "$(N)"], {"N": "3"}, str.upper) == ["RUN", "3"]
 
 
 @pytest.mark.parametrize(

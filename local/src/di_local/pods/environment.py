@@ -59,15 +59,11 @@ def expanded(text: str, known: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def command_line(
-    container: Object,
-    entrypoint: Sequence[str],
-    known: Mapping[str, str],
-    replaced: Callable[[str], str],
+def words(
+    texts: Sequence[str], known: Mapping[str, str], replaced: Callable[[str], str]
 ) -> list[str]:
-    """The command and its arguments, `entrypoint` where the container has no command."""
-    words = [*(container.get("command") or entrypoint), *(container.get("args") or ())]
-    return [replaced(expanded(word, known)) for word in words]
+    """A command or its arguments, with the values of the variables that they refer to."""
+    return [replaced(expanded(text, known)) for text in texts]
 
 
 def field_value(pod: Object, path: str) -> str:

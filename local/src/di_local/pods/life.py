@@ -10,18 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from di_local.images import Images
-from di_local.pods.environment import Missing, command_line, inherited, variables
+from di_local.pods.environment import Missing, variables, words
 from di_local.pods.mounts import Mounts
 from di_local.pods.probes import answers
-from di_local.pods.process import Process, last_words, start
+from di_local.pods.process import Process, last_words
+from di_local.pods.runtime import Runtime, Start
 from di_local.pods.status import Container, Object, pod_status, terminated, waiting
 from di_local.pods.volumes import Sources, Volumes, secret_data
 from di_local.watchdog import MARK
 
 _MESSAGE: Final = "termination message"
 """What no volume is called."""
-_INSIDE: Final = Path(__file__).parent.parent / "inside"
 TERMINATION_LOG: Final = "/dev/termination-log"
 
 
@@ -30,25 +29,21 @@ class Place:
     """What the pods of a run have in common.
 
     Attributes:
-        environ: the variables of whoever runs the job.
-        directory: where processes start that are not told where.
+        runtime: how containers are run.
         runs: below it each pod has a directory.
         given: directories of the user's in place of volumes, by the volume's name.
         hosts: the file with the names of pods.
         mark: which run it is, in the environment of every process.
-        images: what images are here.
         replaced: puts addresses in place of names.
         first_pause, longest_pause: seconds before a container that failed is started again, twice
             as many each time.
     """
 
-    environ: Mapping[str, str]
-    directory: Path
+    runtime: Runtime
     runs: Path
     hosts: Path
     given: Mapping[str, Path]
     mark: str
-    images: Images
     replaced: Callable[[str], str]
     sources: Sources
     first_pause: float = 0.5
@@ -79,6 +74,7 @@ class Life:
             for place_in_list, each in enumerate(self._specs)
         ]
         self._processes: dict[str, Process] = {}
+        self._starts: dict[str, Start] = {}
         self._changed = asyncio.Event()
         self._volumes: Volumes | None = None
         self._stopping = asyncio.Event()
@@ -160,21 +156,20 @@ class Life:
         while not self._stopping.is_set():
             began = _now()
             try:
-                command, environment = self._start_with(spec)
+                wanted = self._start_with(spec, attempt=container.restarts)
+                self._message(spec).touch()
             except Missing as error:
                 container.state = waiting("CreateContainerConfigError", str(error))
                 self._say()
                 return
-            log = self.log(container.name)
-            process = await start(
-                command, environment=environment, directory=self._cwd(spec), log=log
-            )
+            process = await self._place.runtime.start(wanted)
+            self._starts[container.name] = wanted
             self._processes[container.name] = process
             container.state = {"running": {"startedAt": began}}
             container.ready = "readinessProbe" not in spec
             self._say()
             code = await self._watched(process, spec, container)
-            message = self._last_message(spec, code, log)
+            message = self._last_message(spec, code, wanted.log)
             container.state = terminated(code, began=began, ended=_now(), message=message)
             container.ready = False
             if not self._restarts(code):
@@ -242,13 +237,10 @@ class Life:
         await process.wait()
 
     async def _execute(self, command: Sequence[str], spec: Object) -> int:
-        _, environment = self._start_with(spec)
-        words = [self._mounts(spec).replaced(word) for word in command]
-        process = await start(
-            words,
-            environment=environment,
-            directory=self._cwd(spec),
-            log=self.directory / f"{spec['name']}.handlers.log",
+        process = await self._place.runtime.execute(
+            self._starts[spec["name"]],
+            command,
+            self.directory / f"{spec['name']}.handlers.log",
         )
         try:
             return await process.wait()
@@ -259,39 +251,36 @@ class Life:
 
     # --- what a container is started with ---
 
-    def _start_with(self, spec: Object) -> tuple[list[str], dict[str, str]]:
-        place, image = self._place, spec.get("image", "")
+    def _start_with(self, spec: Object, *, attempt: int) -> Start:
+        place, mounts, image = self._place, self._mounts(spec), spec.get("image", "")
 
         def replaced(text: str) -> str:
-            return place.replaced(mounts.replaced(text))
+            return place.replaced(place.runtime.as_seen(mounts, text))
 
-        mounts = self._mounts(spec)
         own = variables(spec, self._pod_now(), replaced=replaced, read_key=self._read_key)
-        environment = {
-            **inherited(place.environ),
-            "PYTHONUNBUFFERED": "1",
-            **place.images.environ(image),
-            "HOSTNAME": self._pod["metadata"]["name"],
-            "DI_LOCAL_ADDRESS": self._address,
-            "DI_LOCAL_HOSTS": str(place.hosts),
-            **own,
-            MARK: place.mark,
-        }
-        path = [str(_INSIDE), *filter(None, [environment.get("PYTHONPATH")])]
-        environment["PYTHONPATH"] = ":".join(path)
-        return command_line(spec, place.images.entrypoint(image), own, replaced), environment
+        pod, directory = self._pod["metadata"], spec.get("workingDir")
+        return Start(
+            name=f"{place.mark}-{pod['name']}-{pod['uid'][:8]}-{spec['name']}-{attempt}",
+            image=image,
+            command=words(spec.get("command") or place.runtime.entrypoint(image), own, replaced),
+            arguments=words(spec.get("args") or (), own, replaced),
+            environment={
+                "HOSTNAME": pod["name"],
+                "DI_LOCAL_ADDRESS": self._address,
+                "DI_LOCAL_HOSTS": str(place.hosts),
+                **own,
+                MARK: place.mark,
+            },
+            mounts=mounts,
+            working_dir=None if directory is None else place.runtime.as_seen(mounts, directory),
+            log=self.log(spec["name"]),
+        )
 
     def _mounts(self, spec: Object) -> Mounts:
         path = spec.get("terminationMessagePath") or TERMINATION_LOG
         message = {"name": _MESSAGE, "mountPath": path}
         places = {**(self._volumes.places if self._volumes else {}), _MESSAGE: self._message(spec)}
         return Mounts([*(spec.get("volumeMounts") or ()), message], places)
-
-    def _cwd(self, spec: Object) -> Path:
-        wanted = spec.get("workingDir")
-        if wanted is None:
-            return self._place.directory
-        return Path(self._mounts(spec).replaced(wanted))
 
     def _read_key(self, kind: str, name: str, key: str) -> str | None:
         namespace, sources = self._pod["metadata"]["namespace"], self._place.sources

@@ -1,7 +1,7 @@
 """Paths inside a container, and where they are on this machine.
 
-Nothing is mounted: a program finds its volumes under the paths that it is told in its environment,
-its command or its arguments, and in there a path below a mount is replaced.
+For a process nothing is mounted: it finds its volumes under the paths that it is told in its
+environment, its command or its arguments, and in there a path below a mount is replaced.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ class Mounts:
     """The mounts of one container."""
 
     def __init__(self, mounts: Sequence[Mapping[str, Any]], volumes: Mapping[str, Path]) -> None:
-        self._places = {
+        self.places: Mapping[str, Path] = {
             str(mount["mountPath"]).rstrip("/"): volumes[mount["name"]] / mount.get("subPath", "")
             for mount in mounts
             if mount.get("name") in volumes and str(mount["mountPath"]).strip("/")
         }
-        longest_first = sorted(self._places, key=len, reverse=True)
+        """By the path inside."""
+        longest_first = sorted(self.places, key=len, reverse=True)
         alternatives = "|".join(re.escape(path) for path in longest_first)
         self._pattern = re.compile(rf"(?<![\w./-])(?:{alternatives})(?![\w.-])")
 
     def replaced(self, text: str) -> str:
         """The text with paths of this machine in place of those of the container."""
-        if not self._places:
+        if not self.places:
             return text
-        return self._pattern.sub(lambda found: str(self._places[found[0]]), text)
+        return self._pattern.sub(lambda found: str(self.places[found[0]]), text)

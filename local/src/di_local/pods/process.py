@@ -20,34 +20,34 @@ class Process:
     """A process in a session of its own, with what it starts."""
 
     def __init__(self, process: asyncio.subprocess.Process | None, code: int = 0) -> None:
-        self._process = process
-        self._code = code
+        self.process = process
+        self.code = code
 
     @property
     def pid(self) -> int | None:
         """Of the first process, which leads the group; None if it could not be started."""
-        return self._process.pid if self._process else None
+        return self.process.pid if self.process else None
 
     async def wait(self) -> int:
         """Return its exit code (128 and the number of the signal that ended it) once it has ended;
         what it left behind is ended then."""
-        if self._process is None:
-            return self._code
-        code = await self._process.wait()
+        if self.process is None:
+            return self.code
+        code = await self.process.wait()
         self.kill()
         return code if code >= 0 else 128 - code
 
     def terminate(self) -> None:
         """Ask it to end."""
-        if self._process is not None and self._process.returncode is None:
+        if self.process is not None and self.process.returncode is None:
             with suppress(ProcessLookupError):
-                self._process.terminate()
+                self.process.terminate()
 
     def kill(self) -> None:
         """End it and all of its group."""
-        if self._process is not None:
+        if self.process is not None:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 async def start(
