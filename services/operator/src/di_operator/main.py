@@ -192,6 +192,7 @@ async def operate(
                 binding=config.binding,
                 high_priority_class=config.high_priority_class,
                 companion_kinds=config.companion_kinds,
+                notification_targets=frozenset(each.name for each in config.notification_targets),
             ),
             server_ca=server_ca,
             reports_since=presence,

@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.names import ANNOTATION_NOTIFY
 from di_api.timestamps import parse_time
-from di_operator.notification_targets import Format, Happening, Target
+from di_operator.notification_targets import Format, Happening, Target, named_targets
 
 Object = Mapping[str, Any]
 
@@ -62,9 +61,7 @@ def news_of(job: Object, now: datetime, *, waiting: float) -> Iterator[News]:
 
 def addressees(job: Object, targets: Iterable[Target], happening: Happening) -> list[Target]:
     """Who is told: those that the job's annotation names, or the default ones."""
-    notes = mapping(mapping(job.get("metadata")).get("annotations"))
-    named = notes.get(ANNOTATION_NOTIFY)
-    chosen = {name.strip() for name in named.split(",")} if isinstance(named, str) else None
+    chosen = named_targets(job)
     return [
         each
         for each in targets
