@@ -159,7 +159,7 @@ def test_the_operator_makes_its_certificate_unless_somebody_else_does(
 
 
 def test_a_certificate_that_nobody_would_make_is_refused(chart: Chart) -> None:
-    with pytest.raises(Refused, match="make for the history in history.tls.secretName"):
+    with pytest.raises(Refused, match=r"make for the history in history\.tls\.secretName"):
         chart.render(ON, *GIVEN_SECRETS)
     alone = ("operator.enabled=false", "webhook.enabled=false", "server.enabled=false")
     with pytest.raises(Refused, match="nobody would make the certificates"):

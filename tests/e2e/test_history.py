@@ -19,19 +19,23 @@ from tests.waiting import wait_until
 FAILS = "print('the last words'); raise SystemExit(3)"
 
 
-@pytest.mark.usefixtures("release")
-def test_the_logs_of_a_job_outlive_it(
-    kubectl: Kubectl,
-    namespace: str,
-    python_image: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
+@pytest.fixture
+def user(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody at a shell whose kubeconfig is the administrator's."""
     monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
     # di leaves the way to the service to kubectl.
     monkeypatch.setenv("PATH", str(kubectl.program.parent), prepend=":")
     monkeypatch.delenv("DI_HISTORY_URL", raising=False)
+
+
+@pytest.mark.usefixtures("release", "user")
+def test_the_logs_of_a_job_outlive_it(
+    kubectl: Kubectl,
+    namespace: str,
+    python_image: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
     kubectl(
         *("--namespace", namespace, "create", "rolebinding", "default-view"),
         *("--clusterrole=view", f"--serviceaccount={namespace}:default"),
@@ -60,8 +64,7 @@ def test_the_logs_of_a_job_outlive_it(
     assert "gone-learner-0 exit code 3" in found
     assert said("logs", "gone", "--ended") == "gone-learner-0  the last words\n"
 
-    # The same over HTTPS, known by what pods know di-server by; di runs no kubectl for it.
-    monkeypatch.setenv("PATH", str(tmp_path))
+    # The same over HTTPS, known by what pods know di-server by.
     with forwarded(kubectl) as port:
         way = ("--server", f"https://127.0.0.1:{port}", "--certificate-authority", str(authority))
         name = ("--tls-server-name", f"di-history.{NAMESPACE}.svc")

@@ -234,6 +234,7 @@ async def operate(
                 unfinished=partial(unfinished, caches[DIJOBS]),
                 now=clock.now,
                 most=config.job_metrics,
+                goodput=scheduler.goodput if scheduler is not None else lambda _job: None,
             )
         )
         for tally in (client.requests, lease_client.requests):
@@ -325,6 +326,7 @@ def _scheduler(
     settings: dict[str, Any] = {"clock": clock.monotonic, "rng": rng}
     return Scheduler(
         policy=load_policy(config.policy, config.policy_arguments),
+        forecaster=load_policy(config.policy, config.policy_arguments),
         caches=caches,
         nodes=WatchCache(client, NODES, transform=transform_node, **settings),
         others=WatchCache(

@@ -31,7 +31,7 @@ class Happening(StrEnum):
     FAILED = "Failed"
     HUNG = "Hung"
     WAITING = "Waiting"
-    """It has been Pending for longer than is usual here."""
+    """It has been Pending for longer than was foretold, or than is usual here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
