@@ -39,7 +39,8 @@ from examples.images import build
 
 NAMESPACE = "default"
 JOB_SECONDS = 600.0
-
+HISTORY = ("--set", "history.enabled=true,history.persistence.enabled=false")
+"""What happens to jobs is kept for as long as its pod lives."""
 
 _UNREACHED = "failed calling webhook"
 _PROXY_SECONDS = 20.0
@@ -87,8 +88,17 @@ def main() -> int:
     print(f"\nDone in {time.monotonic() - began:.0f} s. The cluster stays up; look around:")
     print(f"  export KUBECONFIG={cluster.kubeconfig} PATH={cluster.binary('kubectl').parent}:$PATH")
     print("  kubectl get dijobs,pods --all-namespaces")
+    di = Path(sys.executable).parent / "di"
+    print(f"  {di} history {kept_job(arguments.example)}    # what happened, also when it is gone")
     print("  make down        # ends it")
     return 0
+
+
+def kept_job(example: str) -> str:
+    """The name of a job of the example, for who asks what happened to it."""
+    if example == "share":
+        return JOBS[0].name
+    return str(yaml.safe_load(EXAMPLES[example].read_text())["metadata"]["name"])
 
 
 class Demo:
@@ -146,8 +156,16 @@ class Demo:
             trains = beside.submit(build, self._cluster, manifest.parent)
             self._cluster.up()
             self._announce("The chart, installed by helm")
-            release.install(images.result(), arguments=arguments)
+            release.install(images.result(), arguments=(*HISTORY, *arguments))
+            self._let_see_history()
             return trains.result()
+
+    def _let_see_history(self) -> None:
+        """Let the account that `di history` asks as see the jobs of the demo's namespace."""
+        role = ("--clusterrole=view", f"--serviceaccount={NAMESPACE}:default")
+        code, said = self._kubectl("create", "rolebinding", "default-view", *role)
+        if code != 0 and "already exists" not in said:
+            raise DemoFailed(said)
 
     def _share(self, manifest: dict[str, Any], arrangement: Arrangement) -> Course:
         """Make the jobs in their time, and look at them every second until both have ended."""

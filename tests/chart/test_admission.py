@@ -212,11 +212,18 @@ def test_policies_with(chart: Chart, values: tuple[str, ...], left: str) -> None
     ("values", "secrets"),
     [
         ((), ("tls", "tls-ca", "di-server-tls")),
+        (("history.enabled=true",), ("tls", "tls-ca", "di-server-tls", "di-history-tls")),
         (("server.tls.enabled=false",), ("tls", "tls-ca")),
         (("webhook.enabled=false", "server.tls.secretName=mine"), ("mine", "tls-ca")),
         (GIVEN_SECRETS, ()),
     ],
-    ids=["makes certificates", "of the webhook alone", "of the server alone", "makes none"],
+    ids=[
+        "makes certificates",
+        "of the history too",
+        "of the webhook alone",
+        "of the server alone",
+        "makes none",
+    ],
 )
 def test_the_names_that_the_operator_may_give(
     chart: Chart, values: tuple[str, ...], secrets: tuple[str, ...]

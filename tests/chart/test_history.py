@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from di_history.config import load_config
-from tests.chart.chart import CHART, Chart, Object, Refused
+from tests.chart.chart import CHART, GIVEN_SECRETS, Chart, Object, Refused
 from tests.chart.test_rbac import DIJOBS, TOKENS, permissions
 
 ON = "history.enabled=true"
@@ -62,6 +62,7 @@ def test_in_one_namespace_it_looks_there_alone(chart: Chart) -> None:
             "watchNamespace=team",
             "certificates.mode=existingSecret",
             "server.tls.secretName=given",
+            "history.tls.secretName=given",
         )
 
 
@@ -109,7 +110,7 @@ def test_a_database_of_yours_takes_more_than_one_replica_and_no_volume(chart: Ch
     pod = spec["template"]["spec"]
 
     assert (spec["replicas"], spec["strategy"]["type"]) == (2, "RollingUpdate")
-    assert [each["name"] for each in pod["volumes"]] == ["tmp"]
+    assert [each["name"] for each in pod["volumes"]] == ["certificate", "tmp"]
     assert pod["containers"][0]["env"] == [
         {
             "name": "DI_HISTORY_DATABASE",
@@ -124,13 +125,50 @@ def test_a_database_of_yours_takes_more_than_one_replica_and_no_volume(chart: Ch
 
 
 def test_without_a_certificate_nothing_but_a_port_forward_reaches_it(chart: Chart) -> None:
-    assert settings(chart)["DI_HISTORY_BINDS"] == "127.0.0.1:8080"
-    assert "di-history" not in chart.render(ON).of_kind("Service")
-    assert [each["name"] for each in container(chart)["ports"]] == ["health"]
+    off = "history.tls.enabled=false"
+    assert settings(chart, off)["DI_HISTORY_BINDS"] == "127.0.0.1:8080"
+    assert "di-history" not in chart.render(ON, off).of_kind("Service")
+    assert [each["name"] for each in container(chart, off)["ports"]] == ["health"]
+    assert "https://di-history" not in chart.notes(ON, off)
 
 
-def test_with_a_certificate_of_yours_it_serves_https(chart: Chart) -> None:
-    values = ("history.tls.secretName=history-tls",)
+@pytest.mark.parametrize(
+    ("values", "makes", "serves"),
+    [
+        ((), "di-history-tls", "di-history-tls"),
+        (("history.tls.secretName=mine",), "mine", "mine"),
+        (("history.tls.enabled=false",), "", None),
+        (("certificates.mode=cert-manager",), "", "di-history-tls"),
+        ((*GIVEN_SECRETS, "history.tls.secretName=mine"), "", "mine"),
+    ],
+)
+def test_the_operator_makes_its_certificate_unless_somebody_else_does(
+    chart: Chart, values: tuple[str, ...], makes: str, serves: str | None
+) -> None:
+    rendered = chart.render(ON, *values)
+    operator = rendered.one("ConfigMap", "di-operator")["data"]
+    volumes = rendered.one("Deployment", "di-history")["spec"]["template"]["spec"]["volumes"]
+    mounted = [each["secret"]["secretName"] for each in volumes if "secret" in each]
+    policy = rendered.one("ValidatingAdmissionPolicy", "di-di-orchestrator-operator-names")
+
+    assert operator["DI_OPERATOR_HISTORY_SECRET"] == makes
+    assert mounted == ([serves] if serves else [])
+    assert (f"'secrets/{makes}'" in str(policy)) == bool(makes)
+    certificates = rendered.of_kind("Certificate")
+    assert ("di-history" in certificates) == ("certificates.mode=cert-manager" in values)
+
+
+def test_a_certificate_that_nobody_would_make_is_refused(chart: Chart) -> None:
+    with pytest.raises(Refused, match=r"make for the history in history\.tls\.secretName"):
+        chart.render(ON, *GIVEN_SECRETS)
+    alone = ("operator.enabled=false", "webhook.enabled=false", "server.enabled=false")
+    with pytest.raises(Refused, match="nobody would make the certificates"):
+        chart.render(ON, *alone)
+    assert chart.render(ON, *alone, "history.tls.enabled=false").of_kind("Deployment")
+
+
+def test_with_a_certificate_it_serves_https(chart: Chart) -> None:
+    values = ()
     found = settings(chart, *values)
 
     assert (found["DI_HISTORY_BINDS"], found["DI_HISTORY_TLS_PORT"]) == (
@@ -143,7 +181,7 @@ def test_with_a_certificate_of_yours_it_serves_https(chart: Chart) -> None:
     assert mounts["certificate"]["mountPath"] == "/certs"
 
 
-@pytest.mark.parametrize("values", [(), ("history.tls.secretName=x",), (DATABASE,)])
+@pytest.mark.parametrize("values", [(), ("history.tls.enabled=false",), (DATABASE,)])
 def test_its_settings_are_those_that_it_reads(chart: Chart, values: tuple[str, ...]) -> None:
     found = settings(chart, *values)
 
@@ -170,5 +208,6 @@ def test_its_pod_is_as_strict_as_the_others(chart: Chart) -> None:
 
 def test_the_notes_say_how_it_is_reached(chart: Chart) -> None:
     assert "port-forward deployment/di-history 8080" in chart.notes(ON)
+    assert "https://di-history.di-system.svc:8443" in chart.notes(ON)
     assert "goes with its pod" in chart.notes(ON, "history.persistence.enabled=false")
     assert "history" not in chart.notes()

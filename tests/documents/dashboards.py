@@ -275,6 +275,22 @@ DASHBOARDS: Final = (
                 may_be_empty="it does not report how many steps there are to be",
             ),
             Panel(
+                title="Time until it starts, as the allocator foretells it",
+                asks=(
+                    (
+                        f"max by (bound) (di_job_expected_start_timestamp_seconds{_JOB}) - time()",
+                        "{{bound}}",
+                    ),
+                ),
+                unit="s",
+                may_be_empty="it does not wait for nodes, or nobody says when there will be some",
+            ),
+            Panel(
+                title="Goodput: useful samples a second, as the allocator sees it",
+                asks=((f"max(di_job_goodput_samples_per_second{_JOB})", "goodput"),),
+                may_be_empty="the allocator has not placed it, or it has not reported its speed",
+            ),
+            Panel(
                 title="Time that the learner waits for samples",
                 asks=((f"max(di_job_learner_waiting_ratio{_JOB})", "waiting"),),
                 unit="percentunit",

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
 
+from di_cli.exit_codes import ExitCode
 from di_cli.main import run
+from tests.e2e.conftest import NAMESPACE
 from tests.e2e.jobs import job, task
 from tests.e2e.kubectl import Kubectl
 from tests.waiting import wait_until
@@ -12,18 +19,23 @@ from tests.waiting import wait_until
 FAILS = "print('the last words'); raise SystemExit(3)"
 
 
-@pytest.mark.usefixtures("release")
-def test_the_logs_of_a_job_outlive_it(
-    kubectl: Kubectl,
-    namespace: str,
-    python_image: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.fixture
+def user(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody at a shell whose kubeconfig is the administrator's."""
     monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
     # di leaves the way to the service to kubectl.
     monkeypatch.setenv("PATH", str(kubectl.program.parent), prepend=":")
     monkeypatch.delenv("DI_HISTORY_URL", raising=False)
+
+
+@pytest.mark.usefixtures("release", "user")
+def test_the_logs_of_a_job_outlive_it(
+    kubectl: Kubectl,
+    namespace: str,
+    python_image: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
     kubectl(
         *("--namespace", namespace, "create", "rolebinding", "default-view"),
         *("--clusterrole=view", f"--serviceaccount={namespace}:default"),
@@ -31,6 +43,9 @@ def test_the_logs_of_a_job_outlive_it(
     learner = task("learner", image=python_image, program=FAILS)
     kubectl.apply(job("gone", namespace=namespace, tasks=[learner], backoffLimit=0))
     wait_until(lambda: kubectl.phase("gone", namespace=namespace) == "Failed", 60, every=0.5)
+    authority = tmp_path / "ca.crt"
+    (pod,) = kubectl.items("pods", namespace=namespace)
+    authority.write_text(pod["metadata"]["annotations"]["diengine/server-ca"])
     kubectl("--namespace", namespace, "delete", "dijob", "gone")
 
     def said(*words: str) -> str:
@@ -48,3 +63,31 @@ def test_the_logs_of_a_job_outlive_it(
 
     assert "gone-learner-0 exit code 3" in found
     assert said("logs", "gone", "--ended") == "gone-learner-0  the last words\n"
+
+    # The same over HTTPS, known by what pods know di-server by.
+    with forwarded(kubectl) as port:
+        way = ("--server", f"https://127.0.0.1:{port}", "--certificate-authority", str(authority))
+        name = ("--tls-server-name", f"di-history.{NAMESPACE}.svc")
+        assert said("logs", "gone", "--ended", *way, *name) == "gone-learner-0  the last words\n"
+        words = ("logs", "gone", "--ended", "--namespace", namespace, *way)
+        # Without the name it is called by an address that its certificate does not have.
+        assert run([*words]) == ExitCode.UNAVAILABLE
+    assert "certificate verify failed" in capsys.readouterr().err
+
+
+@contextmanager
+def forwarded(kubectl: Kubectl) -> Iterator[int]:
+    """The HTTPS port of di-history on one of this machine: somebody else's way to it."""
+    service = ("--namespace", NAMESPACE, "port-forward", "service/di-history", ":8443")
+    with subprocess.Popen(
+        [kubectl.program, f"--kubeconfig={kubectl.kubeconfig}", *service, "--address=127.0.0.1"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            # kubectl says it once it listens, or ends.
+            line = process.stdout.readline()
+            yield int(line.partition("127.0.0.1:")[2].partition(" ")[0])
+        finally:
+            process.terminate()

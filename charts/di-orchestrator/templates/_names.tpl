@@ -46,7 +46,11 @@ di-operator-scope
 {{ include "di.name" (dict "component" "server") }}.{{ .Release.Namespace }}.{{ .Values.serviceDomain }}
 {{- end }}
 
-{{/* The headless Service of its replicas. */}}
+{{- define "di.history-host" -}}
+{{ include "di.name" (dict "component" "history") }}.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{/* The headless Service of the server's replicas. */}}
 {{- define "di.server-peers-name" -}}
 {{ include "di.name" (dict "component" "server") }}-peers
 {{- end }}

@@ -15,11 +15,14 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and .Values.history.enabled (not .Values.history.database.existingSecret) (gt (int .Values.history.replicas) 1) }}
 {{- fail "history.replicas above 1 without a database: SQLite's file has one pod. Name the Secret of a PostgreSQL database in history.database.existingSecret, or set history.replicas=1." }}
 {{- end }}
-{{- if and (or .Values.webhook.enabled (include "di.server-secret" .)) (not .Values.operator.enabled) (eq .Values.certificates.mode "auto") }}
-{{- fail "certificates.mode=auto without the operator: nobody would make the certificates of the webhook and the server. Set operator.enabled=true, or certificates.mode=existingSecret or cert-manager, or webhook.enabled=false and server.tls.enabled=false." }}
+{{- if and (or .Values.webhook.enabled (include "di.server-secret" .) (include "di.history-secret" .)) (not .Values.operator.enabled) (eq .Values.certificates.mode "auto") }}
+{{- fail "certificates.mode=auto without the operator: nobody would make the certificates of the webhook, the server and the history. Set operator.enabled=true, or certificates.mode=existingSecret or cert-manager, or webhook.enabled=false, server.tls.enabled=false and history.tls.enabled=false." }}
 {{- end }}
 {{- if and (include "di.server-secret" .) (eq .Values.certificates.mode "existingSecret") (not .Values.server.tls.secretName) }}
 {{- fail "certificates.mode=existingSecret with server.tls.enabled: name the Secret with tls.crt, tls.key and ca.crt that you make for the server in server.tls.secretName, or set server.tls.enabled=false." }}
+{{- end }}
+{{- if and (include "di.history-secret" .) (eq .Values.certificates.mode "existingSecret") (not .Values.history.tls.secretName) }}
+{{- fail "certificates.mode=existingSecret with history.tls.enabled: name the Secret with tls.crt and tls.key that you make for the history in history.tls.secretName, or set history.tls.enabled=false." }}
 {{- end }}
 {{- if and .Values.server.enabled (not .Values.server.tls.enabled) (not .Values.server.plainHTTP.enabled) }}
 {{- fail "server.tls.enabled=false and server.plainHTTP.enabled=false: the server would have no port. Enable one, or set server.enabled=false." }}
@@ -36,23 +39,32 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and .Values.server.enabled .Values.server.tls.enabled }}{{ .Values.server.tls.secretName | default "di-server-tls" }}{{ end }}
 {{- end }}
 
-{{/* The same if the operator makes and renews it, and that of the webhook. */}}
+{{/* That of the history; empty when nothing but a port-forward reaches it. */}}
+{{- define "di.history-secret" -}}
+{{- if and .Values.history.enabled .Values.history.tls.enabled }}{{ .Values.history.tls.secretName | default "di-history-tls" }}{{ end }}
+{{- end }}
+
+{{/* The same if the operator makes and renews them, and that of the webhook. */}}
 {{- define "di.managed-server-secret" -}}
 {{- if eq .Values.certificates.mode "auto" }}{{ include "di.server-secret" . }}{{ end }}
+{{- end }}
+
+{{- define "di.managed-history-secret" -}}
+{{- if eq .Values.certificates.mode "auto" }}{{ include "di.history-secret" . }}{{ end }}
 {{- end }}
 
 {{- define "di.managed-webhook-secret" -}}
 {{- if and .Values.webhook.enabled (eq .Values.certificates.mode "auto") }}{{ .Values.certificates.secretName }}{{ end }}
 {{- end }}
 
-{{/* The Secret of the authority that issues both. */}}
+{{/* The Secret of the authority that issues all of them. */}}
 {{- define "di.authority-secret" -}}
 {{ .Values.certificates.secretName }}-ca
 {{- end }}
 
 {{/* All Secrets that the operator makes: a JSON list. */}}
 {{- define "di.managed-secrets" -}}
-{{- $leaves := compact (list (include "di.managed-webhook-secret" .) (include "di.managed-server-secret" .)) -}}
+{{- $leaves := compact (list (include "di.managed-webhook-secret" .) (include "di.managed-server-secret" .) (include "di.managed-history-secret" .)) -}}
 {{ empty $leaves | ternary (list) (append $leaves (include "di.authority-secret" .)) | toJson }}
 {{- end }}
 

@@ -89,7 +89,7 @@ class Operator:
             now=NOW,
             everything=everything,
         )
-        _, done = self._scheduler._think(look)
+        _, done, _ = self._scheduler._think(look)
         self.words = done.words
 
     def wants(self) -> dict[str, NodeList]:

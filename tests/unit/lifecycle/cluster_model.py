@@ -97,6 +97,7 @@ class ClusterModel:
         self.aggregator: Object | None = None
         self.reports_since: datetime | None = START
         self.largest_node_memory: Decimal | None = None
+        self.notification_targets: frozenset[str] | None = None
 
     # --- what tests look at ---
 
@@ -144,6 +145,7 @@ class ClusterModel:
             aggregator=self.aggregator,
             reports_since=self.reports_since,
             largest_node_memory=self.largest_node_memory,
+            notification_targets=self.notification_targets,
             companions=companions,
         )
 

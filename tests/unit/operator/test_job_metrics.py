@@ -38,10 +38,24 @@ def job(name: str = "cartpole", **status: Any) -> Mapping[str, Any]:
 
 def lines(*jobs: Mapping[str, Any], most: int = 10, leads: bool = True) -> list[str]:
     registry = CollectorRegistry()
-    source = Source(leads=lambda: leads, unfinished=lambda: jobs, now=lambda: NOW, most=most)
+    source = Source(
+        leads=lambda: leads,
+        unfinished=lambda: jobs,
+        now=lambda: NOW,
+        most=most,
+        goodput=lambda job: 12.5 if job["status"] == RUNNING else None,
+    )
     registry.register(JobMetrics(source))
     text = generate_latest(registry).decode()
     return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def test_a_job_that_waits_says_when_it_will_start() -> None:
+    start = {**RUNNING["expectedCompletion"], "promised": "2026-03-01T12:45:00Z"}
+    found = [each for each in lines(job(phase="Pending", expectedStart=start)) if "_start_" in each]
+    assert len(found) == 3
+    which = 'bound="latest",dijob="cartpole",namespace="rl"'
+    assert f"di_job_expected_start_timestamp_seconds{{{which}}} 1.7723736e+09" in found
 
 
 def test_all_that_the_status_says_is_there() -> None:
@@ -59,6 +73,7 @@ def test_all_that_the_status_says_is_there() -> None:
             f"di_job_train_steps_per_second{{{which}}} 4.0",
             f"di_job_progress_ratio{{{which}}} 0.25",
             f"di_job_hung{{{which}}} 1.0",
+            f"di_job_goodput_samples_per_second{{{which}}} 12.5",
             *(
                 f'di_job_expected_completion_timestamp_seconds{{bound="{bound}",{which}}} {at}'
                 for bound, at in (

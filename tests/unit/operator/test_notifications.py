@@ -85,6 +85,18 @@ def test_a_job_that_waits_is_told_of_after_a_while_unless_it_is_suspended() -> N
     assert happenings(found, 3600) == []
 
 
+def test_a_job_whose_start_was_foretold_waits_too_long_only_after_that() -> None:
+    start = {"latest": "2026-03-01T14:00:00Z", "promised": "2026-03-01T12:00:01Z"}
+    found = job("Pending", "2026-03-01T09:00:00Z", expectedStart=start)
+    assert happenings(found, 60) == []
+    start["promised"] = "2026-03-01T12:00:00Z"
+    (news,) = news_of(found, NOW, waiting=60)
+    assert news.message.startswith("it was expected to start by 2026-03-01T12:00:00+00:00: x-")
+    assert happenings(found, 0) == []
+    found["status"]["expectedStart"] = {"promised": "soon"}
+    assert happenings(found, 3600) == []
+
+
 @pytest.mark.parametrize(
     ("notify", "names"),
     [

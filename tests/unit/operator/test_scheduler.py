@@ -15,6 +15,7 @@ from di_api.kube.resources import DIJOBS, PODS
 from di_api.spec import JobSpec
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.clock import SystemClock
 from di_operator.informer_state import INDEX_JOB, index_job
 from di_operator.lifecycle.specs import SpecReader, read_spec
@@ -190,6 +191,50 @@ def test_specs_are_read_and_the_policy_is_asked_beside_the_event_loop() -> None:
             await asyncio.gather(running, return_exceptions=True)
         assert reading
         assert threading.get_ident() not in reading | policy.threads
+
+    asyncio.run(body())
+
+
+def test_a_job_that_waits_is_told_when_it_will_start_and_woken_for_it() -> None:
+    async def body() -> None:
+        end = {
+            key: f"2030-01-01T1{hour}:00:00Z"
+            for hour, key in enumerate(("earliest", "expected", "latest"))
+        }
+        status = {"placement": {"learner": ["a", "a"]}, "expectedCompletion": end}
+        runs = job("x", task("learner", 2), status=status)
+        waits = job("w", task("learner", 2, minReplicas=2), phase="Pending")
+        pods = [pod("x", "learner", "a"), pod("x", "learner", "a")]
+        pods[1]["metadata"] |= {"name": "x-learner-1", "uid": "uid-x-learner-1"}
+        woken: list[str] = []
+        parts = Scheduler(
+            policy=FitPolicy(),
+            forecaster=FitPolicy(),
+            caches={
+                DIJOBS: cast("WatchCache", Cache(runs, waits)),
+                PODS: cast("WatchCache", Cache(*pods)),
+            },
+            nodes=cast("WatchCache", Cache(node("a", 2))),
+            others=cast("WatchCache", Cache()),
+            read_spec=read_spec,
+            wake=lambda key, _delay: woken.append(key.name),
+            period=3600.0,
+            clock=SystemClock(),
+            observer=Metrics(),
+        )
+        running = asyncio.create_task(parts.run())
+        try:
+            await wait_until_async(lambda: parts.grant(waits).expected_start, 10, what="a start")
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        found = parts.grant(waits).expected_start
+        assert found is not None
+        assert found.dump() == end
+        assert parts.grant(runs).expected_start is None
+        assert "w" in woken
+        # It has reported nothing that a curve could be made of.
+        assert parts.goodput(runs) is None
 
     asyncio.run(body())
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+
+from di_cli.errors import CommandError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,22 @@ class Login:
     expires: str
     authority: str = ""
     tls_server_name: str = ""
+
+
+def authority_pem(file: Path | None) -> str:
+    """What the file has, if TLS can use it; empty without a file: the system's authorities.
+
+    Raises:
+        CommandError: it cannot be read, or is none.
+    """
+    if file is None:
+        return ""
+    try:
+        pem = file.read_text()
+        ssl.create_default_context(cadata=pem)
+        return pem
+    except (OSError, ValueError) as error:
+        raise CommandError("the authority cannot be read", where=f"{file}: {error}") from error
 
 
 def keep(login: Login) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -43,13 +42,15 @@ class History:
 
     Attributes:
         server: base URL.
-        authority: PEM file to know it by; None means the system's.
+        authority: PEM to know it by; empty means the system's.
+        tls_server_name: name expected in its certificate; empty means the URL's host.
     """
 
     server: str
     token: str = field(repr=False)
     account: str
-    authority: Path | None = None
+    authority: str = ""
+    tls_server_name: str = ""
 
     def json(self, namespace: str, job: str, rest: str = "", **query: str) -> Object:
         """What is kept of a job.
@@ -66,9 +67,16 @@ class History:
 
     def _ask(self, namespace: str, job: str, rest: str, query: dict[str, str]) -> bytes:
         path = f"/v1/jobs/{quote(namespace, safe='')}/{quote(job, safe='')}{rest}"
-        context = ssl.create_default_context(cafile=self.authority)
+        context = ssl.create_default_context(cadata=self.authority or None)
+        name = self.tls_server_name
+        expected: dict[str, Any] = {"server_hostname": name, "assert_hostname": name}
         try:
-            with urllib3.PoolManager(ssl_context=context, retries=False, timeout=_SECONDS) as pool:
+            with urllib3.PoolManager(
+                ssl_context=context,
+                retries=False,
+                timeout=_SECONDS,
+                **(expected if name else {}),
+            ) as pool:
                 response = pool.request(
                     "GET",
                     f"{self.server}{path}",

@@ -11,6 +11,7 @@ import typer
 
 from di_api.kube.resources import SERVICE_ACCOUNTS
 from di_api.names import HISTORY_NAME
+from di_cli.access.credentials import authority_pem
 from di_cli.access.history import SERVER_VARIABLE, History, reached
 from di_cli.commands.options import Context, Format, JobName, Namespace
 from di_cli.output import Output, print_table, print_value, say, suggest
@@ -40,6 +41,10 @@ Authority = Annotated[
     Path | None,
     typer.Option("--certificate-authority", help="File with di-history's authority, PEM."),
 ]
+TlsServerName = Annotated[
+    str,
+    typer.Option(help="Name in di-history's certificate, if it is not that of --server."),
+]
 
 
 def history(
@@ -56,6 +61,7 @@ def history(
     server: Server = None,
     account: Account = "default",
     authority: Authority = None,
+    tls_server_name: TlsServerName = "",
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
@@ -63,7 +69,14 @@ def history(
     chosen = {"uid": uid} if uid else {}
     with (
         open_session(namespace, context) as session,
-        open_history(session, server, account, authority, context) as kept,
+        open_history(
+            session,
+            server,
+            account=account,
+            authority=authority,
+            tls_server_name=tls_server_name,
+            context=context,
+        ) as kept,
     ):
         if revision is not None:
             path = f"/revisions/{revision}"
@@ -87,11 +100,18 @@ def history(
 def open_history(
     session: Session,
     server: str | None,
+    *,
     account: str,
     authority: Path | None,
+    tls_server_name: str,
     context: str | None,
 ) -> Iterator[History]:
-    """di-history, with a token of the account that was made for it alone."""
+    """di-history, with a token of the account that was made for it alone.
+
+    Raises:
+        CommandError: there is no way to it, or the authority cannot be read.
+    """
+    pem = authority_pem(authority)
     with reached(server, context=context) as url:
         body = {
             "metadata": {"name": account},
@@ -102,5 +122,6 @@ def open_history(
             server=url,
             token=str(made["status"]["token"]),
             account=account,
-            authority=authority,
+            authority=pem,
+            tls_server_name=tls_server_name,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from di_api.kube.resources import SERVICE_ACCOUNTS
 from di_api.timestamps import parse_time
-from di_cli.access.credentials import Login, forget, keep
+from di_cli.access.credentials import Login, authority_pem, forget, keep
 from di_cli.commands.options import Context, Namespace
 from di_cli.errors import CommandError
 from di_cli.output import say, suggest
@@ -60,7 +59,7 @@ def login(
                 remedy="kubectl port-forward -n di-system service/di-server 8443, then --server "
                 "https://localhost:8443 --tls-server-name di-server.di-system.svc",
             )
-        pem = _authority(authority)
+        pem = authority_pem(authority)
         body = {
             "metadata": {"name": account},
             "spec": {"audiences": [AUDIENCE], "expirationSeconds": seconds},
@@ -81,15 +80,3 @@ def login(
         until = local(parse_time(status["expirationTimestamp"]))
         say(f"logged in to {server} as {session.namespace}/{account} until {until}")
         suggest("di scale JOB collector=+1")
-
-
-def _authority(file: Path | None) -> str:
-    """What the file has, if TLS can use it."""
-    if file is None:
-        return ""
-    try:
-        pem = file.read_text()
-        ssl.create_default_context(cadata=pem)
-        return pem
-    except (OSError, ValueError) as error:
-        raise CommandError("the authority cannot be read", where=f"{file}: {error}") from error

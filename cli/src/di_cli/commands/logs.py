@@ -10,7 +10,7 @@ import typer
 
 from di_cli.access.history import History
 from di_cli.access.local_runs import end_of_run
-from di_cli.commands.history import Account, Authority, Server, open_history
+from di_cli.commands.history import Account, Authority, Server, TlsServerName, open_history
 from di_cli.commands.options import Context, JobName, Local, Namespace, Task
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
@@ -55,6 +55,7 @@ def logs(
     server: Server = None,
     account: Account = "default",
     authority: Authority = None,
+    tls_server_name: TlsServerName = "",
     namespace: Namespace = None,
     context: Context = None,
     local: Local = None,
@@ -67,7 +68,14 @@ def logs(
             )
         with (
             open_session(namespace, context) as session,
-            open_history(session, server, account, authority, context) as kept,
+            open_history(
+                session,
+                server,
+                account=account,
+                authority=authority,
+                tls_server_name=tls_server_name,
+                context=context,
+            ) as kept,
         ):
             _print_ended(
                 kept,

@@ -8,7 +8,7 @@ import typer
 
 from di_api.kube.resources import DIJOBS
 from di_api.kube.wire import JSON_PATCH
-from di_cli.commands.history import Account, Authority, Server, open_history
+from di_cli.commands.history import Account, Authority, Server, TlsServerName, open_history
 from di_cli.commands.options import Context, JobName, Namespace
 from di_cli.edits.rollback import difference, patch_to
 from di_cli.errors import CommandError
@@ -29,6 +29,7 @@ def rollback(
     server: Server = None,
     account: Account = "default",
     authority: Authority = None,
+    tls_server_name: TlsServerName = "",
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
@@ -36,7 +37,14 @@ def rollback(
     with open_session(namespace, context) as session:
         job = session.job(name)
         uid = str(job["metadata"]["uid"])
-        with open_history(session, server, account, authority, context) as kept:
+        with open_history(
+            session,
+            server,
+            account=account,
+            authority=authority,
+            tls_server_name=tls_server_name,
+            context=context,
+        ) as kept:
             manifest = kept.json(session.namespace, name, f"/revisions/{to}", uid=uid)
         patch = patch_to(job, manifest)
         # Checked, and filled in, as it would be; nothing is stored.

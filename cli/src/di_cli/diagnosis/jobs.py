@@ -19,7 +19,10 @@ WAITING: Final = timedelta(hours=1)
 SUSPENDED: Final = timedelta(days=7)
 MANY: Final = 200
 """Finished jobs that nothing deletes: the operator keeps all of them in memory."""
-_PROBLEMS: Final = ("ReconcileFailed", "SpecInvalid", "NotAllocatable", "ReportRejected", "Hung")
+_PROBLEMS: Final = (
+    *("ReconcileFailed", "SpecInvalid", "NotAllocatable", "ReportRejected", "Hung"),
+    "NotifyTargetUnknown",
+)
 _SHOWN: Final = 5
 
 

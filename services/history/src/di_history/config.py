@@ -13,11 +13,11 @@ from marshmallow import fields, validate
 from di_api.names import HISTORY_NAME
 from di_api.service.settings import (
     LOG_LEVEL,
+    TLS_PORT,
     Address,
     AddressesField,
     AddressField,
     Setting,
-    SettingsError,
     read_settings,
 )
 
@@ -76,7 +76,7 @@ _SETTINGS: Final = (
         "addresses of the listeners, with commas",
     ),
     Setting(
-        "tls_port",
+        TLS_PORT,
         fields.Integer(load_default=None),
         "the port of binds that is HTTPS; empty: all are plain HTTP, for this machine alone",
     ),
@@ -162,9 +162,4 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
         environ=environ,
         unprefixed=(_KUBECONFIG,),
     )
-    port = values["tls_port"]
-    if port is not None and port not in [each.port for each in values["binds"]]:
-        raise SettingsError(
-            f"DI_HISTORY_TLS_PORT={str(port)!r}: must be the port of one of the binds"
-        )
     return Config(**values)

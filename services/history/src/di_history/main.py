@@ -6,12 +6,9 @@ import os
 import sys
 import threading
 import time
-from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import Final
-
-import structlog
 
 from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig
@@ -21,7 +18,7 @@ from di_api.names import HISTORY_NAME
 from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
 from di_api.serving.bounds import Bounds
-from di_api.serving.certificate import CertificateReport, ServingCertificate
+from di_api.serving.certificate import certificate_of
 from di_api.serving.front import Front
 from di_api.serving.gunicorn import Gunicorn
 from di_api.serving.worker import Serving
@@ -90,7 +87,9 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         clock=time.monotonic,
         rng=Random(),
     )
-    certificate = _certificate(settings, metrics)
+    certificate = certificate_of(
+        settings.tls_port, settings.cert_dir, reloads=metrics.reloads, expiry=metrics.expiry
+    )
     app = create_app(
         reader=Reader(engine),
         access=Access(
@@ -135,15 +134,6 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
 
 def _now() -> Millis:
     return time.time_ns() // 1_000_000
-
-
-def _certificate(settings: Config, metrics: Metrics) -> ServingCertificate | None:
-    if settings.tls_port is None:
-        return None
-    report = CertificateReport(
-        reloads=metrics.reloads, expiry=metrics.expiry, log=structlog.get_logger()
-    )
-    return ServingCertificate(settings.cert_dir, observer=report, now=lambda: datetime.now(UTC))
 
 
 if __name__ == "__main__":

@@ -67,11 +67,13 @@ class Config:
     sync_period: float
     workers: int
     authority_secret: str | None
-    """Secret of the authority that issues what the next two name."""
+    """Secret of the authority that issues what the next three name."""
     webhook_secret: str | None
     """Secret of the webhook's certificate; None: somebody else makes it."""
     server_secret: str | None
     """The same of di-server."""
+    history_secret: str | None
+    """The same of di-history."""
     server_ca_secret: str | None
     """Secret whose ca.crt pods know di-server by; None: they are given none."""
     server_deployment: str | None
@@ -192,6 +194,11 @@ _SETTINGS: Final = (
         "server_secret",
         name_field(load_default=None),
         "Secret of the certificate of di-server; empty: it is not managed",
+    ),
+    Setting(
+        "history_secret",
+        name_field(load_default=None),
+        "Secret of the certificate of di-history; empty: it is not managed",
     ),
     Setting(
         "server_ca_secret",
@@ -318,6 +325,7 @@ def load_config(
             "DI_OPERATOR_POLICY_ARGUMENTS: goodput shares out nodes of one kind only: shares do "
             "not go with DI_OPERATOR_NODE_KIND_LABEL yet"
         )
-    if first := values["webhook_secret"] or values["server_secret"]:
+    managed = ("webhook_secret", "server_secret", "history_secret")
+    if first := next(filter(None, (values[each] for each in managed)), None):
         values["authority_secret"] = values["authority_secret"] or f"{first}-ca"
     return Config(**values)

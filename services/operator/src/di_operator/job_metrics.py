@@ -48,12 +48,14 @@ class Source:
         unfinished: the jobs that have not ended, in any order.
         now: the API server's time.
         most: how many jobs are shown.
+        goodput: what the allocator takes a job's goodput for; None: it does not know.
     """
 
     leads: Callable[[], bool]
     unfinished: Callable[[], Iterable[Object]]
     now: Callable[[], datetime]
     most: int
+    goodput: Callable[[Object], float | None] = lambda _job: None
 
 
 class JobMetrics(Collector):
@@ -71,7 +73,7 @@ class JobMetrics(Collector):
             jobs = sorted(source.unfinished(), key=_key)
             # The same ones each time: a job that comes and goes in them is of use to nobody.
             for job in islice(jobs, source.most):
-                families.add(dict(job), source.now())
+                families.add(dict(job), source.now(), source.goodput(job))
             left_out = max(0, len(jobs) - source.most)
         return families.all(left_out)
 
@@ -104,8 +106,18 @@ class _Families:
             "When the job will be complete; in four of five cases between earliest and latest.",
             labels=(*_JOB, "bound"),
         )
+        self._starts = GaugeMetricFamily(
+            "di_job_expected_start_timestamp_seconds",
+            "When a job that waits for nodes will have them, as the allocator foretells it.",
+            labels=(*_JOB, "bound"),
+        )
+        self._goodput = GaugeMetricFamily(
+            "di_job_goodput_samples_per_second",
+            "Useful samples a second on the nodes that the job has, by its measured curve.",
+            labels=_JOB,
+        )
 
-    def add(self, job: Object, now: datetime) -> None:
+    def add(self, job: Object, now: datetime, goodput: float | None) -> None:
         """Take in a job of any shape."""
         status = mapping(job.get("status"))
         labels = list(_key(job))
@@ -131,14 +143,17 @@ class _Families:
         for each in conditions if isinstance(conditions, list) else ():
             if mapping(each).get("type") == "Hung":
                 _put(self._hangs, labels, float(each.get("status") == "True"))
-        ends = ExpectedCompletion.read(status.get("expectedCompletion"))
-        for bound in ("earliest", "expected", "latest") if ends is not None else ():
-            _put(self._ends, [*labels, bound], getattr(ends, bound).timestamp())
+        _put(self._goodput, labels, goodput)
+        for field, gauge in (("expectedCompletion", self._ends), ("expectedStart", self._starts)):
+            told = ExpectedCompletion.read(status.get(field))
+            for bound in ("earliest", "expected", "latest") if told is not None else ():
+                _put(gauge, [*labels, bound], getattr(told, bound).timestamp())
 
     def all(self, left_out: int) -> list[Metric]:
         """The families, and how many jobs are not in them."""
         return [
             *(self._pods, self._ready, self._done, self._waits, self._hangs, self._ends),
+            *(self._starts, self._goodput),
             *self._reported.values(),
             *self._counted.values(),
             GaugeMetricFamily(

@@ -24,7 +24,7 @@ from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig
 from di_api.kube.config import load_config as load_kube_config
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
-from di_api.names import LABEL_OPERATOR, OPERATOR_NAME, SERVER_NAME
+from di_api.names import HISTORY_NAME, LABEL_OPERATOR, OPERATOR_NAME, SERVER_NAME
 from di_api.phase import Phase
 from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
@@ -192,6 +192,7 @@ async def operate(
                 binding=config.binding,
                 high_priority_class=config.high_priority_class,
                 companion_kinds=config.companion_kinds,
+                notification_targets=frozenset(each.name for each in config.notification_targets),
             ),
             server_ca=server_ca,
             reports_since=presence,
@@ -233,6 +234,7 @@ async def operate(
                 unfinished=partial(unfinished, caches[DIJOBS]),
                 now=clock.now,
                 most=config.job_metrics,
+                goodput=scheduler.goodput if scheduler is not None else lambda _job: None,
             )
         )
         for tally in (client.requests, lease_client.requests):
@@ -324,6 +326,7 @@ def _scheduler(
     settings: dict[str, Any] = {"clock": clock.monotonic, "rng": rng}
     return Scheduler(
         policy=load_policy(config.policy, config.policy_arguments),
+        forecaster=load_policy(config.policy, config.policy_arguments),
         caches=caches,
         nodes=WatchCache(client, NODES, transform=transform_node, **settings),
         others=WatchCache(
@@ -405,6 +408,9 @@ def _certificates(config: Config) -> CertificateSettings | None:
         leaves.append(Leaf(secret=config.webhook_secret, service=config.webhook_service))
     if config.server_secret is not None:
         leaves.append(Leaf(secret=config.server_secret, service=SERVER_NAME, for_pods=True))
+    if config.history_secret is not None:
+        # Its clients know it by what pods are told.
+        leaves.append(Leaf(secret=config.history_secret, service=HISTORY_NAME, for_pods=True))
     if not leaves or config.authority_secret is None:
         return None
     return CertificateSettings(

@@ -10,6 +10,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from di_api.field_error import mapping
+from di_api.names import ANNOTATION_NOTIFY
+
 MOST_TARGETS: Final = 16
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -28,7 +31,7 @@ class Happening(StrEnum):
     FAILED = "Failed"
     HUNG = "Hung"
     WAITING = "Waiting"
-    """It has been Pending for longer than is usual here."""
+    """It has been Pending for longer than was foretold, or than is usual here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,15 @@ class Target:
     url_file: Path
     on: frozenset[Happening]
     default: bool
+
+
+def named_targets(job: Mapping[str, Any]) -> frozenset[str] | None:
+    """The names in a job's annotation, whether there are such targets or not; None without one."""
+    notes = mapping(mapping(job.get("metadata")).get("annotations"))
+    named = notes.get(ANNOTATION_NOTIFY)
+    if not isinstance(named, str):
+        return None
+    return frozenset(filter(None, (name.strip() for name in named.split(","))))
 
 
 def read_targets(text: str) -> tuple[Target, ...]:

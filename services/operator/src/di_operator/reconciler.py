@@ -254,6 +254,7 @@ class Reconciler:
                 aggregator=aggregator,
                 reports_since=self._reports_since(),
                 largest_node_memory=self._largest_node_memory(),
+                notification_targets=self._settings.notification_targets,
                 companions=companions if companions is not None else self._companions.known(job),
             )
             if len(snapshot.slots) > READ_AT_ONCE:

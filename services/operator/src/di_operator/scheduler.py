@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
+from di_api.expected_completion import ExpectedCompletion
 from di_api.field_error import InvalidSpec
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
@@ -30,7 +31,9 @@ from di_operator.allocator.granting import NOTHING_SAID, Step, Words, granted, s
 from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import NodeList
 from di_operator.allocator.policy import Policy
+from di_operator.allocator.present_goodput import present_goodput
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
+from di_operator.allocator.starts import expected_starts
 from di_operator.clock import Clock
 from di_operator.controller import JobKey
 from di_operator.informer_state import INDEX_JOB, index_value
@@ -44,6 +47,8 @@ log = structlog.get_logger(__name__)
 
 Object = Mapping[str, Any]
 
+FORECAST_SHARE: Final = 0.01
+"""Of the period: how long may be thought about who will start when."""
 # Seconds to wait for company after a change: jobs come in batches, and a node that goes takes
 # many pods along.
 SETTLE = 0.2
@@ -91,14 +96,18 @@ class Scheduler:
         clock: Clock,
         observer: Observer,
         kind_label: str | None = None,
+        forecaster: Policy | None = None,
     ) -> None:
         """`caches` hold DIJobs and their pods, `nodes` and `others` the nodes and all other pods
         of the cluster.
 
         `period` is the time in seconds between two reconsiderations of all jobs, `kind_label` the
-        label whose value is a node's kind; None: all nodes are of one.
+        label whose value is a node's kind; None: all nodes are of one. `forecaster` is another one
+        of the policy, for its memory is its own: it is asked when jobs that wait will start; None:
+        nobody is.
         """
         self._policy = policy
+        self._forecaster = forecaster
         self._caches = caches
         self._nodes = nodes
         self._others = others
@@ -115,6 +124,9 @@ class Scheduler:
         self._words: Words = NOTHING_SAID
         # By UID: what the last look could not read.
         self._unreadable: Mapping[str, Unreadable] = {}
+        # By UID: when those that wait will start.
+        self._starts: Mapping[str, ExpectedCompletion] = {}
+        self._seen: SchedulingSnapshot | None = None
         self._largest = LargestNode()
         nodes.subscribe(self._largest.listen)
         for cache, listen in (
@@ -129,7 +141,8 @@ class Scheduler:
         """Return the allocator's present word on a job."""
         uid = job["metadata"]["uid"]
         if (word := self._words.get(uid)) is not None:
-            return word.grant
+            start = None if word.has else self._starts.get(uid)
+            return word.grant if start is None else replace(word.grant, expected_start=start)
         if (left_out := self._unreadable.get(uid)) is not None:
             message = f"cannot be allocated: {left_out.reason}"
             return Grant(reason=Reason.NOT_ALLOCATABLE, message=message)
@@ -140,6 +153,16 @@ class Scheduler:
         if spec.scheduling.gang and not spec.preemptible:
             return Grant(reason=Reason.WAITING_FOR_NODES, message="waiting for the allocator")
         return Grant()
+
+    def goodput(self, job: Object) -> float | None:
+        """What a job makes of its nodes, in samples of its initial batch a second; None: nobody
+        has measured it."""
+        seen, metadata = self._seen, job["metadata"]
+        word = self._words.get(metadata["uid"])
+        info = seen.jobs.get(f"{metadata['namespace']}/{metadata['name']}") if seen else None
+        if seen is None or word is None or info is None:
+            return None
+        return present_goodput(info, word.has, seen.nodes)
 
     def largest_node_memory(self) -> Decimal | None:
         """Bytes that the largest node has for pods; None: not all nodes are known."""
@@ -173,7 +196,7 @@ class Scheduler:
             self._forget_departed()
             if not self._news.asking:
                 self._put_down()
-                self._words = NOTHING_SAID
+                self._words, self._starts, self._seen = NOTHING_SAID, {}, None
                 await self._next_change(self._period)
                 continue
             everything = self._news.everything or (
@@ -233,7 +256,9 @@ class Scheduler:
         self._reader = None
         self._news.end()
 
-    def _think(self, look: _Look) -> tuple[SchedulingSnapshot, Step]:
+    def _think(
+        self, look: _Look
+    ) -> tuple[SchedulingSnapshot, Step, Mapping[str, ExpectedCompletion] | None]:
         """Everything that takes time; beside the event loop."""
         look.reader.take(look.changes)
         snapshot = look.read()
@@ -254,7 +279,24 @@ class Scheduler:
         for key, change in done.changes.items():
             wants = done.words[snapshot.uids[key]].wants
             log.info("decided", job=key, change=str(change), replicas=len(wants))
-        return snapshot, done
+        return snapshot, done, self._foretell(snapshot, done.words) if look.everything else None
+
+    def _foretell(
+        self, snapshot: SchedulingSnapshot, words: Words
+    ) -> Mapping[str, ExpectedCompletion]:
+        """When those that wait will start; within so much of the period, and then no further."""
+        policy = self._forecaster
+        if policy is None:
+            return {}
+        until = self._clock.monotonic() + FORECAST_SHARE * self._period
+        return expected_starts(
+            snapshot,
+            words,
+            ask=lambda jobs, held: self._ask(
+                "forecast", policy.optimize, jobs, snapshot.nodes, held
+            ),
+            is_over=lambda: self._clock.monotonic() >= until,
+        )
 
     def _optimize(self, snapshot: SchedulingSnapshot) -> Mapping[str, NodeList] | None:
         answer: Mapping[str, NodeList] | None = self._ask(
@@ -281,9 +323,20 @@ class Scheduler:
         self._observer.allocated(call, "ok", self._clock.monotonic() - began)
         return answer
 
-    def _tell(self, snapshot: SchedulingSnapshot, done: Step) -> None:
-        self._words = done.words
-        for key in done.told:
+    def _tell(
+        self,
+        snapshot: SchedulingSnapshot,
+        done: Step,
+        starts: Mapping[str, ExpectedCompletion] | None,
+    ) -> None:
+        self._words, self._seen = done.words, snapshot
+        told = {*done.told}
+        if starts is not None:
+            before, self._starts = self._starts, starts
+            told |= {
+                key for key, uid in snapshot.uids.items() if before.get(uid) != starts.get(uid)
+            }
+        for key in told:
             self._wake(JobKey(*key.split("/", 1)), 0.0)
         self._name_unreadable(snapshot.unreadable)
 

@@ -13,12 +13,12 @@ from marshmallow import fields, validate
 from di_api.names import DEFAULT_SERVICE_DOMAIN, SERVER_NAME
 from di_api.service.settings import (
     LOG_LEVEL,
+    TLS_PORT,
     Address,
     AddressesField,
     AddressField,
     ReferenceField,
     Setting,
-    SettingsError,
     name_field,
     read_settings,
 )
@@ -109,7 +109,7 @@ _SETTINGS: Final = (
         "addresses of the listeners, with commas",
     ),
     Setting(
-        "tls_port",
+        TLS_PORT,
         fields.Integer(load_default=None),
         "the port of binds that is HTTPS; empty: all are plain HTTP",
     ),
@@ -214,11 +214,6 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
         environ=environ,
         unprefixed=(_KUBECONFIG,),
     )
-    port = values["tls_port"]
-    if port is not None and port not in [each.port for each in values["binds"]]:
-        raise SettingsError(
-            f"DI_SERVER_TLS_PORT={str(port)!r}: must be the port of one of the binds"
-        )
     if values["aggregator_config"]:
         values["aggregator_config"] = ConfigRef(*values["aggregator_config"])
     return Config(**values)

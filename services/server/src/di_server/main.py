@@ -24,7 +24,7 @@ from di_api.kube.sync import SyncKubeClient
 from di_api.names import SERVER_NAME
 from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
-from di_api.serving.certificate import CertificateReport, ServingCertificate
+from di_api.serving.certificate import certificate_of
 from di_api.serving.front import Front
 from di_api.serving.gunicorn import Gunicorn
 from di_api.serving.worker import Serving
@@ -189,7 +189,9 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         rng=Random(),
     ).start()
     draining = threading.Event()
-    certificate = _certificate(settings, metrics)
+    certificate = certificate_of(
+        settings.tls_port, settings.cert_dir, reloads=metrics.reloads, expiry=metrics.expiry
+    )
     # One for each thread and one for the probe of readiness: nobody waits for a connection while
     # others wait for an answer.
     server_time = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
@@ -260,15 +262,6 @@ def _peer_token(settings: Config) -> str | None:
     except OSError as error:
         structlog.get_logger().warning("no token for peers", error=str(error))
         return None
-
-
-def _certificate(settings: Config, metrics: Metrics) -> ServingCertificate | None:
-    if settings.tls_port is None:
-        return None
-    report = CertificateReport(
-        reloads=metrics.reloads, expiry=metrics.expiry, log=structlog.get_logger()
-    )
-    return ServingCertificate(settings.cert_dir, observer=report, now=lambda: datetime.now(UTC))
 
 
 if __name__ == "__main__":

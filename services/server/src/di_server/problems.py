@@ -2,48 +2,32 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Final
 
 from di_api.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from di_api.names import KIND
+from di_api.service.problems import Busy, Later, Malformed, NotAllowed, Problem, Unidentified
+
+__all__ = [
+    "Busy",
+    "HeadersTooLarge",
+    "Malformed",
+    "NoAggregatorConfig",
+    "NoSuchJob",
+    "NotAllowed",
+    "NotNow",
+    "OutOfBounds",
+    "OverBudget",
+    "Problem",
+    "SlowRequest",
+    "TooLarge",
+    "TooMany",
+    "Unidentified",
+    "from_api_error",
+]
 
 _BACK_OFF: Final = 2.0
 """Seconds a client is told to wait when the API server does not say how long."""
-
-
-class Problem(Exception):
-    """A request that gets no success; the message is for the person who sent it."""
-
-    status: ClassVar[int]
-
-    def __init__(self, message: str, headers: Mapping[str, str] | None = None) -> None:
-        """`headers` are those the status requires."""
-        super().__init__(message)
-        self.message = message
-        self.headers = headers or {}
-
-
-class Malformed(Problem):
-    """The id, the headers or the body are not what the contract says."""
-
-    status = 400
-
-
-class Unidentified(Problem):
-    """The caller has to say who they are, or the token does not hold."""
-
-    status = 401
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, {"WWW-Authenticate": "Bearer"})
-
-
-class NotAllowed(Problem):
-    """The caller is known and may not do this to this job."""
-
-    status = 403
 
 
 class NoSuchJob(Problem):
@@ -88,22 +72,10 @@ class HeadersTooLarge(Problem):
     status = 431
 
 
-class _Later(Problem):
-    def __init__(self, message: str, *, retry_after: float) -> None:
-        # RFC 9110 section 10.2.3: whole seconds; 0 would invite a hot loop.
-        super().__init__(message, {"Retry-After": str(max(1, math.ceil(retry_after)))})
-
-
-class TooMany(_Later):
+class TooMany(Later):
     """More requests for one job than its rate, or more refusals of one address."""
 
     status = 429
-
-
-class Busy(_Later):
-    """The API server is away or too busy; the same request may succeed later."""
-
-    status = 503
 
 
 class OverBudget(Busy):

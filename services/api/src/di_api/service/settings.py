@@ -110,6 +110,8 @@ def name_field(**options: Any) -> fields.String:
     return fields.String(validate=validate.Regexp(rf"{_NAME.pattern}\Z"), **options)
 
 
+TLS_PORT: Final = "tls_port"
+"""The setting that says which port of `binds` is HTTPS; `read_settings` holds it against them."""
 COMPANION_KINDS: Final = Setting(
     "companion_kinds",
     CompanionKindsField(load_default=()),
@@ -169,7 +171,13 @@ def read_settings(
                 for variable in sorted(messages)
             )
         ) from error
-    return {each.name: values[variable] for variable, each in by_variable.items()}
+    found = {each.name: values[variable] for variable, each in by_variable.items()}
+    port = found.get(TLS_PORT)
+    if port is not None and port not in [each.port for each in found["binds"]]:
+        raise SettingsError(
+            f"{prefix}{TLS_PORT.upper()}={str(port)!r}: must be the port of one of the binds"
+        )
+    return found
 
 
 def refuse_to_start(program: str, error: Exception) -> NoReturn:

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+import structlog
+
 if TYPE_CHECKING:
     from prometheus_client import Counter, Gauge
     from structlog.typing import FilteringBoundLogger
@@ -57,6 +59,16 @@ class CertificateReport:
         """Count the refusal; what was served before still is."""
         self._reloads.labels("refused").inc()
         self._log.warning("serving certificate not usable", reason=reason)
+
+
+def certificate_of(
+    tls_port: int | None, folder: Path, *, reloads: Counter, expiry: Gauge
+) -> ServingCertificate | None:
+    """What is served at the TLS port, told of by log and metrics; None without such a port."""
+    if tls_port is None:
+        return None
+    report = CertificateReport(reloads=reloads, expiry=expiry, log=structlog.get_logger())
+    return ServingCertificate(folder, observer=report, now=lambda: datetime.now(UTC))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from di_api.kube.errors import ApiError
 from di_api.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from di_api.kube.reviews import User, access_review, is_allowed, reviewed_user, token_review
 from di_api.names import GROUP, HISTORY_NAME, PLURAL
+from di_api.service.problems import Busy, NotAllowed, Unidentified
 from di_api.service.sources import source_of
 from di_api.service.token_buckets import TokenBuckets
 from di_api.service.ttl_cache import TtlCache
 from di_history.config import AuthMode
-from di_history.rest.problems import Busy, NotAllowed, Unidentified
 
 AUDIENCE: Final = HISTORY_NAME
 """Tokens for anybody else, the API server included, are not accepted: whoever is sent such a token
@@ -24,6 +24,8 @@ could use it in its owner's name."""
 _HOLDS_SECONDS: Final = 60.0
 _FAILS_SECONDS: Final = 10.0
 _MOST: Final = 4096
+AWAY_SECONDS: Final = 2.0
+"""After which it is worth asking again, when nobody says how long something is away."""
 _REVIEW_SECONDS: Final = 5.0
 _HINT: Final = f"send a bearer token of audience {AUDIENCE}"
 _LOGS: Final = {"group": "", "resource": "pods", "subresource": "log", "verb": "get"}
@@ -144,7 +146,7 @@ def _away(error: ApiError) -> Busy:
     # Includes 403: this service's own credentials, which the caller cannot mend.
     return Busy(
         f"the API server cannot be asked now ({error.reason or error.code})",
-        retry_after=error.retry_after or 2.0,
+        retry_after=error.retry_after or AWAY_SECONDS,
     )
 
 

@@ -11,10 +11,11 @@ from flask import Flask, Response, g, request
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
+from di_api.service.problems import Busy, Malformed, Problem
 from di_api.wording import describe
 from di_history.metrics import Metrics
-from di_history.rest.access import Access, Caller
-from di_history.rest.problems import Busy, Malformed, NotKept, Problem
+from di_history.rest.access import AWAY_SECONDS, Access, Caller
+from di_history.rest.problems import NotKept
 from di_history.rest.query import checked_name, kinds_of, only, page_after, time_of, wanted_jobs
 from di_history.rest.views import all_shown, shown
 from di_history.store.reader import Reader
@@ -128,7 +129,7 @@ class Handlers:
 
     def _check_ready(self) -> None:
         if not self._is_ready():
-            raise Busy("the database is not ready yet, try again")
+            raise Busy("the database is not ready yet, try again", retry_after=AWAY_SECONDS)
 
 
 def create_app(
@@ -187,7 +188,9 @@ def _map_problems(app: Flask) -> None:
 
     def on_database(error: SQLAlchemyError) -> Response:
         _log.warning("the database failed a request", error=describe(error))
-        return on_problem(Busy("the database cannot be read now, try again"))
+        return on_problem(
+            Busy("the database cannot be read now, try again", retry_after=AWAY_SECONDS)
+        )
 
     def on_http(error: HTTPException) -> Response:
         status = error.code or 500

@@ -235,6 +235,11 @@ class ClusterReader:
             nodes=lasting,
             now=free,
             refused=refused,
+            ends={
+                job.known.info.key: job.status.expectation
+                for job in self._ours.values()
+                if job.status.expectation is not None
+            },
             unreadable={uid: one for found in left_out for uid, one in found.items()},
         )
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from di_api.expected_completion import ExpectedCompletion
 from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
@@ -27,5 +28,7 @@ class SchedulingSnapshot:
     """Free is what nobody takes at this moment."""
     refused: Mapping[str, str]
     """Of jobs that the cluster's scheduler refused a node that is not tried now: its words."""
+    ends: Mapping[str, ExpectedCompletion]
+    """When jobs are expected to be complete, of those of which that is known."""
     unreadable: Mapping[str, Unreadable]
     """By UID: what is not in the snapshot, or of pods: whose room is not reckoned with."""

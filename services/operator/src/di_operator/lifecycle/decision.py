@@ -23,7 +23,8 @@ class Settings:
     (PEM) that pods of jobs with tasks know di-server by: empty while they are not known yet, None
     where ``server_url`` needs none. ``binding`` says who binds pods that the allocator placed,
     ``high_priority_class`` names the PriorityClass of jobs with high priority, ``companion_kinds``
-    are those of objects that jobs may bring along.
+    are those of objects that jobs may bring along. ``notification_targets`` are the names of those
+    whom jobs may have told of them, None where nobody tells anybody.
     """
 
     service_domain: str
@@ -34,6 +35,7 @@ class Settings:
     binding: Binding = Binding.SCHEDULER
     high_priority_class: str | None = None
     companion_kinds: tuple[CompanionKind, ...] = ()
+    notification_targets: frozenset[str] | None = None
 
     def priority_class(self, spec: JobSpec) -> str | None:
         """The class of the pods of a job, None if it is the cluster's default."""

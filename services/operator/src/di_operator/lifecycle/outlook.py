@@ -1,4 +1,4 @@
-"""What the status tells of a job's end to come, and when another expectation is worth a write."""
+"""What the status tells of a job's start and end to come, and when that is worth another write."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from di_api.phase import Phase
 from di_api.spec import Task
+from di_operator.lifecycle import expected_start
 from di_operator.lifecycle.conditions import is_true
 from di_operator.lifecycle.deadline import time_left
 from di_operator.lifecycle.expected_completion import (
@@ -23,7 +24,8 @@ from di_operator.lifecycle.placement import is_placed
 from di_operator.lifecycle.reasons import Problem
 from di_operator.lifecycle.snapshot import Snapshot
 
-FIELDS: Final = ("expectedCompletion", "pace")
+_OF_END: Final = ("expectedCompletion", "pace")
+FIELDS: Final = (*_OF_END, expected_start.FIELD)
 _GOES_ON: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.RESTARTING, Phase.RESCHEDULING})
 """Phases in which what was expected before is better than nothing."""
 
@@ -49,7 +51,8 @@ def look_ahead(snapshot: Snapshot, phase: Phase, now: datetime, *, counts: float
     """
     status = snapshot.status
     written = {key: status.raw[key] for key in FIELDS if key in status.raw}
-    present = _present(snapshot, phase, now, written)
+    of_end: dict[str, Any] = {key: written[key] for key in _OF_END if key in written}
+    present = {**_present(snapshot, phase, now, of_end), **_start(snapshot, phase, now, written)}
     gone_or_new = written.keys() != present.keys() or written.get("pace") != present.get("pace")
     return Outlook(
         written=written,
@@ -57,6 +60,18 @@ def look_ahead(snapshot: Snapshot, phase: Phase, now: datetime, *, counts: float
         is_news=gone_or_new or present != written,
         pause=counts if gone_or_new else WRITE_PERIOD,
     )
+
+
+def _start(
+    snapshot: Snapshot, phase: Phase, now: datetime, written: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    if phase is not Phase.PENDING or snapshot.spec is None or snapshot.spec.suspend:
+        return {}
+    grant = snapshot.grant
+    found = expected_start.start_field(
+        written.get(expected_start.FIELD), grant.expected_start if grant else None, now
+    )
+    return {expected_start.FIELD: found} if found is not None else {}
 
 
 def _present(

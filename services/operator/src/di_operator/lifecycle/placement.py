@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from di_api.expected_completion import ExpectedCompletion
 from di_operator.lifecycle.reasons import Reason
 
 Placement: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -30,6 +31,8 @@ class Grant:
     message: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """Of the nodes of the placement, where they are of several; pods are told theirs."""
+    expected_start: ExpectedCompletion | None = None
+    """When a job that waits will have room, as far as that can be told."""
     batch_size: int | None = None
     """Samples that its learners should train on together between two updates; None: no advice."""
 

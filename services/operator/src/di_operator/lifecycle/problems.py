@@ -19,6 +19,7 @@ from di_operator.lifecycle.node_checks import Finding, wrong_nodes
 from di_operator.lifecycle.progress import is_undecided, progress_problems
 from di_operator.lifecycle.reasons import Problem, Reason
 from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.unknown_targets import unknown_targets
 
 REASON_REFUSED: Final = "RulesBroken"
 REASON_UNREADABLE: Final = "Unreadable"
@@ -32,6 +33,7 @@ SOLVED: Final[Mapping[Problem, tuple[str, str]]] = {
     Problem.HUNG: ("Progressing", "its step grows again, or its pods have begun anew"),
     Problem.NO_SIGNAL: ("Reporting", "a step was reported, or its pods have begun anew"),
     Problem.REPORT_REJECTED: ("ReportTaken", "the last report makes sense"),
+    Problem.NOTIFY_TARGET_UNKNOWN: ("TargetsKnown", "all whom the job names can be told"),
     Problem.RECONCILE_FAILED: ("ReconcileSucceeded", "the operator can act on the job"),
 }
 """Reason and message of the condition once the problem is gone. Every problem has a line here."""
@@ -55,6 +57,7 @@ def problems_of(
         *_group_problems(snapshot),
         *_node_problems(snapshot, nodes),
         *progress_problems(snapshot, now),
+        *unknown_targets(snapshot),
     )
     found = {
         problem: Aside(type=problem, value=True, reason=reason, message=message)

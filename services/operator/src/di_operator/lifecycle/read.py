@@ -45,6 +45,7 @@ def read_snapshot(
     reports_since: datetime | None = None,
     largest_node_memory: Decimal | None = None,
     companions: Mapping[int, Object] | None = None,
+    notification_targets: frozenset[str] | None = None,
 ) -> Snapshot:
     """Sort the objects of the job's namespace that a job of its name controls.
 
@@ -54,7 +55,8 @@ def read_snapshot(
     :class:`~di_operator.lifecycle.pods.PodCache`, ``aggregator`` the template of the
     AggregatorConfig where one was read, ``reports_since`` the moment since when reports can come,
     ``largest_node_memory`` the bytes that the largest node has, where that is known,
-    ``companions`` what a look at the job's companions has shown, by their place in the spec.
+    ``companions`` what a look at the job's companions has shown, by their place in the spec,
+    ``notification_targets`` whom jobs may have told of them.
     Never raises for what a user can write.
     """
     metadata = job["metadata"]
@@ -129,6 +131,7 @@ def read_snapshot(
         grant=grant,
         reports_since=reports_since,
         largest_node_memory=largest_node_memory,
+        notification_targets=notification_targets,
         placement=placement,
         tasks=tasks,
         slots=slots,

@@ -351,6 +351,12 @@ class Problem(_Declared):
         "the last report to di-server made no sense, and nothing of it was kept; the message says "
         "which key and why",
     )
+    NOTIFY_TARGET_UNKNOWN = (
+        "NotifyTargetUnknown",
+        "Warning",
+        "the annotation `diengine/notify` names a [target](operations.md#notifications) that there "
+        "is not: nobody of that name is told",
+    )
     RECONCILE_FAILED = (
         "ReconcileFailed",
         "Warning",

@@ -91,6 +91,8 @@ class Snapshot:
     """Since when reports of the job can come; None: di-server or the API server is away."""
     largest_node_memory: Decimal | None
     """Bytes that the largest node has for pods; None: not known."""
+    notification_targets: frozenset[str] | None
+    """Whom the job may have told of it; None: nobody tells anybody, and its wish is not judged."""
     placement: Placement | None
     """Where the replicas are to run; None for a job that the cluster's scheduler places."""
     tasks: tuple[Task, ...]

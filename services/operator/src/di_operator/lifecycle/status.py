@@ -49,7 +49,7 @@ OWNED_FIELDS = (
     "failures",
     *("groups", "standIns"),
     "avoidedNodes",
-    *("expectedCompletion", "pace"),
+    *("expectedCompletion", "expectedStart", "pace"),
     "startTime",
     "completionTimestamp",
 )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.names import ANNOTATION_NOTIFY
 from di_api.timestamps import parse_time
-from di_operator.notification_targets import Format, Happening, Target
+from di_operator.notification_targets import Format, Happening, Target, named_targets
 
 Object = Mapping[str, Any]
 
@@ -39,7 +38,7 @@ class News:
 
 def news_of(job: Object, now: datetime, *, waiting: float) -> Iterator[News]:
     """What has happened and was not told yet. `waiting` are the seconds after which a Pending job
-    is told of; 0: it is not."""
+    is told of, of which nobody has foretold when it would start; 0: none is."""
     status = mapping(job.get("status"))
     told = mapping(status.get("notified"))
     for each in map(mapping, items(status.get("conditions"))):
@@ -47,24 +46,27 @@ def news_of(job: Object, now: datetime, *, waiting: float) -> Iterator[News]:
         at, since = each.get("lastTransitionTime"), parse_time(each.get("lastTransitionTime"))
         if happening is None or each.get("status") != "True" or since is None:
             continue
-        after = waiting if happening is Happening.WAITING else 0.0
-        passed = (now - since).total_seconds() - after
-        if happening is Happening.WAITING and (not waiting or passed < 0 or _is_suspended(job)):
-            continue
+        message = str(each.get("message") or "")[:_LONGEST]
+        if happening is Happening.WAITING:
+            promised = _promised(status)
+            since = promised or since + timedelta(seconds=waiting)
+            if not waiting or now < since or _is_suspended(job):
+                continue
+            if promised is not None:
+                message = f"it was expected to start by {promised.isoformat()}: {message}"
+        passed = (now - since).total_seconds()
         if passed <= OLDEST and told.get(happening.value) != at:
             yield News(
                 happening=happening,
                 at=str(at),
                 reason=str(each.get("reason") or ""),
-                message=str(each.get("message") or "")[:_LONGEST],
+                message=message,
             )
 
 
 def addressees(job: Object, targets: Iterable[Target], happening: Happening) -> list[Target]:
     """Who is told: those that the job's annotation names, or the default ones."""
-    notes = mapping(mapping(job.get("metadata")).get("annotations"))
-    named = notes.get(ANNOTATION_NOTIFY)
-    chosen = {name.strip() for name in named.split(",")} if isinstance(named, str) else None
+    chosen = named_targets(job)
     return [
         each
         for each in targets
@@ -91,6 +93,11 @@ def body(target: Target, job: Object, news: News) -> dict[str, Any]:
         "reason": news.reason,
         "message": news.message,
     }
+
+
+def _promised(status: Object) -> datetime | None:
+    """Until when it was to have started, by the first forecast since it has been waiting."""
+    return parse_time(mapping(status.get("expectedStart")).get("promised"))
 
 
 def _is_suspended(job: Object) -> bool:

@@ -1,0 +1,87 @@
+"""What a job that waits is told of its start: by the allocator, and what was said first is kept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from di_api.expected_completion import ExpectedCompletion
+from di_operator.lifecycle.placement import Grant
+from di_operator.lifecycle.reasons import Reason
+from tests.unit.lifecycle.cluster_model import START, ClusterModel, job, task
+
+
+def start(minutes: float) -> ExpectedCompletion:
+    at = START + timedelta(minutes=minutes)
+    return ExpectedCompletion(
+        earliest=at, expected=at + timedelta(minutes=5), latest=at + timedelta(minutes=10)
+    )
+
+
+def foretold(minutes: float | None) -> Grant:
+    return Grant(
+        placement={},
+        reason=Reason.WAITING_FOR_NODES,
+        message="waiting for nodes that other jobs have",
+        expected_start=None if minutes is None else start(minutes),
+    )
+
+
+def waiting(minutes: float | None) -> ClusterModel:
+    cluster = ClusterModel(job(task("learner"), preemptible=True))
+    cluster.grant = foretold(minutes)
+    cluster.settle()
+    return cluster
+
+
+def test_a_job_that_waits_says_when_it_is_expected_to_start_and_what_was_said_first() -> None:
+    cluster = waiting(30)
+    first = "2026-01-01T12:40:00Z"
+    assert cluster.status["expectedStart"] == {**start(30).dump(), "promised": first}
+    cluster.wait(600)
+    cluster.grant = foretold(60)
+    cluster.settle()
+    assert cluster.status["expectedStart"] == {**start(60).dump(), "promised": first}
+    # Nobody can say any more.
+    cluster.wait(600)
+    cluster.grant = foretold(None)
+    cluster.settle()
+    assert cluster.status["expectedStart"] == {"promised": first}
+
+
+def test_it_is_gone_when_the_job_has_its_nodes() -> None:
+    cluster = waiting(30)
+    cluster.grant = Grant(placement={"learner": ("a",)})
+    cluster.settle()
+    assert "expectedStart" not in cluster.status
+
+
+def test_a_suspended_job_is_expected_at_no_time() -> None:
+    cluster = waiting(30)
+    cluster.edit(suspend=True)
+    cluster.settle()
+    assert "expectedStart" not in cluster.status
+
+
+def test_a_little_later_is_not_worth_a_write() -> None:
+    cluster = waiting(30)
+    before = len(cluster.writes)
+    cluster.wait(120)
+    cluster.grant = foretold(31)
+    cluster.settle()
+    assert len(cluster.writes) == before
+    assert cluster.status["expectedStart"]["expected"] == start(30).dump()["expected"]
+
+
+@pytest.mark.parametrize("written", ["soon", {"promised": "soon"}, {"promised": 3}])
+def test_what_somebody_wrote_there_by_hand_is_written_over(written: object) -> None:
+    cluster = waiting(None)
+    cluster.job["status"]["expectedStart"] = written
+    cluster.grant = foretold(30)
+    cluster.wait(60)
+    cluster.settle()
+    assert cluster.status["expectedStart"] == {
+        **start(30).dump(),
+        "promised": "2026-01-01T12:40:00Z",
+    }

@@ -1,0 +1,69 @@
+"""A job whose annotation names targets that there are not is told so itself, until they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
+
+KNOWN = frozenset({"chat", "pipeline"})
+
+
+def cluster_of(notify: str, known: frozenset[str] | None = KNOWN) -> ClusterModel:
+    cluster = running(task("learner"))
+    cluster.notification_targets = known
+    cluster.job["metadata"]["annotations"] = {"diengine/notify": notify}
+    cluster.settle()
+    return cluster
+
+
+def conditions(cluster: ClusterModel) -> list[str]:
+    return [each["type"] for each in cluster.status["conditions"]]
+
+
+def warnings(cluster: ClusterModel) -> list[str]:
+    return [each.message for each in cluster.events if each.reason == "NotifyTargetUnknown"]
+
+
+def test_a_target_that_there_is_not_is_told_of_once_until_it_is_named_no_more() -> None:
+    cluster = cluster_of("chat, hcat")
+    cluster.settle()
+
+    found = cluster.condition("NotifyTargetUnknown")
+    assert (found["status"], found["reason"]) == ("True", "NoSuchTarget")
+    assert found["message"] == (
+        "the annotation diengine/notify names 'hcat', and nobody of that name is told; "
+        "targets of this installation: chat, pipeline"
+    )
+    assert warnings(cluster) == [found["message"]]
+    cluster.job["metadata"]["annotations"]["diengine/notify"] = "chat"
+    cluster.settle()
+    assert cluster.condition("NotifyTargetUnknown")["status"] == "False"
+
+
+@pytest.mark.parametrize("notify", ["", "chat", " pipeline,chat ,"])
+def test_who_names_nobody_or_whom_there_is_hears_nothing(notify: str) -> None:
+    cluster = cluster_of(notify)
+    assert "NotifyTargetUnknown" not in conditions(cluster)
+    assert warnings(cluster) == []
+
+
+def test_without_targets_every_name_is_one_too_many_and_where_nobody_tells_none_is_judged() -> None:
+    told = cluster_of("chat", known=frozenset()).condition("NotifyTargetUnknown")["message"]
+    assert told.endswith("targets of this installation: none")
+    assert "NotifyTargetUnknown" not in conditions(cluster_of("chat", known=None))
+
+
+def test_thousands_of_names_make_a_short_message() -> None:
+    cluster = cluster_of(",".join(f"{'x' * 100}{number}" for number in range(2000)))
+    message = cluster.condition("NotifyTargetUnknown")["message"]
+    assert len(message) < 1024
+    assert "and 1992 others" in message
+
+
+def test_it_is_told_while_the_job_waits_for_its_pods_too() -> None:
+    cluster = ClusterModel(job(task("learner")))
+    cluster.notification_targets = KNOWN
+    cluster.job["metadata"]["annotations"] = {"diengine/notify": "nobody"}
+    cluster.settle()
+    assert cluster.condition("NotifyTargetUnknown")["status"] == "True"
