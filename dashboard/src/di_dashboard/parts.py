@@ -15,7 +15,9 @@ from di_api.kube.sync import SyncKubeClient
 from di_dashboard.feed import Feed
 from di_dashboard.gate import Gate
 from di_dashboard.history import History, Object
+from di_dashboard.kept import Kept
 from di_dashboard.last_words import LastWords
+from di_dashboard.stories import Stories
 from di_dashboard.world import World
 
 EXTENSION: Final = "di-dashboard"
@@ -26,6 +28,7 @@ class Parts:
     """All of it.
 
     Attributes:
+        kept: what di-history remembers of jobs, and stories are made of.
         client: as the user who looks.
         log_client: likewise; logs hold their connections for as long as somebody reads.
         now: by the API server's clock.
@@ -37,6 +40,8 @@ class Parts:
     world: World
     feed: Feed
     history: History
+    kept: Kept
+    stories: Stories
     client: SyncKubeClient
     log_client: SyncKubeClient
     last_words: LastWords

@@ -8,7 +8,7 @@ import shutil
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -44,12 +44,14 @@ class History:
     Attributes:
         server: base URL.
         authority: PEM file to know it by; None means the system's.
+        seconds: for which it is waited for.
     """
 
     server: str
     token: str = field(repr=False)
     account: str
     authority: Path | None = None
+    seconds: float = _SECONDS
 
     def json(self, namespace: str, job: str, rest: str = "", **query: str) -> Object:
         """What is kept of a job.
@@ -65,14 +67,21 @@ class History:
         return self._ask(namespace, job, rest, query).decode("utf-8", "replace")
 
     def _ask(self, namespace: str, job: str, rest: str, query: dict[str, str]) -> bytes:
-        path = f"/v1/jobs/{quote(namespace, safe='')}/{quote(job, safe='')}{rest}"
+        path = f"/jobs/{quote(namespace, safe='')}/{quote(job, safe='')}{rest}"
+        return self.get(path, query, namespace)
+
+    def get(self, path: str, query: Mapping[str, str], namespace: str) -> bytes:
+        """The answer to any path below `/v1`; `namespace` is whose token is shown. Raises as `json`
+        does."""
         context = ssl.create_default_context(cafile=self.authority)
         try:
-            with urllib3.PoolManager(ssl_context=context, retries=False, timeout=_SECONDS) as pool:
+            with urllib3.PoolManager(
+                ssl_context=context, retries=False, timeout=self.seconds
+            ) as pool:
                 response = pool.request(
                     "GET",
-                    f"{self.server}{path}",
-                    fields=query,
+                    f"{self.server}/v1{path}",
+                    fields=dict(query),
                     headers={"Authorization": f"Bearer {self.token}"},
                     redirect=False,
                     preload_content=False,
