@@ -9,7 +9,7 @@ import json
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, field
@@ -87,6 +87,7 @@ class Kept:
         self._patience = patience
         self._lock = threading.Lock()
         self._told: OrderedDict[_Key, tuple[float, Told]] = OrderedDict()
+        self._late: set[_Key] = set()
         self._underway: dict[_Key, Future[Told]] = {}
         self._away: tuple[float, str] | None = None
         self._turns = threading.BoundedSemaphore(_AT_ONCE)
@@ -105,10 +106,18 @@ class Kept:
         found = self.begin(namespace, path, topic, **query)
         if isinstance(found, Told):
             return found
-        try:
-            return found.result(self._patience)
-        except NotYet:
-            return Told(wrong="it has not answered yet")
+        return self._awaited(found, self._patience, _key(namespace, path, query))
+
+    def all(self, asked: Sequence[tuple[str, str, Mapping[str, str]]], topic: str) -> list[Told]:
+        """Likewise of several, each namespace, path and query; for all of them one patience."""
+        found = [self.begin(where, path, topic, **query) for where, path, query in asked]
+        until = self._clock() + self._patience
+        return [
+            each
+            if isinstance(each, Told)
+            else self._awaited(each, max(0.0, until - self._clock()), _key(*key))
+            for each, key in zip(found, asked, strict=True)
+        ]
 
     def begin(
         self, namespace: str, path: str, topic: str = "", /, **query: str
@@ -116,7 +125,7 @@ class Kept:
         """Likewise, without waiting: what is known, else what will be told."""
         if self._ask is None:
             return Told()
-        key = (namespace, path, tuple(sorted(query.items())))
+        key = _key(namespace, path, query)
         now = self._clock()
         with self._lock:
             until, told = self._told.get(key, (0.0, None))
@@ -133,8 +142,19 @@ class Kept:
                 threading.Thread(
                     target=self._run, args=(key, topic, underway), daemon=True, name="history"
                 ).start()
-        # What was told before is shown until there is something newer.
+            if told is not None:
+                # It is shown until there is something newer.
+                self._late.add(key)
         return told or underway
+
+    def _awaited(self, answer: Future[Told], seconds: float, key: _Key) -> Told:
+        try:
+            return answer.result(seconds)
+        except NotYet:
+            with self._lock:
+                self._late.add(key)
+                # It may have come between the two.
+                return answer.result() if answer.done() else Told(wrong="it has not answered yet")
 
     def _run(self, key: _Key, topic: str, answer: Future[Told]) -> None:
         with self._turns:
@@ -167,9 +187,15 @@ class Kept:
             self._told[key] = (now + (_AWAY_SECONDS if told.wrong else FRESH_SECONDS), told)
             while len(self._told) > _MOST:
                 self._told.popitem(last=False)
-        if topic and told != before:
+            is_late = key in self._late
+            self._late.discard(key)
+        if topic and is_late and told != before:
             self._tell(topic)
         return told
+
+
+def _key(namespace: str, path: str, query: Mapping[str, str]) -> _Key:
+    return namespace, path, tuple(sorted(query.items()))
 
 
 def _read(body: bytes, *, is_text: bool) -> Told:

@@ -30,14 +30,16 @@ from di_cli.session import Session
 from di_dashboard.app import create_app
 from di_dashboard.asking import Asking
 from di_dashboard.feed import Feed
+from di_dashboard.forecast import outlook
 from di_dashboard.gate import PARAMETER, Gate
 from di_dashboard.history import Seen
 from di_dashboard.kept import Ask, Kept
 from di_dashboard.last_words import LastWords
+from di_dashboard.outlook import Outlooks
 from di_dashboard.parts import Parts
 from di_dashboard.stories import Stories
 from di_dashboard.watching import Watcher
-from di_dashboard.world import World
+from di_dashboard.world import CLUSTER_TOPIC, JOBS_TOPIC, World
 
 HOST: Final = "127.0.0.1"
 _NAMES: Final = (HOST, "localhost")
@@ -137,6 +139,11 @@ def serving(
             history=seen,
             kept=kept,
             stories=Stories(kept),
+            outlooks=Outlooks(
+                lambda: outlook(world, Session(client, access, scope or access.namespace, clock)),
+                tell=lambda: feed.publish([JOBS_TOPIC, CLUSTER_TOPIC]),
+                clock=time.monotonic,
+            ),
             client=client,
             log_client=log_client,
             last_words=LastWords(_reader(client, access, clock)),

@@ -18,7 +18,6 @@ from di_cli.views.jobs import row
 from di_cli.views.times import clock, local
 from di_dashboard.history import uid_of
 from di_dashboard.parts import parts
-from di_dashboard.views.cluster import cluster_page
 from di_dashboard.views.curves import Chart, charts, together
 from di_dashboard.views.effects import possible
 from di_dashboard.views.jobs import Filters, jobs_page, mood_of, tasks_of
@@ -128,21 +127,6 @@ def manifest(namespace: str, name: str) -> Response:
     if request.args.get("raw") is not None:
         return Response(text, mimetype="text/plain")
     return Response(render_template("yaml.html", namespace=namespace, name=name, text=text))
-
-
-@pages.get("/cluster")
-def cluster() -> str:
-    """Nodes by jobs, and what waits."""
-    here = parts()
-    world = here.world
-    page = cluster_page(
-        nodes=world.nodes(),
-        pods=world.pods(),
-        jobs=(entry.job for entry in world.entries()),
-        asked=request.args.get("resource", ""),
-        now=here.now(),
-    )
-    return render_template("cluster.html", page=page, topic="cluster")
 
 
 def job_or_404(namespace: str, name: str) -> Object:

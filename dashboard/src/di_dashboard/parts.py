@@ -17,6 +17,7 @@ from di_dashboard.gate import Gate
 from di_dashboard.history import History, Object
 from di_dashboard.kept import Kept
 from di_dashboard.last_words import LastWords
+from di_dashboard.outlook import Outlooks
 from di_dashboard.stories import Stories
 from di_dashboard.world import World
 
@@ -29,6 +30,7 @@ class Parts:
 
     Attributes:
         kept: what di-history remembers of jobs, and stories are made of.
+        outlooks: when jobs that wait are expected to start.
         client: as the user who looks.
         log_client: likewise; logs hold their connections for as long as somebody reads.
         now: by the API server's clock.
@@ -42,6 +44,7 @@ class Parts:
     history: History
     kept: Kept
     stories: Stories
+    outlooks: Outlooks
     client: SyncKubeClient
     log_client: SyncKubeClient
     last_words: LastWords
