@@ -60,8 +60,7 @@ def take(tab: Browser, folder: Path) -> Iterator[Path]:
     for name, (path, size, dark) in PICTURES.items():
         tab.size(size)
         tab.dark(dark)
-        # Of a job that is gone nothing is told any more.
-        tab.open(path, live=past.GONE not in path)
+        tab.open(path)
         file = folder / f"{name}.png"
         tab.driver.save_screenshot(str(file))
         yield file

@@ -38,7 +38,7 @@ VIEWS = (
     f"/jobs/rl/{past.GONE}/ended-logs?uid={past.GONE_UID}",
     "/jobs/rl/nobody",
 )
-_LIVE = ("/", f"/jobs/rl/{scene.SHOWN}", f"/jobs/rl/{scene.FAILED}", "/cluster")
+_LIVE = (*VIEWS[:4], f"/jobs/rl/{past.GONE}?uid={past.GONE_UID}")
 _MANY = 10_000
 
 

@@ -90,8 +90,8 @@ def job(namespace: str, name: str) -> str:
 def _gone(namespace: str, name: str, uid: str) -> str:
     """One that the cluster does not have any more."""
     here = parts()
-    now = here.now()
-    story, wrong = here.stories.of(namespace, name, uid)
+    now, topic = here.now(), job_topic(namespace, name)
+    story, wrong = here.stories.of(namespace, name, uid, topic)
     if story.is_empty:
         more = f" The history is away: {wrong}." if wrong else ""
         abort(404, f"There is no job {name} in namespace {namespace} (any more).{more}")
@@ -115,7 +115,8 @@ def _gone(namespace: str, name: str, uid: str) -> str:
         curves_json=_curves_json(axis, curves, story),
         failures=sum(1 for each in story.happened if each.what == "pod failed"),
         is_live=False,
-        topic="",
+        topic=topic,
+        view="gone",
     )
 
 

@@ -53,6 +53,8 @@
       if (answer.ok || answer.status === 404) {
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         if (answer.status === 404) { say("gone"); return; }
+        // A job that is gone is another page under the same address.
+        if (page.body.dataset.view !== body.dataset.view) { location.reload(); return; }
         take(page);
         say("live");
       } else say("signed out");
