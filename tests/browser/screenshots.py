@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from di_cli.access.kubeconfig import read_access
-from di_dashboard.main import Serving, serving
-from tests.browser import scene
+from di_dashboard.main import HistoryPlace, Serving, serving
+from tests.browser import past, scene
 from tests.browser.chromium import WIDE, Browser, browser
 from tests.fakes.api_server import StandIn
+from tests.fakes.history import answering
 from tests.unit.cli.conftest import JOBS
 from tests.waiting import wait_until
 
@@ -21,7 +22,8 @@ PICTURES = {
     "dashboard-jobs": ("/", WIDE, False),
     "dashboard-job": (f"/jobs/rl/{scene.SHOWN}", (1280, 1180), False),
     "dashboard-failed": (f"/jobs/rl/{scene.FAILED}", WIDE, False),
-    "dashboard-cluster": ("/cluster", WIDE, True),
+    "dashboard-gone": (f"/jobs/rl/{past.GONE}?uid={past.GONE_UID}", WIDE, False),
+    "dashboard-cluster": ("/cluster", (1280, 1500), True),
     "dashboard-logs": (
         f"/jobs/rl/{scene.SHOWN}/logs?pod={scene.SHOWN}-learner-0&pod={scene.SHOWN}-collector-0",
         WIDE,
@@ -36,7 +38,11 @@ def scenery(folder: Path) -> Iterator[tuple[StandIn, Serving]]:
     with StandIn() as world:
         scene.build(world)
         access = read_access(file=world.kubeconfig(folder / "config"))
-        with serving(access, namespace="rl") as served:
+        with (
+            answering() as service,
+            serving(access, namespace="rl", history=HistoryPlace(server=service.url)) as served,
+        ):
+            past.fill(service)
             assert served.world.wait_until_complete(30)
             for _ in scene.report(world):
                 stored = world.objects[f"{JOBS}/{scene.SHOWN}"]["metadata"]["resourceVersion"]

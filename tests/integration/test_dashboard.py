@@ -14,10 +14,12 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, PODS, SERVICE_ACCOUNTS, Resource
 from di_cli.access.kubeconfig import read_access
-from di_dashboard.main import serving
+from di_dashboard.main import HistoryPlace, serving
 from tests.browser.chromium import Browser, browser
 from tests.integration.conftest import ApiServer
+from tests.integration.history_process import HistoryProcess, running_history
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 _ROLES = Resource(group="rbac.authorization.k8s.io", version="v1", plural="roles", kind="Role")
@@ -157,6 +159,53 @@ def test_each_action_is_asked_once_more_and_takes_effect(
         tab.sees(".said", "a scaled: help 1 -> 3")
 
     on_testbed(kube_config, namespace, body)
+
+
+def test_a_job_that_is_gone_is_a_page_of_the_history_with_who_asked(
+    api_server: ApiServer, kube_config: KubeConfig, namespace: str, tab: Browser, tmp_path: Path
+) -> None:
+    async def body(testbed: Testbed, history: HistoryProcess) -> None:
+        client = testbed.client
+        await client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "viewer"}}, namespace)
+        place = HistoryPlace(server=f"http://127.0.0.1:{history.port}", account="viewer")
+        access = read_access(file=api_server.kubeconfig)
+        with serving(access, namespace=namespace, history=place) as served:
+            tab.enter(served.url)
+            async with testbed.operator():
+                await testbed.submit(job("a", task("learn"), task("help", 1)))
+                await testbed.phase("a", "Running")
+                tasks = (await testbed.job("a"))["spec"]["tasks"]
+                tasks[1]["replicas"] = 2
+                await client.patch(
+                    DIJOBS, "a", {"spec": {"tasks": tasks}}, namespace, field_manager="ann"
+                )
+                await testbed.phase("a", "Running")
+                await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a")
+                await asyncio.to_thread(tab.sees, "#history", "With what the history has kept")
+                await asyncio.to_thread(
+                    wait_until, lambda: len(history.job(namespace, "a")["placements"]) == 3
+                )
+                await client.delete(DIJOBS, "a", namespace)
+
+                def is_told() -> bool:
+                    kinds = [each["kind"] for each in history.job(namespace, "a")["timeline"]]
+                    return "deleted" in kinds
+
+                await asyncio.to_thread(wait_until, is_told)
+            await asyncio.to_thread(tab.open, "/ended", live=False)
+            await asyncio.to_thread(tab.click, "tbody th a")
+            await asyncio.to_thread(tab.sees, "#why", "a was deleted")
+            tab.click("#happened-box summary")
+            await asyncio.to_thread(tab.sees, "#happened", "help 1 -> 2, asked by ann")
+            await asyncio.to_thread(tab.click, ".revisions a")
+            await asyncio.to_thread(tab.sees, "#changes", "replicas: 2")
+            await asyncio.to_thread(tab.open, "/cluster")
+            await asyncio.to_thread(tab.sees, "#heat", "a")
+            assert tab.complaints() == []
+
+    database = f"sqlite:///{tmp_path}/history.db"
+    with running_history(tmp_path, api_server.kubeconfig, database) as history:
+        on_testbed(kube_config, namespace, lambda testbed: body(testbed, history))
 
 
 def test_who_may_only_read_is_told_so_in_the_api_servers_words(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 
 from di_cli.access.kubeconfig import read_access
 from di_dashboard.main import Serving, serving
-from tests.browser import scene
+from tests.browser import past, scene
 from tests.browser.chromium import NARROW, WIDE, Browser, browser
 from tests.browser.screenshots import PICTURES, scenery, take
 from tests.fakes.api_server import StandIn
@@ -31,9 +32,13 @@ VIEWS = (
     f"/jobs/rl/{scene.SHOWN}/yaml",
     f"/jobs/rl/{scene.SHOWN}/scale",
     f"/jobs/rl/{scene.SHOWN}/delete",
+    f"/jobs/rl/{past.GONE}?uid={past.GONE_UID}",
+    "/ended",
+    f"/jobs/rl/{scene.SHOWN}/revisions/2",
+    f"/jobs/rl/{past.GONE}/ended-logs?uid={past.GONE_UID}",
     "/jobs/rl/nobody",
 )
-_STATIC = ("/yaml", "/scale", "/delete", "/nobody")
+_LIVE = (*VIEWS[:4], f"/jobs/rl/{past.GONE}?uid={past.GONE_UID}")
 _MANY = 10_000
 
 
@@ -71,7 +76,7 @@ def world(scenes: tuple[StandIn, Serving], tab: Browser) -> Iterator[StandIn]:
 def test_a_view_has_no_serious_finding_and_is_no_wider_than_its_window(
     tab: Browser, path: str
 ) -> None:
-    tab.open(path, live=not path.endswith(_STATIC))
+    tab.open(path, live=path in _LIVE)
     for dark in (False, True):
         tab.dark(dark)
         assert tab.axe() == []
@@ -147,6 +152,64 @@ def test_curves_are_on_the_axis_of_the_phases_and_told_under_the_pointer(
 
     wait_until(told, what="the time and the value")
     assert tab.text("#at-1"), "all curves tell of the same moment"
+
+
+def test_a_gap_of_the_history_is_a_gap_of_the_curves_and_of_the_axis(
+    world: StandIn, tab: Browser
+) -> None:
+    tab.open(f"/jobs/rl/{scene.SHOWN}")
+    assert "nobody looked for 8m" in tab.run(
+        "return document.querySelector('rect.hole title').textContent"
+    )
+    left, right = tab.run(
+        """
+        const hole = document.querySelector("rect.hole").getBoundingClientRect();
+        return [hole.left, hole.right];
+        """
+    )
+    # A column of pixels of the curve, in its middle and well before: only there is something drawn.
+    drawn = """
+        const canvas = document.querySelector("#plot-0 canvas");
+        const box = canvas.getBoundingClientRect();
+        const { width, height } = canvas;
+        const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+        const at = (x) => {
+          const column = Math.round((x - box.left) * width / box.width);
+          return [...Array(height).keys()].filter((y) => {
+            const [r, , b, a] = data.slice(4 * (y * width + column), 4 * (y * width + column) + 4);
+            return a > 100 && b > r + 60;
+          }).length;
+        };
+        return [at((arguments[0] + arguments[1]) / 2), at(arguments[0] - 40)];
+    """
+    inside, before = tab.run(drawn, left, right)
+    assert (inside, before > 0) == (0, True)
+
+
+def test_the_slider_goes_through_the_history_and_a_move_says_why(
+    world: StandIn, tab: Browser
+) -> None:
+    tab.open("/cluster")
+    tab.sees("#heat", "halfcheetah-collector-1")
+    assert "ppo-hopper" not in tab.text("#then")
+    then = int(datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp())
+    tab.run(
+        """
+        const at = document.getElementById("at");
+        at.value = arguments[0];
+        at.dispatchEvent(new Event("input", { bubbles: true }));
+        """,
+        then,
+    )
+    tab.sees("#then", "ppo-hopper 4")
+    assert f"at={tab.find('#at').get_attribute('value')}" in tab.driver.current_url
+    why = [mark.accessible_name for mark in tab.driver.find_elements("css selector", ".heat a")]
+    assert any(
+        f"{scene.SHOWN}-collector-1 moved from gpu-3 to gpu-0" in each and "OOMKilled" in each
+        for each in why
+    ), why
+    tab.find(".heat a").send_keys(Keys.ENTER)
+    tab.sees("h1", scene.SHOWN)
 
 
 def test_logs_of_several_ranks_are_followed_side_by_side_and_searched(

@@ -13,7 +13,7 @@ from di_api.kube.errors import ApiError, Conflict
 from di_api.kube.resources import DIJOBS
 from di_api.kube.wire import JSON_PATCH
 from di_cli.edits.scaling import Scaling, ScalingError, Wish, scaling
-from di_dashboard.history import Object
+from di_dashboard.history import Object, uid_of
 from di_dashboard.pages import job_or_404
 from di_dashboard.parts import parts
 from di_dashboard.views.effects import Action, done, effect, possible
@@ -69,7 +69,7 @@ def _question(namespace: str, name: str, action: Action, refused: str = "") -> s
     return render_template(
         "ask.html",
         job=job,
-        uid=_uid(job),
+        uid=uid_of(job),
         namespace=namespace,
         name=name,
         action=action.value,
@@ -94,7 +94,7 @@ def _check(job: Object, action: Action) -> None:
 def _do(action: Action, job: Object) -> Scaling | None:
     metadata = mapping(job.get("metadata"))
     namespace, name = str(metadata.get("namespace")), str(metadata.get("name"))
-    if request.form.get("uid") != _uid(job):
+    if request.form.get("uid") != uid_of(job):
         raise Refused(f"{name} is another job by now; look at it before you change it")
     client = parts().client
     try:
@@ -104,12 +104,12 @@ def _do(action: Action, job: Object) -> Scaling | None:
             case Action.SUSPEND | Action.RESUME:
                 patch = {
                     # A job that was made anew under this name is not meant.
-                    "metadata": {"uid": _uid(job)},
+                    "metadata": {"uid": uid_of(job)},
                     "spec": {"suspend": action is Action.SUSPEND},
                 }
                 client.patch(DIJOBS, name, patch, namespace)
             case Action.DELETE:
-                client.delete(DIJOBS, name, namespace, uid=_uid(job))
+                client.delete(DIJOBS, name, namespace, uid=uid_of(job))
     except ApiError as error:
         raise Refused(_told(error)) from error
     return None
@@ -151,7 +151,3 @@ def _told(error: ApiError) -> str:
     )
     words = [": ".join(part for part in (e.label, e.text) if part) for e in found.evidence[:5]]
     return "; ".join([found.summary, *words, *([f"try: {found.remedy}"] if found.remedy else [])])
-
-
-def _uid(job: Object) -> str:
-    return str(mapping(job.get("metadata")).get("uid") or "")

@@ -9,8 +9,12 @@ from flask import Flask, render_template
 from werkzeug.exceptions import HTTPException
 
 from di_api.wording import span
+from di_cli.views.queue import starts_in
+from di_cli.views.times import local
 from di_dashboard.actions import actions
+from di_dashboard.cluster_pages import cluster_pages
 from di_dashboard.gate import FORM_FIELD, secure
+from di_dashboard.kept_pages import kept_pages
 from di_dashboard.log_pages import log_pages
 from di_dashboard.pages import pages
 from di_dashboard.parts import EXTENSION, Parts, parts
@@ -33,8 +37,10 @@ def create_app(found: Parts) -> Flask:
     )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters["span"] = span
+    app.jinja_env.filters["local"] = local
+    app.jinja_env.filters["starts"] = starts_in
     app.extensions[EXTENSION] = found
-    for blueprint in (pages, actions, log_pages, stream):
+    for blueprint in (pages, cluster_pages, actions, log_pages, kept_pages, stream):
         app.register_blueprint(blueprint)
     app.before_request(found.gate.check)
     app.after_request(secure)
@@ -49,6 +55,7 @@ def _of_all_pages() -> dict[str, Any]:
         "place": here.place,
         "scope": here.namespace,
         "read_only": here.read_only,
+        "has_history": here.kept.is_asked,
         "unread": here.world.unread,
         "is_away": here.world.is_away,
         "is_complete": here.world.is_complete,

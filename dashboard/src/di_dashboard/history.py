@@ -55,13 +55,13 @@ class Seen:
     def changes(self, job: Object) -> Sequence[Change]:
         """What became of the job, the first of it first."""
         with self._lock:
-            found = self._jobs.get(_uid(job))
+            found = self._jobs.get(uid_of(job))
             return list(found.changes) if found else []
 
     def series(self, job: Object) -> Series:
         """What the job has reported, a copy."""
         with self._lock:
-            found = self._jobs.get(_uid(job))
+            found = self._jobs.get(uid_of(job))
             if found is None:
                 return Series()
             kept = found.series
@@ -70,7 +70,7 @@ class Seen:
     def look(self, job: Object, now: datetime) -> None:
         """Take in a job as it is now."""
         with self._lock:
-            uid = _uid(job)
+            uid = uid_of(job)
             found = self._jobs.pop(uid, None) or _Remembered()
             self._jobs[uid] = found
             if len(self._jobs) > MOST_JOBS:
@@ -80,7 +80,7 @@ class Seen:
     def forget(self, job: Object) -> None:
         """The job is gone."""
         with self._lock:
-            self._jobs.pop(_uid(job), None)
+            self._jobs.pop(uid_of(job), None)
 
 
 class _Remembered:
@@ -152,5 +152,6 @@ def pods_in(status: Object, *phases: str) -> dict[str, int]:
     }
 
 
-def _uid(job: Object) -> str:
+def uid_of(job: Object) -> str:
+    """The UID of a job, as far as it has one."""
     return str(mapping(job.get("metadata")).get("uid") or "")

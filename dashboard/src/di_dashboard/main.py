@@ -27,13 +27,18 @@ from di_cli.access.kubeconfig import Access
 from di_cli.logs.read import last_lines
 from di_cli.session import Session
 from di_dashboard.app import create_app
+from di_dashboard.asking import Asking
 from di_dashboard.feed import Feed
+from di_dashboard.forecast import outlook
 from di_dashboard.gate import PARAMETER, Gate
 from di_dashboard.history import Seen
+from di_dashboard.kept import Ask, Kept
 from di_dashboard.last_words import LastWords
+from di_dashboard.outlook import Outlooks
 from di_dashboard.parts import Parts
+from di_dashboard.stories import Stories
 from di_dashboard.watching import Watcher
-from di_dashboard.world import World
+from di_dashboard.world import CLUSTER_TOPIC, JOBS_TOPIC, World
 
 HOST: Final = "127.0.0.1"
 _NAMES: Final = (HOST, "localhost")
@@ -55,6 +60,25 @@ class Serving:
 
     url: str
     world: World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPlace:
+    """Where di-history is, and as whom it is asked.
+
+    Attributes:
+        server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward.
+        account: the service account of each namespace whose token is shown.
+        authority: PEM to know it by; empty means the system's.
+        tls_server_name: name expected in its certificate; empty means the URL's host.
+        context: of the kubeconfig, for kubectl.
+    """
+
+    server: str | None = None
+    account: str = "default"
+    authority: str = ""
+    tls_server_name: str = ""
+    context: str | None = None
 
 
 class _Handler(WSGIRequestHandler):
@@ -79,7 +103,12 @@ class _Server(ThreadedWSGIServer):
 
 @contextmanager
 def serving(
-    access: Access, *, namespace: str | None, port: int = 0, read_only: bool = False
+    access: Access,
+    *,
+    namespace: str | None,
+    port: int = 0,
+    read_only: bool = False,
+    history: HistoryPlace | None = None,
 ) -> Iterator[Serving]:
     """Serve the page on this machine until the end of the block.
 
@@ -87,6 +116,7 @@ def serving(
         access: to the API server, as the user.
         namespace: to look at; None means all, or that of the context for who may not list all.
         port: 0 takes one that is free.
+        history: where di-history is; None: nobody is asked.
 
     Raises:
         ApiError: the API server does not answer, or knows neither the user nor any DIJobs.
@@ -96,16 +126,25 @@ def serving(
     with (
         _client(access, clock, 8) as client,
         _client(access, clock, _LOG_CONNECTIONS) as log_client,
+        _asking(client, history) as ask,
     ):
         scope = namespace or _scope(client, access)
         feed, seen = Feed(), Seen()
         world = World(feed=feed, seen=seen, now=clock.now)
+        kept = Kept(ask, tell=lambda topic: feed.publish([topic]), clock=time.monotonic)
         server = _server(port)
         token = secrets.token_urlsafe(32)
         found = Parts(
             world=world,
             feed=feed,
             history=seen,
+            kept=kept,
+            stories=Stories(kept),
+            outlooks=Outlooks(
+                lambda: outlook(world, Session(client, access, scope or access.namespace, clock)),
+                tell=lambda: feed.publish([JOBS_TOPIC, CLUSTER_TOPIC]),
+                clock=time.monotonic,
+            ),
             client=client,
             log_client=log_client,
             last_words=LastWords(_reader(client, access, clock)),
@@ -150,11 +189,14 @@ def run(
     read_only: bool,
     browser: bool,
     say: Callable[[str], None],
+    history: HistoryPlace | None = None,
 ) -> None:
     """Serve the page until Ctrl-C, and open it in the browser. Raises as `serving`."""
     with (
         _quiet(logging.getLogger("di_api.kube.cache")),
-        serving(access, namespace=namespace, port=port, read_only=read_only) as served,
+        serving(
+            access, namespace=namespace, port=port, read_only=read_only, history=history
+        ) as served,
     ):
         served.world.wait_until_complete(_FIRST_SECONDS)
         say(f"the page is at {served.url}")
@@ -184,6 +226,25 @@ def _server(port: int) -> _Server:
     """One that listens already: werkzeug would end the process if the port is taken."""
     with socket.create_server((HOST, port), backlog=_BACKLOG) as bound:
         return _Server(HOST, port, _not_yet, _Handler, fd=bound.fileno())
+
+
+@contextmanager
+def _asking(client: SyncKubeClient, place: HistoryPlace | None) -> Iterator[Ask | None]:
+    if place is None:
+        yield None
+        return
+    asking = Asking(
+        client,
+        server=place.server,
+        account=place.account,
+        authority=place.authority,
+        tls_server_name=place.tls_server_name,
+        context=place.context,
+    )
+    try:
+        yield asking
+    finally:
+        asking.close()
 
 
 def _client(access: Access, clock: ServerTime, connections: int) -> SyncKubeClient:

@@ -16,18 +16,21 @@ from di_api.wording import span
 from di_cli.views import events as event_rows
 from di_cli.views.jobs import row
 from di_cli.views.times import clock, local
+from di_dashboard.history import uid_of
 from di_dashboard.parts import parts
-from di_dashboard.views.cluster import cluster_page
-from di_dashboard.views.curves import Chart, charts
+from di_dashboard.views.curves import Chart, charts, together
 from di_dashboard.views.effects import possible
 from di_dashboard.views.jobs import Filters, jobs_page, mood_of, tasks_of
 from di_dashboard.views.pods import grid, unwell
+from di_dashboard.views.story import Story, sentence
 from di_dashboard.views.timeline import Timeline, timeline
+from di_dashboard.world import job_topic
 
 Object = Mapping[str, Any]
 
 pages: Final = Blueprint("pages", __name__)
 _EVENTS: Final = 100
+_LONGEST_UID: Final = 80
 _PATIENCE: Final = 5.0
 """Seconds for which a page of one job waits for the cluster to be read."""
 
@@ -42,18 +45,23 @@ def jobs() -> str:
 
 @pages.get("/jobs/<namespace>/<name>")
 def job(namespace: str, name: str) -> str:
-    """One job."""
-    here, found = parts(), job_or_404(namespace, name)
-    now = here.now()
+    """One job: the one in the cluster, or one that the history has."""
+    here, asked = parts(), request.args.get("uid", "")[:_LONGEST_UID]
+    found = find_job(namespace, name)
+    if found is None or (asked and asked != uid_of(found)):
+        return _gone(namespace, name, asked)
+    now, topic = here.now(), job_topic(namespace, name)
     why = here.explain(found)
     events = here.world.events_of(namespace, name)
     lines = grid(here.world.pods_of(namespace, name), now)
-    axis = timeline(found, events, here.history.changes(found), now)
-    curves = charts(here.history.series(found))
+    story, wrong = here.stories.of(namespace, name, uid_of(found), topic)
+    axis = timeline(found, events, here.history.changes(found), now, story)
+    curves = charts(together(story.points, here.history.series(found).all_points()))
     shown = row(found, now)
     return render_template(
         "job.html",
         job=found,
+        uid=uid_of(found),
         row=shown,
         mood=mood_of(shown.phase, shown.reason),
         why=why,
@@ -63,7 +71,9 @@ def job(namespace: str, name: str) -> str:
         ],
         axis=axis,
         curves=curves,
-        curves_json=_curves_json(axis, curves),
+        curves_json=_curves_json(axis, curves, story),
+        story=story,
+        history_wrong=wrong,
         lines=lines,
         unwell=unwell(lines),
         tasks=tasks_of(found),
@@ -73,7 +83,40 @@ def job(namespace: str, name: str) -> str:
         is_live=shown.phase not in (Phase.SUCCEEDED, Phase.FAILED),
         events=event_rows.rows(events, now)[-_EVENTS:][::-1],
         actions=[] if here.read_only else possible(found),
-        topic=f"job {namespace}/{name}",
+        topic=topic,
+    )
+
+
+def _gone(namespace: str, name: str, uid: str) -> str:
+    """One that the cluster does not have any more."""
+    here = parts()
+    now, topic = here.now(), job_topic(namespace, name)
+    story, wrong = here.stories.of(namespace, name, uid, topic)
+    if story.is_empty:
+        more = f" The history is away: {wrong}." if wrong else ""
+        abort(404, f"There is no job {name} in namespace {namespace} (any more).{more}")
+    axis = timeline(
+        {"metadata": {"creationTimestamp": story.job.get("created")}}, [], [], now, story
+    )
+    curves = charts(story.points)
+    phase = str(story.job.get("phase") or Phase.PENDING)
+    return render_template(
+        "gone.html",
+        ns=namespace,
+        name=name,
+        uid=str(story.job.get("uid") or uid),
+        phase_name=phase,
+        mood=mood_of(phase),
+        sentence=sentence(story, now),
+        story=story,
+        history_wrong=wrong,
+        axis=axis,
+        curves=curves,
+        curves_json=_curves_json(axis, curves, story),
+        failures=sum(1 for each in story.happened if each.what == "pod failed"),
+        is_live=False,
+        topic=topic,
+        view="gone",
     )
 
 
@@ -87,40 +130,32 @@ def manifest(namespace: str, name: str) -> Response:
     return Response(render_template("yaml.html", namespace=namespace, name=name, text=text))
 
 
-@pages.get("/cluster")
-def cluster() -> str:
-    """Nodes by jobs, and what waits."""
-    here = parts()
-    world = here.world
-    page = cluster_page(
-        nodes=world.nodes(),
-        pods=world.pods(),
-        jobs=(entry.job for entry in world.entries()),
-        asked=request.args.get("resource", ""),
-        now=here.now(),
-    )
-    return render_template("cluster.html", page=page, topic="cluster")
-
-
 def job_or_404(namespace: str, name: str) -> Object:
     """The job, or an answer that says what there is."""
+    found = find_job(namespace, name)
+    if found is None:
+        abort(404, f"There is no job {name} in namespace {namespace} (any more).")
+    return found
+
+
+def find_job(namespace: str, name: str) -> Object | None:
+    """The job of the cluster, if there is one."""
     world = parts().world
     found = world.job(namespace, name)
     if found is None and not world.is_complete:
         # A page that was open before the process began anew, for instance.
         world.wait_until_complete(_PATIENCE)
         found = world.job(namespace, name)
-    if found is None:
-        abort(404, f"There is no job {name} in namespace {namespace} (any more).")
     return found
 
 
-def _curves_json(axis: Timeline, curves: Sequence[Chart]) -> Markup:
+def _curves_json(axis: Timeline, curves: Sequence[Chart], story: Story) -> Markup:
     text = json.dumps(
         {
             "start": axis.start.timestamp(),
             "end": axis.end.timestamp(),
             "ticks": [at.timestamp() for _, at, _ in axis.ticks],
+            "holes": [(each.since.timestamp(), each.until.timestamp()) for each in story.gaps],
             "charts": [each.as_json() for each in curves],
         },
         separators=(",", ":"),

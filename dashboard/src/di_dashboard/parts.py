@@ -15,7 +15,10 @@ from di_api.kube.sync import SyncKubeClient
 from di_dashboard.feed import Feed
 from di_dashboard.gate import Gate
 from di_dashboard.history import History, Object
+from di_dashboard.kept import Kept
 from di_dashboard.last_words import LastWords
+from di_dashboard.outlook import Outlooks
+from di_dashboard.stories import Stories
 from di_dashboard.world import World
 
 EXTENSION: Final = "di-dashboard"
@@ -26,6 +29,8 @@ class Parts:
     """All of it.
 
     Attributes:
+        kept: what di-history remembers of jobs, and stories are made of.
+        outlooks: when jobs that wait are expected to start.
         client: as the user who looks.
         log_client: likewise; logs hold their connections for as long as somebody reads.
         now: by the API server's clock.
@@ -37,6 +42,9 @@ class Parts:
     world: World
     feed: Feed
     history: History
+    kept: Kept
+    stories: Stories
+    outlooks: Outlooks
     client: SyncKubeClient
     log_client: SyncKubeClient
     last_words: LastWords

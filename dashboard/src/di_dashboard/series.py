@@ -48,6 +48,10 @@ class Series:
         pairs = zip(self.times, column, strict=False)
         return [(at, value) for at, value in pairs if not isnan(value)]
 
+    def all_points(self) -> dict[str, list[tuple[float, float]]]:
+        """Those of each name."""
+        return {name: self.points(name) for name in self.values}
+
     def _column(self, name: str) -> array[float]:
         found = self.values.get(name)
         if found is None:

@@ -3,144 +3,27 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from typing_extensions import override
 
 from di_cli.edits.rollback import difference, patch_to
 from di_cli.exit_codes import ExitCode
 from di_cli.views.history import ended_pods, merged
+from tests.fakes.history import KEPT, Service, answering
 from tests.unit.cli.conftest import Di, job
 
 Object = dict[str, Any]
 TOKENS = "/api/v1/namespaces/rl/serviceaccounts/default/token"
-KEPT: Object = {
-    "job": {
-        "name": "cartpole",
-        "owner": "kubectl-create",
-        "phase": "Failed",
-        "created": "2026-03-01T09:00:00.000Z",
-        "deleted": "2026-03-01T11:30:00.000Z",
-    },
-    "timeline": [
-        {
-            "kind": "phase",
-            "at": "2026-03-01T09:00:10.000Z",
-            "phase": "Running",
-            "before": "Starting",
-            "message": "3 pods ready",
-        },
-        {
-            "kind": "scaling",
-            "at": "2026-03-01T09:10:00.000Z",
-            "task": "collector",
-            "before": 2,
-            "after": 0,
-            "who": "di-server",
-        },
-        {
-            "kind": "failure",
-            "at": "2026-03-01T11:18:58.000Z",
-            "pod": "cartpole-learner-0",
-            "uid": "p1",
-            "exitCode": 137,
-            "reason": "OOMKilled",
-            "lastLines": "2026-03-01T11:18:57Z a\n2026-03-01T11:18:58Z MemoryError \x1b[31m",
-        },
-        {
-            "kind": "gap",
-            "at": "2026-03-01T11:25:00.000Z",
-            "from": "2026-03-01T11:20:00.000Z",
-            "changed": ["status.phase"],
-        },
-        {
-            "kind": "deleted",
-            "at": "2026-03-01T11:30:00.000Z",
-            "after": "2026-03-01T11:29:00.000Z",
-        },
-    ],
-    "revisions": [{"number": 1, "at": "2026-03-01T09:00:00.000Z", "who": "kubectl-create"}],
-    "placements": [
-        {
-            "pod": "cartpole-learner-0",
-            "task": "learner",
-            "rank": 0,
-            "node": "gpu-3",
-            "since": "2026-03-01T09:00:00.000Z",
-            "until": "2026-03-01T11:18:58.000Z",
-            "outcome": "Failed",
-            "reason": "OOMKilled",
-        },
-        {"pod": "cartpole-collector-0", "task": "collector", "rank": 1, "node": "gpu-3"},
-    ],
-    "logs": [
-        {"pod": "cartpole-learner-0", "note": ""},
-        {"pod": "cartpole-collector-0", "note": ""},
-        {"pod": "cartpole-collector-1", "note": "gone"},
-    ],
-}
-LOGS = {
-    "cartpole-learner-0": "2026-03-01T11:18:57Z a\n2026-03-01T11:18:59Z c\n",
-    "cartpole-collector-0": "2026-03-01T11:18:58Z b\n",
-}
-
-
-class Service:
-    """A stand-in for di-history."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, object] = {"/v1/jobs/rl/cartpole": KEPT}
-        for pod, text in LOGS.items():
-            self.answers[f"/v1/jobs/rl/cartpole/logs/{pod}"] = text
-        self.asked: list[tuple[str, str | None]] = []
-        self.status = 200
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.server.daemon_threads = True
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        world = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                world.asked.append((self.path, self.headers["Authorization"]))
-                found = world.answers.get(urlsplit(self.path).path)
-                status = world.status if found is not None else 404
-                body = found if status == 200 else {"message": "refused: x"}
-                raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            @override
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        return Handler
 
 
 @pytest.fixture
 def service(di: Di, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    found = Service()
-    thread = threading.Thread(
-        target=found.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-    )
-    thread.start()
-    monkeypatch.setenv("DI_HISTORY_URL", found.url)
-    yield found
-    found.server.shutdown()
-    thread.join()
-    found.server.server_close()
+    with answering() as found:
+        monkeypatch.setenv("DI_HISTORY_URL", found.url)
+        yield found
 
 
 def test_what_happened_to_a_job_that_is_gone(di: Di, service: Service) -> None:

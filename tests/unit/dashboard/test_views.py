@@ -264,9 +264,9 @@ def test_charts_are_in_the_order_in_which_people_look() -> None:
     report = {"loss": 0.5, "learnerWaitFrac": 0.25, "episodeReturn": 12.0, "step": 3.0}
     numbers = {**report, "ready learner": 1.0, "ready collector": 2.0}
     series.add(0.0, numbers)
-    assert charts(series) == []
+    assert charts(series.all_points()) == []
     series.add(1.0, numbers)
-    found = charts(series)
+    found = charts(series.all_points())
     assert [(each.title, each.last) for each in found] == [
         ("Return", "12"),
         ("Waiting", "25 %"),

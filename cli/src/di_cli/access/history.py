@@ -8,7 +8,7 @@ import shutil
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -44,6 +44,7 @@ class History:
         server: base URL.
         authority: PEM to know it by; empty means the system's.
         tls_server_name: name expected in its certificate; empty means the URL's host.
+        seconds: for which it is waited for.
     """
 
     server: str
@@ -51,6 +52,7 @@ class History:
     account: str
     authority: str = ""
     tls_server_name: str = ""
+    seconds: float = _SECONDS
 
     def json(self, namespace: str, job: str, rest: str = "", **query: str) -> Object:
         """What is kept of a job.
@@ -66,7 +68,12 @@ class History:
         return self._ask(namespace, job, rest, query).decode("utf-8", "replace")
 
     def _ask(self, namespace: str, job: str, rest: str, query: dict[str, str]) -> bytes:
-        path = f"/v1/jobs/{quote(namespace, safe='')}/{quote(job, safe='')}{rest}"
+        path = f"/jobs/{quote(namespace, safe='')}/{quote(job, safe='')}{rest}"
+        return self.get(path, query, namespace)
+
+    def get(self, path: str, query: Mapping[str, str], namespace: str) -> bytes:
+        """The answer to any path below `/v1`; `namespace` is whose token is shown. Raises as `json`
+        does."""
         context = ssl.create_default_context(cadata=self.authority or None)
         name = self.tls_server_name
         expected: dict[str, Any] = {"server_hostname": name, "assert_hostname": name}
@@ -74,13 +81,13 @@ class History:
             with urllib3.PoolManager(
                 ssl_context=context,
                 retries=False,
-                timeout=_SECONDS,
+                timeout=self.seconds,
                 **(expected if name else {}),
             ) as pool:
                 response = pool.request(
                     "GET",
-                    f"{self.server}{path}",
-                    fields=query,
+                    f"{self.server}/v1{path}",
+                    fields=dict(query),
                     headers={"Authorization": f"Bearer {self.token}"},
                     redirect=False,
                     preload_content=False,

@@ -10,6 +10,9 @@ from typing import Annotated
 
 import typer
 
+from di_cli.access.credentials import authority_pem
+from di_cli.access.history import SERVER_VARIABLE
+from di_cli.commands.history import Account, Authority, TlsServerName
 from di_cli.commands.options import Context, Local, Namespace
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
@@ -29,6 +32,16 @@ def dashboard(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Offer nothing that changes a job.")
     ] = False,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Where di-history is reached; absent: ${SERVER_VARIABLE}, or kubectl "
+            "port-forward. `none` asks nobody."
+        ),
+    ] = None,
+    account: Account = "default",
+    authority: Authority = None,
+    tls_server_name: TlsServerName = "",
 ) -> None:
     """Show jobs, their pods, logs and curves in the browser, live, until Ctrl-C."""
     if find_spec("di_dashboard") is None:
@@ -46,6 +59,15 @@ def dashboard(
                 read_only=read_only,
                 browser=browser,
                 say=_say,
+                history=None
+                if local or history == "none"
+                else page.HistoryPlace(
+                    server=history,
+                    account=account,
+                    authority=authority_pem(authority),
+                    tls_server_name=tls_server_name,
+                    context=context,
+                ),
             )
         except OSError as error:
             raise CommandError(

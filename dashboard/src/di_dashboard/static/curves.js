@@ -6,11 +6,13 @@
   const read = () => JSON.parse(document.getElementById("curves-data")?.textContent || '{"charts":[]}');
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  const aligned = (lines) => {
-    const times = [...new Set(lines.flatMap((line) => line.points.map((point) => point[0])))].sort((a, b) => a - b);
+  // null ends a line where nobody looked; undefined is no value of this line, and is drawn over.
+  const aligned = (lines, holes) => {
+    const ends = new Set(holes.map(([from, to]) => (from + to) / 2));
+    const times = [...new Set([...ends, ...lines.flatMap((line) => line.points.map((point) => point[0]))])].sort((a, b) => a - b);
     return [times, ...lines.map((line) => {
       const found = new Map(line.points);
-      return times.map((at) => found.has(at) ? found.get(at) : null);
+      return times.map((at) => found.has(at) ? found.get(at) : ends.has(at) ? null : undefined);
     })];
   };
   const shown = (value, unit) => value == null ? "" :
@@ -36,7 +38,7 @@
         grid: { stroke: colour("--line"), width: 1 }, values: (_, splits) => splits.map((each) => shown(each, chart.unit)) },
     ],
     series: [{}, ...chart.lines.map((line, at) => ({
-      label: line.label, stroke: colour("--k" + at % 6), width: 1.75, spanGaps: true,
+      label: line.label, stroke: colour("--k" + at % 6), width: 1.75, 
       points: { show: line.points.length < 3, size: 5 },
       paths: chart.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
     }))],
@@ -49,7 +51,7 @@
   });
 
   const draw = () => {
-    const { start, end, ticks, charts } = read();
+    const { start, end, ticks, holes = [], charts } = read();
     charts.forEach((chart, index) => {
       const place = document.getElementById("plot-" + index);
       if (!place) return;
@@ -59,14 +61,14 @@
         kept?.plot.destroy();
         place.replaceChildren();
         const range = [start, end], lines = [...ticks];
-        const plot = new uPlot(options(chart, index, range, lines, place.clientWidth), aligned(chart.lines), place);
+        const plot = new uPlot(options(chart, index, range, lines, place.clientWidth), aligned(chart.lines, holes), place);
         plots.set(index, { key, plot, range, lines });
         return;
       }
       kept.range[0] = start;
       kept.range[1] = end;
       kept.lines.splice(0, kept.lines.length, ...ticks);
-      kept.plot.setData(aligned(chart.lines));
+      kept.plot.setData(aligned(chart.lines, holes));
     });
     document.body.dataset.curves = charts.length;
   };

@@ -18,6 +18,7 @@
     k: () => step(-1),
     g: () => go("nav a[href='/']"),
     c: () => go("nav a[href$='/cluster']"),
+    e: () => go("nav a[href$='/ended']"),
   };
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select");

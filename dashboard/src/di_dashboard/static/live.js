@@ -53,6 +53,8 @@
       if (answer.ok || answer.status === 404) {
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         if (answer.status === 404) { say("gone"); return; }
+        // A job that is gone is another page under the same address.
+        if (page.body.dataset.view !== body.dataset.view) { location.reload(); return; }
         take(page);
         say("live");
       } else say("signed out");
@@ -85,16 +87,15 @@
   const rows = document.querySelector("[data-rows]");
   rows?.addEventListener("pointerleave", () => { if (pending && !rows.contains(document.activeElement)) take(pending); });
 
-  const form = document.querySelector("form.search");
   let typing = 0;
-  form?.addEventListener("input", () => {
+  for (const form of document.querySelectorAll("form.search, form.slide")) form.addEventListener("input", () => {
     clearTimeout(typing);
     typing = setTimeout(() => {
       const url = new URL(form.action);
       for (const [key, value] of new FormData(form)) if (value) url.searchParams.set(key, value);
       history.replaceState(null, "", url);
       refresh();
-    }, 150);
+    }, form.matches(".slide") ? 60 : 150);
   });
 
   window.di = { refresh };

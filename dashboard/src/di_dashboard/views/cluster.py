@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from di_api.field_error import mapping
 from di_cli.views.allocation import Node, nodes_of, resource_of, text
+from di_cli.views.ends import End
 from di_cli.views.queue import Waiting, waiting
 
 Object = Mapping[str, Any]
@@ -72,6 +73,7 @@ class ClusterPage:
     Attributes:
         resources: that nodes have and that can be looked at.
         more_nodes, more_waiting: that are not shown.
+        marks: letter and colour of each job, by `<namespace>/<name>`.
     """
 
     resource: str
@@ -84,6 +86,7 @@ class ClusterPage:
     waiting: Sequence[Waiting]
     more_nodes: int
     more_waiting: int
+    marks: Mapping[str, tuple[str, int]]
 
 
 def cluster_page(
@@ -93,15 +96,21 @@ def cluster_page(
     jobs: Iterable[Object],
     asked: str,
     now: datetime,
+    also: Iterable[str] = (),
+    starts: Mapping[str, End | None] | None = None,
 ) -> ClusterPage:
-    """Make it; pods that have ended hold nothing."""
+    """Make it; pods that have ended hold nothing.
+
+    Args:
+        also: `<namespace>/<name>` of jobs that have a letter and colour although they hold nothing.
+        starts: by UID, after which end a job that waits is expected to start.
+    """
     resources = sorted({name for node in nodes for name in _allocatable(node)})
     resource = resource_of(nodes, asked if asked in resources else None)
-    live = [pod for pod in pods if _phase(pod) not in ("Succeeded", "Failed")]
-    found = nodes_of(nodes, live, resource)
+    found = nodes_of(nodes, live_pods(pods), resource)
     order = _holders(found)
-    marks = {name: (_letter(i), i % COLOURS) for i, name in enumerate(order)}
-    waits = waiting(jobs, now, {})
+    marks = {name: (_letter(i), i % COLOURS) for i, name in enumerate(sorted({*order, *also}))}
+    waits = waiting(jobs, now, starts or {})
     return ClusterPage(
         resource=resource,
         resources=resources,
@@ -113,7 +122,13 @@ def cluster_page(
         waiting=waits[:MOST_WAITING],
         more_nodes=max(0, len(found) - MOST_NODES),
         more_waiting=max(0, len(waits) - MOST_WAITING),
+        marks=marks,
     )
+
+
+def live_pods(pods: Iterable[Object]) -> list[Object]:
+    """Those that have not ended."""
+    return [pod for pod in pods if _phase(pod) not in ("Succeeded", "Failed")]
 
 
 def _line(node: Node, marks: Mapping[str, tuple[str, int]]) -> NodeLine:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from di_dashboard.series import Series
+Point = tuple[float, float]
+Points = Mapping[str, Sequence[Point]]
+"""Seconds since the epoch and values, by name, in order of time."""
 
 _CHARTS: Final = (
     ("Return", ("episodeReturn",), ""),
@@ -38,7 +41,7 @@ class Line:
     """A curve: seconds since the epoch, and values."""
 
     label: str
-    points: list[tuple[float, float]]
+    points: Sequence[Point]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,28 +78,39 @@ class Chart:
         }
 
 
-def charts(series: Series) -> list[Chart]:
+def together(kept: Points, seen: Points) -> Points:
+    """What the history has, and what was seen after the last of it, by name."""
+    found: dict[str, Sequence[Point]] = dict(kept)
+    for name, points in seen.items():
+        before = found.get(name, ())
+        last = before[-1][0] if before else 0.0
+        # A report has the time of its arrival in both, but for parts of a second.
+        found[name] = [*before, *(each for each in points if each[0] > last + 1.0)]
+    return found
+
+
+def charts(points: Points) -> list[Chart]:
     """Those of which there is something to see, the ones that people look at first, first."""
-    found = [_chart(series, title, names, unit) for title, names, unit in _CHARTS]
-    ready = tuple(name for name in series.values if name.startswith(_READY))
-    found.append(_chart(series, "Pods that run", ready, "", stepped=True))
+    found = [_chart(points, title, names, unit) for title, names, unit in _CHARTS]
+    ready = tuple(name for name in points if name.startswith(_READY))
+    found.append(_chart(points, "Pods that run", ready, "", stepped=True))
     known = {name for _, names, _ in _CHARTS for name in names}
     others = [
         name
-        for name in series.values
+        for name in points
         if name not in known and name not in _NO_CURVES and not name.startswith(_READY)
     ]
-    found += [_chart(series, name, (name,), "") for name in others[:_MOST_OTHERS]]
+    found += [_chart(points, name, (name,), "") for name in others[:_MOST_OTHERS]]
     # One point is no curve.
     return [each for each in found if any(len(line.points) > 1 for line in each.lines)]
 
 
 def _chart(
-    series: Series, title: str, names: tuple[str, ...], unit: str, *, stepped: bool = False
+    points: Points, title: str, names: tuple[str, ...], unit: str, *, stepped: bool = False
 ) -> Chart:
     lines = [
-        Line(label=_LABELS.get(name, name.removeprefix(_READY)), points=points)
+        Line(label=_LABELS.get(name, name.removeprefix(_READY)), points=found)
         for name in names
-        if (points := series.points(name))
+        if (found := points.get(name, ()))
     ]
     return Chart(title=title, unit=unit, lines=lines, stepped=stepped)

@@ -14,6 +14,7 @@ from di_api.wording import span
 from di_cli.views.times import clock, local
 from di_dashboard.history import Change
 from di_dashboard.views.jobs import mood_of
+from di_dashboard.views.story import Gap, Happened, Story, kind_of_event
 
 Object = Mapping[str, Any]
 
@@ -23,11 +24,12 @@ _TICKS: Final = 6
 _STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
 _DAY: Final = 86_400
 _PHASE_REASONS: Final = {f"Job{phase}": phase for phase in Phase}
-_MOVES: Final = frozenset({"JobRescheduling", "PodsDeleted", "PodsCreated", "StandIn"})
 _ENDS: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
 _LONGEST: Final = 300
 _SOON: Final = 5.0
 """Seconds after a job's start in which its first phase is told, if it is."""
+_SAME: Final = timedelta(seconds=120)
+"""Between two times of the same: one is the API server's, the other when it was seen."""
 FORGOTTEN: Final = "started"
 
 
@@ -47,10 +49,11 @@ class Mark:
     """Something that happened.
 
     Attributes:
-        kind: "restart", "scale", "move", "warning" or "note".
+        kind: "restart", "scale", "move", "warning", "gap" or "note".
         left: percent of the axis.
         what: in one word.
         count: times that it was told.
+        lines: the last ones of a pod that failed, if they are kept.
     """
 
     at: datetime
@@ -61,6 +64,16 @@ class Mark:
     clock: str
     ago: str
     count: int = 1
+    lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hole:
+    """A time in which nobody looked; `left` and `width` are percent of the axis."""
+
+    left: float
+    width: float
+    title: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,33 +92,60 @@ class Timeline:
     spans: Sequence[Span]
     marks: Sequence[Mark]
     ticks: Sequence[tuple[float, datetime, str]]
+    holes: Sequence[Hole] = ()
     left_out: int = 0
 
 
 def timeline(
-    job: Object, events: Iterable[Object], changes: Sequence[Change], now: datetime
+    job: Object,
+    events: Iterable[Object],
+    changes: Sequence[Change],
+    now: datetime,
+    story: Story | None = None,
 ) -> Timeline:
     """Make it of what is known: events are kept for an hour by the API server, conditions have
-    when they changed last, and `changes` are what was seen since somebody looks."""
+    when they changed last, `changes` are what was seen since somebody looks, and `story` is what
+    the history has, which is a few seconds behind."""
     metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
-    events = list(events)
+    events, told = list(events), story or Story()
     start = parse_time(metadata.get("creationTimestamp")) or now
-    end = parse_time(status.get("completionTimestamp")) or now
+    end = parse_time(status.get("completionTimestamp")) or told.end or now
     end = max(end, start + timedelta(seconds=1))
     axis = _Axis(start, end)
-    marks = sorted(
-        (*_failures(status, axis, now), *_scalings(changes, axis, now), *_told(events, axis, now)),
-        key=lambda mark: mark.at,
-        reverse=True,
-    )
+    seen = [*_failures(status), *_scalings(changes), *_told(events)]
+    happened = sorted([*told.happened, *_news(seen, told.happened)], key=lambda each: each.at)[::-1]
     return Timeline(
         start=start,
         end=end,
-        spans=[*_spans(_phases(job, events, changes), axis)],
-        marks=marks[:MOST_MARKS],
+        spans=[*_spans(_phases(job, events, changes, told.phases), axis)],
+        marks=[_mark(each, axis, now) for each in happened[:MOST_MARKS]],
         ticks=[(axis.left(at), at, text) for at, text in axis.ticks()],
-        left_out=max(0, len(marks) - MOST_MARKS),
+        holes=[*_holes(told.gaps, axis)],
+        left_out=max(0, len(happened) - MOST_MARKS),
     )
+
+
+def _news(seen: Iterable[Happened], known: Sequence[Happened]) -> Iterator[Happened]:
+    """What the history does not have yet: it has who asked, and last words, so its word counts."""
+    times: dict[tuple[str, str], list[datetime]] = {}
+    for each in known:
+        times.setdefault(_what_is_told(each), []).append(each.at)
+    for each in seen:
+        if not any(abs(each.at - at) < _SAME for at in times.get(_what_is_told(each), ())):
+            yield each
+
+
+def _what_is_told(happened: Happened) -> tuple[str, str]:
+    # Who asked for a scaling the history adds.
+    return happened.what, happened.text.partition(", asked by ")[0]
+
+
+def _holes(gaps: Iterable[Gap], axis: _Axis) -> Iterator[Hole]:
+    for each in gaps:
+        left, right = axis.left(each.since), axis.left(each.until)
+        if right > left:
+            text = f"{each.text}, from {clock(each.since)}"
+            yield Hole(left=left, width=round(right - left, 3), title=text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +178,10 @@ class _Axis:
 
 
 def _phases(
-    job: Object, events: Iterable[Object], changes: Sequence[Change]
+    job: Object,
+    events: Iterable[Object],
+    changes: Sequence[Change],
+    kept: Sequence[tuple[datetime, str]],
 ) -> list[tuple[datetime, str]]:
     """When each phase began, in order. What was seen is exact; times of the API server are whole
     seconds, and count for what was before."""
@@ -147,6 +190,7 @@ def _phases(
     told: list[tuple[datetime | None, str]] = [
         (parse_time(metadata.get("creationTimestamp")), Phase.PENDING.value)
     ]
+    told += kept
     for event in events:
         phase = _PHASE_REASONS.get(str(event.get("reason")))
         if phase is not None and mapping(event.get("involvedObject")).get("kind") == "DIJob":
@@ -198,57 +242,48 @@ def _spans(phases: Sequence[tuple[datetime, str]], axis: _Axis) -> Iterator[Span
             )
 
 
-def _failures(status: Object, axis: _Axis, now: datetime) -> Iterator[Mark]:
+def _failures(status: Object) -> Iterator[Happened]:
     for each in map(mapping, items(status.get("failures"))):
         if (at := parse_time(each.get("time"))) is not None:
             code, reason = each.get("exitCode"), str(each.get("reason") or "")
             ended = f"exit code {code}" if isinstance(code, int) else ""
             said = ", ".join(part for part in (ended, reason) if part)
             text = f"{each.get('pod') or 'a pod'}: {said or 'lost'}"
-            yield _mark(at, "restart", "pod failed", text, axis=axis, now=now)
+            yield Happened(at=at, kind="restart", what="pod failed", text=text)
 
 
-def _scalings(changes: Iterable[Change], axis: _Axis, now: datetime) -> Iterator[Mark]:
+def _scalings(changes: Iterable[Change]) -> Iterator[Happened]:
     for each in changes:
         if each.kind == "replicas":
-            yield _mark(each.at, "scale", "scaled", each.text, axis=axis, now=now)
+            yield Happened(at=each.at, kind="scale", what="scaled", text=each.text)
 
 
-def _told(events: Iterable[Object], axis: _Axis, now: datetime) -> Iterator[Mark]:
+def _told(events: Iterable[Object]) -> Iterator[Happened]:
     for event in events:
         at, reason = last_seen(event), str(event.get("reason") or "")
         about = mapping(event.get("involvedObject"))
         if at is None or about.get("kind") != "DIJob":
             continue
-        warns = event.get("type") == "Warning"
-        kind = "move" if reason in _MOVES else "warning" if warns else "note"
-        if reason in ("JobRestarting", "JobFailed"):
-            kind = "restart"
         count = mapping(event.get("series")).get("count") or event.get("count") or 1
-        text = " ".join(str(event.get("message") or "").split())
-        text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-        yield _mark(
-            at, kind, reason, text, axis=axis, now=now, count=count if isinstance(count, int) else 1
+        yield Happened(
+            at=at,
+            kind=kind_of_event(reason, warns=event.get("type") == "Warning"),
+            what=reason,
+            text=" ".join(str(event.get("message") or "").split()),
+            count=count if isinstance(count, int) else 1,
         )
 
 
-def _mark(
-    at: datetime,
-    kind: str,
-    what: str,
-    text: str,
-    *,
-    axis: _Axis,
-    now: datetime,
-    count: int = 1,
-) -> Mark:
+def _mark(happened: Happened, axis: _Axis, now: datetime) -> Mark:
+    text = happened.text
     return Mark(
-        at=at,
-        kind=kind,
-        left=axis.left(at),
-        what=what,
-        text=text,
-        clock=clock(at),
-        ago=span((now - at).total_seconds()),
-        count=count,
+        at=happened.at,
+        kind=happened.kind,
+        left=axis.left(happened.at),
+        what=happened.what,
+        text=text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…",
+        clock=clock(happened.at),
+        ago=span((now - happened.at).total_seconds()),
+        count=happened.count,
+        lines=happened.lines,
     )

@@ -1,0 +1,124 @@
+"""The way to di-history with the rights of who looks: as `di history` goes it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Final
+
+from di_api.kube.errors import ApiError
+from di_api.kube.resources import SERVICE_ACCOUNTS
+from di_api.kube.sync import SyncKubeClient
+from di_api.names import HISTORY_NAME
+from di_cli.access.history import History, reached
+from di_cli.errors import CommandError
+from di_cli.exit_codes import ExitCode
+from di_dashboard.kept import Away, NotKept, Refused
+
+_TOKEN_SECONDS: Final = 600
+_TOKEN_USED: Final = 480.0
+"""Seconds for which a token is shown; it holds for longer."""
+_SECONDS: Final = 8.0
+_MOST_TOKENS: Final = 64
+_PATIENCE: Final = 1.0
+
+
+class Asking:
+    """Asks di-history, with a token that is made for it alone. Safe between threads.
+
+    Args:
+        client: as who looks; it makes the tokens.
+        server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward, kept while it serves.
+        account: the service account of each namespace whose token is shown.
+    """
+
+    def __init__(
+        self,
+        client: SyncKubeClient,
+        *,
+        server: str | None = None,
+        account: str = "default",
+        authority: str = "",
+        tls_server_name: str = "",
+        context: str | None = None,
+    ) -> None:
+        self._client = client
+        self._server = server
+        self._account = account
+        self._authority = authority
+        self._tls_server_name = tls_server_name
+        self._context = context
+        self._lock = threading.Lock()
+        self._way = ExitStack()
+        self._url: str | None = None
+        self._tokens: dict[str, tuple[float, str]] = {}
+
+    def __call__(self, namespace: str, path: str, query: Mapping[str, str]) -> bytes:
+        """The answer to a path below `/v1`."""
+        try:
+            history = History(
+                server=self._reach(),
+                token=self._token(namespace),
+                account=self._account,
+                authority=self._authority,
+                tls_server_name=self._tls_server_name,
+                seconds=_SECONDS,
+            )
+            return history.get(path, query, namespace)
+        except ApiError as error:
+            words = f"no token of {namespace}/{self._account}: {error.message or error.reason}"
+            raise Refused(words) from error
+        except CommandError as error:
+            words = ": ".join(part for part in (error.what, error.where) if part)
+            if error.code is ExitCode.NOT_FOUND:
+                raise NotKept(words) from error
+            if error.code is ExitCode.NOT_ALLOWED:
+                self._forget(namespace)
+                raise Refused(words) from error
+            self._leave()
+            raise Away(words) from error
+
+    def close(self) -> None:
+        """End the way there; one that is being made ends with the process."""
+        if self._lock.acquire(timeout=_PATIENCE):
+            try:
+                self._url = None
+                self._way.close()
+            finally:
+                self._lock.release()
+
+    def _reach(self) -> str:
+        with self._lock:
+            if self._url is None:
+                way = reached(self._server, context=self._context)
+                self._url = self._way.enter_context(way)
+            return self._url
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._url = None
+            self._way.close()
+
+    def _token(self, namespace: str) -> str:
+        now = time.monotonic()
+        with self._lock:
+            until, token = self._tokens.get(namespace, (0.0, ""))
+            if now < until:
+                return token
+        body = {
+            "metadata": {"name": self._account},
+            "spec": {"audiences": [HISTORY_NAME], "expirationSeconds": _TOKEN_SECONDS},
+        }
+        made = self._client.create(SERVICE_ACCOUNTS, body, namespace, subresource="token")
+        token = str(made["status"]["token"])
+        with self._lock:
+            while len(self._tokens) >= _MOST_TOKENS:
+                self._tokens.pop(next(iter(self._tokens)))
+            self._tokens[namespace] = (now + _TOKEN_USED, token)
+        return token
+
+    def _forget(self, namespace: str) -> None:
+        with self._lock:
+            self._tokens.pop(namespace, None)

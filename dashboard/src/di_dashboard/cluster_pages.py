@@ -1,0 +1,138 @@
+"""The page of the cluster: who holds what, now and over time, the queues, and what waits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from flask import Blueprint, render_template, request
+
+from di_api.field_error import items, mapping
+from di_cli.views.allocation import nodes_of
+from di_cli.views.jobs import GPU
+from di_cli.views.queue import is_waiting
+from di_dashboard.parts import Parts, parts
+from di_dashboard.stories import path_of
+from di_dashboard.views.cluster import cluster_page, live_pods
+from di_dashboard.views.heat import HOURS, Heat, Stay, heat_map, moved, stays_of, timeline_of
+from di_dashboard.views.queues import queues
+from di_dashboard.world import CLUSTER_TOPIC
+
+cluster_pages: Final = Blueprint("cluster_pages", __name__)
+_DEFAULT_HOURS: Final = 6
+_STEP: Final = 15
+"""Seconds by which the end of the map goes on, so that several who look ask for the same."""
+_MOST_NAMESPACES: Final = 16
+"""Whose placements are asked for, where all are looked at."""
+_MOST_CAUSES: Final = 8
+"""Jobs whose timelines are asked why they moved."""
+_CAUSES: Final = "scaling,failure,event,phase"
+_LONGEST: Final = 40
+
+
+@cluster_pages.get("/cluster")
+def cluster() -> str:
+    """Nodes by jobs, now and over time; queues; and what waits."""
+    here = parts()
+    world, now = here.world, here.now()
+    nodes, jobs = world.nodes(), [entry.job for entry in world.entries()]
+    heat, wrong = _heat(here, now) if here.kept.is_asked else (None, {})
+    outlook = here.outlooks.latest()
+    page = cluster_page(
+        nodes=nodes,
+        pods=world.pods(),
+        jobs=jobs,
+        asked=request.args.get("resource", ""),
+        now=now,
+        also=heat.keys if heat else (),
+        starts=outlook.starts,
+    )
+    waits = Counter(
+        str(mapping(job.get("metadata")).get("namespace") or "") for job in jobs if is_waiting(job)
+    )
+    found = nodes_of(nodes, live_pods(world.pods()), page.resource)
+    return render_template(
+        "cluster.html",
+        page=page,
+        heat=heat,
+        heat_wrong=wrong,
+        hours=_hours(),
+        choices=HOURS,
+        is_pinned="at" in request.args,
+        outlook=outlook,
+        queues=queues(found, waits, outlook.arguments),
+        topic=CLUSTER_TOPIC,
+    )
+
+
+def _hours() -> int:
+    text = request.args.get("hours", "")
+    return int(text) if text in map(str, HOURS) else _DEFAULT_HOURS
+
+
+def _heat(here: Parts, now: datetime) -> tuple[Heat, Mapping[str, str]]:
+    """The map as far as the history tells, and what is wrong with it by namespace."""
+    end = int(now.timestamp()) // _STEP * _STEP + _STEP
+    until = datetime.fromtimestamp(end, UTC)
+    since = until - timedelta(hours=_hours())
+    namespaces = [here.namespace] if here.namespace else _namespaces(here)
+    window = {"since": _text(since), "until": _text(until)}
+    told = here.kept.all(
+        [(each, "/placements", {"namespace": each, **window}) for each in namespaces], CLUSTER_TOPIC
+    )
+    stays = [stay for each in told for stay in stays_of(each.value.get("placements"))]
+    heat = heat_map(
+        stays,
+        totals=_totals(here),
+        timelines=_timelines(here, stays),
+        since=since,
+        until=until,
+        at=_at(since, until),
+    )
+    wrong = {where: each.wrong for where, each in zip(namespaces, told, strict=True) if each.wrong}
+    return heat, wrong
+
+
+def _namespaces(here: Parts) -> list[str]:
+    return sorted({entry.namespace for entry in here.world.entries()})[:_MOST_NAMESPACES]
+
+
+def _at(since: datetime, until: datetime) -> datetime:
+    text = request.args.get("at", "")[:_LONGEST]
+    last = until - timedelta(seconds=1)
+    if not text.isdecimal() or len(text) > 11:
+        return last
+    return min(last, max(since, datetime.fromtimestamp(int(text), UTC)))
+
+
+def _totals(here: Parts) -> dict[str, int]:
+    found = {}
+    for node in here.world.nodes():
+        amount = mapping(mapping(node.get("status")).get("allocatable")).get(GPU)
+        if isinstance(amount, str) and amount.isdecimal():
+            found[str(mapping(node.get("metadata")).get("name"))] = int(amount)
+    return found
+
+
+def _timelines(
+    here: Parts, stays: Sequence[Stay]
+) -> dict[str, list[tuple[datetime, Mapping[str, object]]]]:
+    """Of the jobs that moved last, by UID."""
+    jobs = {after.uid: after.key for _, after in moved(stays)}
+    chosen = [*jobs.items()][:_MOST_CAUSES]
+    asked = []
+    for uid, key in chosen:
+        namespace, _, name = key.partition("/")
+        asked.append((namespace, path_of(namespace, name), {"uid": uid, "kinds": _CAUSES}))
+    told = here.kept.all(asked, CLUSTER_TOPIC)
+    return {
+        uid: [*timeline_of(each.value)]
+        for (uid, _), each in zip(chosen, told, strict=True)
+        if items(each.value.get("timeline"))
+    }
+
+
+def _text(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

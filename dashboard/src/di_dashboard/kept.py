@@ -1,0 +1,208 @@
+"""What di-history has kept, asked for beside the page: it is never waited for longer than a moment.
+
+An answer that comes too late is shown by the next look at the page, which is told of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+Object = Mapping[str, Any]
+
+FRESH_SECONDS: Final = 3.0
+"""For which an answer is shown before the history is asked again."""
+_PATIENCE: Final = 1.0
+"""Seconds for which a page waits for the first answer."""
+_AWAY_SECONDS: Final = 20.0
+"""For which a history that did not answer is left alone."""
+_MOST: Final = 256
+_LOGS: Final = "/logs/"
+_AT_ONCE: Final = 4
+_MOST_UNDERWAY: Final = 64
+
+log = logging.getLogger(__name__)
+
+
+class NotKept(Exception):
+    """Nothing is kept under that name; the message is the history's."""
+
+
+class Away(Exception):
+    """The history does not answer; the message says what is wrong."""
+
+
+class Refused(Exception):
+    """It answers, and not this; the message is its own."""
+
+
+Ask = Callable[[str, str, Mapping[str, str]], bytes]
+"""Namespace, path below `/v1` and query to a body. Raises NotKept, Away or Refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """An answer.
+
+    Attributes:
+        value: of JSON; empty if there is none.
+        text: of what is no JSON.
+        wrong: why there is none; empty where nothing is kept, or no history is asked.
+    """
+
+    value: Object = field(default_factory=dict)
+    text: str = ""
+    wrong: str = ""
+
+
+_Key = tuple[str, str, tuple[tuple[str, str], ...]]
+
+
+class Kept:
+    """Asks in threads of its own and remembers for a moment. Safe between threads.
+
+    Args:
+        ask: how; None means that there is no history to ask.
+        tell: is told the topic of a page when an answer for it has come late.
+    """
+
+    def __init__(
+        self,
+        ask: Ask | None,
+        *,
+        tell: Callable[[str], None],
+        clock: Callable[[], float],
+        patience: float = _PATIENCE,
+    ) -> None:
+        self._ask = ask
+        self._tell = tell
+        self._clock = clock
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._told: OrderedDict[_Key, tuple[float, Told]] = OrderedDict()
+        self._late: set[_Key] = set()
+        self._underway: dict[_Key, Future[Told]] = {}
+        self._away: tuple[float, str] | None = None
+        self._turns = threading.BoundedSemaphore(_AT_ONCE)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether there is a history to ask."""
+        return self._ask is not None
+
+    def get(self, namespace: str, path: str, topic: str = "", /, **query: str) -> Told:
+        """What is told, as of a moment ago.
+
+        Args:
+            topic: of the page, for an answer that comes late.
+        """
+        found = self.begin(namespace, path, topic, **query)
+        if isinstance(found, Told):
+            return found
+        return self._awaited(found, self._patience, _key(namespace, path, query))
+
+    def all(self, asked: Sequence[tuple[str, str, Mapping[str, str]]], topic: str) -> list[Told]:
+        """Likewise of several, each namespace, path and query; for all of them one patience."""
+        found = [self.begin(where, path, topic, **query) for where, path, query in asked]
+        until = self._clock() + self._patience
+        return [
+            each
+            if isinstance(each, Told)
+            else self._awaited(each, max(0.0, until - self._clock()), _key(*key))
+            for each, key in zip(found, asked, strict=True)
+        ]
+
+    def begin(
+        self, namespace: str, path: str, topic: str = "", /, **query: str
+    ) -> Told | Future[Told]:
+        """Likewise, without waiting: what is known, else what will be told."""
+        if self._ask is None:
+            return Told()
+        key = _key(namespace, path, query)
+        now = self._clock()
+        with self._lock:
+            until, told = self._told.get(key, (0.0, None))
+            if told is not None and now < until:
+                return told
+            if self._away is not None and now < self._away[0]:
+                return told or Told(wrong=self._away[1])
+            underway = self._underway.get(key)
+            if underway is None:
+                if len(self._underway) >= _MOST_UNDERWAY:
+                    return told or Told(wrong="too much is asked of it at once")
+                underway = self._underway[key] = Future()
+                # A daemon: whoever ends the page does not wait for the history.
+                threading.Thread(
+                    target=self._run, args=(key, topic, underway), daemon=True, name="history"
+                ).start()
+            if told is not None:
+                # It is shown until there is something newer.
+                self._late.add(key)
+        return told or underway
+
+    def _awaited(self, answer: Future[Told], seconds: float, key: _Key) -> Told:
+        try:
+            return answer.result(seconds)
+        except NotYet:
+            with self._lock:
+                self._late.add(key)
+                # It may have come between the two.
+                return answer.result() if answer.done() else Told(wrong="it has not answered yet")
+
+    def _run(self, key: _Key, topic: str, answer: Future[Told]) -> None:
+        with self._turns:
+            answer.set_result(self._fetch(key, topic))
+
+    def _fetch(self, key: _Key, topic: str) -> Told:
+        namespace, path, query = key
+        assert self._ask is not None, "nothing is fetched without it"
+        away = ""
+        try:
+            told = _read(self._ask(namespace, path, dict(query)), is_text=_LOGS in path)
+        except NotKept:
+            told = Told()
+        except Refused as error:
+            told = Told(wrong=str(error))
+        except Away as error:
+            told = Told(wrong=(away := str(error)))
+        except Exception as error:
+            # A mistake of ours is no reason for a page without an answer.
+            log.exception("the history could not be asked")
+            told = Told(wrong=f"it could not be asked: {type(error).__name__}")
+        with self._lock:
+            now = self._clock()
+            before = self._told.pop(key, (0.0, None))[1]
+            self._underway.pop(key, None)
+            if away:
+                self._away = (now + _AWAY_SECONDS, away)
+            else:
+                self._away = None
+            self._told[key] = (now + (_AWAY_SECONDS if told.wrong else FRESH_SECONDS), told)
+            while len(self._told) > _MOST:
+                self._told.popitem(last=False)
+            is_late = key in self._late
+            self._late.discard(key)
+        if topic and is_late and told != before:
+            self._tell(topic)
+        return told
+
+
+def _key(namespace: str, path: str, query: Mapping[str, str]) -> _Key:
+    return namespace, path, tuple(sorted(query.items()))
+
+
+def _read(body: bytes, *, is_text: bool) -> Told:
+    if is_text:
+        return Told(text=body.decode("utf-8", "replace"))
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return Told(wrong="its answer is no JSON")
+    return Told(value=found if isinstance(found, dict) else {})
