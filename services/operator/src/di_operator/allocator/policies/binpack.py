@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from di_operator.allocator.admit import admit
 from di_operator.allocator.admit_shares import admit_by_shares
@@ -10,6 +11,7 @@ from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, re
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.queues import read_queues
 
 _OTHER_WEIGHT = 1.0
 
@@ -32,10 +34,12 @@ class BinpackPolicy:
         shares: Mapping[str, float] | None = None,
         default_share: float = DEFAULT_SHARE,
         ageing_seconds: float = DEFAULT_AGEING,
+        queues: Mapping[str, Any] | None = None,
     ) -> None:
         self._weights = dict(weights or {})
         self._backfill = backfill
-        self._shares = read_shares(shares, default_share, ageing_seconds)
+        self.queues = read_queues(queues)
+        self._shares = read_shares(shares, default_share, ageing_seconds, self.queues)
         for resource, weight in self._weights.items():
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight >= 0:
                 raise ValueError(f"weights: {resource}: {weight!r}: must be a number >= 0")

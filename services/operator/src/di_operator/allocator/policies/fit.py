@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from di_operator.allocator.admit import admit, tightest
 from di_operator.allocator.admit_shares import admit_by_shares
 from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.queues import read_queues
 
 
 class FitPolicy:
@@ -22,6 +24,8 @@ class FitPolicy:
         default_share: the weight of namespaces that `shares` does not name.
         ageing_seconds: the slots in which jobs that are larger than their namespace's part take
             turns with the others.
+        queues: weight, guarantee and quota of namespaces (see `queues`); with a weight or a
+            guarantee, shares are dominant ones.
 
     Raises ValueError for a weight or a time that is no number above 0.
     """
@@ -33,9 +37,11 @@ class FitPolicy:
         shares: Mapping[str, float] | None = None,
         default_share: float = DEFAULT_SHARE,
         ageing_seconds: float = DEFAULT_AGEING,
+        queues: Mapping[str, Any] | None = None,
     ) -> None:
         self._backfill = backfill
-        self._shares = read_shares(shares, default_share, ageing_seconds)
+        self.queues = read_queues(queues)
+        self._shares = read_shares(shares, default_share, ageing_seconds, self.queues)
 
     def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
         """Place one job that has just arrived."""
