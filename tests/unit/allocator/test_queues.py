@@ -16,6 +16,7 @@ from di_operator.allocator.arrivals import ask_for_arrivals
 from di_operator.allocator.changes import Changes
 from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.granting import NOTHING_SAID, step
+from di_operator.allocator.guarantees import bar_gangs
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policies.fit import FitPolicy
@@ -33,7 +34,7 @@ from tests.unit.allocator.test_policy_properties import (
     some_nodes,
 )
 from tests.unit.allocator.test_shares import by_key, by_namespace, wants
-from tests.unit.allocator.worlds import GPU, amounts, job, nodes, task
+from tests.unit.allocator.worlds import GPU, amounts, counts, job, nodes, task
 
 Queued = Mapping[str, Mapping[str, Any]]
 
@@ -127,11 +128,11 @@ def test_every_resource_that_is_named_is_bounded(name: str) -> None:
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_quota_that_is_lowered_is_kept_to_in_the_next_period(name: str) -> None:
     room, jobs = nodes(16, gpu=1), by_key(wants("a/x", 1, 8), wants("b/x", 1, 8))
-    gang = job("a/g", task(2, gpu=1), preemptible=False, gang=True, age=9.0)
-    before = settled(POLICIES[name](), jobs | by_key(gang), room)
+    fixed = gang("a/g", 2, age=9.0)
+    before = settled(POLICIES[name](), jobs | by_key(fixed), room)
     assert len(before["a/x"]) >= 7
     queues = {"a": {"quota": {GPU: 6}}}
-    lowered = queued(jobs | by_key(gang), queues)
+    lowered = queued(jobs | by_key(fixed), queues)
 
     answer = POLICIES[name](queues=queues).optimize(lowered, room, before)
     check(answer, lowered, room, before)
@@ -315,7 +316,7 @@ def look(*jobs: dict[str, Any], pods: list[dict[str, Any]]) -> SchedulingSnapsho
 
 def test_jobs_that_the_allocator_does_not_decide_on_count() -> None:
     ordinary = objects.job("web", objects.task("learner", 2), preemptible=False)
-    gang = objects.job(
+    let_go = objects.job(
         "gang",
         objects.task("learner", 1),
         objects.task("collector", 1),
@@ -329,7 +330,7 @@ def test_jobs_that_the_allocator_does_not_decide_on_count() -> None:
     assert found.account is not None
     assert found.account.taken[objects.SLOT] == 1000
     # Of a gang that was let go what is not bound yet counts as well.
-    seen = look(ordinary, gang, new, pods=[*pods, objects.pod("gang", "learner", "a")])
+    seen = look(ordinary, let_go, new, pods=[*pods, objects.pod("gang", "learner", "a")])
     (account,) = {id(each.account): each.account for each in seen.jobs.values()}.values()
     assert account is not None
     assert account.taken[objects.SLOT] == 3000
@@ -374,3 +375,40 @@ def test_within_its_quota_a_job_is_itself() -> None:
     bounded = allowance.within(one)
     assert bounded is not None
     assert bounded.tasks[0].maximum == 3
+
+
+def gang(key: str, gpus: int, **options: Any) -> JobInfo:
+    return job(key, task(gpus, gpu=1), preemptible=False, gang=True, **options)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_gang_leaves_what_others_are_guaranteed(name: str) -> None:
+    queues = {"a": {"guarantee": {GPU: 4}, "quota": {GPU: 8}}}
+    policy, room = POLICIES[name](queues=queues), nodes(8, gpu=1)
+    read, besides = read_queues(queues), {"a": amounts(gpu=1)}
+
+    def seen(*jobs: JobInfo, held: Mapping[str, NodeList] | None = None) -> dict[str, JobInfo]:
+        found = queued(by_key(*jobs), queues)
+        return bar_gangs(found, held or {}, room, read, besides)
+
+    # One of what is guaranteed is elsewhere: three have to be left.
+    jobs = seen(gang("b/large", 6, age=9.0), gang("b/small", 3, age=8.0), gang("c/next", 3))
+    answer = policy.optimize(jobs, room, {})
+    assert counts(answer) == {"b/large": 0, "b/small": 3, "c/next": 0}
+    # Its own gangs have it; and who runs goes on, whatever is guaranteed since.
+    jobs = seen(*jobs.values(), gang("a/x", 3, age=1.0), held=answer)
+    answer = policy.optimize(jobs, room, answer)
+    assert counts(answer) == {"b/large": 0, "b/small": 3, "c/next": 0, "a/x": 3}
+
+
+def test_a_gang_that_waits_for_what_is_guaranteed_is_told_so() -> None:
+    jobs = bar_gangs(
+        by_key(gang("b/x", 6)), {}, nodes(8, gpu=1), read_queues({"a": {"guarantee": {GPU: 3}}}), {}
+    )
+    (found,) = jobs.values()
+    assert found.account is not None
+    assert found.account.barred == (
+        f"of the 8 {GPU}, so much is guaranteed to other namespaces that it cannot begin"
+    )
+    plan = make_plan({"b/x": NodeList.of({"learner": ("n000",) * 6})}, jobs, nodes(1, gpu=8), {})
+    assert plan.allocations["b/x"] == WAIT

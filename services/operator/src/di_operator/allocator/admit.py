@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from di_operator.allocator.backfill import Backfill, Reservation, reserve_for
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo, least
 from di_operator.allocator.node import NodeInfo
@@ -34,11 +35,11 @@ def admit(
     previous: Mapping[str, NodeList],
     *,
     choose_node: ChooseNode,
-    backfill: bool = True,
+    backfill: Backfill = Backfill.ALL,
 ) -> dict[str, NodeList]:
     """Return the nodes of every job, empty for those that wait.
 
-    Without `backfill` nobody overtakes a job that waits, unless it could never fit.
+    Nobody overtakes a job that waits but as `backfill` says, unless it could never fit.
     """
     capacity = FreeCapacity(nodes)
     answer = dict.fromkeys(jobs, WAIT)
@@ -69,19 +70,34 @@ def admit_waiting(
     allowance: Allowance,
     *,
     choose_node: ChooseNode,
-    backfill: bool,
+    backfill: Backfill,
 ) -> None:
     """Start who has nothing in `answer` yet and fits into what is left of the nodes, in order.
 
     `allowance` counts what is in `answer`. Whom a quota keeps waiting keeps nobody else waiting.
     """
+    kept: Reservation | None = None
     for job in in_order(jobs):
         if answer[job.key] or (within := allowance.within(job)) is None:
             continue
-        answer[job.key] = admit_one(capacity, within, choose_node)
-        allowance.take(job, answer[job.key])
-        if not answer[job.key] and not backfill and _could_fit(job, nodes, choose_node):
+        lifted = kept if kept is not None and kept.outlasts(job) else None
+        if lifted is not None:
+            lifted.book(capacity, -1)
+        answer[job.key] = placed = admit_one(capacity, within, choose_node)
+        if lifted is not None:
+            lifted.book(capacity)
+        allowance.take(job, placed)
+        is_first = backfill is not Backfill.ALL and kept is None and not placed
+        if not is_first or not _could_fit(job, nodes, choose_node):
+            continue
+        if backfill is Backfill.NONE:
             break
+        running = ((jobs[key], found) for key, found in answer.items() if found)
+        kept = reserve_for(within, capacity, nodes, running)
+        if kept is not None:
+            kept.book(capacity)
+    if kept is not None:
+        kept.book(capacity, -1)
 
 
 def in_order(jobs: Mapping[str, JobInfo]) -> list[JobInfo]:

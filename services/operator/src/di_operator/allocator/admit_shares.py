@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from di_operator.allocator.admit import ChooseNode, admit_one, admit_waiting, in_order
+from di_operator.allocator.backfill import Backfill
 from di_operator.allocator.entitlements import EXACT, Amounts, Claim, Shares, entitle, fits
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
@@ -39,7 +40,7 @@ def admit_by_shares(
     previous: Mapping[str, NodeList],
     *,
     choose_node: ChooseNode,
-    backfill: bool,
+    backfill: Backfill,
     shares: Shares,
 ) -> dict[str, NodeList]:
     """Return the nodes of every job, as `admit` does."""

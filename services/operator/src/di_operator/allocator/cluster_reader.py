@@ -27,6 +27,7 @@ from di_api.wording import reason_of
 from di_operator.allocator.changes import Changes, asks_for_nodes
 from di_operator.allocator.failures import with_growth, without_avoided
 from di_operator.allocator.gangs import keep_room, rest_of, was_let_go, without
+from di_operator.allocator.guarantees import bar_gangs
 from di_operator.allocator.inventory import (
     MAKES_NO_SENSE,
     KnownJob,
@@ -243,6 +244,9 @@ class ClusterReader:
         kept = self._reservations.look(lasting, free, self._holders(jobs, held), now)
         if kept:
             lasting, free = without(lasting, kept), without(free, kept)
+        if self._queues:
+            besides = {name: self._besides.taken(name) for name in accounts}
+            jobs = bar_gangs(jobs, held, lasting, self._queues, besides)
         left_out = [*self._unreadable.values(), self._pool.unreadable]
         return SchedulingSnapshot(
             jobs=jobs,

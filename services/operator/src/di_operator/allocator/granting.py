@@ -173,6 +173,8 @@ def _say(
 def _why_not(
     job: JobInfo, refused: str | None, empty: FreeCapacity, allowance: Allowance
 ) -> tuple[Reason, str]:
+    if job.account is not None and job.account.barred:
+        return Reason.WAITING_FOR_NODES, job.account.barred
     if over := allowance.shortage(job):
         return Reason.QUEUE_QUOTA_EXCEEDED, over
     if refused is not None:

@@ -13,7 +13,6 @@ from math import isfinite
 from typing import Any, Final
 
 from di_operator.allocator.job import Account
-from di_operator.allocator.policy import Policy
 from di_operator.allocator.resources import Resources, read_resources
 
 MOST: Final = 256
@@ -66,7 +65,7 @@ class Queues:
 NO_QUEUES: Final = Queues({})
 
 
-def queues_of(policy: Policy | None) -> Queues:
+def queues_of(policy: object) -> Queues:
     """The queues that a policy was made with: its attribute `queues`, if it has one."""
     found = getattr(policy, "queues", None)
     return found if isinstance(found, Queues) else NO_QUEUES

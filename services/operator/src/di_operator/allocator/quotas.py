@@ -71,6 +71,8 @@ class Allowance:
         size."""
         if job.account is None:
             return job
+        if job.account.barred:
+            return None
         left = self.left(job)
         for task in job.tasks:
             for name, amount in _times(task, least(job, task)).items():
@@ -90,7 +92,11 @@ class Allowance:
 
     def cut(self, job: JobInfo, wants: NodeList, had: NodeList) -> NodeList:
         """What a job may have of an answer; what is fixed and runs it keeps."""
-        if self.allows(job, wants) or (not job.preemptible and wants == had):
+        if not job.preemptible and wants == had:
+            return wants
+        if job.account is not None and job.account.barred:
+            return WAIT
+        if self.allows(job, wants):
             return wants
         found = {task.name: len(wants.task(task.name)) for task in job.tasks}
         bounded = replace(

@@ -7,6 +7,7 @@ from typing import Any
 
 from di_operator.allocator.admit import admit
 from di_operator.allocator.admit_shares import admit_by_shares
+from di_operator.allocator.backfill import Backfill, read_backfill
 from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
@@ -30,14 +31,14 @@ class BinpackPolicy:
         self,
         *,
         weights: Mapping[str, float] | None = None,
-        backfill: bool = True,
+        backfill: bool | str = True,
         shares: Mapping[str, float] | None = None,
         default_share: float = DEFAULT_SHARE,
         ageing_seconds: float = DEFAULT_AGEING,
         queues: Mapping[str, Any] | None = None,
     ) -> None:
         self._weights = dict(weights or {})
-        self._backfill = backfill
+        self._backfill = read_backfill(backfill)
         self.queues = read_queues(queues)
         self._shares = read_shares(shares, default_share, ageing_seconds, self.queues)
         for resource, weight in self._weights.items():
@@ -46,6 +47,9 @@ class BinpackPolicy:
 
     def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
         """Place one job that has just arrived."""
+        if self._backfill is Backfill.RESERVE:
+            # Who waits, and for which nodes, is known when all jobs are looked at.
+            return WAIT
         return self.optimize({job.key: job}, nodes, {}).get(job.key, WAIT)
 
     def optimize(
