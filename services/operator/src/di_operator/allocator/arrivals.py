@@ -55,7 +55,8 @@ def ask_for_arrivals(words: Words, snapshot: SchedulingSnapshot, ask: Ask) -> di
     given, allowance = targets(words, snapshot), Allowance()
     room = LeftRoom(snapshot, given)
     for key, nodes in given.items():
-        allowance.take(snapshot.jobs[key], nodes)
+        if snapshot.jobs[key].account is not None:
+            allowance.take(snapshot.jobs[key], nodes)
     for job in new:
         within = allowance.within(job)
         wants = ask(within, room.nodes) if within is not None else WAIT

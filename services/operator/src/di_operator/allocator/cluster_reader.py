@@ -232,7 +232,7 @@ class ClusterReader:
             info = job.known.at(now, held=held[key], attained=job.status.attained(now))
             info = self._refusals.bar(uid, info, now)
             info = without_avoided(info, job.avoided, now)
-            if (account := accounts.get(info.namespace)) is not None:
+            if accounts and (account := accounts.get(info.namespace)) is not None:
                 info = replace(info, account=account)
             jobs[key] = info
             if words := self._refusals.words(uid, now):

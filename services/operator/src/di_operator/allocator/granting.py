@@ -127,7 +127,8 @@ def _grant(
     room, empty = PresentRoom(snapshot), FreeCapacity(snapshot.nodes)
     allowance = Allowance()
     for key, nodes in decided.items():
-        allowance.take(snapshot.jobs[key], nodes)
+        if snapshot.jobs[key].account is not None:
+            allowance.take(snapshot.jobs[key], nodes)
     given: dict[str, Word] = {}
     for job in in_order(snapshot.jobs):
         key, uid = job.key, snapshot.uids[job.key]

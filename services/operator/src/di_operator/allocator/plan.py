@@ -62,14 +62,16 @@ def make_plan(
     # Who stays goes first: a newcomer must not push a running job off by a mistake of the policy.
     for key in sorted(jobs, key=lambda key: (wanted[key] != previous.get(key, WAIT), key)):
         job, had = jobs[key], previous.get(key, WAIT)
-        if had and not job.preemptible:
+        bounded = job.account is not None
+        if bounded and not job.preemptible:
             allowance.take(job, had, -1)
-        wants = allowance.cut(job, wanted[key], had)
+        wants = allowance.cut(job, wanted[key], had) if bounded else wanted[key]
         if not capacity.take_all(job, wants):
             refused.setdefault(key, "its nodes have not that much room")
             wants = allowance.cut(job, had, had)
             wants = wants if wants and capacity.take_all(job, wants) else WAIT
-        allowance.take(job, wants)
+        if bounded:
+            allowance.take(job, wants)
         allocations[key] = wants
     changes = {
         key: change
