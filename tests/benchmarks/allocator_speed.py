@@ -143,7 +143,7 @@ def milp_gap(jobs: Mapping[str, JobInfo], nodes: Mapping[str, NodeInfo]) -> floa
         asked.append((offers, budget, choose(offers, budget)))
         return asked[-1][2]
 
-    with patch("di_operator.allocator.choose_shares.choose", recorded):
+    with patch("di_operator.allocator.policies.goodput.choose", recorded):
         GoodputPolicy().optimize(jobs, nodes, {})
     ((offers, budget, chosen),) = asked
     bound = best_worth(offers, budget)

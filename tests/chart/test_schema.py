@@ -112,5 +112,26 @@ def test_refuses_what_could_not_work_and_names_a_way_out(
         chart.render(*values)
 
 
+@pytest.mark.parametrize(
+    ("argument", "where"),
+    [
+        ("queues.team-a.qouta.cpu=1", "'qouta'"),
+        ("queues.team-a.weight=0", "queues/team-a/weight"),
+        ("queues.team-a.quota.cpu=much", "queues/team-a/quota/cpu"),
+        ("queues.team-a.quota.cpu=-1", "queues/team-a/quota/cpu"),
+        ("queues.team-a.guarantee=4", "queues/team-a/guarantee"),
+        ("queues.Team.weight=1", "'Team'"),
+        ("shares.team-a=0", "shares/team-a"),
+        ("ageing_seconds=0", "ageing_seconds"),
+    ],
+)
+def test_refuses_arguments_that_make_no_sense_and_says_where(
+    chart: Chart, argument: str, where: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        chart.render(f"operator.allocator.arguments.{argument}")
+    assert where in str(refused.value)
+
+
 def test_works_as_a_part_of_another_chart(chart: Chart) -> None:
     assert chart.render("global.environment=test").objects

@@ -16,6 +16,7 @@ from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policy import Policy
+from di_operator.allocator.queues import Queues, queues_of
 from di_operator.allocator.resources import UNIT
 from di_simulator.conditions import Condition, told
 from di_simulator.hardware import GPU, gpus
@@ -47,8 +48,10 @@ class Cluster:
     wanted: list[Counter[str]] = field(default_factory=list)
     """By round: the most GPUs that the jobs of each tenant can use."""
     _told: Mapping[str, NodeInfo] = field(init=False)
+    _queues: Queues = field(init=False)
 
     def __post_init__(self) -> None:
+        self._queues = queues_of(self.policy)
         self._told = self.nodes
         if not self.kinds_known:
             self._told = {name: replace(node, kind="") for name, node in self.nodes.items()}
@@ -128,4 +131,5 @@ class Cluster:
             by_kind=models,
             explored=job.explored,
             remaining=job.remaining * limits.initial if self.remaining_known else None,
+            account=self._queues.account(job.name.rpartition("/")[0], {}),
         )

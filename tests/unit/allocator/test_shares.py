@@ -24,7 +24,7 @@ from di_operator.allocator.goodput.sizes import Bounds, sizes
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.policy import Policy
 from tests.unit.allocator.test_policy_properties import POLICIES, check, settled, some_nodes
-from tests.unit.allocator.worlds import counts, job, nodes, task
+from tests.unit.allocator.worlds import GPU, counts, job, nodes, task
 
 NAMESPACES = "abc"
 THREE_TO_ONE = Shares(weights={"a": 3}, default=1.0, ageing=3600.0)
@@ -88,7 +88,9 @@ def test_nobody_has_more_for_its_weight_than_who_wants_more(
 
 
 def claim(key: str, least: float, *, age: float, holds: bool = False, had: float = 0.0) -> Claim:
-    return Claim(job=wants(key, least=int(least), age=age, attained=had), least=least, holds=holds)
+    return Claim(
+        job=wants(key, least=int(least), age=age, attained=had), least={GPU: least}, holds=holds
+    )
 
 
 SLOT = DEFAULT_AGEING
@@ -124,15 +126,15 @@ SLOT = DEFAULT_AGEING
 )
 def test_jobs_larger_than_their_part_take_turns(claims: list[Claim], turns: str) -> None:
     shares = Shares(weights={}, default=1.0, ageing=SLOT)
-    due = entitle({"a": 100.0, "b": 100.0}, claims, shares, 10.0)
+    due = entitle({"a": {GPU: 100.0}, "b": {GPU: 100.0}}, claims, shares, {GPU: 10.0})
 
     assert due.turns == frozenset(turns.split())
     expected = {"a": 5.0, "b": 5.0}
     if turns:
         (taken,) = [claim for claim in claims if claim.job.key == turns]
         other = "b" if taken.job.namespace == "a" else "a"
-        expected = {taken.job.namespace: 0.0, other: 10.0 - taken.least}
-    assert due.rooms == expected
+        expected = {taken.job.namespace: 0.0, other: 10.0 - taken.least[GPU]}
+    assert due.rooms == {name: {GPU: amount} for name, amount in expected.items()}
 
 
 @pytest.mark.parametrize(

@@ -316,15 +316,13 @@ def load_config(
         raise SettingsError(
             "DI_OPERATOR_WEBHOOK_CONFIGURATION is required with the webhook's secret"
         )
-    if (
-        values["policy"] == "goodput"
-        and values["node_kind_label"]
-        and values["policy_arguments"].get("shares")
-    ):
-        raise SettingsError(
-            "DI_OPERATOR_POLICY_ARGUMENTS: goodput shares out nodes of one kind only: shares do "
-            "not go with DI_OPERATOR_NODE_KIND_LABEL yet"
-        )
+    if values["policy"] == "goodput" and values["node_kind_label"]:
+        for name in ("shares", "queues"):
+            if values["policy_arguments"].get(name):
+                raise SettingsError(
+                    "DI_OPERATOR_POLICY_ARGUMENTS: goodput shares out nodes of one kind only: "
+                    f"{name} do not go with DI_OPERATOR_NODE_KIND_LABEL yet"
+                )
     managed = ("webhook_secret", "server_secret", "history_secret")
     if first := next(filter(None, (values[each] for each in managed)), None):
         values["authority_secret"] = values["authority_secret"] or f"{first}-ca"

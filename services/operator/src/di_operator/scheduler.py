@@ -32,6 +32,7 @@ from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import NodeList
 from di_operator.allocator.policy import Policy
 from di_operator.allocator.present_goodput import present_goodput
+from di_operator.allocator.queues import queues_of
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.allocator.starts import expected_starts
 from di_operator.clock import Clock
@@ -240,7 +241,9 @@ class Scheduler:
     def _take_up(self) -> ClusterReader:
         """The reader; one that knows nothing is told of everything there is."""
         if self._reader is None:
-            self._reader = ClusterReader(self._read_spec, kind_label=self._kind_label)
+            self._reader = ClusterReader(
+                self._read_spec, kind_label=self._kind_label, queues=queues_of(self._policy)
+            )
             self._news.begin(
                 Changes.all(
                     jobs=self._caches[DIJOBS].items(),

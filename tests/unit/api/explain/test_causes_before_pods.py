@@ -59,6 +59,16 @@ CASES: dict[str, tuple[Facts, Cause]] = {
         Cause.DEPENDS_ON,
     ),
     "queue": (facts(job("Pending", "WaitingForNodes", "waiting for the allocator")), Cause.QUEUE),
+    "quota of the allocator": (
+        facts(
+            job(
+                "Pending",
+                "QueueQuotaExceeded",
+                "the quota of namespace rl: it has 4 of its 4 nvidia.com/gpu, and the job needs 1",
+            )
+        ),
+        Cause.QUOTA,
+    ),
     "webhook of somebody else's is down": (
         facts(job("Pending", "CreateForbidden", WEBHOOK)),
         Cause.WEBHOOK_DOWN,

@@ -61,6 +61,12 @@ REASONS: Final[Mapping[str, Row]] = {
         "{job} begins anew: somebody asked for a restart",
         "nothing: its pods have their grace period to end, then new ones start (di watch {job})",
     ),
+    "QueueQuotaExceeded": Row(
+        Cause.QUOTA,
+        "{job} waits: its namespace has what the allocator's quota allows it",
+        "it starts by itself when a job of its namespace ends or gives room back (di queue); "
+        "sooner with fewer minReplicas, or a higher quota from who runs the cluster",
+    ),
     "NotAllocatable": Row(
         Cause.OPERATOR_FAILED,
         "{job} gets no nodes: the allocator cannot read it",

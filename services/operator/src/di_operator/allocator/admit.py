@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from di_operator.allocator.backfill import Backfill, Reservation, reserve_for
 from di_operator.allocator.free_capacity import FreeCapacity
-from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
+from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo, least
 from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.quotas import Allowance
 
 
 class ChooseNode(Protocol):
@@ -33,20 +35,30 @@ def admit(
     previous: Mapping[str, NodeList],
     *,
     choose_node: ChooseNode,
-    backfill: bool = True,
+    backfill: Backfill = Backfill.ALL,
 ) -> dict[str, NodeList]:
     """Return the nodes of every job, empty for those that wait.
 
-    Without `backfill` nobody overtakes a job that waits, unless it could never fit.
+    Nobody overtakes a job that waits but as `backfill` says, unless it could never fit.
     """
     capacity = FreeCapacity(nodes)
     answer = dict.fromkeys(jobs, WAIT)
+    # What cannot be moved counts first, whatever its priority.
+    allowance = Allowance.beside_fixed(jobs, previous)
     for job in in_order(jobs):
         key = job.key
         had = previous.get(key, WAIT)
-        if had and capacity.take_all(job, had):
+        if not had or (job.preemptible and not allowance.allows(job, had)):
+            continue
+        if capacity.take_all(job, had):
             answer[key] = had
-    admit_waiting(jobs, nodes, capacity, answer, choose_node=choose_node, backfill=backfill)
+            if job.preemptible:
+                allowance.take(job, had)
+        elif not job.preemptible:
+            allowance.take(job, had, -1)
+    admit_waiting(
+        jobs, nodes, capacity, answer, allowance, choose_node=choose_node, backfill=backfill
+    )
     return answer
 
 
@@ -55,17 +67,37 @@ def admit_waiting(
     nodes: Mapping[str, NodeInfo],
     capacity: FreeCapacity,
     answer: dict[str, NodeList],
+    allowance: Allowance,
     *,
     choose_node: ChooseNode,
-    backfill: bool,
+    backfill: Backfill,
 ) -> None:
-    """Start who has nothing in `answer` yet and fits into what is left of the nodes, in order."""
+    """Start who has nothing in `answer` yet and fits into what is left of the nodes, in order.
+
+    `allowance` counts what is in `answer`. Whom a quota keeps waiting keeps nobody else waiting.
+    """
+    kept: Reservation | None = None
     for job in in_order(jobs):
-        if answer[job.key]:
+        if answer[job.key] or (within := allowance.within(job)) is None:
             continue
-        answer[job.key] = admit_one(capacity, job, choose_node)
-        if not answer[job.key] and not backfill and _could_fit(job, nodes, choose_node):
+        lifted = kept if kept is not None and kept.outlasts(job) else None
+        if lifted is not None:
+            lifted.book(capacity, -1)
+        answer[job.key] = placed = admit_one(capacity, within, choose_node)
+        if lifted is not None:
+            lifted.book(capacity)
+        allowance.take(job, placed)
+        is_first = backfill is not Backfill.ALL and kept is None and not placed
+        if not is_first or not _could_fit(job, nodes, choose_node):
+            continue
+        if backfill is Backfill.NONE:
             break
+        running = ((jobs[key], found) for key, found in answer.items() if found)
+        kept = reserve_for(within, capacity, nodes, running)
+        if kept is not None:
+            kept.book(capacity)
+    if kept is not None:
+        kept.book(capacity, -1)
 
 
 def in_order(jobs: Mapping[str, JobInfo]) -> list[JobInfo]:
@@ -78,8 +110,8 @@ def admit_one(capacity: FreeCapacity, job: JobInfo, choose_node: ChooseNode) -> 
     rows: dict[str, list[int]] = {task.name: [] for task in job.tasks}
     for task in job.tasks:
         # First the minimum of all, so that no task's request takes another's.
-        _grow(capacity, task, rows[task.name], _least(job, task), choose_node)
-    if any(len(rows[task.name]) < _least(job, task) for task in job.tasks):
+        _grow(capacity, task, rows[task.name], least(job, task), choose_node)
+    if any(len(rows[task.name]) < least(job, task) for task in job.tasks):
         for task in job.tasks:
             for row in rows[task.name]:
                 capacity.take(task, row, -1)
@@ -92,10 +124,6 @@ def admit_one(capacity: FreeCapacity, job: JobInfo, choose_node: ChooseNode) -> 
             for name, found in rows.items()
         }
     )
-
-
-def _least(job: JobInfo, task: TaskInfo) -> int:
-    return task.replicas if job.gang or not job.preemptible else min(task.minimum, task.replicas)
 
 
 def _grow(

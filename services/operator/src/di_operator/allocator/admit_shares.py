@@ -7,16 +7,17 @@ would not have more. A job that runs wants no more than it has, one that waits w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from di_operator.allocator.admit import ChooseNode, admit_one, admit_waiting, in_order
-from di_operator.allocator.entitlements import Claim, Shares, entitle
+from di_operator.allocator.backfill import Backfill
+from di_operator.allocator.entitlements import EXACT, Amounts, Claim, Shares, entitle, fits
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.resources import scarcest, total
+from di_operator.allocator.quotas import Allowance, asked_by, within_quotas
+from di_operator.allocator.resources import total
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,25 +40,29 @@ def admit_by_shares(
     previous: Mapping[str, NodeList],
     *,
     choose_node: ChooseNode,
-    backfill: bool,
+    backfill: Backfill,
     shares: Shares,
 ) -> dict[str, NodeList]:
     """Return the nodes of every job, as `admit` does."""
     admission = _Admission(FreeCapacity(nodes), dict.fromkeys(jobs, WAIT), choose_node)
-    held = previous
+    bounded, held = within_quotas(jobs, in_order(jobs), previous)
     # Whose large job has made way may be due a smaller one in its place, and so on.
     for _ in {job.namespace for job in jobs.values()}:
         admission = _Admission(FreeCapacity(nodes), dict.fromkeys(jobs, WAIT), choose_node)
         admission.keep((job for job in jobs.values() if not job.preemptible), previous)
-        admission.give_back(in_order(jobs), held, shares)
+        admission.give_back(in_order(bounded), held, shares)
         if not any(held.get(key) and not placed for key, placed in admission.answer.items()):
             break
         held = admission.answer
+    allowance = Allowance()
+    for key, placed in admission.answer.items():
+        allowance.take(jobs[key], placed)
     admit_waiting(
         jobs,
         nodes,
         admission.capacity,
         admission.answer,
+        allowance,
         choose_node=choose_node,
         backfill=backfill,
     )
@@ -142,23 +147,25 @@ def _divide(
     held = {job.key: _there(previous.get(job.key, WAIT), capacity) for job in jobs}
     asked = {job.key: _asked(job, held[job.key]) for job in jobs}
     free = total(capacity.free)
-    scarce = scarcest(total(asked.values()), free)
-    wanted = Counter[str]()
+    room = shares.measured(total(asked.values()), free)
+    wanted: dict[str, dict[str, float]] = {}
     for job in jobs:
-        wanted[job.namespace] += asked[job.key].get(scarce, 0)
+        known = wanted.setdefault(job.namespace, dict.fromkeys(room, 0.0))
+        for name in room:
+            known[name] += asked[job.key].get(name, 0)
     claims = [
-        Claim(job=job, least=_asked(_least(job), WAIT).get(scarce, 0), holds=bool(held[job.key]))
+        Claim(job=job, least=_measured(_asked(_least(job), WAIT), room), holds=bool(held[job.key]))
         for job in jobs
     ]
-    due = entitle(wanted, claims, shares, free.get(scarce, 0))
+    due = entitle(wanted, claims, shares, room)
     left = dict(due.rooms)
     for claim in sorted(
         claims, key=lambda claim: (claim.job.key not in due.turns, not claim.holds)
     ):
         job = claim.job
-        room = claim.least if job.key in due.turns else left[job.namespace]
-        within, takes = _within(claim, room, scarce), asked[job.key].get(scarce, 0)
-        if claim.holds and takes <= room:
+        part = claim.least if job.key in due.turns else left[job.namespace]
+        within, takes = _within(claim, part), _measured(asked[job.key], room)
+        if claim.holds and fits(takes, part):
             parts.safe.append(job)
         elif claim.holds:
             parts.lent.append(job)
@@ -166,12 +173,18 @@ def _divide(
                 parts.less[job.key] = within
         elif within is not None:
             parts.due.append(within)
-            takes = _asked(within, WAIT).get(scarce, 0)
+            takes = _measured(_asked(within, WAIT), room)
         else:
             continue
         if job.key not in due.turns:
-            left[job.namespace] = max(0.0, room - takes)
+            left[job.namespace] = {
+                name: max(0.0, amount - takes[name]) for name, amount in part.items()
+            }
     return parts
+
+
+def _measured(amounts: Mapping[str, int], room: Amounts) -> dict[str, float]:
+    return {name: amounts.get(name, 0) for name in room}
 
 
 def _there(held: NodeList, capacity: FreeCapacity) -> NodeList:
@@ -180,28 +193,28 @@ def _there(held: NodeList, capacity: FreeCapacity) -> NodeList:
 
 def _asked(job: JobInfo, held: NodeList) -> dict[str, int]:
     """What a job takes of each resource, or would take of it if it waits."""
-    return total(
-        {name: amount * count for name, amount in task.resources.items()}
-        for task in job.tasks
-        if (count := len(held.task(task.name)) if held else task.replicas)
+    return asked_by(
+        job,
+        {task.name: len(held.task(task.name)) if held else task.replicas for task in job.tasks},
     )
 
 
-def _within(claim: Claim, room: float, scarce: str) -> JobInfo | None:
-    """The job as large as it can be in so much of the resource; None: not even its least size."""
-    if claim.least > room:
+def _within(claim: Claim, room: Amounts) -> JobInfo | None:
+    """The job as large as it can be in so much room; None: not even its least size."""
+    if not fits(claim.least, room):
         return None
-    job, over = claim.job, room - claim.least
+    over = {name: amount - claim.least.get(name, 0.0) for name, amount in room.items()}
     tasks = []
-    for task in job.tasks:
-        each = task.resources.get(scarce, 0)
+    for task in claim.job.tasks:
         more = task.replicas - task.minimum
+        each = [(name, amount) for name in room if (amount := task.resources.get(name, 0))]
         if each and more > 0:
-            more = min(more, int(over // each))
+            more = min(more, *(int(over[name] * EXACT // amount) for name, amount in each))
             more -= more % task.unit
-            over -= more * each
+            for name, amount in each:
+                over[name] -= more * amount
         tasks.append(replace(task, replicas=task.minimum + more))
-    return replace(job, tasks=tuple(tasks))
+    return replace(claim.job, tasks=tuple(tasks))
 
 
 def _all_or_nothing(job: JobInfo) -> JobInfo:

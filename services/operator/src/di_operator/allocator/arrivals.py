@@ -8,8 +8,9 @@ from dataclasses import replace
 from di_operator.allocator.admit import in_order
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.granting import Words, targets
-from di_operator.allocator.job import JobInfo, NodeList
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.quotas import Allowance
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 
 Ask = Callable[[JobInfo, Mapping[str, NodeInfo]], NodeList | None]
@@ -49,9 +50,18 @@ def ask_for_arrivals(words: Words, snapshot: SchedulingSnapshot, ask: Ask) -> di
         if snapshot.uids[job.key] not in words and not snapshot.held[job.key]
     ]
     answer: dict[str, NodeList] = {}
-    room = LeftRoom(snapshot, targets(words, snapshot)) if new else None
+    if not new:
+        return answer
+    given, allowance = targets(words, snapshot), Allowance()
+    room = LeftRoom(snapshot, given)
+    for key, nodes in given.items():
+        if snapshot.jobs[key].account is not None:
+            allowance.take(snapshot.jobs[key], nodes)
     for job in new:
-        if room is not None and (wants := ask(job, room.nodes)) is not None:
+        within = allowance.within(job)
+        wants = ask(within, room.nodes) if within is not None else WAIT
+        if wants is not None:
             answer[job.key] = wants
             room.take(job, wants)
+            allowance.take(job, wants)
     return answer

@@ -27,6 +27,7 @@ from di_api.wording import reason_of
 from di_operator.allocator.changes import Changes, asks_for_nodes
 from di_operator.allocator.failures import with_growth, without_avoided
 from di_operator.allocator.gangs import keep_room, rest_of, was_let_go, without
+from di_operator.allocator.guarantees import bar_gangs
 from di_operator.allocator.inventory import (
     MAKES_NO_SENSE,
     KnownJob,
@@ -37,8 +38,11 @@ from di_operator.allocator.inventory import (
     read_pod,
 )
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.ledger import Ledger
 from di_operator.allocator.node_pool import NodePool
 from di_operator.allocator.own_pods import A_POD, OwnPods, read_own_pods
+from di_operator.allocator.queues import NO_QUEUES, Queues
+from di_operator.allocator.quotas import asked_by
 from di_operator.allocator.refusals import Refusals
 from di_operator.allocator.reports import Reports
 from di_operator.allocator.reservations import (
@@ -47,6 +51,7 @@ from di_operator.allocator.reservations import (
     Reservations,
     WaitingPod,
 )
+from di_operator.allocator.resources import Resources
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.ledger import Avoided
 from di_operator.lifecycle.pods import is_finished, refusal_of
@@ -74,11 +79,17 @@ class _Ours:
 class ClusterReader:
     """Keeps what the allocator knows of the cluster; belongs to one thread."""
 
-    def __init__(self, read_spec: ReadSpec, *, kind_label: str | None = None) -> None:
+    def __init__(
+        self, read_spec: ReadSpec, *, kind_label: str | None = None, queues: Queues = NO_QUEUES
+    ) -> None:
         """`read_spec` is from a job to its spec; it may raise InvalidSpec. `kind_label` is the
-        label whose value is a node's kind; None: all are of one.
+        label whose value is a node's kind; None: all are of one. `queues` bound what jobs of their
+        namespaces may have.
         """
         self._read_spec = read_spec
+        self._queues = queues
+        # By the UID of a job that the allocator does not decide on, in a namespace with a queue.
+        self._besides = Ledger()
         self._pool = NodePool(kind_label=kind_label)
         self._reports = Reports()
         self._refusals = Refusals()
@@ -209,6 +220,10 @@ class ClusterReader:
         self._refusals.look(now, self._jobs)
         lasting, free = self._pool.rooms()
         jobs: dict[str, JobInfo] = {}
+        accounts = {
+            name: self._queues.account(name, self._besides.taken(name))
+            for name in self._queues.by_namespace
+        }
         held: dict[str, NodeList] = {}
         refused: dict[str, str] = {}
         for uid, job in self._ours.items():
@@ -216,7 +231,10 @@ class ClusterReader:
             held[key] = granted.get(uid, job.placed)
             info = job.known.at(now, held=held[key], attained=job.status.attained(now))
             info = self._refusals.bar(uid, info, now)
-            jobs[key] = without_avoided(info, job.avoided, now)
+            info = without_avoided(info, job.avoided, now)
+            if accounts and (account := accounts.get(info.namespace)) is not None:
+                info = replace(info, account=account)
+            jobs[key] = info
             if words := self._refusals.words(uid, now):
                 refused[key] = words
         if self._rests:
@@ -226,6 +244,9 @@ class ClusterReader:
         kept = self._reservations.look(lasting, free, self._holders(jobs, held), now)
         if kept:
             lasting, free = without(lasting, kept), without(free, kept)
+        if self._queues:
+            besides = {name: self._besides.taken(name) for name in accounts}
+            jobs = bar_gangs(jobs, held, lasting, self._queues, besides)
         left_out = [*self._unreadable.values(), self._pool.unreadable]
         return SchedulingSnapshot(
             jobs=jobs,
@@ -260,6 +281,7 @@ class ClusterReader:
         job, departed = self._jobs.get(uid), self._departed.get(uid)
         self._pool.staying.put(uid, ())
         self._pool.passing.put(uid, ())
+        self._besides.put(uid, ())
         if job is not None:
             # Its fields may be packed, and are read several times.
             job = dict(job)
@@ -331,6 +353,7 @@ class ClusterReader:
             return
         self._pool.staying.put(uid, own.staying)
         self._pool.passing.put(uid, own.ending)
+        self._count_besides(uid, job, [taken for _, taken in own.staying])
 
     def _keep_for_gang(
         self, uid: str, job: Object, spec: JobSpec, status: Status, own: OwnPods
@@ -343,6 +366,14 @@ class ClusterReader:
         rest = rest_of(known.info, status, own)
         if rest.tasks:
             self._rests[uid] = replace(known, info=rest)
+            kept = asked_by(rest, {task.name: task.replicas for task in rest.tasks})
+            self._count_besides(uid, job, [*(taken for _, taken in own.staying), kept])
+
+    def _count_besides(self, uid: str, job: Object, taken: Iterable[Resources]) -> None:
+        """Count what a job has that the allocator does not decide on, to its namespace."""
+        namespace = job["metadata"]["namespace"]
+        if namespace in self._queues.by_namespace:
+            self._besides.put(uid, [(namespace, each) for each in taken])
 
     def _name(self, uid: str, own: OwnPods) -> None:
         if own.unreadable:

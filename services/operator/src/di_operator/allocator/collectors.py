@@ -12,6 +12,7 @@ from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import knee, throughput
 from di_operator.allocator.goodput.model import goodput
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
+from di_operator.allocator.quotas import Allowance
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,8 +89,14 @@ def place_others(
     return placement
 
 
-def add_collectors(capacity: FreeCapacity, placements: Sequence[JobPlacement]) -> None:
-    """Let the other tasks grow as far as they are of use, the most useful replica first."""
+def add_collectors(
+    capacity: FreeCapacity, placements: Sequence[JobPlacement], allowance: Allowance
+) -> None:
+    """Let the other tasks grow as far as they are of use, the most useful replica first, and as
+    far as their namespace's quota allows."""
+    for placement in placements:
+        if placement.job.account is not None:
+            allowance.take(placement.job, placement.node_list(capacity))
     heap = [
         (-gain, order, index)
         for order, placement in enumerate(placements)
@@ -104,11 +111,22 @@ def add_collectors(capacity: FreeCapacity, placements: Sequence[JobPlacement]) -
         gain = _gain(placement, task)
         # Of several collector tasks one may have grown since; then it is less, and others first.
         if -gain == before:
-            gain = _gain(placement, task) if placement.add(capacity, task) else 0.0
+            gain = _gain(placement, task) if _add(capacity, placement, task, allowance) else 0.0
         if gain > 0:
             heapreplace(heap, (-gain, order, index))
         else:
             heappop(heap)
+
+
+def _add(
+    capacity: FreeCapacity, placement: JobPlacement, task: TaskInfo, allowance: Allowance
+) -> bool:
+    if not allowance.has_room(placement.job, task, task.unit):
+        return False
+    if not placement.add(capacity, task):
+        return False
+    allowance.take_replicas(placement.job, task, task.unit)
+    return True
 
 
 def _gain(placement: JobPlacement, task: TaskInfo) -> float:

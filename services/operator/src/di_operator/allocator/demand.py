@@ -35,6 +35,15 @@ class Option:
         )
         return [float(size * each + others) if size else 0.0 for size in self.ladder.sizes]
 
+    def takes(self, job: JobInfo) -> list[dict[str, float]]:
+        """What each size takes of all resources, the least of the other tasks included."""
+        names = sorted({name for task in job.tasks for name in task.resources})
+        by_name = {name: self.costs(job, name) for name in names}
+        return [
+            {name: costs[at] for name, costs in by_name.items()}
+            for at in range(len(self.ladder.sizes))
+        ]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:

@@ -25,6 +25,8 @@ from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.plan import Change, change_of
 from di_operator.allocator.policy import Policy
 from di_operator.allocator.present_room import PresentRoom
+from di_operator.allocator.queues import queues_of
+from di_operator.allocator.quotas import Allowance
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.allocator.shortage import find_shortage
 from di_operator.allocator.trial import Trial
@@ -84,7 +86,7 @@ class Surroundings:
         the cluster's scheduler places all jobs. `now` is aware. `kind_label` is the label whose
         value is a node's kind.
         """
-        self._reader = ClusterReader(read_spec, kind_label=kind_label)
+        self._reader = ClusterReader(read_spec, kind_label=kind_label, queues=queues_of(policy))
         self._reader.take(changes)
         self._pods = [pod for _, pod in changes.pods.values()]
         self._jobs = {uid: job for uid, (_, job) in changes.jobs.items()}
@@ -161,11 +163,14 @@ class Surroundings:
         at_once = arrived[trial.uid].has if trial.uid in arrived else WAIT
         info = snapshot.jobs[trial.key]
         left = FreeCapacity(LeftRoom(snapshot, snapshot.held).nodes)
+        allowance = Allowance()
+        for key, held in snapshot.held.items():
+            allowance.take(snapshot.jobs[key], held)
         return Forecast(
             at_once=at_once,
             later=words[trial.uid].wants,
             shifts=tuple(_shifts(snapshot, after, without, words, trial)),
-            obstacle="" if at_once else _shortage(info, left),
+            obstacle="" if at_once else allowance.shortage(info) or _shortage(info, left),
             impossible=_impossible(info, snapshot),
         )
 

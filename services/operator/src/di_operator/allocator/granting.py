@@ -31,6 +31,7 @@ from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.plan import Change, make_plan
 from di_operator.allocator.present_room import PresentRoom
+from di_operator.allocator.quotas import Allowance
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.allocator.shortage import find_shortage
 from di_operator.lifecycle.placement import Grant
@@ -124,6 +125,10 @@ def _grant(
     explain: bool,
 ) -> dict[str, Word]:
     room, empty = PresentRoom(snapshot), FreeCapacity(snapshot.nodes)
+    allowance = Allowance()
+    for key, nodes in decided.items():
+        if snapshot.jobs[key].account is not None:
+            allowance.take(snapshot.jobs[key], nodes)
     given: dict[str, Word] = {}
     for job in in_order(snapshot.jobs):
         key, uid = job.key, snapshot.uids[job.key]
@@ -135,7 +140,7 @@ def _grant(
             has = reduced(snapshot, key, wants)
         if has or explain or before is None or before.has:
             told = before.grant.batch_size if before is not None and before.has == has else None
-            grant = _say(snapshot, empty, key, has, told)
+            grant = _say(snapshot, empty, allowance, key=key, has=has, told=told)
             given[uid] = Word(wants=wants, has=has, grant=grant)
         else:
             given[uid] = Word(wants=wants, has=has, grant=before.grant)
@@ -143,13 +148,19 @@ def _grant(
 
 
 def _say(
-    snapshot: SchedulingSnapshot, empty: FreeCapacity, key: str, has: NodeList, told: int | None
+    snapshot: SchedulingSnapshot,
+    empty: FreeCapacity,
+    allowance: Allowance,
+    *,
+    key: str,
+    has: NodeList,
+    told: int | None,
 ) -> Grant:
     job = snapshot.jobs[key]
     reason: Reason | None = None
     message = ""
     if not has:
-        reason, message = _why_not(job, snapshot.refused.get(key), empty)
+        reason, message = _why_not(job, snapshot.refused.get(key), empty, allowance)
     if not job.preemptible:
         return Grant(reason=reason, message=message)
     placement = dict(has.tasks)
@@ -160,7 +171,13 @@ def _say(
     return Grant(placement=placement, reason=reason, message=message, kinds=kinds, batch_size=batch)
 
 
-def _why_not(job: JobInfo, refused: str | None, empty: FreeCapacity) -> tuple[Reason, str]:
+def _why_not(
+    job: JobInfo, refused: str | None, empty: FreeCapacity, allowance: Allowance
+) -> tuple[Reason, str]:
+    if job.account is not None and job.account.barred:
+        return Reason.WAITING_FOR_NODES, job.account.barred
+    if over := allowance.shortage(job):
+        return Reason.QUEUE_QUOTA_EXCEEDED, over
     if refused is not None:
         # What there is no room for then may be missing for the nodes that are not tried now.
         return Reason.REFUSED_BY_SCHEDULER, refused

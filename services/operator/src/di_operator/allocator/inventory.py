@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from di_api.expected_completion import ExpectedCompletion
 from di_api.spec import JobSpec, Priority, Task, TaskType
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo, scaled_of
 from di_operator.allocator.node import NodeInfo, Taint, read_constraints
@@ -119,6 +120,7 @@ class KnownJob:
     """Of no age, as one that holds nothing."""
     created: datetime
     report: Report | None
+    expected: ExpectedCompletion | None = None
 
     def at(self, now: datetime, *, held: NodeList, attained: float) -> JobInfo:
         """Return what policies may know of the job, which `held` nodes for `attained`
@@ -137,6 +139,9 @@ class KnownJob:
             age=max(0.0, (now - self.created).total_seconds()),
             attained=attained,
             remaining=said.remaining(now) if said else None,
+            ends=None
+            if self.expected is None
+            else max(0.0, (self.expected.latest - now).total_seconds()),
         )
 
 
@@ -160,7 +165,9 @@ def read_job(job: Object, spec: JobSpec, *, report: Report | None) -> KnownJob:
             collecting=report.collecting if report else None,
             explored=report.explored if report else 0,
             restoring=(report.said.restore_seconds if report else None) or 0.0,
+            longest=spec.active_deadline_seconds,
         ),
+        expected=ExpectedCompletion.read(status.get("expectedCompletion")),
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         report=report,
     )

@@ -61,6 +61,22 @@ def scaled_of(tasks: Sequence[TaskInfo]) -> TaskInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What the jobs of a namespace may have together, and what it has besides; see `queues`.
+
+    All jobs of a namespace have the same, but for what bars single ones.
+    """
+
+    guarantee: Resources = field(default_factory=dict)
+    quota: Resources = field(default_factory=dict)
+    """What is not named has none."""
+    taken: Resources = field(default_factory=dict)
+    """By pods of its jobs that the allocator does not decide on."""
+    barred: str = ""
+    """Why this job may not begin, whatever room there is; empty: it may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobInfo:
     """What a policy may know about a job. Times in seconds, work in replica-seconds."""
 
@@ -90,6 +106,12 @@ class JobInfo:
     """Samples of the initial batch still to be worked through, where the job says so."""
     restoring: float = 0.0
     """How long its learners take to go on from a checkpoint, as the job says; 0: it does not."""
+    ends: float | None = None
+    """In how many seconds it is expected to be complete at the latest; None: that is not known."""
+    longest: float | None = None
+    """How many seconds it runs at most, from its start; None: as long as it likes."""
+    account: Account | None = None
+    """What bounds the jobs of its namespace together; None: nothing does."""
 
     @property
     def namespace(self) -> str:
@@ -114,6 +136,11 @@ class JobInfo:
     def collectors(self) -> tuple[TaskInfo, ...]:
         """The tasks that feed the learners."""
         return tuple(task for task in self.tasks if task.type is TaskType.COLLECTOR)
+
+
+def least(job: JobInfo, task: TaskInfo) -> int:
+    """The fewest replicas of a task with which its job may begin."""
+    return task.replicas if job.gang or not job.preemptible else min(task.minimum, task.replicas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from di_operator.allocator.demand import Demand
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, NodeList, TaskInfo
 from di_operator.allocator.place import PlacementRequest, Placer
+from di_operator.allocator.quotas import Allowance
 
 
 def place(
@@ -17,8 +18,12 @@ def place(
     chosen: Sequence[tuple[str, int]],
     capacity: FreeCapacity,
     previous: Mapping[str, NodeList],
+    allowance: Allowance,
 ) -> dict[str, NodeList]:
-    """Return the nodes of each job, which has been given so many learners on a kind of nodes."""
+    """Return the nodes of each job, which has been given so many learners on a kind of nodes.
+
+    `allowance` counts what is fixed; within it the other tasks grow beyond their least.
+    """
     placer = Placer(capacity)
     requests = [
         _request(demand, kind, size, previous.get(demand.job.key, WAIT))
@@ -34,6 +39,7 @@ def place(
                 break
             if size < request.count:
                 placer.place([replace(request, count=size)])
+    jobs = {demand.job.key: demand.job for demand in demands}
     answer: dict[str, NodeList] = {}
     placements: list[JobPlacement] = []
     for demand in demands:
@@ -47,7 +53,9 @@ def place(
         else:
             placer.release(job.key)
             answer[job.key] = WAIT
-    add_collectors(capacity, placements)
+    for key, placed in answer.items():
+        allowance.take(jobs[key], placed)
+    add_collectors(capacity, placements, allowance)
     return answer | {placement.job.key: placement.node_list(capacity) for placement in placements}
 
 

@@ -10,6 +10,7 @@ from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.indexes import with_indexes_kept
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.quotas import Allowance
 
 
 class Change(StrEnum):
@@ -42,10 +43,11 @@ def make_plan(
     """Check an answer and compare it with what runs.
 
     A job whose part is wrong keeps what it has, if that still fits beside the others, or else
-    waits. Jobs that are not in the answer keep what they have. Nothing here raises for what a
+    waits. Jobs that are not in the answer keep what they have. Whatever the answer, no namespace
+    has more than its quota by it, but for jobs that are never moved. Nothing here raises for what a
     policy may answer.
     """
-    capacity = FreeCapacity(nodes)
+    capacity, allowance = FreeCapacity(nodes), Allowance.beside_fixed(jobs, previous)
     refused: dict[str, str] = {}
     wanted: dict[str, NodeList] = {}
     for key, job in jobs.items():
@@ -59,12 +61,18 @@ def make_plan(
     allocations: dict[str, NodeList] = {}
     # Who stays goes first: a newcomer must not push a running job off by a mistake of the policy.
     for key in sorted(jobs, key=lambda key: (wanted[key] != previous.get(key, WAIT), key)):
-        if capacity.take_all(jobs[key], wanted[key]):
-            allocations[key] = wanted[key]
-            continue
-        had = previous.get(key, WAIT)
-        refused.setdefault(key, "its nodes have not that much room")
-        allocations[key] = had if had and capacity.take_all(jobs[key], had) else WAIT
+        job, had = jobs[key], previous.get(key, WAIT)
+        bounded = job.account is not None
+        if bounded and not job.preemptible:
+            allowance.take(job, had, -1)
+        wants = allowance.cut(job, wanted[key], had) if bounded else wanted[key]
+        if not capacity.take_all(job, wants):
+            refused.setdefault(key, "its nodes have not that much room")
+            wants = allowance.cut(job, had, had)
+            wants = wants if wants and capacity.take_all(job, wants) else WAIT
+        if bounded:
+            allowance.take(job, wants)
+        allocations[key] = wants
     changes = {
         key: change
         for key, job in jobs.items()

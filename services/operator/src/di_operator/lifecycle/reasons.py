@@ -79,6 +79,12 @@ class Reason(_Declared):
     # Of a phase, in place of those.
     JOB_SUSPENDED = "JobSuspended", "Normal", "Pending: `suspend: true`"
     WAITING_FOR_NODES = "WaitingForNodes", "Normal", "Pending: others have the room"
+    QUEUE_QUOTA_EXCEEDED = (
+        "QueueQuotaExceeded",
+        "Normal",
+        "Pending: the allocator's quota of the namespace leaves less than the job needs at least; "
+        "the message has the resource, what the namespace has, its quota, and what is needed",
+    )
     REFUSED_BY_SCHEDULER = (
         "RefusedByScheduler",
         "Normal",

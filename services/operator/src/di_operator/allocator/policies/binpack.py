@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from di_operator.allocator.admit import admit
 from di_operator.allocator.admit_shares import admit_by_shares
+from di_operator.allocator.backfill import Backfill, read_backfill
 from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.queues import read_queues
 
 _OTHER_WEIGHT = 1.0
 
@@ -28,20 +31,25 @@ class BinpackPolicy:
         self,
         *,
         weights: Mapping[str, float] | None = None,
-        backfill: bool = True,
+        backfill: bool | str = True,
         shares: Mapping[str, float] | None = None,
         default_share: float = DEFAULT_SHARE,
         ageing_seconds: float = DEFAULT_AGEING,
+        queues: Mapping[str, Any] | None = None,
     ) -> None:
         self._weights = dict(weights or {})
-        self._backfill = backfill
-        self._shares = read_shares(shares, default_share, ageing_seconds)
+        self._backfill = read_backfill(backfill)
+        self.queues = read_queues(queues)
+        self._shares = read_shares(shares, default_share, ageing_seconds, self.queues)
         for resource, weight in self._weights.items():
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight >= 0:
                 raise ValueError(f"weights: {resource}: {weight!r}: must be a number >= 0")
 
     def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
         """Place one job that has just arrived."""
+        if self._backfill is Backfill.RESERVE:
+            # Who waits, and for which nodes, is known when all jobs are looked at.
+            return WAIT
         return self.optimize({job.key: job}, nodes, {}).get(job.key, WAIT)
 
     def optimize(

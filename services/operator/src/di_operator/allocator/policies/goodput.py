@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from di_operator.allocator.admit import admit, in_order, tightest
-from di_operator.allocator.choose import Offer
+from di_operator.allocator.bids import make_bids, measured_room
+from di_operator.allocator.choose import Offer, choose
 from di_operator.allocator.choose_kinds import Choice, choose_kinds
 from di_operator.allocator.choose_shares import choose_by_shares
 from di_operator.allocator.demand import Demand, Option, ranks, scarcest_of
@@ -35,6 +37,8 @@ from di_operator.allocator.goodput.sizes import Bounds, sizes
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.placing import place
+from di_operator.allocator.queues import read_queues
+from di_operator.allocator.quotas import Allowance
 
 
 class GoodputPolicy:
@@ -61,6 +65,8 @@ class GoodputPolicy:
         default_share: the weight of namespaces that `shares` does not name.
         ageing_seconds: the slots in which jobs that are larger than their namespace's part take
             turns with the others.
+        queues: weight, guarantee and quota of namespaces (see `queues`); with a weight or a
+            guarantee, shares are dominant ones.
 
     Raises ValueError for arguments out of range.
     """
@@ -79,6 +85,7 @@ class GoodputPolicy:
         shares: Mapping[str, float] | None = None,
         default_share: float = DEFAULT_SHARE,
         ageing_seconds: float = DEFAULT_AGEING,
+        queues: Mapping[str, Any] | None = None,
     ) -> None:
         if not 0 <= restart_seconds < horizon_seconds:
             raise ValueError("restart_seconds must be at least 0 and less than horizon_seconds")
@@ -99,7 +106,8 @@ class GoodputPolicy:
         self._fairness = fairness
         self._silence = silence_seconds
         self._priority_weight = priority_weight
-        self._shares = read_shares(shares, default_share, ageing_seconds)
+        self.queues = read_queues(queues)
+        self._shares = read_shares(shares, default_share, ageing_seconds, self.queues)
         self._curves = Curves()
 
     def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
@@ -129,6 +137,9 @@ class GoodputPolicy:
             if capacity.take_all(rigid[key], placed):
                 answer[key] = placed
         capacity.settle()
+        allowance = Allowance()
+        for key, job in rigid.items():
+            allowance.take(job, answer[key])
         demands = [
             demand
             for job in in_order(jobs)
@@ -136,8 +147,8 @@ class GoodputPolicy:
             and (demand := self._demand(job, capacity, previous.get(job.key, WAIT)))
         ]
         if demands:
-            chosen = self._choose(demands, capacity, curves)
-            answer |= place(demands, chosen, capacity, previous)
+            chosen = self._choose(demands, capacity, curves, allowance)
+            answer |= place(demands, chosen, capacity, previous, allowance)
         return answer
 
     def _demand(self, job: JobInfo, capacity: FreeCapacity, had: NodeList) -> Demand | None:
@@ -181,7 +192,11 @@ class GoodputPolicy:
         return Demand(job=job, task=scaled_task, options=options, silent=silent)
 
     def _choose(
-        self, demands: Sequence[Demand], capacity: FreeCapacity, curves: Curves
+        self,
+        demands: Sequence[Demand],
+        capacity: FreeCapacity,
+        curves: Curves,
+        allowance: Allowance,
     ) -> list[tuple[str, int]]:
         """Return the kind of nodes and the size of each job."""
         kinds = capacity.kinds
@@ -213,13 +228,18 @@ class GoodputPolicy:
         if len(kinds) == 1:
             (kind,) = kinds
             options = [demand.options[kind] for demand in demands]
-            picked = choose_by_shares(
-                [offer[kind] for offer in offers],
-                [demand.job for demand in demands],
-                [bisect_right(each.ladder.sizes, each.present) - 1 for each in options],
-                float(amounts[kind]),
-                self._shares,
-            )
+            sole = [offer[kind] for offer in offers]
+            if self._shares is None and not any(demand.job.account for demand in demands):
+                picked = choose(sole, float(amounts[kind]))
+            else:
+                room = measured_room(demands, capacity, scarce, self._shares)
+                picked = choose_by_shares(
+                    make_bids(demands, options, sole, room, self._shares),
+                    [bisect_right(each.ladder.sizes, each.present) - 1 for each in options],
+                    room,
+                    self._shares,
+                    {demand.job.namespace: allowance.left(demand.job) for demand in demands},
+                )
             chosen = [Choice(kind, at) for at in picked]
         else:
             chosen = choose_kinds(offers, {kind: float(each) for kind, each in amounts.items()})

@@ -1,0 +1,155 @@
+"""Who may start while a large job waits, and that it is not delayed by that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from di_operator.allocator.inventory import read_job
+from di_operator.allocator.job import JobInfo, NodeList
+from di_operator.allocator.policies.binpack import BinpackPolicy
+from di_operator.allocator.policies.fit import FitPolicy
+from di_operator.lifecycle.specs import read_spec
+from tests.unit.allocator.test_policy_properties import check
+from tests.unit.allocator.test_scheduling_snapshot import NOW
+from tests.unit.allocator.test_scheduling_snapshot import job as manifest
+from tests.unit.allocator.test_scheduling_snapshot import task as declared
+from tests.unit.allocator.test_shares import by_key
+from tests.unit.allocator.worlds import counts, job, nodes, task
+
+PARENTS = {"fit": FitPolicy, "binpack": BinpackPolicy}
+
+
+def small(key: str, slots: int = 1, **options: Any) -> JobInfo:
+    return job(key, task(slots), **options)
+
+
+@pytest.mark.parametrize("name", PARENTS)
+@pytest.mark.parametrize("given_value", ["all", 1, None, "Reserve"])
+def test_what_is_no_way_to_backfill_is_refused(name: str, given_value: Any) -> None:
+    with pytest.raises(ValueError, match="must be true, false or"):
+        PARENTS[name](backfill=given_value)
+
+
+def held(**placed: str) -> dict[str, NodeList]:
+    return {key: NodeList.of({"learner": tuple(at.split())}) for key, at in placed.items()}
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_the_nodes_that_come_free_first_are_set_aside(name: str) -> None:
+    policy, room = PARENTS[name](backfill="reserve"), nodes(3, slot=4)
+    running = held(x="n000 n000 n000", y="n001 n001 n001", z="n002 n002 n002")
+    jobs = by_key(
+        small("x", 3, ends=900.0),
+        small("y", 3, ends=60.0),
+        small("z", 3),
+        job("big", task(1, slot=4), age=9.0),
+        *(small(f"s{at}", age=float(-at)) for at in range(3)),
+    )
+    answer = policy.optimize(jobs, room, running)
+
+    # One slot is free on each node; that of the second one is kept.
+    assert answer["big"] == NodeList()
+    assert sorted([*answer["s0"], *answer["s1"], *answer["s2"]]) == ["n000", "n002"]
+    rest = {key: each for key, each in jobs.items() if key != "y"}
+    after = policy.optimize(rest, room, {key: answer[key] for key in rest})
+    assert set(after["big"]) == {"n001"}
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_who_has_to_end_before_may_use_what_is_set_aside(name: str) -> None:
+    policy, room = PARENTS[name](backfill="reserve"), nodes(1, slot=4)
+    running = held(x="n000 n000")
+    big = job("big", task(1, slot=4), age=9.0)
+    for longest, ends, starts in (
+        (60.0, 90.0, 2),
+        (90.0, 60.0, 0),
+        (None, 60.0, 0),
+        (60.0, None, 0),
+    ):
+        jobs = by_key(small("x", 2, ends=ends), big, small("s", 2, longest=longest))
+        assert counts(policy.optimize(jobs, room, running))["s"] == starts
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_what_never_fits_has_nothing_set_aside(name: str) -> None:
+    jobs = by_key(job("huge", task(1, slot=9), age=9.0), small("s", 4))
+    answer = PARENTS[name](backfill="reserve").optimize(jobs, nodes(1, slot=4), {})
+
+    assert counts(answer) == {"huge": 0, "s": 4}
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_an_arrival_does_not_start_before_it_is_known_who_waits(name: str) -> None:
+    assert not PARENTS[name](backfill="reserve").allocate(small("s"), nodes(1, slot=4))
+    assert PARENTS[name]().allocate(small("s"), nodes(1, slot=4))
+
+
+def starts_after(policy: Any, running: int, size: int, rounds: int) -> int | None:
+    """In which round a job of that size starts, while every round brings small ones, each of which
+    runs for three rounds; those that ran first end one a round."""
+    room = nodes(2, slot=4)
+    first = by_key(*(small(f"r{at}", ends=60.0 * (at + 1)) for at in range(running)))
+    answer: Mapping[str, NodeList] = policy.optimize(first, room, {})
+    jobs = first | by_key(job("big", task(size), age=1e4))
+    begun = dict.fromkeys((key for key, placed in answer.items() if placed), 0)
+    for number in range(1, rounds):
+        jobs |= by_key(*(small(f"s{number}-{at}", age=1e3 - number) for at in range(2)))
+        ended = {f"r{number - 1}"} | {
+            key for key, since in begun.items() if key.startswith("s") and number - since >= 3
+        }
+        jobs = {
+            key: replace(each, ends=each.ends and each.ends - 60.0)
+            for key, each in jobs.items()
+            if key not in ended
+        }
+        before = {key: placed for key, placed in answer.items() if key in jobs}
+        answer = policy.optimize(jobs, room, before)
+        check(answer, jobs, room, before)
+        for key, placed in answer.items():
+            if placed:
+                begun.setdefault(key, number)
+        if answer["big"]:
+            return number
+    return None
+
+
+@pytest.mark.parametrize("name", PARENTS)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(running=st.integers(1, 8), size=st.integers(1, 8))
+def test_the_first_that_waits_starts_as_soon_as_those_that_ran_leave_it_room(
+    name: str, running: int, size: int
+) -> None:
+    # So many of those that ran have to end first; whoever came later makes no difference.
+    soonest = max(1, running + size - 8)
+    assert starts_after(PARENTS[name](backfill="reserve"), running, size, 12) == soonest
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_without_a_reservation_it_waits_for_ever(name: str) -> None:
+    assert starts_after(PARENTS[name](), 8, 8, 40) is None
+
+
+def test_ends_are_read_from_the_job() -> None:
+    expected = {
+        "earliest": "2026-01-01T12:01:00Z",
+        "expected": "2026-01-01T12:02:00Z",
+        "latest": "2026-01-01T12:05:00Z",
+    }
+    one = manifest(
+        "x",
+        declared("learner"),
+        status={"expectedCompletion": expected},
+        activeDeadlineSeconds=600,
+    )
+    known = read_job(one, read_spec(one), report=None)
+    found = known.at(NOW, held=NodeList(), attained=0.0)
+    assert (found.ends, found.longest) == (300.0, 600)
+    two = manifest("y", declared("learner"))
+    found = read_job(two, read_spec(two), report=None).at(NOW, held=NodeList(), attained=0.0)
+    assert (found.ends, found.longest) == (None, None)

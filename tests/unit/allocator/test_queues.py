@@ -1,0 +1,414 @@
+"""Queues of namespaces: what is refused, that quotas hold, and that guarantees are kept."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from di_operator.allocator.arrivals import ask_for_arrivals
+from di_operator.allocator.changes import Changes
+from di_operator.allocator.cluster_reader import ClusterReader
+from di_operator.allocator.granting import NOTHING_SAID, step
+from di_operator.allocator.guarantees import bar_gangs
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.plan import make_plan
+from di_operator.allocator.policies.fit import FitPolicy
+from di_operator.allocator.queues import MOST, NO_QUEUES, queues_of, read_queues
+from di_operator.allocator.quotas import Allowance, asked_by
+from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
+from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.specs import read_spec
+from tests.unit.allocator import test_scheduling_snapshot as objects
+from tests.unit.allocator.test_policy_properties import (
+    POLICIES,
+    a_job,
+    check,
+    settled,
+    some_nodes,
+)
+from tests.unit.allocator.test_shares import by_key, by_namespace, wants
+from tests.unit.allocator.worlds import GPU, amounts, counts, job, nodes, task
+
+Queued = Mapping[str, Mapping[str, Any]]
+
+
+def queued(jobs: Mapping[str, JobInfo], given_queues: Queued) -> dict[str, JobInfo]:
+    """The jobs as the allocator reads them where namespaces have these settings."""
+    queues = read_queues(given_queues)
+    return {
+        key: replace(each, account=queues.account(each.namespace, {})) for key, each in jobs.items()
+    }
+
+
+def usage(jobs: Mapping[str, JobInfo], answer: Mapping[str, NodeList]) -> dict[str, Counter[str]]:
+    """What each namespace has of each resource."""
+    found: dict[str, Counter[str]] = {}
+    for key, placed in answer.items():
+        counts = {name: len(placed.task(name)) for name, _ in placed.tasks}
+        found.setdefault(jobs[key].namespace, Counter()).update(asked_by(jobs[key], counts))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("queues", "message"),
+    [
+        (3, "queues: 3: must map namespaces to their settings"),
+        (
+            {f"n{number}": {"weight": 1} for number in range(MOST + 1)},
+            "queues: 257 namespaces: there may be 256 at most",
+        ),
+        ({"No": {"weight": 1}}, "queues: No: must be the name of a namespace"),
+        ({"a": {}}, "queues: a: {}: must have some of weight, guarantee, quota"),
+        ({"a": {"weight": 0}}, "queues: a: weight: 0: must be a number above 0"),
+        ({"a": {"weight": True}}, "queues: a: weight: True: must be a number above 0"),
+        (
+            {"a": {"qouta": {"cpu": 1}}},
+            "queues: a: qouta: there is no such key; there are weight, guarantee, quota",
+        ),
+        ({"a": {"quota": 4}}, "queues: a: quota: 4: must map resources to amounts"),
+        ({"a": {"quota": {"cpu": "much"}}}, "queues: a: quota: cpu: 'much': must be a quantity"),
+        ({"a": {"quota": {"cpu": True}}}, "queues: a: quota: cpu: True: must be a quantity"),
+        ({"a": {"quota": {"cpu": -1}}}, "queues: a: quota: cpu: -1: must not be negative"),
+        (
+            {"a": {"guarantee": {GPU: 4}, "quota": {GPU: 3}}},
+            f"queues: a: guarantee: {GPU}: is more than the quota",
+        ),
+    ],
+)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_settings_that_make_no_sense_are_refused_and_it_is_said_where(
+    policy: str, queues: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        POLICIES[policy](queues=queues)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_weights_have_one_place(policy: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"^shares: weights are those of queues, where there are any$"
+    ):
+        POLICIES[policy](shares={"a": 1}, queues={"b": {"weight": 2}})
+
+
+def test_a_policy_without_queues_has_none() -> None:
+    assert queues_of(None) is NO_QUEUES
+    assert queues_of(FitPolicy()) == NO_QUEUES
+    assert not NO_QUEUES
+    assert queues_of(FitPolicy(queues={"a": {"weight": 2}})).weights == {"a": 2}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_namespace_has_no_more_than_its_quota_in_an_empty_cluster(name: str) -> None:
+    queues = {"a": {"quota": {GPU: 4}}}
+    policy, room = POLICIES[name](queues=queues), nodes(16, gpu=1)
+    jobs = queued(by_key(wants("a/x"), wants("a/y")), queues)
+
+    assert by_namespace(settled(policy, jobs, room)) == {"a": 4}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_resource_that_is_named_is_bounded(name: str) -> None:
+    queues = {"a": {"quota": {"cpu": 3, GPU: 8}}}
+    policy, room = POLICIES[name](queues=queues), nodes(1, gpu=16, cpu=64)
+    one = job("a/x", task(16, minimum=1, gpu=1, cpu=0.5), explored=64)
+    jobs = queued(by_key(one), queues)
+
+    has = usage(jobs, settled(policy, jobs, room))["a"]
+    assert has == amounts(gpu=4 if name == "goodput" else 6, cpu=2 if name == "goodput" else 3)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_quota_that_is_lowered_is_kept_to_in_the_next_period(name: str) -> None:
+    room, jobs = nodes(16, gpu=1), by_key(wants("a/x", 1, 8), wants("b/x", 1, 8))
+    fixed = gang("a/g", 2, age=9.0)
+    before = settled(POLICIES[name](), jobs | by_key(fixed), room)
+    assert len(before["a/x"]) >= 7
+    queues = {"a": {"quota": {GPU: 6}}}
+    lowered = queued(jobs | by_key(fixed), queues)
+
+    answer = POLICIES[name](queues=queues).optimize(lowered, room, before)
+    check(answer, lowered, room, before)
+    assert answer["a/g"] == before["a/g"]
+    assert by_namespace(answer) == {"a": 6, "b": len(before["b/x"])}
+
+
+def test_whom_a_quota_keeps_waiting_keeps_nobody_else_waiting() -> None:
+    queues = {"a": {"quota": {GPU: 2}}}
+    jobs = queued(by_key(wants("a/x", 4, 4, age=9.0), wants("b/x", 4, 4)), queues)
+    answer = FitPolicy(queues=queues, backfill=False).optimize(jobs, nodes(4, gpu=1), {})
+
+    assert by_namespace(answer) == {"a": 0, "b": 4}
+
+
+resources = st.fixed_dictionaries({}, optional={GPU: st.integers(1, 12), "cpu": st.integers(1, 9)})
+
+
+@st.composite
+def some_queues(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name in "abc":
+        quota = draw(resources)
+        part = st.integers(0, 3)
+        guarantee = {key: most * draw(part) // 3 for key, most in quota.items()}
+        queue: dict[str, Any] = {}
+        if quota:
+            queue["quota"] = quota
+        if guarantee and draw(st.booleans()):
+            queue["guarantee"] = guarantee
+        if draw(st.booleans()):
+            queue["weight"] = draw(st.integers(1, 4))
+        if queue:
+            found[name] = queue
+    return found
+
+
+@st.composite
+def some_jobs(draw: st.DrawFn) -> dict[str, JobInfo]:
+    keys = [
+        f"{draw(st.sampled_from('abc'))}/j{number}" for number in range(draw(st.integers(1, 6)))
+    ]
+    return {key: draw(a_job(key)) for key in keys}
+
+
+def one_kind(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Nodes of one kind: with several `goodput` has no queues."""
+    return {name: replace(node, kind="") for name, node in found.items()}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    jobs=some_jobs(),
+    room=some_nodes(),
+    given_queues=some_queues(),
+    ended=st.sets(st.integers(0, 5)),
+)
+def test_nobody_is_above_its_quota_whoever_comes_and_goes(
+    name: str,
+    jobs: dict[str, JobInfo],
+    room: dict[str, Any],
+    given_queues: dict[str, dict[str, Any]],
+    ended: set[int],
+) -> None:
+    policy, room = POLICIES[name](queues=given_queues), one_kind(room)
+    jobs = queued(jobs, given_queues)
+    quotas = {key: queue.quota for key, queue in read_queues(given_queues).by_namespace.items()}
+    answer: dict[str, NodeList] = {}
+    for left in (jobs, {k: j for at, (k, j) in enumerate(jobs.items()) if at not in ended}, jobs):
+        before = {key: placed for key, placed in answer.items() if key in left}
+        answer = policy.optimize(left, room, before)
+        check(answer, left, room, before)
+        for namespace, has in usage(left, answer).items():
+            assert all(has[key] <= most for key, most in quotas.get(namespace, {}).items())
+
+
+class Greedy:
+    """A policy that does not look at quotas: the first node, as many as possible."""
+
+    def allocate(self, job: JobInfo, nodes: Mapping[str, Any]) -> NodeList:
+        return NodeList.of({each.name: (next(iter(nodes)),) * each.maximum for each in job.tasks})
+
+    def optimize(
+        self, jobs: Mapping[str, JobInfo], nodes: Mapping[str, Any], _held: Mapping[str, NodeList]
+    ) -> dict[str, NodeList]:
+        return {key: self.allocate(each, nodes) for key, each in jobs.items()}
+
+
+def test_whatever_a_policy_answers_quotas_hold_and_learners_lose_last() -> None:
+    queues = {"a": {"quota": {"cpu": 6}}}
+    two = job(
+        "a/x",
+        task(2, minimum=1, maximum=3, cpu=1),
+        task(2, name="collector", minimum=1, maximum=8, cpu=1),
+    )
+    jobs = queued(by_key(two, job("a/y", task(1, cpu=1)), job("b/x", task(8, cpu=1))), queues)
+    room = nodes(1, cpu=64)
+    plan = make_plan(Greedy().optimize(jobs, room, {}), jobs, room, {})
+
+    has = plan.allocations["a/x"]
+    assert (len(has.task("learner")), len(has.task("collector"))) == (3, 3)
+    assert plan.allocations["a/y"] == WAIT
+    assert len(plan.allocations["b/x"]) == 8
+    assert not plan.refused
+    again = make_plan(Greedy().optimize(jobs, room, {}), jobs, room, plan.allocations)
+    assert again.allocations == plan.allocations
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    count=st.integers(1, 5),
+    early=st.integers(1, 6),
+    guarantee=st.integers(0, 8),
+    quota=st.integers(0, 8),
+    weight=st.integers(1, 8),
+)
+def test_who_wants_what_it_is_guaranteed_has_it_back_after_one_period(
+    name: str, *, count: int, early: int, guarantee: int, quota: int, weight: int
+) -> None:
+    queues = {
+        "a": {"guarantee": {GPU: guarantee}, "quota": {GPU: guarantee + quota}},
+        "b": {"weight": weight},
+    }
+    arguments: dict[str, Any] = {"restart_seconds": 0} if name == "goodput" else {}
+    policy, room = POLICIES[name](queues=queues, **arguments), nodes(8, gpu=1)
+    first = by_key(*(wants(f"b/x{at}", 1, 8, age=10.0 + at) for at in range(early)))
+    held = settled(policy, first, room)
+    assert sum(map(len, held.values())) == 8
+    # Of one GPU each: what is guaranteed is not a matter of sizes then.
+    late = by_key(*(wants(f"a/x{at}", 1, 1, age=float(at)) for at in range(count)))
+    jobs = queued(first | late, queues)
+    answer = policy.optimize(jobs, room, held)
+
+    check(answer, jobs, room, held)
+    assert by_namespace(answer)["a"] >= min(guarantee, count)
+    # And nothing is kept idle that somebody wants.
+    waits = [key for key, placed in answer.items() if not placed]
+    free = 8 - sum(map(len, answer.values()))
+    assert not free or all(
+        by_namespace(answer)["a"] == guarantee + quota for key in waits if key.startswith("a/")
+    )
+    assert not free or not any(key.startswith("b/") for key in waits)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_more_guarantees_than_there_is_are_kept_in_part(name: str) -> None:
+    queues = {"a": {"guarantee": {GPU: 12}}, "b": {"guarantee": {GPU: 4}}, "c": {"weight": 9}}
+    policy, room = POLICIES[name](queues=queues), nodes(8, gpu=1)
+    jobs = by_key(*(wants(f"{n}/x{at}", 1, 1) for n in "abc" for at in range(16)))
+
+    answer = policy.optimize(queued(jobs, queues), room, {})
+    assert by_namespace(answer) == {"a": 6, "b": 2, "c": 0}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_no_turn_takes_what_others_are_guaranteed(name: str) -> None:
+    queues = {"a": {"guarantee": {GPU: 2}}}
+    policy, room = POLICIES[name](queues=queues), nodes(8, gpu=1)
+    small = by_key(*(wants(f"a/x{at}", 1, 1) for at in range(2)))
+    for least, expected in ((6, {"a": 2, "b": 6}), (7, {"a": 2, "b": 0})):
+        large = wants("b/large", least, least, age=1.5 * 3600)
+        answer = policy.optimize(queued(small | by_key(large), queues), room, {})
+        assert by_namespace(answer) == expected
+
+
+def look(*jobs: dict[str, Any], pods: list[dict[str, Any]]) -> SchedulingSnapshot:
+    reader = ClusterReader(read_spec, queues=read_queues({"rl": {"quota": {objects.SLOT: 4}}}))
+    reader.take(
+        Changes.all(
+            jobs=jobs,
+            departed=[],
+            nodes=[objects.node("a", 8)],
+            pods=objects.numbered(pods),
+            others=[],
+        )
+    )
+    return reader.read(granted={}, now=objects.NOW)
+
+
+def test_jobs_that_the_allocator_does_not_decide_on_count() -> None:
+    ordinary = objects.job("web", objects.task("learner", 2), preemptible=False)
+    let_go = objects.job(
+        "gang",
+        objects.task("learner", 1),
+        objects.task("collector", 1),
+        preemptible=False,
+        scheduling={"gang": True},
+    )
+    new = objects.job("x", objects.task("learner", 2), phase="Pending")
+    pods = [objects.pod("web", "learner", "a")]
+
+    (found,) = look(ordinary, new, pods=pods).jobs.values()
+    assert found.account is not None
+    assert found.account.taken[objects.SLOT] == 1000
+    # Of a gang that was let go what is not bound yet counts as well.
+    seen = look(ordinary, let_go, new, pods=[*pods, objects.pod("gang", "learner", "a")])
+    (account,) = {id(each.account): each.account for each in seen.jobs.values()}.values()
+    assert account is not None
+    assert account.taken[objects.SLOT] == 3000
+
+
+def test_a_job_that_its_quota_keeps_waiting_is_told_so_with_numbers() -> None:
+    first = objects.job("x", objects.task("learner", 3), phase="Pending")
+    second = objects.job("y", objects.task("learner", 2), phase="Pending")
+    seen = look(first, second, pods=[])
+    answer = ask_for_arrivals(NOTHING_SAID, seen, FitPolicy().allocate)
+    assert {key: len(placed) for key, placed in answer.items()} == {"rl/x": 3, "rl/y": 0}
+
+    grant = step(NOTHING_SAID, seen, answer, whole=False, explain=False).words["uid-y"].grant
+    assert grant.reason is Reason.QUEUE_QUOTA_EXCEEDED
+    assert grant.message == (
+        f"the quota of namespace rl: it has 3 of its 4 {objects.SLOT}, and the job needs 2"
+    )
+
+
+def test_an_arrival_is_no_larger_than_its_quota_leaves_room_for() -> None:
+    new = objects.job("x", objects.task("learner", 1, minReplicas=1, maxReplicas=8))
+    seen = look(new, pods=[])
+    asked: list[JobInfo] = []
+
+    def ask(each: JobInfo, _nodes: object) -> NodeList:
+        asked.append(each)
+        return WAIT
+
+    ask_for_arrivals(NOTHING_SAID, seen, ask)
+    (found,) = asked
+    assert found.tasks[0].maximum == 4
+
+
+def test_within_its_quota_a_job_is_itself() -> None:
+    given_queues = {"a": {"quota": {GPU: 4}}}
+    (one,) = queued(by_key(wants("a/x", 1, 4)), given_queues).values()
+    allowance = Allowance()
+
+    assert allowance.within(one) is one
+    assert allowance.shortage(one) == ""
+    allowance.take(one, NodeList.of({"learner": ("n",)}))
+    bounded = allowance.within(one)
+    assert bounded is not None
+    assert bounded.tasks[0].maximum == 3
+
+
+def gang(key: str, gpus: int, **options: Any) -> JobInfo:
+    return job(key, task(gpus, gpu=1), preemptible=False, gang=True, **options)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_gang_leaves_what_others_are_guaranteed(name: str) -> None:
+    queues = {"a": {"guarantee": {GPU: 4}, "quota": {GPU: 8}}}
+    policy, room = POLICIES[name](queues=queues), nodes(8, gpu=1)
+    read, besides = read_queues(queues), {"a": amounts(gpu=1)}
+
+    def seen(*jobs: JobInfo, held: Mapping[str, NodeList] | None = None) -> dict[str, JobInfo]:
+        found = queued(by_key(*jobs), queues)
+        return bar_gangs(found, held or {}, room, read, besides)
+
+    # One of what is guaranteed is elsewhere: three have to be left.
+    jobs = seen(gang("b/large", 6, age=9.0), gang("b/small", 3, age=8.0), gang("c/next", 3))
+    answer = policy.optimize(jobs, room, {})
+    assert counts(answer) == {"b/large": 0, "b/small": 3, "c/next": 0}
+    # Its own gangs have it; and who runs goes on, whatever is guaranteed since.
+    jobs = seen(*jobs.values(), gang("a/x", 3, age=1.0), held=answer)
+    answer = policy.optimize(jobs, room, answer)
+    assert counts(answer) == {"b/large": 0, "b/small": 3, "c/next": 0, "a/x": 3}
+
+
+def test_a_gang_that_waits_for_what_is_guaranteed_is_told_so() -> None:
+    jobs = bar_gangs(
+        by_key(gang("b/x", 6)), {}, nodes(8, gpu=1), read_queues({"a": {"guarantee": {GPU: 3}}}), {}
+    )
+    (found,) = jobs.values()
+    assert found.account is not None
+    assert found.account.barred == (
+        f"of the 8 {GPU}, so much is guaranteed to other namespaces that it cannot begin"
+    )
+    plan = make_plan({"b/x": NodeList.of({"learner": ("n000",) * 6})}, jobs, nodes(1, gpu=8), {})
+    assert plan.allocations["b/x"] == WAIT
