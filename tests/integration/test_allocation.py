@@ -368,3 +368,39 @@ def test_a_policy_that_does_not_exist_stops_the_operator_at_its_start(
                 raise AssertionError("it started")
 
     on_testbed(kube_config, namespace, body)
+
+
+def test_a_namespace_has_no_more_than_its_quota_and_a_job_says_that_it_waits_for_it(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        queues = {namespace: {"quota": {resource(testbed): 3}}}
+        async with (
+            nodes(testbed, n1=8),
+            testbed.operator(
+                policy="fit", scheduling_period=PERIOD, policy_arguments={"queues": queues}
+            ),
+        ):
+            await testbed.submit(job("a", devices(testbed, "learner", 2), preemptible=True))
+            await testbed.until(runs_on(testbed, "a", n1=2), "a to run")
+            await testbed.submit(job("b", devices(testbed, "learner", 2), preemptible=True))
+
+            async def is_told() -> bool:
+                status = await testbed.status("b")
+                reasons = [each["reason"] for each in status.get("conditions") or ()]
+                return "QueueQuotaExceeded" in reasons
+
+            await testbed.until(is_told, "b to be told of the quota")
+            found = condition(await testbed.status("b"), "Pending")
+            assert found["message"] == (
+                f"the quota of namespace {namespace}: it has 2 of its 3 {resource(testbed)}, "
+                "and the job needs 2"
+            )
+            assert await testbed.pods("b") == {}
+
+            for pod in await testbed.pods("a"):
+                await testbed.kubelet.finish(namespace, pod)
+            await testbed.phase("a", "Succeeded")
+            await testbed.until(runs_on(testbed, "b", n1=2), "b to run in its place", 20)
+
+    on_testbed(kube_config, namespace, body)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
+from math import nan
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from di_operator.allocator.entitlements import Shares, fill_by_weight
+from di_simulator.fairness import gpus_by_tenant, jain_by_round
 from di_simulator.results import Result, Summary, tenant_of
 
 # Colours by application, from matplotlib's own qualitative map, in a fixed order.
@@ -133,6 +135,31 @@ def draw_tenants(results: Mapping[str, Result], shares: Shares | None, path: Pat
         axes.set(ylabel="GPUs", title=title, ylim=(0, result.capacity * 1.05))
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), title="average completion time")
     panels[-1].set_xlabel("hours")
+    _write(figure, path)
+
+
+def draw_queues(results: Mapping[str, Result], weights: Mapping[str, float], path: Path) -> None:
+    """Write a PNG of the GPUs that each tenant has over time, a panel for each result by title, and
+    beneath them Jain's index of what tenants have for their weight, while two or more want more.
+
+    Raises OSError.
+    """
+    figure = Figure(figsize=(11, 2.5 + 2.5 * len(results)), layout="constrained")
+    panels = figure.subplots(len(results) + 1, 1, squeeze=False, sharex=True)[:, 0]
+    for number, (axes, (title, result)) in enumerate(
+        zip(panels[:-1], results.items(), strict=True)
+    ):
+        hours = [time / 3600 for time, _ in result.timeline]
+        has = gpus_by_tenant(result)
+        for tenant, average in result.by_tenant.items():
+            label = f"{tenant}: {average:.0f} s"
+            axes.step(hours, [each[tenant] for each in has], label=label)
+        axes.set(ylabel="GPUs", title=title, ylim=(0, result.capacity * 1.05))
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), title="average completion time")
+        index = [nan if found is None else found for found in jain_by_round(result, weights)]
+        panels[-1].step(hours, index, color=f"C{number + len(weights)}", label=title)
+    panels[-1].set(xlabel="hours", ylabel="Jain index", ylim=(0, 1.05))
+    panels[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     _write(figure, path)
 
 

@@ -136,12 +136,10 @@ class KnownJob:
             self.info,
             tasks=tasks,
             # A clock that was set back makes no job younger than new.
-            age=max(0.0, (now - self.created).total_seconds()),
+            age=_seconds_until(now, self.created),
             attained=attained,
             remaining=said.remaining(now) if said else None,
-            ends=None
-            if self.expected is None
-            else max(0.0, (self.expected.latest - now).total_seconds()),
+            ends=_seconds_until(self.expected.latest, now) if self.expected else None,
         )
 
 
@@ -186,6 +184,10 @@ def _with_one_size_to_choose(tasks: tuple[TaskInfo, ...]) -> tuple[TaskInfo, ...
         replace(task, minimum=task.replicas, maximum=task.replicas) if task.name in fixed else task
         for task in tasks
     )
+
+
+def _seconds_until(moment: datetime, now: datetime) -> float:
+    return max(0.0, (moment - now).total_seconds())
 
 
 def _not_above(task: TaskInfo, count: int) -> TaskInfo:

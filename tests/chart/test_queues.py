@@ -1,0 +1,48 @@
+"""The values that docs/teams-queues.md shows are taken by the chart and by the policies."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from di_operator.allocator.queues import queues_of
+from di_operator.allocator.registry import load_policy
+from tests.chart.chart import Chart
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/teams-queues.md"
+
+
+def shown() -> dict[str, Any]:
+    """The first block of values on the page."""
+    found = re.search(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found is not None
+    values: dict[str, Any] = yaml.safe_load(found[1])
+    return values
+
+
+def as_set(value: Any, path: str = "") -> Iterator[str]:
+    """Values as words of `--set`."""
+    if not isinstance(value, dict):
+        yield f"{path}={value}"
+        return
+    for key, inner in value.items():
+        name = str(key).replace(".", r"\.")
+        yield from as_set(inner, f"{path}.{name}" if path else name)
+
+
+@pytest.mark.parametrize("policy", ["fit", "binpack", "goodput"])
+def test_the_values_of_the_page_reach_the_policy(chart: Chart, policy: str) -> None:
+    settings = chart.render(*as_set(shown())).one("ConfigMap", "di-operator")["data"]
+    arguments = json.loads(settings["DI_OPERATOR_POLICY_ARGUMENTS"])
+    assert arguments == shown()["operator"]["allocator"]["arguments"]
+
+    queues = queues_of(load_policy(policy, arguments)).by_namespace
+    assert queues["research"].weight == 3
+    assert queues["product"].quota["memory"] == 4 * 2**40 * 1000
+    assert not queues["students"].guarantee
