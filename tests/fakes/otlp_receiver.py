@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from typing_extensions import override
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,7 @@ def receiving() -> Iterator[OtlpReceiver]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
+        @override
         def log_message(self, *_: Any) -> None:
             """Nothing."""
 

@@ -61,7 +61,10 @@ class ScalingTraces:
         trace = self._trace_of(snapshot, began)
         if trace is None or trace.is_over:
             return
-        attributes = {"namespace": snapshot.namespace, "dijob": snapshot.name}
+        attributes: dict[str, str | int] = {
+            "namespace": snapshot.namespace,
+            "dijob": snapshot.name,
+        }
         self._tell_ready(trace, snapshot, attributes, began)
         if acted and trace.reconciles < MOST_RECONCILES:
             trace.reconciles += 1
@@ -100,7 +103,7 @@ class ScalingTraces:
         return trace
 
     def _tell_ready(
-        self, trace: _Open, snapshot: Snapshot, attributes: dict[str, str], now: datetime
+        self, trace: _Open, snapshot: Snapshot, attributes: dict[str, str | int], now: datetime
     ) -> None:
         for pod in snapshot.ready:
             if pod.name in trace.before or pod.name in trace.ready:
