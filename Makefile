@@ -155,7 +155,7 @@ lock: ## pin all dependencies anew
 	@$(COMPILE) cli/pyproject.toml -o cli/requirements.lock
 	@$(COMPILE) services/build.in -o services/build.lock
 	@for s in webhook operator server history; do \
-		$(COMPILE) services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
+		$(COMPILE) --all-extras services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
 	@for e in cartpole coordinated-cartpole grpo impala jax ray share; do \
 		$(COMPILE) examples/$$e/pyproject.toml -o examples/$$e/requirements.lock; done
 

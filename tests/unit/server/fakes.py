@@ -27,6 +27,7 @@ from di_api.names import (
     OPERATOR_NAME,
 )
 from di_api.service.settings import Address
+from di_api.service.tracing import OFF, Tracing
 from di_server.config import DEFAULT_MAX_REPLICAS, AuthMode, Config
 from di_server.jobs.profilings import merge
 from di_server.main import build_app
@@ -318,6 +319,7 @@ def make_harness(
     nodes: bool = True,
     tls_port: int | None = None,
     peer_token_file: Path | None = None,
+    traces: Tracing = OFF,
 ) -> Harness:
     """Build the application over an empty fake."""
     kube, clock, draining, caches = FakeKube(), Clock(), threading.Event(), Caches()
@@ -349,6 +351,8 @@ def make_harness(
         aggregator_config=config,
         watch_nodes=nodes,
         log_level="info",
+        traces=None,
+        trace_ratio=1.0,
     )
     metrics = Metrics()
     members = Members(lives=lives(caches.pods), clock=clock, now=clock.wall)
@@ -365,12 +369,14 @@ def make_harness(
             has_certificate=certified.is_set,
             has_asked=asked.is_set,
             clock=clock,
+            exemplars=traces is not OFF,
         ),
         metrics=metrics,
         clock=clock,
         now=clock.wall,
         sleep=clock.sleep,
         rng=Random(1),
+        traces=traces,
     )
     return Harness(
         kube=kube,

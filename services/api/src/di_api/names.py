@@ -126,6 +126,9 @@ ANNOTATION_DIGEST: Final = "diengine/digest"
 """On the ConfigMap of node lists: SHA-256 of its data. Written and read by the operator."""
 ANNOTATION_GROUPS: Final = "diengine/groups"
 """On that ConfigMap: SHA-256 of what process groups are told. Written and read by the operator."""
+ANNOTATION_TRACE: Final = "diengine/trace"
+"""On the job: the span of the request that scaled it last (traceparent), and when that was. Written
+by the server where there are traces, read by the operator."""
 ANNOTATION_IDEMPOTENCY: Final = "diengine/idempotency"
 """On the job: answers already given, by Idempotency-Key. Written and read by the server."""
 

@@ -29,6 +29,7 @@ from di_api.service.settings import (
     name_field,
     read_settings,
 )
+from di_api.service.tracing import TRACE_RATIO, TRACES
 from di_operator.builders.pinning import Binding
 from di_operator.notification_targets import Target, read_targets
 
@@ -98,6 +99,9 @@ class Config:
     """Whom jobs may have told of what happens to them."""
     notification_waiting: float
     """Seconds after which a Pending job is told of; 0: it is not."""
+    traces: str | None
+    """Base URL of a receiver of OTLP; None: there are no traces."""
+    trace_ratio: float
     job_metrics: int
     """How many jobs have metrics of their own; 0: none."""
     kubeconfig: str | None
@@ -257,6 +261,8 @@ _SETTINGS: Final = (
         fields.String(load_default=None, validate=validate.Length(max=253)),
         "PriorityClass of the pods of jobs with high priority; empty: none",
     ),
+    TRACES,
+    TRACE_RATIO,
     Setting(
         "notification_targets",
         TargetsField(load_default=()),

@@ -28,6 +28,7 @@ from di_api.names import HISTORY_NAME, LABEL_OPERATOR, OPERATOR_NAME, SERVER_NAM
 from di_api.phase import Phase
 from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
+from di_api.service.tracing import tracing
 from di_api.spec import MAX_PODS
 from di_operator.allocator.registry import PolicyError, load_policy
 from di_operator.builders.configmap import transform_configmap
@@ -70,6 +71,7 @@ from di_operator.server_ca import ServerAuthorities
 from di_operator.server_presence import ServerPresence
 from di_operator.status import StatusWriter
 from di_operator.supervision import Duty, Supervisor
+from di_operator.traces import ScalingTraces
 
 log = structlog.get_logger(__name__)
 
@@ -115,6 +117,8 @@ async def operate(
         lease_client = await stack.enter_async_context(
             KubeClient(config=kube, connections=2, on_date=observe)
         )
+        traced = tracing(config.traces, service=OPERATOR_NAME, ratio=config.trace_ratio)
+        stack.push_async_callback(asyncio.to_thread, traced.close)
         leadership = _leadership(config, lease_client, clock, rng, timing or Timing())
         metrics = Metrics()
         queue = job_queue(workers=config.workers)
@@ -199,6 +203,7 @@ async def operate(
             largest_node_memory=scheduler.largest_node_memory if scheduler else lambda: None,
             clock=clock,
             rng=rng,
+            traces=ScalingTraces(traced) if config.traces else None,
         )
         runtime = Runtime(
             caches=caches,

@@ -41,6 +41,7 @@ from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import Examine
 from di_operator.lifecycle.status import Status
 from di_operator.status import StatusWriter
+from di_operator.traces import ScalingTraces
 
 log = structlog.get_logger(__name__)
 
@@ -111,6 +112,7 @@ class Reconciler:
         largest_node_memory: Callable[[], Decimal | None],
         clock: Clock,
         rng: Random,
+        traces: ScalingTraces | None = None,
     ) -> None:
         """Put the parts together.
 
@@ -122,7 +124,9 @@ class Reconciler:
             server_ca: the authorities that pods are told now; None: they are told none.
             reports_since: the moment since when reports of jobs can come; None: they cannot.
             largest_node_memory: bytes that the largest node has for pods; None: not known.
+            traces: of jobs that were scaled; None: there are none.
         """
+        self._traces = traces
         self._client = client
         self._informers = informers
         self._executor = executor
@@ -194,6 +198,7 @@ class Reconciler:
             log.warning("defect not told", **key._asdict(), error=str(refusal))
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
+        began = self._clock.now()
         snapshot, decision = await self._decide(job, key)
         aggregator = None
         if decision.lacks_template:
@@ -225,6 +230,9 @@ class Reconciler:
         # Only now: an event about a phase that was never written would be a lie.
         for event in decision.events:
             self._emit(job, event)
+        if self._traces is not None:
+            done = len(decision.actions) if acted else 0
+            self._traces.reconciled(snapshot, acted=done, began=began, ended=self._clock.now())
         if acted or wrote:
             # What was written does not wake us when the watch brings it (it is no news), and many
             # decisions come in steps: count first, delete next. So look again at once, until a

@@ -12,6 +12,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.routing import BaseConverter
 
 from di_api.kube.errors import ApiError
+from di_api.service.tracing import OFF, Tracing, trace_id
 from di_api.serving.later import LATER, Later, Wake
 from di_server import openapi
 from di_server.coordination import operations as coordination_operations
@@ -29,11 +30,14 @@ from di_server.probes import Probes
 from di_server.problems import HeadersTooLarge, Problem, from_api_error
 from di_server.rest import envelope
 from di_server.rest.deferred import Deferred
-from di_server.rest.incoming import Incoming, receive, receive_for
+from di_server.rest.incoming import TRACE, Incoming, receive, receive_for
 from di_server.rest.operation import Operation
 
 _MAX_HEADERS: Final = 16 * 1024
 _UNROUTED: Final = "none"
+_TRACED: Final = frozenset(each.name for each in job_operations.SCALING)
+_LONGEST_JOB: Final = 320
+"""Characters of an id in a span; that of a job has fewer."""
 _UNIMPLEMENTED: Final = tuple(f"{prefix}/" for prefix in coordination_operations.PREFIXES)
 """Below these a method that is not known is 501, as the clients of that API were told."""
 _log = structlog.get_logger()
@@ -88,8 +92,9 @@ def create_app(
     probes: Probes,
     metrics: Metrics,
     clock: Clock,
+    traces: Tracing = OFF,
 ) -> Flask:
-    """Put the application together."""
+    """Put the application together; requests that scale jobs are spans of `traces`."""
     app = Flask("di_server", static_folder=None)
     app.url_map.converters["job_id"] = _JobId
     app.url_map.converters["whole_job_id"] = _WholeJobId
@@ -126,7 +131,7 @@ def create_app(
     _route(app, "/metrics", "metrics", "GET", probes.metrics)
 
     _map_problems(app)
-    _measure(app, metrics, clock)
+    _measure(app, metrics, clock, traces)
     app.before_request(_check_headers)
     return app
 
@@ -198,14 +203,25 @@ def _map_problems(app: Flask) -> None:
     app.register_error_handler(Exception, on_bug)
 
 
-def _measure(app: Flask, metrics: Metrics, clock: Clock) -> None:
+def _measure(app: Flask, metrics: Metrics, clock: Clock, traces: Tracing) -> None:
     def begin() -> None:
         g.began = clock()
+        if request.endpoint in _TRACED:
+            job = str((request.view_args or {}).get("job"))[:_LONGEST_JOB]
+            parent = request.headers.get("traceparent")
+            g.span = traces.start(request.endpoint, parent=parent, attributes={"dijob": job})
+            request.environ[TRACE] = g.span.traceparent
 
     def end(response: Response) -> Response:
         operation = request.endpoint or _UNROUTED
         metrics.requests.labels(operation, str(response.status_code)).inc()
-        metrics.seconds.labels(operation).observe(clock() - g.began)
+        exemplar = None
+        if "span" in g:
+            status = response.status_code
+            g.span.end(error=f"status {status}" if status >= 400 else "")
+            if (traceparent := g.span.traceparent) is not None:
+                exemplar = {"trace_id": trace_id(traceparent)}
+        metrics.seconds.labels(operation).observe(clock() - g.began, exemplar)
         return response
 
     app.before_request(begin)

@@ -22,6 +22,7 @@ from di_api.service.settings import (
     name_field,
     read_settings,
 )
+from di_api.service.tracing import TRACE_RATIO, TRACES
 from di_api.spec import MAX_PODS
 from di_server.model.references import ConfigRef
 
@@ -80,6 +81,9 @@ class Config:
     """Whose template aggregators are made from; None: learners are on one GPU each."""
     watch_nodes: bool
     """Whether nodes may be watched, to know how many GPUs one pod can have."""
+    traces: str | None
+    """Base URL of a receiver of OTLP; None: there are no traces."""
+    trace_ratio: float
     log_level: str
     peers: tuple[Address, ...]
     """Names of all replicas, for members to be known to each; empty: this one is alone."""
@@ -187,6 +191,8 @@ _SETTINGS: Final = (
         name_field(load_default=SERVER_NAME),
         "the name in the certificate of the other replicas",
     ),
+    TRACES,
+    TRACE_RATIO,
     LOG_LEVEL,
     Setting(
         "drain_seconds",

@@ -24,6 +24,7 @@ from di_api.kube.sync import SyncKubeClient
 from di_api.names import SERVER_NAME
 from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
+from di_api.service.tracing import OFF, Tracing, tracing
 from di_api.serving.certificate import certificate_of
 from di_api.serving.front import Front
 from di_api.serving.gunicorn import Gunicorn
@@ -92,6 +93,7 @@ def build_app(
     now: Callable[[], datetime],
     sleep: Callable[[float], None],
     rng: Random,
+    traces: Tracing = OFF,
 ) -> Flask:
     """Put the parts of one process together; `server` is its name among its peers."""
     for resource, cache in caches.by_resource.items():
@@ -164,6 +166,7 @@ def build_app(
         probes=probes,
         metrics=metrics,
         clock=clock,
+        traces=traces,
     )
 
 
@@ -205,7 +208,9 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         has_certificate=certificate.is_usable if certificate else lambda: True,
         has_asked=lambda: peers is None or peers.asked,
         clock=time.monotonic,
+        exemplars=settings.traces is not None,
     )
+    traces = tracing(settings.traces, service=SERVER_NAME, ratio=settings.trace_ratio)
     app = build_app(
         settings=settings,
         kube=kube,
@@ -218,6 +223,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         now=server_time.now,
         sleep=time.sleep,
         rng=Random(),
+        traces=traces,
     )
     if peers is not None:
         peers.start()
@@ -236,6 +242,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         grace=_GRACE_SECONDS,
         drain_seconds=settings.drain_seconds,
         on_drain=draining.set,
+        on_end=traces.close,
     )
 
 

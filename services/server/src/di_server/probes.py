@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 from flask import Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
 
 from di_api.exposition import Exposition
 from di_api.kube.errors import ApiError
@@ -34,15 +35,19 @@ class Probes:
         has_certificate: Callable[[], bool],
         has_asked: Callable[[], bool],
         clock: Clock,
+        exemplars: bool = False,
     ) -> None:
         """Nothing is asked yet.
 
         Args:
             has_certificate: whether HTTPS works, where it is served.
             has_asked: whether other replicas have been asked for the members that they know.
+            exemplars: whether metrics name traces, which takes the format of OpenMetrics.
         """
         self._jobs = jobs
-        self._exposition = Exposition(lambda: generate_latest(registry), clock=clock)
+        render = openmetrics.generate_latest if exemplars else generate_latest
+        self._content_type = openmetrics.CONTENT_TYPE_LATEST if exemplars else CONTENT_TYPE_LATEST
+        self._exposition = Exposition(lambda: render(registry), clock=clock)
         self._draining = draining
         self._has_certificate = has_certificate
         self._has_asked = has_asked
@@ -70,7 +75,7 @@ class Probes:
 
     def metrics(self) -> Response:
         """The registry as Prometheus reads it, at most a second old."""
-        return Response(self._exposition(), content_type=CONTENT_TYPE_LATEST)
+        return Response(self._exposition(), content_type=self._content_type)
 
     def pages(self) -> SlowPages:
         """The three for the address for probes, where no thread of requests is needed."""

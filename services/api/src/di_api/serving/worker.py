@@ -39,6 +39,8 @@ class Serving:
     """Seconds after SIGTERM in which new requests are still taken."""
     on_drain: Callable[[], None] = field(default=lambda: None)
     """Called at SIGTERM."""
+    on_end: Callable[[], None] = field(default=lambda: None)
+    """Called when the last request has been answered, in a thread; it has a few seconds."""
 
 
 class FrontWorker(Worker):  # type: ignore[misc]  # an untyped base
@@ -83,6 +85,7 @@ class FrontWorker(Worker):  # type: ignore[misc]  # an untyped base
             await asyncio.sleep(serving.drain_seconds)
             serving.front.stop()
             await work
+            await asyncio.to_thread(serving.on_end)
             heart.cancel()
 
     async def _beat(self, ended: asyncio.Event) -> None:

@@ -75,7 +75,7 @@ class JobHandlers:
         deadline: Deadline,
     ) -> dict[str, Any]:
         key = idempotency_key(incoming.idempotency_key, operation.method, incoming.body)
-        result = self._service.scale(grant, asked, key, deadline)
+        result = self._service.scale(grant, asked, key, deadline, incoming.trace)
         ref = grant.ref
         _log.info(
             "scaled",

@@ -22,7 +22,6 @@ MAX_BYTES: Final = 16 * 1024
 """The annotation travels with the job to every watcher, so it must stay small."""
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 _DIGEST_BYTES: Final = 16
-_POINTER: Final = "/metadata/annotations/" + ANNOTATION_IDEMPOTENCY.replace("/", "~1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +104,12 @@ class IdempotencyRecords:
 
 
 def recording(
-    job: Mapping[str, Any],
-    records: IdempotencyRecords,
-    key: IdempotencyKey | None,
-    result: ScalingResult,
-) -> list[dict[str, Any]]:
-    """The operations (RFC 6902) that add a result to the job's records; none without a key."""
+    records: IdempotencyRecords, key: IdempotencyKey | None, result: ScalingResult
+) -> dict[str, str]:
+    """The annotation that has a result among the job's records; none without a key."""
     if key is None:
-        return []
-    text = records.adding(IdempotencyRecord(key, result)).dump()
-    operations: list[dict[str, Any]] = [{"op": "add", "path": _POINTER, "value": text}]
-    if not job["metadata"].get("annotations"):
-        operations.insert(0, {"op": "add", "path": "/metadata/annotations", "value": {}})
-    return operations
+        return {}
+    return {ANNOTATION_IDEMPOTENCY: records.adding(IdempotencyRecord(key, result)).dump()}
 
 
 def idempotency_key(

@@ -171,6 +171,8 @@ SHOW_GROUP: Final = Operation(
         },
     },
 )
+SCALING: Final = (ADD_REPLICAS, SET_REPLICAS, REMOVE_REPLICAS)
+"""Those that change how many pods a job has."""
 OPERATIONS: Final = (
     LIST_REPLICAS,
     ADD_REPLICAS,

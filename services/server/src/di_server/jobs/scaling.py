@@ -21,6 +21,7 @@ from di_api.validation import (
 )
 from di_server.config import DEFAULT_MAX_REPLICAS
 from di_server.jobs.idempotency import IdempotencyKey, IdempotencyRecords, ScalingResult, recording
+from di_server.jobs.trace_note import annotating, tracing
 from di_server.jobs.victims import named_replicas
 from di_server.model.job import check_active
 from di_server.model.tasks import check_has_tasks, place_of
@@ -61,13 +62,14 @@ def decide(
     asked: ScalingRequest,
     key: IdempotencyKey | None,
     *,
+    trace: str | None = None,
     default_max_replicas: int = DEFAULT_MAX_REPLICAS,
 ) -> Replay | ScalingPatch:
     """Decide what a scaling request writes.
 
     A key is looked up before anything else: a retry must get its first result also when the job
-    has finished, or reached a bound, since. `default_max_replicas` bounds a task without
-    maxReplicas; one that has more already may shrink.
+    has finished, or reached a bound, since. `trace` is noted on the job. `default_max_replicas`
+    bounds a task without maxReplicas; one that has more already may shrink.
 
     Raises:
         NotNow: the job is finished, suspended or being deleted, or the key was used otherwise.
@@ -116,7 +118,7 @@ def decide(
         },
         {"op": "add", "path": f"/spec/tasks/{index}/replicas", "value": replicas},
         *_vacating(f"/spec/tasks/{index}/vacant", [*before], [*vacant]),
-        *recording(job, records, key, result),
+        *annotating(job, recording(records, key, result), tracing(trace)),
     ]
     return ScalingPatch(operations, result)
 

@@ -14,6 +14,7 @@ from di_server.jobs import profilings, scaling
 from di_server.jobs.addresses import addresses, pods_of
 from di_server.jobs.groups import GroupRequest, described, group_of
 from di_server.jobs.idempotency import IdempotencyKey, ScalingResult
+from di_server.jobs.trace_note import noted
 from di_server.jobs.waiting import Waiting
 from di_server.model.job import Job
 from di_server.model.references import JobRef
@@ -125,13 +126,16 @@ class JobService:
         asked: scaling.ScalingRequest,
         key: IdempotencyKey | None,
         deadline: Deadline,
+        trace: str | None = None,
     ) -> ScalingResult:
-        """Change a replica count exactly once; the result is the value it was set to."""
+        """Change a replica count exactly once; the result is the value it was set to. `trace` is
+        the request's span, noted on the job for those who go on with it."""
+        note = noted(trace, self._now()) if trace is not None else None
 
         def decide(job: Job) -> Update[ScalingResult]:
             grant.check(job.raw)
             found = scaling.decide(
-                job.raw, asked, key, default_max_replicas=self._default_max_replicas
+                job.raw, asked, key, trace=note, default_max_replicas=self._default_max_replicas
             )
             match found:
                 case scaling.Replay(result):

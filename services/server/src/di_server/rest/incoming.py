@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from flask import Request
 
@@ -11,6 +11,9 @@ from di_server.model.references import JobRef
 from di_server.rest.body import read_object
 from di_server.rest.job_id import parse_job_id
 from di_server.rest.operation import Operation
+
+TRACE: Final = "di.trace"
+"""Key of a request's environ: its span, where it has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,8 @@ class Incoming:
     query: tuple[tuple[str, str], ...]
     """Pairs as they came."""
     idempotency_key: str | None
+    trace: str | None = None
+    """The span of the request, a traceparent; None: it has none."""
 
 
 def receive(request: Request, operation: Operation, below: str = "") -> Incoming:
@@ -54,6 +59,7 @@ def receive(request: Request, operation: Operation, below: str = "") -> Incoming
         below=below,
         query=tuple(request.args.items(multi=True)),
         idempotency_key=request.headers.get("Idempotency-Key"),
+        trace=request.environ.get(TRACE),
     )
 
 

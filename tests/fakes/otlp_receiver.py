@@ -1,0 +1,92 @@
+"""A stand-in for a receiver of OpenTelemetry: takes OTLP over HTTP here, and keeps it."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from typing_extensions import override
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A span as it was received; ids in hexadecimal."""
+
+    service: str
+    name: str
+    trace: str
+    span: str
+    parent: str
+    seconds: float
+    attributes: dict[str, str | int]
+    failed: bool
+
+
+@dataclass(slots=True)
+class OtlpReceiver:
+    """What has come."""
+
+    url: str
+    spans: list[Span] = field(default_factory=list)
+
+    def named(self, name: str) -> list[Span]:
+        """The spans of that name, in the order in which they came."""
+        return [each for each in self.spans if each.name == name]
+
+
+@contextmanager
+def receiving() -> Iterator[OtlpReceiver]:
+    """A receiver on a free port of this machine."""
+    found = OtlpReceiver("")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            if self.path == "/v1/traces":
+                found.spans.extend(_spans(body))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        @override
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _spans(body: bytes) -> Iterator[Span]:
+    for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+        service = {each.key: each.value.string_value for each in of_resource.resource.attributes}
+        for scope in of_resource.scope_spans:
+            for one in scope.spans:
+                yield Span(
+                    service=service["service.name"],
+                    name=one.name,
+                    trace=one.trace_id.hex(),
+                    span=one.span_id.hex(),
+                    parent=one.parent_span_id.hex(),
+                    seconds=(one.end_time_unix_nano - one.start_time_unix_nano) / 1e9,
+                    attributes={
+                        each.key: each.value.string_value or each.value.int_value
+                        for each in one.attributes
+                    },
+                    failed=one.status.code == 2,
+                )
