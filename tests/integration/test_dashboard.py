@@ -133,6 +133,9 @@ def test_each_action_is_asked_once_more_and_takes_effect(
                 await asyncio.to_thread(_scale, tab)
                 await asyncio.to_thread(tab.sees, "#pods", "help 3 of 3")
                 await asyncio.to_thread(tab.sees, "#head", "Running")
+                await asyncio.to_thread(_limit, tab)
+                limited = (await testbed.job("a"))["spec"]["tasks"][1]
+                assert (limited["minReplicas"], limited["maxReplicas"]) == (2, 5)
                 await asyncio.to_thread(confirmed, "suspend", "a suspended")
                 await asyncio.to_thread(tab.sees, "#pods", "No pods")
                 await asyncio.to_thread(confirmed, "resume", "a resumed")
@@ -157,6 +160,16 @@ def test_each_action_is_asked_once_more_and_takes_effect(
         tab.sees(".sentence", "help 1 -> 3: 2 replicas more")
         tab.click("#confirm")
         tab.sees(".said", "a scaled: help 1 -> 3")
+
+    def _limit(tab: Browser) -> None:
+        tab.click("#do-limits")
+        tab.find("#task").send_keys("help")
+        tab.find("#least").send_keys("2")
+        tab.find("#most").send_keys("5")
+        tab.click("main form button")
+        tab.sees(".sentence", "maxReplicas none -> 5: its 3 replicas stay")
+        tab.click("#confirm")
+        tab.sees(".said", "a has other limits")
 
     on_testbed(kube_config, namespace, body)
 

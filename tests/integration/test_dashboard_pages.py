@@ -31,6 +31,7 @@ VIEWS = (
     _TWO,
     f"/jobs/rl/{scene.SHOWN}/yaml",
     f"/jobs/rl/{scene.SHOWN}/scale",
+    f"/jobs/rl/{scene.SHOWN}/limits",
     f"/jobs/rl/{scene.SHOWN}/delete",
     f"/jobs/rl/{past.GONE}?uid={past.GONE_UID}",
     "/ended",

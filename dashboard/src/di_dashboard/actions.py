@@ -12,17 +12,21 @@ from di_api.field_error import mapping
 from di_api.kube.errors import ApiError, Conflict
 from di_api.kube.resources import DIJOBS
 from di_api.kube.wire import JSON_PATCH
+from di_cli.edits.limits import Limits, limits
 from di_cli.edits.scaling import Scaling, ScalingError, Wish, scaling
 from di_dashboard.history import Object, uid_of
 from di_dashboard.pages import job_or_404
 from di_dashboard.parts import parts
-from di_dashboard.views.effects import Action, done, effect, possible
+from di_dashboard.views.effects import Action, Edit, done, effect, limits_of, possible
 from di_dashboard.views.jobs import tasks_of
 
 actions: Final = Blueprint("actions", __name__)
 _TRIES: Final = 5
+_EDITS: Final = (Action.SCALE, Action.LIMITS)
+_FIELDS: Final = ("task", "replicas", "least", "most")
 _WORDS: Final = {
     Action.SCALE: "Scale",
+    Action.LIMITS: "Change limits of",
     Action.SUSPEND: "Suspend",
     Action.RESUME: "Resume",
     Action.DELETE: "Delete",
@@ -33,13 +37,13 @@ class Refused(Exception):
     """It was not done; the message says why and what to do."""
 
 
-@actions.get("/jobs/<namespace>/<name>/<any(scale, suspend, resume, delete):action>")
+@actions.get("/jobs/<namespace>/<name>/<any(scale, limits, suspend, resume, delete):action>")
 def ask(namespace: str, name: str, action: str) -> str:
     """What would happen, and whether that is wanted."""
     return _question(namespace, name, Action(action))
 
 
-@actions.post("/jobs/<namespace>/<name>/<any(scale, suspend, resume, delete):action>")
+@actions.post("/jobs/<namespace>/<name>/<any(scale, limits, suspend, resume, delete):action>")
 def act(namespace: str, name: str, action: str) -> Response | tuple[str, int]:
     """Do it, as the user, of the job that was looked at and no other of its name."""
     what, job = Action(action), job_or_404(namespace, name)
@@ -57,12 +61,11 @@ def act(namespace: str, name: str, action: str) -> Response | tuple[str, int]:
 def _question(namespace: str, name: str, action: Action, refused: str = "") -> str:
     job = job_or_404(namespace, name)
     _check(job, action)
-    task, count = request.values.get("task", ""), request.values.get("replicas", "")
-    found: Scaling | None = None
+    found: Edit | None = None
     wrong = ""
-    if action is Action.SCALE and count:
+    if _is_given(action):
         try:
-            found = scaling(job, _wish(task, count))
+            found = _edit(action, job)
         except ScalingError as error:
             wrong = str(error)
     pods = len(parts().world.pods_of(namespace, name))
@@ -75,10 +78,10 @@ def _question(namespace: str, name: str, action: Action, refused: str = "") -> s
         action=action.value,
         word=_WORDS[action],
         tasks=tasks_of(job),
-        task=task,
-        count=count,
-        scaling=found,
-        is_asking=action is not Action.SCALE or found is not None,
+        limits={each.name: limits_of(job, each.name) for each in tasks_of(job)},
+        given={key: request.values.get(key, "") for key in _FIELDS},
+        edit=_as_form(found, request.values.get("least", ""), request.values.get("most", "")),
+        is_asking=action not in _EDITS or found is not None,
         effect=effect(action, job, pods, found),
         wrong=wrong or refused,
     )
@@ -91,7 +94,7 @@ def _check(job: Object, action: Action) -> None:
         abort(409, f"There is nothing to {action.value}: the job has changed meanwhile.")
 
 
-def _do(action: Action, job: Object) -> Scaling | None:
+def _do(action: Action, job: Object) -> Edit | None:
     metadata = mapping(job.get("metadata"))
     namespace, name = str(metadata.get("namespace")), str(metadata.get("name"))
     if request.form.get("uid") != uid_of(job):
@@ -99,8 +102,8 @@ def _do(action: Action, job: Object) -> Scaling | None:
     client = parts().client
     try:
         match action:
-            case Action.SCALE:
-                return _scale(namespace, name)
+            case Action.SCALE | Action.LIMITS:
+                return _change(action, namespace, name)
             case Action.SUSPEND | Action.RESUME:
                 patch = {
                     # A job that was made anew under this name is not meant.
@@ -115,12 +118,11 @@ def _do(action: Action, job: Object) -> Scaling | None:
     return None
 
 
-def _scale(namespace: str, name: str) -> Scaling:
-    wish = _wish(request.form.get("task", ""), request.form.get("replicas", ""))
+def _change(action: Action, namespace: str, name: str) -> Edit:
     client = parts().client
     for attempt in range(_TRIES):
         try:
-            found = scaling(client.get(DIJOBS, name, namespace), wish)
+            found = _edit(action, client.get(DIJOBS, name, namespace))
         except ScalingError as error:
             raise Refused(str(error)) from error
         try:
@@ -132,6 +134,36 @@ def _scale(namespace: str, name: str) -> Scaling:
         else:
             return found
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _edit(action: Action, job: Object) -> Edit:
+    """What the form asks for. Raises ScalingError."""
+    given = {key: request.values.get(key, "") for key in _FIELDS}
+    if action is Action.LIMITS:
+        return limits(job, given["task"] or None, given["least"], given["most"])
+    return scaling(job, _wish(given["task"], given["replicas"]))
+
+
+def _is_given(action: Action) -> bool:
+    """Whether the form says what is wanted; a bound may be nothing."""
+    match action:
+        case Action.SCALE:
+            return bool(request.values.get("replicas"))
+        case Action.LIMITS:
+            return "least" in request.values and "most" in request.values
+        case _:
+            return False
+
+
+def _as_form(edit: Edit | None, least: str, most: str) -> dict[str, object]:
+    """What the form has to send back: of a scaling the number it was found to be."""
+    match edit:
+        case None:
+            return {}
+        case Scaling():
+            return {"task": edit.task, "replicas": edit.after}
+        case Limits():
+            return {"task": edit.task, "least": least, "most": most}
 
 
 def _wish(task: str, count: str) -> Wish:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from di_api.field_error import mapping
 
@@ -12,12 +12,18 @@ Object = Mapping[str, Any]
 Key = tuple[str, str]
 """Namespace and name."""
 
+LABEL_OWNER: Final = "owner"
+LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+"""Of Kueue: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """What a job is found by.
 
     Attributes:
+        owner: its label `owner`; empty if it has none.
+        queue: the queue of Kueue that it is in; likewise.
         words: its name, namespace and labels, in small letters.
     """
 
@@ -26,6 +32,8 @@ class Entry:
     phase: str
     created: str
     labels: frozenset[tuple[str, str]]
+    owner: str
+    queue: str
     words: str
     job: Object
 
@@ -42,6 +50,8 @@ def entry_of(job: Object) -> Entry:
         phase=str(mapping(job.get("status")).get("phase") or "Pending"),
         created=str(metadata.get("creationTimestamp") or ""),
         labels=frozenset(labels.items()),
+        owner=labels.get(LABEL_OWNER, ""),
+        queue=labels.get(LABEL_QUEUE, ""),
         words=words.lower(),
         job=job,
     )

@@ -20,7 +20,7 @@ from di_dashboard.history import uid_of
 from di_dashboard.parts import parts
 from di_dashboard.views.curves import Chart, charts, together
 from di_dashboard.views.effects import possible
-from di_dashboard.views.jobs import Filters, jobs_page, mood_of, tasks_of
+from di_dashboard.views.jobs import Filters, jobs_page, mood_of, start_of, tasks_of
 from di_dashboard.views.pods import grid, unwell
 from di_dashboard.views.story import Story, sentence
 from di_dashboard.views.timeline import Timeline, timeline
@@ -39,7 +39,13 @@ _PATIENCE: Final = 5.0
 def jobs() -> str:
     """All jobs, or those that are asked for."""
     here = parts()
-    page = jobs_page(here.world.entries(), Filters.read(request.args), here.now())
+    page = jobs_page(
+        here.world.entries(),
+        Filters.read(request.args),
+        here.now(),
+        series=here.history.series,
+        starts=here.outlooks.latest().starts,
+    )
     return render_template("jobs.html", page=page, topic="jobs")
 
 
@@ -79,6 +85,7 @@ def job(namespace: str, name: str) -> str:
         tasks=tasks_of(found),
         labels=sorted(mapping(mapping(found.get("metadata")).get("labels")).items()),
         created=local(shown.created),
+        starts=start_of(uid_of(found), here.outlooks.latest().starts),
         ended=local(shown.ended),
         is_live=shown.phase not in (Phase.SUCCEEDED, Phase.FAILED),
         events=event_rows.rows(events, now)[-_EVENTS:][::-1],

@@ -157,6 +157,19 @@ def changes(world: StandIn) -> list[tuple[str, str]]:
     return [(method, path.split("?")[0]) for method, path, _ in world.requests if method != "GET"]
 
 
+def test_limits_are_changed_as_they_were_asked_for(page: Page, world: StandIn) -> None:
+    page.enter()
+    path = "/jobs/rl/grpo-7b/limits"
+    assert "collector (has 2, from 1 to 4)" in page.get(path).text
+    asked = page.get(f"{path}?task=collector&least=3&most=6").text
+    assert "minReplicas none -&gt; 3, maxReplicas 4 -&gt; 6: its replicas 2 -&gt; 3" in asked
+    assert "above maxReplicas" in page.get(f"{path}?task=collector&least=9&most=6").text
+    answer = page.post(path, **form(asked))
+    assert "grpo-7b has other limits: collector minReplicas none -&gt; 3" in answer.text
+    (task,) = world.objects[f"{JOBS}/grpo-7b"]["spec"]["tasks"][1:]
+    assert (task["minReplicas"], task["maxReplicas"], task["replicas"]) == (3, 6, 3)
+
+
 def test_scaling_asks_once_more_and_says_what_came_of_it(page: Page, world: StandIn) -> None:
     page.enter()
     asked = page.get("/jobs/rl/grpo-7b/scale?task=collector&replicas=%2B2").text

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
+from di_cli.edits.limits import Limits, limits
+from di_cli.edits.scaling import ScalingError
+from di_cli.views.ends import End
 from di_dashboard.entry import entry_of
 from di_dashboard.history import Change
 from di_dashboard.series import MOST_NAMES, MOST_POINTS, Series, numbers_of
@@ -16,6 +20,7 @@ from di_dashboard.views.curves import charts
 from di_dashboard.views.effects import Action, done, effect, possible
 from di_dashboard.views.jobs import PAGE, Filters, jobs_page, mood_of
 from di_dashboard.views.pods import grid, truth_of, unwell
+from di_dashboard.views.sparks import Spark, spark
 from di_dashboard.views.timeline import FORGOTTEN, MOST_MARKS, timeline
 from tests.unit.cli.conftest import job, node, pod
 
@@ -50,6 +55,49 @@ def test_jobs_are_found_by_words_of_name_namespace_and_labels() -> None:
     assert names(Filters(label="owner=ann", phase="Failed"), *jobs) == ["half"]
     assert names(Filters(namespace="lab"), *jobs) == ["cartpole"]
     assert names(Filters(label="nothing"), *jobs) == ["grpo-7b", "cartpole", "half"]
+
+
+def test_jobs_are_found_by_owner_and_queue_which_are_counted() -> None:
+    queue = "kueue.x-k8s.io/queue-name"
+    jobs = [
+        entry_of(labelled("a", owner="ann", **{queue: "gpu"})),
+        entry_of(labelled("b", owner="bob", **{queue: "gpu"})),
+        entry_of(labelled("c", owner="bob")),
+    ]
+    assert names(Filters(owner="bob"), *(each.job for each in jobs)) == ["b", "c"]
+    assert names(Filters(owner="bob", queue="gpu"), *(each.job for each in jobs)) == ["b"]
+    found = jobs_page(jobs, Filters(owner="bob"), NOW)
+    assert found.owners == [("bob", 2), ("ann", 1)]
+    assert found.queues == [("gpu", 1)]
+    link = Filters(owner="bob", queue="gpu").link(page=2)
+    assert Filters.read(dict(parse_qsl(link[1:]))) == Filters(owner="bob", queue="gpu", page=2)
+    assert Filters(queue="x").any
+    assert not Filters(page=3).any
+
+
+def test_a_row_has_how_return_and_waiting_went_and_when_it_starts() -> None:
+    body = labelled("a", "Pending")
+    series = Series()
+    for at_ in (1.0, 2.0, 3.0):
+        series.add(at_, {"episodeReturn": 10 * at_, "learnerWaitFrac": 0.5})
+    end = End(uid="x", key="rl/x", seconds=120.0)
+    (shown,) = jobs_page(
+        [entry_of(body)], Filters(), NOW, series=lambda _: series, starts={"uid-a": end}
+    ).rows
+    assert (shown.gain.last, shown.gain.words) == (30.0, "from 10 to 30")
+    assert shown.gain.points == "0.0,16.5 32.0,9.0 64.0,1.5"
+    assert shown.waiting.points == "0.0,9.0 32.0,9.0 64.0,9.0"
+    assert shown.starts == "starts in about 2m"
+    (shown,) = jobs_page([entry_of(body)], Filters(), NOW, starts={"uid-a": None}).rows
+    assert (shown.starts, shown.gain) == ("starts at the next look", Spark())
+
+
+@pytest.mark.parametrize("count", [1, 2, 47, 49, 480])
+def test_a_spark_ends_with_the_last_value_however_many_there_are(count: int) -> None:
+    found = spark([(float(i), 5.0) for i in range(count - 1)] + [(float(count), 7.0)])
+    assert found.last == 7.0
+    assert len(found.points.split()) <= 48
+    assert not found.points or found.points.endswith("64.0,1.5")
 
 
 def test_a_page_has_so_many_jobs_and_counts_the_others() -> None:
@@ -308,12 +356,69 @@ def test_a_resource_that_no_node_has_is_not_asked_for() -> None:
 
 
 # ---------------------------------------------------------------- acting
+def of_bounds(least: str, most: str, **fields: Any) -> Limits:
+    body = job("a", "Running")
+    body["spec"]["tasks"][1] |= fields
+    return limits(body, "collector", least, most)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "operations", "said"),
+    [
+        (
+            "1",
+            "8",
+            [("add", "minReplicas", 1), ("add", "maxReplicas", 8)],
+            "collector minReplicas none -> 1, maxReplicas 4 -> 8: its 2 replicas stay.",
+        ),
+        ("", "", [("remove", "maxReplicas", None)], "collector maxReplicas 4 -> none"),
+        (
+            "3",
+            "4",
+            [("add", "minReplicas", 3), ("add", "maxReplicas", 4), ("add", "replicas", 3)],
+            "collector minReplicas none -> 3: its replicas 2 -> 3, since 2 would be out of that.",
+        ),
+        (
+            " 1 ",
+            "1",
+            [("add", "minReplicas", 1), ("add", "maxReplicas", 1), ("add", "replicas", 1)],
+            "2 -> 1",
+        ),
+    ],
+)
+def test_other_limits_keep_the_replicas_within(
+    least: str, most: str, operations: list[tuple[str, str, object]], said: str
+) -> None:
+    found = of_bounds(least, most)
+    changed = [
+        (each["op"], each["path"].removeprefix("/spec/tasks/1/"), each.get("value"))
+        for each in found.patch[1:]
+    ]
+    assert changed == operations
+    assert said in effect(Action.LIMITS, job("a", "Running"), 3, found)
+    assert done(Action.LIMITS, "a", found).startswith("a has other limits: collector ")
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "wrong"),
+    [
+        ("5", "4", "minReplicas 5 is above maxReplicas 4"),
+        ("x", "", "minReplicas is a number"),
+        ("", "0", "maxReplicas is a number"),
+        ("", "12345678", "maxReplicas is a number"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(least: str, most: str, wrong: str) -> None:
+    with pytest.raises(ScalingError, match=wrong):
+        of_bounds(least, most)
+
+
 def test_what_can_be_done_depends_on_the_job() -> None:
     running, over = (
         job("a", "Running"),
         job("a", "Failed", completionTimestamp="2026-03-01T11:00:00Z"),
     )
-    assert possible(running) == [Action.SCALE, Action.SUSPEND, Action.DELETE]
+    assert possible(running) == [Action.SCALE, Action.LIMITS, Action.SUSPEND, Action.DELETE]
     assert possible(over) == [Action.DELETE]
     running["spec"]["suspend"] = True
     assert Action.RESUME in possible(running)

@@ -62,7 +62,7 @@ def scaling(job: Mapping[str, Any], wish: Wish) -> Scaling:
     """
     tasks = [mapping(task) for task in items(mapping(job.get("spec")).get("tasks"))]
     names = [str(task.get("name") or task.get("type")) for task in tasks]
-    index = _index(tasks, names, wish.task)
+    index = task_index(tasks, names, wish.task)
     task, name = tasks[index], names[index]
     before = int(task.get("replicas", 1))
     after = before + wish.count if wish.is_relative else wish.count
@@ -87,7 +87,9 @@ def scaling(job: Mapping[str, Any], wish: Wish) -> Scaling:
     )
 
 
-def _index(tasks: list[Mapping[str, Any]], names: list[str], asked: str | None) -> int:
+def task_index(tasks: list[Mapping[str, Any]], names: list[str], asked: str | None) -> int:
+    """Which of the tasks is meant: None is the collector task, or the only one. Raises
+    ScalingError."""
     if asked is not None:
         if asked not in names:
             known = ", ".join(names) or "none"

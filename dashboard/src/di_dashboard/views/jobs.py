@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from di_api.field_error import mapping
 from di_api.phase import Phase
+from di_cli.views.ends import End
 from di_cli.views.jobs import Row, row
 from di_dashboard.entry import Entry
-from di_dashboard.history import counts_of, pods_in
+from di_dashboard.history import counts_of, pods_in, uid_of
+from di_dashboard.series import Series
+from di_dashboard.views.sparks import Spark, spark
 
 PAGE: Final = 50
 """Jobs of a page."""
@@ -35,6 +38,8 @@ class Filters:
     namespace: str = ""
     phase: str = ""
     label: str = ""
+    owner: str = ""
+    queue: str = ""
     query: str = ""
     page: int = 1
 
@@ -46,6 +51,8 @@ class Filters:
             namespace=arguments.get("namespace", "")[:_LONGEST],
             phase=arguments.get("phase", "")[:_LONGEST],
             label=arguments.get("label", "")[:_LONGEST],
+            owner=arguments.get("owner", "")[:_LONGEST],
+            queue=arguments.get("queue", "")[:_LONGEST],
             query=arguments.get("q", "")[:_LONGEST],
             page=max(1, int(page)) if page.isdecimal() and len(page) < 9 else 1,
         )
@@ -58,6 +65,8 @@ class Filters:
             "namespace": found.namespace,
             "phase": found.phase,
             "label": found.label,
+            "owner": found.owner,
+            "queue": found.queue,
             "page": "" if found.page == 1 else str(found.page),
         }
         return f"?{urlencode({key: value for key, value in fields.items() if value})}"
@@ -65,7 +74,7 @@ class Filters:
     @property
     def any(self) -> bool:
         """Whether some jobs may be left out."""
-        return bool(self.namespace or self.phase or self.label or self.query)
+        return replace(self, page=1) != Filters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +94,17 @@ class JobRow:
     Attributes:
         row: as `di list` has it.
         mood: what its phase is to a person: "good", "busy", "waits", "bad", "over".
+        gain, waiting: how its return and its learner's waiting went, as far as that is known.
+        starts: when it is expected to start, in words; empty where that cannot be told.
     """
 
     row: Row
     tasks: Sequence[Task]
     mood: str
     labels: Sequence[str]
+    gain: Spark = field(default_factory=Spark)
+    waiting: Spark = field(default_factory=Spark)
+    starts: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +114,7 @@ class JobsPage:
     Attributes:
         total: jobs that there are.
         found: jobs that the filters leave.
-        phases, namespaces: how many jobs a click would leave, by name.
+        phases, namespaces, owners, queues: how many jobs a click would leave, by name.
     """
 
     filters: Filters
@@ -110,10 +124,25 @@ class JobsPage:
     pages: int
     phases: Sequence[tuple[str, int]]
     namespaces: Sequence[tuple[str, int]]
+    owners: Sequence[tuple[str, int]]
+    queues: Sequence[tuple[str, int]]
 
 
-def jobs_page(entries: Sequence[Entry], filters: Filters, now: datetime) -> JobsPage:
-    """Choose and describe; of all jobs only what they are found by is looked at."""
+def jobs_page(
+    entries: Sequence[Entry],
+    filters: Filters,
+    now: datetime,
+    *,
+    series: Callable[[Mapping[str, Any]], Series] = lambda _: Series(),
+    starts: Mapping[str, End | None] | None = None,
+) -> JobsPage:
+    """Choose and describe; of all jobs only what they are found by is looked at.
+
+    Args:
+        series: what a job has reported.
+        starts: by UID, after which end a job that waits is expected to start; None: at the next
+            look of the allocator.
+    """
     words = filters.query.lower().split()
     label = tuple(filters.label.split("=", 1)) if "=" in filters.label else None
     kept = [
@@ -121,19 +150,23 @@ def jobs_page(entries: Sequence[Entry], filters: Filters, now: datetime) -> Jobs
         for each in entries
         if (label is None or label in each.labels) and all(word in each.words for word in words)
     ]
-    here = [each for each in kept if filters.namespace in ("", each.namespace)]
+    by_namespace = [each for each in kept if filters.namespace in ("", each.namespace)]
+    by_owner = [each for each in by_namespace if filters.owner in ("", each.owner)]
+    here = [each for each in by_owner if filters.queue in ("", each.queue)]
     found = [each for each in here if filters.phase in ("", each.phase)]
     pages = max(1, -(-len(found) // PAGE))
     page = min(filters.page, pages)
     shown = found[(page - 1) * PAGE : page * PAGE]
     return JobsPage(
         filters=replace(filters, page=page),
-        rows=[_row(each, now) for each in shown],
+        rows=[_row(each, now, series(each.job), starts or {}) for each in shown],
         total=len(entries),
         found=len(found),
         pages=pages,
         phases=_counted((each.phase for each in here), [*Phase]),
         namespaces=_largest(each.namespace for each in kept),
+        owners=_largest(each.owner for each in by_namespace if each.owner),
+        queues=_largest(each.queue for each in by_owner if each.queue),
     )
 
 
@@ -163,13 +196,24 @@ def tasks_of(job: Mapping[str, Any]) -> list[Task]:
     return found
 
 
-def _row(entry: Entry, now: datetime) -> JobRow:
+def start_of(uid: str, starts: Mapping[str, End | None]) -> str:
+    """When a job is expected to start, in words; empty where that cannot be told."""
+    if uid not in starts:
+        return ""
+    end = starts[uid]
+    return "starts at the next look" if end is None else f"starts {end.when()}"
+
+
+def _row(entry: Entry, now: datetime, series: Series, starts: Mapping[str, End | None]) -> JobRow:
     found = row(entry.job, now)
     return JobRow(
         row=found,
         tasks=tasks_of(entry.job),
         mood=mood_of(found.phase, found.reason),
         labels=sorted(f"{key}={value}" for key, value in entry.labels),
+        gain=spark(series.points("episodeReturn")),
+        waiting=spark(series.points("learnerWaitFrac"), low=0.0, high=1.0),
+        starts=start_of(uid_of(entry.job), starts),
     )
 
 

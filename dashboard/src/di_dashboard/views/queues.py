@@ -12,8 +12,6 @@ from di_cli.views.allocation import Node, text
 
 Object = Mapping[str, Any]
 
-LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
-"""Of Kueue: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/."""
 _SHARES: Final = "shares"
 _DEFAULT_SHARE: Final = "default_share"
 _QUEUES: Final = "queues"
