@@ -173,7 +173,7 @@ def manifests(kind: str) -> dict[str, Object]:
     """Those of a kind in the page, by name."""
     blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     bodies = [yaml.safe_load(block) for block in blocks]
-    return {body["metadata"]["name"]: body for body in bodies if body["kind"] == kind}
+    return {body["metadata"]["name"]: body for body in bodies if body.get("kind") == kind}
 
 
 def test_the_autoscaler_of_kubernetes_scales_tasks_as_the_page_has_it(
