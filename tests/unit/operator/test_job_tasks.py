@@ -134,6 +134,10 @@ def test_a_job_of_any_shape_is_borne(spec: object) -> None:
     assert look({**job(), "spec": spec}) == ()
 
 
+def test_a_phase_of_any_shape_is_borne() -> None:
+    assert [type(step) for step in look({**job(), "status": {"phase": [1]}})] == [Make]
+
+
 def test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
     of = job()
     of["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"

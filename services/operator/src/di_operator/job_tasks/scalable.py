@@ -65,8 +65,8 @@ def scalable_tasks(job: Object) -> tuple[ScalableTask, ...]:
     None of a job that has ended. Admission refuses them in preemptible jobs and without bounds that
     hold; where nobody asked it, such tasks have none.
     """
-    spec = mapping(job.get("spec"))
-    if spec.get("preemptible") is True or mapping(job.get("status")).get("phase") in _FINISHED:
+    spec, phase = mapping(job.get("spec")), mapping(job.get("status")).get("phase")
+    if spec.get("preemptible") is True or (isinstance(phase, str) and phase in _FINISHED):
         return ()
     read = (_read(job, place, mapping(task)) for place, task in enumerate(_tasks(job)))
     return tuple(task for task in read if task is not None)
@@ -110,8 +110,8 @@ def _tasks(job: Object) -> list[Any]:
 
 def _read(job: Object, place: int, task: Object) -> ScalableTask | None:
     name = task.get("name") or task.get("type")
-    most, least = _whole(task.get("maxReplicas")), _whole(task.get("minReplicas"))
-    replicas = _whole(task.get("replicas", 1))
+    most, least = whole(task.get("maxReplicas")), whole(task.get("minReplicas"))
+    replicas = whole(task.get("replicas", 1))
     if task.get("scalable") is not True or not isinstance(name, str):
         return None
     least = 1 if least is None else max(least, 1)
@@ -124,11 +124,12 @@ def _read(job: Object, place: int, task: Object) -> ScalableTask | None:
         replicas=replicas,
         least=least,
         most=most,
-        vacant=tuple(index for index in items(task.get("vacant")) if _whole(index) is not None),
+        vacant=tuple(index for index in items(task.get("vacant")) if whole(index) is not None),
         size=pods_per_replica(task),
         has_standbys=standby_pods(task) > 0,
     )
 
 
-def _whole(value: object) -> int | None:
+def whole(value: object) -> int | None:
+    """A whole number, None if it is none: JSON's true is no number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

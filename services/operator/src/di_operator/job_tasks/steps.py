@@ -23,7 +23,7 @@ from di_api.field_error import mapping
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
 from di_api.vacancies import filled, left_vacant
 from di_operator.builders.metadata import job_labels, object_metadata
-from di_operator.job_tasks.scalable import Object, ScalableTask, scalable_tasks, task_status
+from di_operator.job_tasks.scalable import Object, ScalableTask, scalable_tasks, task_status, whole
 from di_operator.lifecycle.pods import PodReader
 
 Request: TypeAlias = tuple[str, int]
@@ -155,9 +155,9 @@ def _numbers(task: ScalableTask) -> dict[str, int]:
 
 def _take(job: Object, task: ScalableTask, one: Object) -> Take | None:
     """The request that is in a DIJobTask, if there is one that was not carried out."""
-    metadata, asked = one["metadata"], mapping(one.get("spec")).get("replicas")
+    metadata, asked = one["metadata"], whole(mapping(one.get("spec")).get("replicas"))
     request = metadata["uid"], metadata.get("generation") or 0
-    if not isinstance(asked, int) or str(asked) == _marks(metadata).get(names.ANNOTATION_SHOWN):
+    if asked is None or str(asked) == _marks(metadata).get(names.ANNOTATION_SHOWN):
         return None
     done = _done(job)
     uid, _, generation = str(done.get(task.name)).rpartition(":")
