@@ -111,6 +111,7 @@ async def register(client: KubeClient, host: str) -> None:
     jobs, aggregators = definition("dijobs"), definition("aggregatorconfigs")
     await apply(client, CRDS, with_conversion(jobs, client_config(host, "/convert", authority)))
     await apply(client, CRDS, aggregators)
+    await apply(client, CRDS, definition("dijobtasks"))
     for resource, body in configurations(host, authority).items():
         await apply(client, resource, body)
 

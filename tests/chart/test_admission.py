@@ -140,9 +140,12 @@ def test_one_namespace_alone_is_asked_about(chart: Chart, kind: str) -> None:
 
 
 POLICIES = {
-    "operator-objects": ["pods", "services", "configmaps", "persistentvolumeclaims"],
+    "operator-objects": [
+        *("pods", "services", "configmaps", "dijobtasks", "persistentvolumeclaims"),
+    ],
     "operator-pods": ["pods"],
     "operator-jobs": ["dijobs"],
+    "operator-replicas": ["dijobs"],
     "operator-names": ["secrets", "leases", "aggregatorconfigs"],
     "operator-definition": ["customresourcedefinitions"],
     "server-jobs": ["dijobs"],
@@ -184,6 +187,10 @@ def test_every_policy_is_about_one_account_and_in_force(chart: Chart) -> None:
         (("watchNamespace=team", "rbac.allowClusterRoles=true"), " ".join(POLICIES)),
         (("server.enabled=false",), " ".join(p for p in POLICIES if "operator" in p)),
         (
+            ("operator.jobTasks=false",),
+            " ".join(p for p in POLICIES if p != "operator-replicas"),
+        ),
+        (
             ("operator.enabled=false", *GIVEN_SECRETS),
             "server-jobs server-profilings",
         ),
@@ -197,6 +204,7 @@ def test_every_policy_is_about_one_account_and_in_force(chart: Chart) -> None:
         "nothing may belong to the whole cluster",
         "cluster roles are allowed",
         "no server",
+        "no tasks on their own",
         "no operator",
         "somebody else publishes the authority",
     ],

@@ -46,12 +46,15 @@ def settings(rendered: Rendered) -> list[tuple[CompanionKind, ...]]:
 
 
 def guarded(rendered: Rendered) -> dict[str, set[str]]:
-    """Resources that the operator makes for jobs alone, by group."""
+    """Resources that the operator makes for jobs alone, by group; not DIJobTasks, of which it does
+    the same."""
     policy = rendered.one("ValidatingAdmissionPolicy", "di-di-orchestrator-operator-objects")
     rules = policy["spec"]["matchConstraints"]["resourceRules"]
     found: dict[str, set[str]] = {}
     for rule in rules:
         assert "CREATE" in rule["operations"]
+        if rule["resources"] == ["dijobtasks"]:
+            continue
         found.setdefault(rule["apiGroups"][0], set()).update(rule["resources"])
     return found
 

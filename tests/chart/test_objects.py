@@ -208,7 +208,9 @@ def test_annotations_and_labels_of_pods_stay_strings(chart: Chart, component: st
     assert metadata["labels"]["team"] == "rl"
 
 
-DIJOBS, AGGREGATORS = (f"{n}.diengine.opendilab.org" for n in ("dijobs", "aggregatorconfigs"))
+DIJOBS, AGGREGATORS, TASKS = (
+    f"{n}.diengine.opendilab.org" for n in ("dijobs", "aggregatorconfigs", "dijobtasks")
+)
 SERVICE = {"name": "di-webhook", "namespace": "di-system", "path": "/convert", "port": 443}
 
 
@@ -221,7 +223,7 @@ def file_of(name: str) -> Object:
     return body
 
 
-@pytest.mark.parametrize("name", [DIJOBS, AGGREGATORS])
+@pytest.mark.parametrize("name", [DIJOBS, AGGREGATORS, TASKS])
 def test_a_crd_stays_on_uninstall(chart: Chart, name: str) -> None:
     found = crd(chart, name)
     assert found["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}

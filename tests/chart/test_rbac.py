@@ -11,7 +11,9 @@ from tests.chart.chart import GIVEN_SECRETS, Chart, Rendered
 DIJOBS = "dijobs.diengine.opendilab.org"
 CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 JOBS_OF_THE_OPERATOR = {
-    DIJOBS: "delete get list watch",
+    DIJOBS: "delete get list patch watch",
+    "dijobtasks.diengine.opendilab.org": "create delete get list patch watch",
+    "dijobtasks/status.diengine.opendilab.org": "patch",
     "dijobs/status.diengine.opendilab.org": "patch",
     "dijobs/finalizers.diengine.opendilab.org": "update",
     "pods": "create delete get list patch watch",
@@ -146,6 +148,14 @@ def test_in_one_namespace_the_server_needs_no_cluster_role_for_its_certificate(
     } | {"secrets di-webhook-tls-ca": "get list update watch"}
 
 
+def test_without_job_tasks_the_operator_changes_no_job(chart: Chart) -> None:
+    rendered = chart.render("operator.jobTasks=false")
+    found = permissions(rendered, "di-operator")["*"]
+    assert found[DIJOBS] == "delete get list watch"
+    assert not [key for key in found if key.startswith("dijobtasks")]
+    assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_JOB_TASKS"] == "false"
+
+
 def test_an_aggregator_config_of_somebody_else_is_only_read(chart: Chart) -> None:
     rendered = chart.render("aggregatorConfig.create=false", "aggregatorConfig.name=mine")
     found = permissions(rendered, "di-operator")["di-system"]
@@ -209,7 +219,9 @@ def test_people_get_jobs_with_the_roles_of_the_cluster(chart: Chart) -> None:
                 DIJOBS: "get list watch",
                 f"dijobs/status.{group}": "get list watch",
                 f"aggregatorconfigs.{group}": "get list watch",
+                f"dijobtasks.{group}": "get list watch",
                 f"dijobs/scale.{group}": "get",
+                f"dijobtasks/scale.{group}": "get",
             },
         ),
         "edit": (
@@ -218,6 +230,7 @@ def test_people_get_jobs_with_the_roles_of_the_cluster(chart: Chart) -> None:
                 DIJOBS: changes,
                 f"aggregatorconfigs.{group}": changes,
                 f"dijobs/scale.{group}": "update",
+                f"dijobtasks/scale.{group}": "update patch",
             },
         ),
     }

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import secrets
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ NOT_SEEN = {
         "patch services": "somebody took a Service's labels",
         "patch events": "an event happens again",
         "get events": "an event of an earlier leader goes on",
+        f"get dijobtasks.{GROUP}": "somebody wrote to one while it was shown anew",
+        f"list dijobtasks.{GROUP}": NO_STREAM,
         f"update dijobs/finalizers.{GROUP}": "asked by an admission plugin that is off by default",
         "update secrets": "certificates are renewed",
         f"get aggregatorconfigs.{GROUP}": "a coordinated job has an aggregator",
@@ -208,7 +211,12 @@ async def _live(release: Release, testbed: Testbed, server: ServerProcess) -> No
     }
     companions = [brought | claim, brought | {"kind": "ConfigMap"}]
     made = await testbed.submit(
-        job("a", task(replicas=2), ttlSecondsAfterFinished=3, companions=companions)
+        job(
+            "a",
+            {**task(replicas=2), "scalable": True, "maxReplicas": 8},
+            ttlSecondsAfterFinished=3,
+            companions=companions,
+        )
     )
     await testbed.phase("a", "Running")
 
@@ -223,6 +231,10 @@ async def _live(release: Release, testbed: Testbed, server: ServerProcess) -> No
     assert await _ask("PUT", f"{members}/a-work-0", own, {"url": "http://a"}) == 200
     assert await _ask("GET", members, own) == 200
     await testbed.until(lambda: _has_pods(testbed, 3), "a third pod")
+    for replicas in (4, 3):
+        scale = ("scale", "dijobtask/a-work", f"--replicas={replicas}")
+        release.accounts.kubectl("--namespace", NAMESPACE, *scale)
+        await testbed.until(partial(_has_pods, testbed, replicas), "what kubectl scaled")
 
     await testbed.client.patch(
         PODS, "a-work-1", {"metadata": {"labels": {LABEL_JOB: None}}}, NAMESPACE

@@ -28,7 +28,7 @@ from di_api.kube.resources import (
     Resource,
 )
 from di_api.kube.sync import SyncKubeClient
-from di_api.names import ANNOTATION_IDEMPOTENCY, API_VERSION, GROUP
+from di_api.names import ANNOTATION_IDEMPOTENCY, ANNOTATION_SCALED, API_VERSION, GROUP
 from di_certs.authority import Authority
 from di_operator.builders.metadata import job_labels, owner_reference
 from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts
@@ -354,6 +354,40 @@ def test_the_server_changes_only_replicas_and_what_it_has_answered(
     assert (why == "") if taken else _is_refused(why)
 
 
+BY_THE_OPERATOR: dict[str, tuple[Object, str]] = {
+    "replicas and what it took them from": (
+        notes(**{ANNOTATION_SCALED: "{}"}) | tasks(SCALED[0], {**SCALED[1], "replicas": 4}),
+        "",
+    ),
+    "a template": (
+        tasks({**SCALED[0], "template": OTHER}, SCALED[1]),
+        "template of a task may not change while the job exists",
+    ),
+    "a bound": (
+        tasks(SCALED[0], {**SCALED[1], "minReplicas": 1}),
+        "di-operator may change only replicas and vacant",
+    ),
+    "suspend": ({"spec": {"suspend": True}}, "di-operator may change only replicas and vacant"),
+    "a label": (
+        {"metadata": {"labels": {"team": "other"}}},
+        "di-operator may change only the annotation diengine/scaled",
+    ),
+    "what the server has answered": (
+        notes(**{ANNOTATION_IDEMPOTENCY: "[1]"}),
+        "di-operator may change only the annotation diengine/scaled",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "why"), BY_THE_OPERATOR.values(), ids=BY_THE_OPERATOR)
+def test_the_operator_changes_only_replicas_of_a_job(
+    accounts: Accounts, change: Object, why: str
+) -> None:
+    path = DIJOBS.path(accounts.namespace, "working")
+    said = accounts.objection(OPERATOR, "PATCH", path, change)
+    assert (said == "") if not why else (why in said)
+
+
 def _is_refused(why: str) -> bool:
     # Of fields that nobody may change the definition's own rules speak first.
     fixed = ("may not change while the job", "may not be added or removed", "order of tasks may")
@@ -445,7 +479,7 @@ def test_people_are_not_asked(accounts: Accounts, kube_config: KubeConfig) -> No
 
 def test_the_api_server_finds_no_fault_with_the_policies(accounts: Accounts) -> None:
     wait_until(lambda: all("typeChecking" in policy["status"] for policy in _policies(accounts)))
-    assert [policy["status"]["typeChecking"] for policy in _policies(accounts)] == [{}] * 7
+    assert [policy["status"]["typeChecking"] for policy in _policies(accounts)] == [{}] * 8
 
 
 def _policies(accounts: Accounts) -> list[Object]:

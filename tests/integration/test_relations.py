@@ -56,6 +56,7 @@ def tasks() -> st.SearchStrategy[Object]:
             "replicas": counts,
             "minReplicas": counts,
             "maxReplicas": counts,
+            "scalable": st.booleans(),
             "podsPerReplica": st.sampled_from((1, 2, 1024)),
             "leaderTemplatePatch": st.just({}),
             "elastic": st.sampled_from(({}, {"priorityClassName": "a", "templatePatch": {}})),

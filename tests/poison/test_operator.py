@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,9 @@ from di_operator import informer_state
 from di_operator.allocator.changes import Changes
 from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.policies.binpack import BinpackPolicy
+from di_operator.job_tasks.keeper import index_owner
+from di_operator.job_tasks.scalable import has_scalable_tasks, scalable_tasks
+from di_operator.job_tasks.steps import steps
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import Pod, failure_text, loss_record
@@ -25,9 +29,11 @@ from tests.poison.objects import (
     Object,
     belonging,
     jobs,
+    metadata,
     nodes,
     of_core,
     pods,
+    wild,
     wild_jobs,
 )
 from tests.poison.schema import admitted
@@ -82,6 +88,30 @@ def test_every_job_gets_a_decision_whatever_lies_beside_it(
     }
     job["metadata"].pop("deletionTimestamp", None)
     live_through(dict(informer_state.transform_job(job)), aggregator=aggregator, others=others)
+
+
+@FEW
+@given(
+    jobs() | wild_jobs(),
+    OBJECTS,
+    st.lists(wild(st.builds(lambda head: {"metadata": head}, metadata())), max_size=2),
+)
+def test_every_job_is_kept_in_step_with_whatever_has_the_name_of_its_tasks(
+    job: Object, found: list[Object], others: list[Object]
+) -> None:
+    uid = job["metadata"]["uid"]
+    job["metadata"].pop("deletionTimestamp", None)
+    kept = dict(informer_state.transform_job(job))
+    has_scalable_tasks(kept)
+    names = [task.object_name for task in scalable_tasks(kept)]
+    beside = [informer_state.transform(belonging(each, uid)) for each in others]
+    for one, name in zip(beside, names, strict=False):
+        one["metadata"]["name"] = name
+    for one in beside:
+        index_owner(one)
+    owned = [informer_state.transform_pod(belonging(each, uid)) for each in found]
+    for step in steps(kept, beside, owned, read_pod=Pod.read):
+        assert json.dumps(dataclasses.asdict(step))
 
 
 @FEW

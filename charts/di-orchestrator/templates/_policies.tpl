@@ -62,3 +62,24 @@ object.metadata.?labels == oldObject.metadata.?labels &&
 object.metadata.?finalizers == oldObject.metadata.?finalizers &&
 object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences
 {{- end }}
+
+{{/* The variables of `di.same-tasks`: names in order, which gives the pods their ranks. */}}
+{{- define "di.task-names" -}}
+variables:
+  - name: namesBefore
+    expression: "dyn(oldObject.spec).?tasks.orValue([]).map(t, t.?name.orValue(t.type))"
+  - name: namesAfter
+    expression: "dyn(object.spec).?tasks.orValue([]).map(t, t.?name.orValue(t.type))"
+{{- end }}
+
+{{/*
+CEL: the tasks of a job are the same but for their replicas, and which of them. One that has no name
+may get one: the mutating webhook fills it in, in passing.
+*/}}
+{{- define "di.same-tasks" -}}
+variables.namesBefore == variables.namesAfter &&
+dyn(object.spec).?tasks.orValue([]).all(t, dyn(oldObject.spec).?tasks.orValue([]).exists(o,
+o.?name.orValue(o.type) == t.?name.orValue(t.type) &&
+o.all(k, k in ['replicas', 'vacant'] || k in t) &&
+t.all(k, k in ['replicas', 'vacant'] || (k in o ? t[k] == o[k] : k == 'name'))))
+{{- end }}

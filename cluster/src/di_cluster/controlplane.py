@@ -117,6 +117,8 @@ def controller_manager_argv(
         "--node-monitor-period=1s",
         # Nodes renew their lease every two seconds (a quarter of 8 s): five chances.
         "--node-monitor-grace-period=10s",
+        # By default an autoscaler looks every 15 s, and has not looked before.
+        "--horizontal-pod-autoscaler-sync-period=2s",
         f"--controllers={controllers}",
     ]
 

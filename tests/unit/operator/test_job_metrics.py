@@ -20,7 +20,10 @@ RUNNING: dict[str, Any] = {
     "restarts": 3,
     "reschedules": 1,
     "taskStatus": {"learner": {"Running": 1}, "collector": {"Running": 1, "Pending": 2}},
-    "profilings": {"learnerWaitFrac": 0.25, "envStepsPerSec": 40, "trainStepsPerSec": 4},
+    "profilings": {
+        **{"learnerWaitFrac": 0.25, "envStepsPerSec": 40, "trainStepsPerSec": 4},
+        **{"queueDepth": 6, "policyLag": 1.5, "staleFrac": 0.125},
+    },
     "progress": {"step": 25, "totalSteps": 100},
     "conditions": [{"type": "Hung", "status": "True"}],
     "expectedCompletion": {
@@ -71,6 +74,9 @@ def test_all_that_the_status_says_is_there() -> None:
             f"di_job_learner_waiting_ratio{{{which}}} 0.25",
             f"di_job_env_steps_per_second{{{which}}} 40.0",
             f"di_job_train_steps_per_second{{{which}}} 4.0",
+            f"di_job_queue_depth{{{which}}} 6.0",
+            f"di_job_policy_lag{{{which}}} 1.5",
+            f"di_job_stale_ratio{{{which}}} 0.125",
             f"di_job_progress_ratio{{{which}}} 0.25",
             f"di_job_hung{{{which}}} 1.0",
             f"di_job_goodput_samples_per_second{{{which}}} 12.5",

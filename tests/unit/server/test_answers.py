@@ -118,7 +118,7 @@ def test_a_slip_is_named(
         ("GET", "/", 404),
         ("PATCH", PATH, 405),
         ("OPTIONS", PATH, 405),
-        ("GET", "/v2alpha1/rl.cartpole/profilings", 405),
+        ("DELETE", "/v2alpha1/rl.cartpole/profilings", 405),
         ("POST", "/healthz", 405),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else None,

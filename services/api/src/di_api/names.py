@@ -23,6 +23,9 @@ AGGREGATOR_CONFIG_KIND: Final = "AggregatorConfig"
 AGGREGATOR_CONFIG_PLURAL: Final = "aggregatorconfigs"
 AGGREGATOR_CONFIG: Final = "aggregator-config"
 """Name of the AggregatorConfig that jobs use, in the release's namespace."""
+TASK_KIND: Final = "DIJobTask"
+TASK_PLURAL: Final = "dijobtasks"
+"""A task of a job on its own, with a scale subresource."""
 ANNOTATION_CONVERSION: Final = f"{GROUP}/{VERSION}"
 """On a job read as one of COORDINATED_VERSIONS: what only VERSION has a field for."""
 
@@ -131,6 +134,12 @@ ANNOTATION_TRACE: Final = "diengine/trace"
 by the server where there are traces, read by the operator."""
 ANNOTATION_IDEMPOTENCY: Final = "diengine/idempotency"
 """On the job: answers already given, by Idempotency-Key. Written and read by the server."""
+ANNOTATION_SCALED: Final = "diengine/scaled"
+"""On the job: by task, which number written to its DIJobTask was carried out last,
+`{"collector": "<UID>:<generation>"}`. Written and read by the operator."""
+ANNOTATION_SHOWN: Final = "diengine/shown"
+"""On a DIJobTask: the replicas that the operator wrote last; another number in its spec was written
+by somebody else. Written and read by the operator."""
 
 # --- Environment of every container: the operator writes it, training programs read it. ---
 ENV_JOB_ID: Final = "DI_JOB_ID"
@@ -326,6 +335,11 @@ def pod_fqdn(pod: str, job: str, namespace: str, domain: str = DEFAULT_SERVICE_D
 
 def task_service_name(job: str, task: str) -> str:
     """Name of the Service of a task that has one."""
+    return f"{job}-{task}"
+
+
+def job_task_name(job: str, task: str) -> str:
+    """Name of the DIJobTask of a task that has one."""
     return f"{job}-{task}"
 
 

@@ -93,6 +93,8 @@ class Config:
     """Who binds the pods of jobs that the allocator places."""
     companion_kinds: tuple[CompanionKind, ...]
     """Of objects that jobs may bring along."""
+    job_tasks: bool
+    """Whether scalable tasks get a DIJobTask."""
     high_priority_class: str | None
     """PriorityClass of the pods of jobs with high priority."""
     notification_targets: tuple[Target, ...]
@@ -263,6 +265,12 @@ _SETTINGS: Final = (
     ),
     TRACES,
     TRACE_RATIO,
+    Setting(
+        "job_tasks",
+        fields.Boolean(load_default=False),
+        "true: scalable tasks get a DIJobTask, for kubectl scale and autoscalers; needs its "
+        "definition",
+    ),
     Setting(
         "notification_targets",
         TargetsField(load_default=()),

@@ -31,6 +31,9 @@ _REPORTED: Final = (
     ("learnerWaitFrac", "di_job_learner_waiting_ratio", "Time that the learner waits for samples."),
     ("envStepsPerSec", "di_job_env_steps_per_second", "Steps of environments, as reported."),
     ("trainStepsPerSec", "di_job_train_steps_per_second", "Training steps, as reported."),
+    ("queueDepth", "di_job_queue_depth", "Batches that wait for the learner."),
+    ("policyLag", "di_job_policy_lag", "Policy versions that the learner's samples are behind."),
+    ("staleFrac", "di_job_stale_ratio", "Samples that are thrown away because they are too old."),
 )
 _COUNTED: Final = (
     ("restarts", "di_job_restarts", "Restarts of the job, by its status."),

@@ -58,6 +58,7 @@ from di_operator.informer_state import (
     transform_pod,
 )
 from di_operator.job_metrics import Source
+from di_operator.job_tasks.duties import job_task_duties
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import PodCache
 from di_operator.lifecycle.specs import SpecCache, SpecReader
@@ -223,6 +224,19 @@ async def operate(
             leadership=leadership,
             duties={
                 **_duties(config, client, clock),
+                **job_task_duties(
+                    config,
+                    client=client,
+                    caches=caches,
+                    informers=informers,
+                    read_pod=read_pod,
+                    emit=recorder.emit,
+                    wake_reconciler=queue.add_after,
+                    check_lease=leadership.check,
+                    observer=metrics.task_looks,
+                    clock=clock,
+                    rng=rng,
+                ),
                 "server presence": presence.run,
                 **({"notifications": notifier.run} if notifier is not None else {}),
                 **({"server ca": server_ca.run} if server_ca is not None else {}),

@@ -82,6 +82,14 @@ class Metrics:
             ["target", "result"],
             registry=self.registry,
         )
+        self.task_looks = _Looks(
+            Counter(
+                "di_operator_task_looks",
+                "Looks at the DIJobTasks of a job, by result.",
+                ["result"],
+                registry=self.registry,
+            )
+        )
         self._policy_calls = Histogram(
             "di_operator_policy_duration_seconds",
             "Time of one call of the allocation policy, by call and result.",
@@ -150,6 +158,17 @@ class Metrics:
     def render(self) -> bytes:
         """Return the text exposition of all metrics."""
         return generate_latest(self.registry)
+
+
+class _Looks:
+    """What a controller other than that of reconciles tells."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+
+    def reconciled(self, result: str, _: float) -> None:
+        """Count one look."""
+        self._counter.labels(result).inc()
 
 
 class _JobsByPhase(Collector):

@@ -28,6 +28,7 @@ _OF_EVENTS = {
     *("MemoryGrown", "SuccessCriteriaMet", "GroupFormed", "PodsCreated", "PodsDeleted"),
     *("ReplicasReplaced", "ElasticReplicasLost", "NameConflict", "AggregatorConfigMissing"),
     *("NodeListsRestored", "MetadataRestored", "PhaseNotConfirmed", "StandIn", "StandbyFailed"),
+    *("ScaleRefused", "NotScalable"),
 }
 _ENDS = {
     *("JobFailed", "PodFailurePolicy", "OOMLimit", "ReplicaBackoffLimit", "TaskBackoffLimit"),

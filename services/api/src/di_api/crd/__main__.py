@@ -77,6 +77,7 @@ def _schema(name: str, template: Schema) -> dict[str, Any]:
     schemas = SpecSchemas(template)
     specs = {
         "AggregatorConfigSpec": schemas.aggregator_config,
+        "JobTaskSpec": schemas.job_task,
         "OlderSpec": schemas.older,
         "Spec": schemas.newest,
     }

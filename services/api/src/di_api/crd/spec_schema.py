@@ -18,6 +18,7 @@ from di_api.spec.coordinated import Coordinated, RolePods
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.failure import ExitCodes, FailureRule
 from di_api.spec.job import JobSpec
+from di_api.spec.job_task import JobTaskSpec
 from di_api.spec.kinds import (
     UNLIMITED,
     Amount,
@@ -53,6 +54,17 @@ _RELATIONS: Final[dict[type, list[Rule]]] = {
     Task: [rule for row in OF_TASK for rule in row.rules],
     FailureRule: [*of_job.OF_FAILURE_RULE],
     ExitCodes: [*of_job.OF_EXIT_CODES],
+    JobTaskSpec: [
+        {
+            # Asked of what is written to the scale subresource, too.
+            "rule": "self.minReplicas <= self.replicas && self.replicas <= self.maxReplicas",
+            # Not by string(), whose cost the API server takes for boundless.
+            "messageExpression": "'the task may have %d to %d replicas (minReplicas, maxReplicas "
+            "of the task in the job)'.format([self.minReplicas, self.maxReplicas])",
+            "message": "replicas must be between minReplicas and maxReplicas",
+            "fieldPath": ".replicas",
+        },
+    ],
 }
 _RELATIONS_IN_LISTS: Final[dict[type, list[Rule]]] = {
     Task: [rule for row in of_job.OF_TASKS for rule in row.rules]
@@ -100,6 +112,13 @@ class SpecSchemas:
         """Of the spec of an AggregatorConfig, the same in all versions."""
         about = "What aggregators are made from."
         return {"type": "object", "description": about, **self._object(AggregatorConfigSpec)}
+
+    def job_task(self) -> Schema:
+        """Of the spec of a DIJobTask."""
+        about = "What the task is to have; spec.tasks of the job has it all."
+        schema = self._object(JobTaskSpec)
+        rules = schema[_RULES] + fixed_fields(JobTaskSpec)
+        return {"type": "object", "description": about, **schema, _RULES: rules}
 
     def _object(self, owner: type, *, in_list: bool = False) -> Schema:
         """`in_list`: of an item, where rules cannot tell what it was before."""

@@ -86,6 +86,9 @@ PRIORITY_CLASSES = Resource(
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 DIJOBS = Resource(group=names.GROUP, version=names.VERSION, plural=names.PLURAL, kind=names.KIND)
+DIJOB_TASKS = Resource(
+    group=names.GROUP, version=names.VERSION, plural=names.TASK_PLURAL, kind=names.TASK_KIND
+)
 AGGREGATOR_CONFIGS = Resource(
     group=names.GROUP,
     version=names.COORDINATED_VERSIONS[0],

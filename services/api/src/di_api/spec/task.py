@@ -22,6 +22,7 @@ from di_api.spec.declared import Declared
 from di_api.spec.drain import Drain
 from di_api.spec.elastic_tier import ElasticTier
 from di_api.spec.kinds import (
+    Flag,
     Label,
     Labels,
     Limit,
@@ -105,6 +106,18 @@ class Task:
             may_change=True,
         ),
     ] = None
+    scalable: Annotated[
+        bool,
+        Declared(
+            kind=Flag(),
+            about="Gives the task an object of its own, DIJobTask <job>-<task>, that kubectl "
+            "scale and autoscalers can scale.",
+            more="Needs `maxReplicas`. [How](teams-autoscalers.md).",
+            may_change=True,
+            is_filled_in=False,
+            absent="`false`",
+        ),
+    ] = False
     vacant: Annotated[
         tuple[int, ...],
         Declared(

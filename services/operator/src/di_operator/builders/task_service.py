@@ -43,16 +43,16 @@ def task_service_body(job: Mapping[str, Any], task: str, service: TaskService) -
 
 def service_labels(task: Task, index: int) -> dict[str, str]:
     """The labels by which the pod at a local index is behind the task's Service, from when it is
-    made; none if it is not, or there is none.
+    made, and counted as a replica by those who scale the task; none if it is not, or there is none.
 
     Those of replicas of several pods lack the last one until all pods of theirs are ready.
     """
     if task.service is None or not is_behind(task, index):
-        return {}
+        return _counted(task, index)
     marks = _marks(task.service)
     if task.has_pod_groups:
         del marks[names.LABEL_IN_SERVICE]
-    return marks
+    return marks | _counted(task, index)
 
 
 def is_behind(task: Task, index: int) -> bool:
@@ -75,6 +75,12 @@ def service_environment(
             host = names.service_fqdn(service, metadata["namespace"], service_domain)
             found[names.task_service_env(task.name)] = f"{host}:{task.service.ports[0].port}"
     return found
+
+
+def _counted(task: Task, index: int) -> dict[str, str]:
+    """Of replicas of several pods an autoscaler is to count one each."""
+    is_counted = task.scalable and task.has_pod_groups and task.is_leader(index)
+    return {names.LABEL_REPLICA_LEADER: names.MARKED} if is_counted else {}
 
 
 def _marks(service: TaskService) -> dict[str, str]:

@@ -293,6 +293,18 @@ class Reason(_Declared):
         "Warning",
         "goes with `PodNameConflict`, and names the object in the way",
     )
+    SCALE_REFUSED = (
+        "ScaleRefused",
+        "Warning",
+        "a number of replicas that was written to a [DIJobTask](teams-autoscalers.md) is not "
+        "possible; the message has the reason, and what the task has in place of it",
+    )
+    NOT_SCALABLE = (
+        "NotScalable",
+        "Warning",
+        "the name of the [DIJobTask](teams-autoscalers.md) of a task belongs to somebody else; it "
+        "is not touched",
+    )
     AGGREGATOR_CONFIG_MISSING = (
         "AggregatorConfigMissing",
         "Warning",

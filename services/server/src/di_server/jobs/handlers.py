@@ -38,6 +38,7 @@ class JobHandlers:
             operations.LIST_PODS: self._pods,
             operations.REPORT_PROFILINGS: self._report,
             operations.SHOW_GROUP: self._group,
+            operations.SHOW_PROFILINGS: self._reported,
         }
 
     def handle(self, operation: Operation, ref: JobRef, incoming: Incoming) -> object:
@@ -93,6 +94,9 @@ class JobHandlers:
     ) -> dict[str, int] | None:
         advised = self._service.report(grant, requests.profilings(incoming.body), deadline)
         return None if advised is None else {"batchSize": advised}
+
+    def _reported(self, grant: Grant, _incoming: Incoming, deadline: Deadline) -> Mapping[str, Any]:
+        return self._service.reported(grant, deadline)
 
     def _group(self, grant: Grant, incoming: Incoming, _deadline: Deadline) -> dict[str, Any]:
         asked = requests.group_request(incoming.below, incoming.query)

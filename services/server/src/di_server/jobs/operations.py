@@ -134,6 +134,16 @@ REPORT_PROFILINGS: Final = Operation(
         },
     },
 )
+SHOW_PROFILINGS: Final = Operation(
+    name="showProfilings",
+    method="GET",
+    resource="profilings",
+    verb="get",
+    summary="What the job has reported last, status.profilings.",
+    message="successfully get profilings",
+    body=None,
+    data={"type": "object"},
+)
 GENERATION: Final = "generation"
 WAIT: Final = "wait"
 SHOW_GROUP: Final = Operation(
@@ -181,4 +191,5 @@ OPERATIONS: Final = (
     LIST_PODS,
     REPORT_PROFILINGS,
     SHOW_GROUP,
+    SHOW_PROFILINGS,
 )

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
+from di_api.field_error import mapping
 from di_server.access.grants import Grant
 from di_server.deadline import Clock, Deadline
 from di_server.jobs import profilings, scaling
@@ -153,6 +154,15 @@ class JobService:
         if problem is not None:
             raise problem
         return advised
+
+    def reported(self, grant: Grant, deadline: Deadline) -> Mapping[str, Any]:
+        """What the job has reported so far, nothing that is not written yet.
+
+        Read from the API server: the cache leaves reports out, of which most jobs have many.
+        """
+        job = self._jobs.get(grant.ref, deadline)
+        grant.check(job)
+        return mapping(mapping(job.get("status")).get("profilings"))
 
     def _write_reports(
         self, ref: JobRef, reports: Sequence[profilings.Report], deadline: Deadline

@@ -23,6 +23,7 @@ from di_api.validation.pod_groups import shared_pod_names
 from di_api.validation.ports import confused_variables
 from di_api.validation.progress import wrong_restarts, wrong_time_outs
 from di_api.validation.relations.row import Relation, Rule, Whole
+from di_api.validation.scalable import contended_replicas
 from di_api.validation.size import total_errors
 from di_api.validation.standby import contended_standbys, names_of_standbys
 from di_api.validation.success import wrong_success_policy
@@ -140,6 +141,17 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "!has(self.tasks) || self.tasks.all(t, !has(t.standby) || t.standby == 0)",
                 "message": "standby of a task goes neither with preemptible nor with "
                 "scheduling.gang",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: contended_replicas(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!self.preemptible || !has(self.tasks) || self.tasks.all(t, "
+                "!has(t.scalable) || !t.scalable)",
+                "message": "scalable of a task does not go with preemptible: the allocator chooses "
+                "how many replicas there are",
             },
         ),
     ),

@@ -10,6 +10,7 @@ from di_api.validation.pod_groups import lonely_leader
 from di_api.validation.ports import OURS, ports_of_containers, repeated_ports
 from di_api.validation.process_group import wrong_process_group
 from di_api.validation.relations.row import One, Relation
+from di_api.validation.scalable import unbounded_scalable
 from di_api.validation.service import wrong_service
 from di_api.validation.standby import wrong_standby
 from di_api.validation.tasks import replicas_out_of_bounds, wrong_dependencies
@@ -39,6 +40,16 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
                 "(!has(self.maxReplicas) || self.replicas <= self.maxReplicas)",
                 "message": "must be between minReplicas and maxReplicas",
                 "fieldPath": ".replicas",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda one: unbounded_scalable(one.path, one.task),
+        rules=(
+            {
+                "rule": "!has(self.scalable) || !self.scalable || has(self.maxReplicas)",
+                "message": "needs maxReplicas",
+                "fieldPath": ".scalable",
             },
         ),
     ),

@@ -1,0 +1,84 @@
+"""The parts that keep DIJobTasks, put together: what the leader runs for them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from di_api.kube.cache import WatchCache
+from di_api.kube.client import KubeClient
+from di_api.kube.resources import DIJOB_TASKS, DIJOBS, PODS, Resource
+from di_operator.clock import Clock
+from di_operator.config import Config
+from di_operator.controller import Controller, JobKey, Observer, job_queue
+from di_operator.informer_state import InformerState, transform
+from di_operator.job_tasks.keeper import INDEX_OWNER, JobTasks, index_owner
+from di_operator.lifecycle.decision import JobEvent
+from di_operator.lifecycle.pods import PodReader
+from di_operator.queue import KeyedBackoff
+from di_operator.supervision import Duty
+
+WORKERS: Final = 4
+"""Jobs looked at at the same time: a look is a few writes, and most jobs have no such tasks."""
+BACKOFF: Final = (0.1, 15.0)
+"""Seconds until a job is looked at again after something went wrong, at least and at most."""
+
+
+def job_task_duties(
+    config: Config,
+    *,
+    client: KubeClient,
+    caches: Mapping[Resource, WatchCache],
+    informers: InformerState,
+    read_pod: PodReader,
+    emit: Callable[[Mapping[str, Any], JobEvent], None],
+    wake_reconciler: Callable[[JobKey, float], None],
+    check_lease: Callable[[], None],
+    observer: Observer,
+    clock: Clock,
+    rng: random.Random,
+) -> Mapping[str, Duty]:
+    """What keeps DIJobTasks, by name; nothing where they are not wanted.
+
+    One follows them, one looks at jobs. Both wait while nobody serves their kind. The other
+    arguments are those of `JobTasks`, `Controller` and `WatchCache`.
+    """
+    if not config.job_tasks:
+        return {}
+    found = WatchCache(
+        client,
+        DIJOB_TASKS,
+        namespace=config.watch_namespace,
+        transform=transform,
+        indexes={INDEX_OWNER: index_owner},
+        clock=clock.monotonic,
+        rng=rng,
+    )
+    queue = job_queue(workers=WORKERS)
+    tasks = JobTasks(
+        client=client,
+        found=found,
+        job=informers.job,
+        pods=informers.pods,
+        read_pod=read_pod,
+        observe_job=partial(informers.observe, DIJOBS),
+        emit=emit,
+        wake=queue.add_after,
+        wake_reconciler=wake_reconciler,
+        check_lease=check_lease,
+    )
+    caches[DIJOBS].subscribe(tasks.follow_job)
+    caches[PODS].subscribe(tasks.follow_pod)
+    found.subscribe(tasks.follow_task)
+    controller = Controller(
+        reconcile=tasks.reconcile,
+        report=tasks.report,
+        queue=queue,
+        backoff=KeyedBackoff(minimum=BACKOFF[0], maximum=BACKOFF[1], rng=rng),
+        workers=WORKERS,
+        monotonic=clock.monotonic,
+        observer=observer,
+    )
+    return {"watch dijobtasks": found.run, "job tasks": controller.run}
