@@ -130,6 +130,14 @@ COMPONENTS = (
         stamps={"main.version": "1.21.2"},
         manifests=("github.com/cert-manager/cert-manager", "deploy/crds"),
     ),
+    Component(
+        name="scheduler-plugins",
+        version="0.34.7",
+        programs={"scheduler-plugins": ("--version",)},
+        built_as={"scheduler-plugins": "scheduler"},
+        stamps={f"{_STAMP}.gitVersion": "v0.34.7"},
+        manifests=("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),
+    ),
 )
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")

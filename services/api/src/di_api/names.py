@@ -74,6 +74,11 @@ LABEL_REPLICA_LEADER: Final = "diengine/replica-leader"
 """MARKED on the first pod of each replica of a task whose Service selects leaders. Read by that
 Service's selector."""
 MARKED: Final = "true"
+LABEL_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
+"""The PodGroup that a pod is scheduled with. The operator writes it; read by the scheduler of
+scheduler-plugins."""
+ANNOTATION_POD_GROUP: Final = "scheduling.k8s.io/group-name"
+"""The same; read by Volcano."""
 
 # --- Labels of coordinated jobs: the operator writes them, on pods and Services, beside
 # LABEL_JOB and LABEL_OPERATOR. ---

@@ -45,6 +45,7 @@ def read_snapshot(
     reports_since: datetime | None = None,
     largest_node_memory: Decimal | None = None,
     companions: Mapping[int, Object] | None = None,
+    scheduling_objects: Mapping[str, Object] | None = None,
 ) -> Snapshot:
     """Sort the objects of the job's namespace that a job of its name controls.
 
@@ -54,7 +55,8 @@ def read_snapshot(
     :class:`~di_operator.lifecycle.pods.PodCache`, ``aggregator`` the template of the
     AggregatorConfig where one was read, ``reports_since`` the moment since when reports can come,
     ``largest_node_memory`` the bytes that the largest node has, where that is known,
-    ``companions`` what a look at the job's companions has shown, by their place in the spec.
+    ``companions`` what a look at the job's companions has shown, by their place in the spec,
+    ``scheduling_objects`` the same of objects for schedulers, by kind and name.
     Never raises for what a user can write.
     """
     metadata = job["metadata"]
@@ -151,6 +153,7 @@ def read_snapshot(
         services=tuple(own_services),
         configmap=own_configmaps[0] if own_configmaps else None,
         companions=companions,
+        scheduling_objects=scheduling_objects,
         old_services=tuple(old_services),
         old_configmaps=tuple(old_configmaps),
     )
