@@ -135,7 +135,9 @@ COMPONENTS = (
         version="0.34.7",
         programs={"scheduler-plugins": ("--version",)},
         built_as={"scheduler-plugins": "scheduler"},
-        stamps={f"{_STAMP}.gitVersion": "v0.34.7"},
+        # Of the Kubernetes that it is built from: by its own it would be older than all features.
+        # So none on PATH fits, which is found by that number.
+        stamps={f"{_STAMP}.gitVersion": "v1.34.7"},
         manifests=("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),
     ),
 )

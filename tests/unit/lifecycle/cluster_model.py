@@ -258,11 +258,11 @@ class ClusterModel:
                     seen = Seen.SCHEDULING_OBJECT_REFUSED
                     return SchedulingObjectRefused(seen=seen, message=fault.message)
             case PatchSchedulingObject(resource=resource, name=name):
-                found = self.objects[resource.kind, name]
-                assert found["metadata"]["resourceVersion"] == action.resource_version
+                present = self.objects[resource.kind, name]
+                assert present["metadata"]["resourceVersion"] == action.resource_version
                 self.writes.append(f"patch {resource.kind} {name}")
-                found |= _merged(found, action.patch)
-                self._touch(found)
+                present |= _merged(present, action.patch)
+                self._touch(present)
             case Replace(body=body):
                 key = ("ConfigMap", body["metadata"]["name"])
                 assert (

@@ -77,6 +77,9 @@ MARKED: Final = "true"
 LABEL_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
 """The PodGroup that a pod is scheduled with. The operator writes it; read by the scheduler of
 scheduler-plugins."""
+ANNOTATION_PODS_MADE: Final = "diengine/pods-made"
+"""How many pods a PodGroup had when it last had all of them. The operator writes it, on PodGroups;
+a scheduler is told by that of pods that it refused before the last of them was made."""
 ANNOTATION_POD_GROUP: Final = "scheduling.k8s.io/group-name"
 """The same; read by Volcano."""
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import structlog
+
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import (
     AlreadyExists,
@@ -26,10 +28,11 @@ from di_operator.lifecycle.faults import SchedulingObjectRefused
 from di_operator.lifecycle.rules import Seen
 from di_operator.lifecycle.scheduling_objects import NEXT_LOOK, object_key
 
+log = structlog.get_logger(__name__)
+
 REMEMBERED: Final = 4096
 """Jobs whose objects need not be looked at again so soon; a kilobyte each."""
-_UP: Final = frozenset(phase.value for phase in Phase if phase.is_up)
-_KEPT: Final = ("name", "uid", "resourceVersion", "ownerReferences", "deletionTimestamp")
+_KEPT: Final = ("name", "uid", "resourceVersion", "ownerReferences", "annotations")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +49,7 @@ class SchedulingObjects:
     def __init__(
         self, *, client: KubeClient, look_again: float, monotonic: Callable[[], float]
     ) -> None:
-        """`look_again`: seconds after which those of a job that is up are looked at anew."""
+        """`look_again`: seconds after which those of a job that runs are looked at anew."""
         self._client = client
         self._look_again = look_again
         self._monotonic = monotonic
@@ -57,9 +60,9 @@ class SchedulingObjects:
         look = self._looks.get(job["metadata"]["uid"])
         if look is None:
             return None
-        is_up = (job.get("status") or {}).get("phase") in _UP
+        runs = (job.get("status") or {}).get("phase") == Phase.RUNNING
         age = self._monotonic() - look.at
-        return look.found if age < (self._look_again if is_up else NEXT_LOOK) else None
+        return look.found if age < (self._look_again if runs else NEXT_LOOK) else None
 
     async def look(
         self, job: Mapping[str, Any], wanted: Iterable[tuple[Resource, str]]
@@ -114,6 +117,7 @@ class SchedulingObjects:
         except (Invalid, Forbidden) as error:
             return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, error.message)
         self._take_in(job["uid"], action.resource, found)
+        log.debug("created", kind=action.resource.kind, object=action.name)
         return None
 
     async def patch(self, action: PatchSchedulingObject) -> SchedulingObjectRefused | None:
@@ -128,7 +132,7 @@ class SchedulingObjects:
             found = await self._client.patch(
                 action.resource,
                 action.name,
-                {**action.patch, "metadata": metadata},
+                {**action.patch, "metadata": {**action.patch.get("metadata", {}), **metadata}},
                 action.namespace,
             )
         except (NotFound, Conflict) as error:
@@ -137,6 +141,7 @@ class SchedulingObjects:
         except (Invalid, Forbidden) as error:
             return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, error.message)
         self._take_in(action.owner, action.resource, found)
+        log.debug("patched", kind=action.resource.kind, object=action.name)
         return None
 
     async def _met(

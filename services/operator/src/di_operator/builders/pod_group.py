@@ -26,6 +26,10 @@ class PodGroupKind:
     label: str = ""
     """Of a pod: names its group; empty: the annotation does."""
     annotation: str = ""
+    has_resources: bool = False
+    """Whether the group says what its pods ask for. The scheduler of scheduler-plugins (0.34) lets
+    a group that was refused for that wait until a pod or a group is made, whatever room there is
+    by then: without it, it finds out by the pods, and looks again when one ends."""
     has_queues: bool = False
     """Whether the group has a queue and a priority class."""
 
@@ -44,6 +48,7 @@ KINDS: Final[Mapping[GangScheduler, PodGroupKind]] = {
         ),
         scheduler="volcano",
         annotation=names.ANNOTATION_POD_GROUP,
+        has_resources=True,
         has_queues=True,
     ),
 }
@@ -65,6 +70,8 @@ class PodGroupRecipe:
     kind: PodGroupKind
     members: int
     """Pods that start together, at least one."""
+    is_complete: bool = False
+    """Whether all of them are there."""
     resources: Resources = field(default_factory=dict)
     """What they ask for together."""
     queue: str | None = None
@@ -76,31 +83,42 @@ class PodGroupRecipe:
         return {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
-            "metadata": object_metadata(self.job, self.job["metadata"]["name"]),
+            "metadata": {
+                **object_metadata(self.job, self.job["metadata"]["name"]),
+                **({"annotations": self._notes()} if self.is_complete else {}),
+            },
             "spec": self._spec(),
         }
 
     def changes(self, found: Object) -> dict[str, Any] | None:
         """The merge patch that makes a PodGroup as it is to be; None if it is.
 
-        What others write into it beside stays.
+        What others write into it beside stays. That all pods are there is written last: the
+        scheduler of scheduler-plugins refuses a pod that is made before the others, and looks at it
+        again when its group changes.
         """
+        notes = mapping(mapping(found.get("metadata")).get("annotations"))
+        told = all(notes.get(key) == value for key, value in self._notes().items())
         spec = mapping(found.get("spec"))
         wanted = self._spec()
-        asked = wanted.pop("minResources")
+        asked = wanted.pop("minResources", {})
         same = all(spec.get(key) == value for key, value in wanted.items())
-        if same and _amounts(spec.get("minResources")) == _amounts(asked):
-            return None
-        gone = dict.fromkeys(mapping(spec.get("minResources")).keys() - asked.keys())
-        return {"spec": {**wanted, "minResources": {**gone, **asked}}}
+        patch: dict[str, Any] = {}
+        if not (same and _amounts(spec.get("minResources")) == _amounts(asked)):
+            gone = dict.fromkeys(mapping(spec.get("minResources")).keys() - asked.keys())
+            patch["spec"] = {**wanted, "minResources": {**gone, **asked}}
+        if self.is_complete and not told:
+            patch["metadata"] = {"annotations": self._notes()}
+        return patch or None
+
+    def _notes(self) -> dict[str, str]:
+        return {names.ANNOTATION_PODS_MADE: str(self.members)}
 
     def _spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = {
-            "minMember": self.members,
-            "minResources": {
-                name: _quantity(amount) for name, amount in sorted(self.resources.items()) if amount
-            },
-        }
+        spec: dict[str, Any] = {"minMember": self.members}
+        if self.kind.has_resources:
+            asked = ((name, amount) for name, amount in sorted(self.resources.items()) if amount)
+            spec["minResources"] = {name: _quantity(amount) for name, amount in asked}
         if self.kind.has_queues and self.queue is not None:
             spec["queue"] = self.queue
         if self.kind.has_queues and self.priority_class is not None:

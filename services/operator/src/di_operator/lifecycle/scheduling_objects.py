@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from di_api.kube.resources import Resource
+from di_api.phase import Phase
 from di_api.spec import GangScheduler, JobSpec, Template
 from di_operator.builders.pod_group import KINDS, Gang, PodGroupRecipe
 from di_operator.lifecycle.actions import (
@@ -29,8 +30,8 @@ from di_operator.lifecycle.verdict import earliest
 from di_operator.resources import PODS, Resources, pod_request
 
 NEXT_LOOK: Final = 15.0
-"""Seconds until what is there for a job that is not up yet is looked at again: what its scheduler
-says in it is news, and pods wait for one that somebody has deleted."""
+"""Seconds until what is there for a job that does not run yet is looked at again: what its
+scheduler says in it is news, and pods wait for one that somebody has deleted."""
 _OTHERS_GO: Final = 2.0
 """Seconds until one of an earlier job is looked for again; the garbage collector has to come by."""
 
@@ -89,9 +90,8 @@ def with_scheduling_objects(
             return replace(plan, creations=(), created=0, waiting=why, requeue_after=requeue)
         if (step := _step(snapshot, each, found)) is not None:
             steps.append(step)
-    phase = snapshot.status.phase
     requeue = plan.requeue_after
-    if phase is None or not phase.is_up:
+    if snapshot.status.phase is not Phase.RUNNING:
         requeue = earliest(requeue, NEXT_LOOK)
     return replace(plan, creations=(*steps, *plan.creations), requeue_after=requeue)
 
@@ -133,10 +133,12 @@ def _pod_group(
 ) -> _Wanted:
     kind = KINDS[spec.scheduling.gang_scheduler]
     members = _members(snapshot, now)
+    live = {pod.name for pod in snapshot.live}
     recipe = PodGroupRecipe(
         job=snapshot.job,
         kind=kind,
         members=max(1, len(members)),
+        is_complete=all(slot.name in live for slot in members),
         resources=_requests(members),
         queue=spec.scheduling.queue,
         priority_class=settings.priority_class(spec) or _priority_class(snapshot),
