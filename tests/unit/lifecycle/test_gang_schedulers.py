@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -288,3 +289,34 @@ def test_of_a_quantity_that_cannot_be_read_the_group_says_nothing() -> None:
     cluster.settle()
     assert group(cluster)["minMember"] == 1
     assert set(group(cluster)["minResources"].values()) <= {None}
+
+
+def test_a_scheduler_that_refused_pods_is_asked_again_after_growing_pauses() -> None:
+    cluster = gang(asking("learner", 2))
+    cluster.settle()
+    asked = []
+    for _ in range(40):
+        cluster.refuse("x-learner-0", "pre-filter pod x-learner-0 cannot find enough sibling pods")
+        cluster.writes.clear()
+        cluster.settle()
+        asked += [cluster.now] * cluster.writes.count("patch PodGroup x")
+        cluster.pass_time(5)
+    pauses = [(b - a).total_seconds() for a, b in pairwise(asked)]
+    assert 15 <= pauses[0] <= 20
+    assert 60 <= pauses[-1] <= 65
+    # One whose pods are bound is left alone.
+    cluster.run()
+    cluster.settle()
+    cluster.writes.clear()
+    cluster.pass_time(600)
+    cluster.settle()
+    assert "patch PodGroup x" not in cluster.writes
+
+
+def test_volcano_looks_again_by_itself() -> None:
+    cluster = gang(asking("learner"), scheduling=VOLCANO)
+    cluster.settle()
+    cluster.refuse("x-learner-0", "no room")
+    cluster.writes.clear()
+    cluster.settle()
+    assert "patch PodGroup x" not in cluster.writes

@@ -80,6 +80,9 @@ scheduler-plugins."""
 ANNOTATION_PODS_MADE: Final = "diengine/pods-made"
 """How many pods a PodGroup had when it last had all of them. The operator writes it, on PodGroups;
 a scheduler is told by that of pods that it refused before the last of them was made."""
+ANNOTATION_ASKED_AT: Final = "diengine/asked-at"
+"""When a PodGroup was last changed for no other reason than that its scheduler looks again at pods
+that it refused. The operator writes and reads it, on PodGroups."""
 ANNOTATION_POD_GROUP: Final = "scheduling.k8s.io/group-name"
 """The same; read by Volcano."""
 

@@ -30,6 +30,10 @@ class PodGroupKind:
     """Whether the group says what its pods ask for. The scheduler of scheduler-plugins (0.34) lets
     a group that was refused for that wait until a pod or a group is made, whatever room there is
     by then: without it, it finds out by the pods, and looks again when one ends."""
+    is_asked: bool = False
+    """Whether the scheduler has to be asked to look again at pods that it refused, by a change of
+    their group. That of scheduler-plugins (0.34) reads groups from another cache than the one that
+    wakes it, and may refuse a pod by what the group was before the change."""
     has_queues: bool = False
     """Whether the group has a queue and a priority class."""
 
@@ -41,6 +45,7 @@ KINDS: Final[Mapping[GangScheduler, PodGroupKind]] = {
         ),
         scheduler="scheduler-plugins-scheduler",
         label=names.LABEL_POD_GROUP,
+        is_asked=True,
     ),
     GangScheduler.VOLCANO: PodGroupKind(
         resource=Resource(
@@ -72,6 +77,8 @@ class PodGroupRecipe:
     """Pods that start together, at least one."""
     is_complete: bool = False
     """Whether all of them are there."""
+    asked_at: str | None = None
+    """The time, if the scheduler is to be asked to look again."""
     resources: Resources = field(default_factory=dict)
     """What they ask for together."""
     queue: str | None = None
@@ -97,8 +104,8 @@ class PodGroupRecipe:
         scheduler of scheduler-plugins refuses a pod that is made before the others, and looks at it
         again when its group changes.
         """
-        notes = mapping(mapping(found.get("metadata")).get("annotations"))
-        told = all(notes.get(key) == value for key, value in self._notes().items())
+        present = mapping(mapping(found.get("metadata")).get("annotations"))
+        told = all(present.get(key) == value for key, value in self._notes().items())
         spec = mapping(found.get("spec"))
         wanted = self._spec()
         asked = wanted.pop("minResources", {})
@@ -107,8 +114,11 @@ class PodGroupRecipe:
         if not (same and _amounts(spec.get("minResources")) == _amounts(asked)):
             gone = dict.fromkeys(mapping(spec.get("minResources")).keys() - asked.keys())
             patch["spec"] = {**wanted, "minResources": {**gone, **asked}}
-        if self.is_complete and not told:
-            patch["metadata"] = {"annotations": self._notes()}
+        notes = self._notes() if self.is_complete and not told else {}
+        if self.asked_at is not None:
+            notes[names.ANNOTATION_ASKED_AT] = self.asked_at
+        if notes:
+            patch["metadata"] = {"annotations": notes}
         return patch or None
 
     def _notes(self) -> dict[str, str]:

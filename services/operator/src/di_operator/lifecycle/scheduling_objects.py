@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+from di_api.field_error import mapping
 from di_api.kube.resources import Resource
+from di_api.names import ANNOTATION_ASKED_AT
 from di_api.phase import Phase
 from di_api.spec import GangScheduler, JobSpec, Template
 from di_operator.builders.pod_group import KINDS, Gang, PodGroupRecipe
@@ -21,17 +23,21 @@ from di_operator.lifecycle.actions import (
     Creation,
     PatchSchedulingObject,
 )
+from di_operator.lifecycle.backoff import pause
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.dependencies import waiting_tasks
 from di_operator.lifecycle.failure.pause import pause_left
 from di_operator.lifecycle.plan import Plan
+from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Slot, Snapshot
+from di_operator.lifecycle.timestamps import format_time, parse_time
 from di_operator.lifecycle.verdict import earliest
 from di_operator.resources import PODS, Resources, pod_request
 
 NEXT_LOOK: Final = 15.0
 """Seconds until what is there for a job that does not run yet is looked at again: what its
 scheduler says in it is news, and pods wait for one that somebody has deleted."""
+_REFUSED: Final = frozenset({Reason.UNSCHEDULABLE, Reason.VOLUME_NOT_BOUND})
 _OTHERS_GO: Final = 2.0
 """Seconds until one of an earlier job is looked for again; the garbage collector has to come by."""
 
@@ -134,11 +140,15 @@ def _pod_group(
     kind = KINDS[spec.scheduling.gang_scheduler]
     members = _members(snapshot, now)
     live = {pod.name for pod in snapshot.live}
+    is_complete = all(slot.name in live for slot in members)
     recipe = PodGroupRecipe(
         job=snapshot.job,
         kind=kind,
         members=max(1, len(members)),
-        is_complete=all(slot.name in live for slot in members),
+        is_complete=is_complete,
+        asked_at=format_time(now)
+        if kind.is_asked and is_complete and _is_to_be_asked(snapshot, now)
+        else None,
         resources=_requests(members),
         queue=spec.scheduling.queue,
         priority_class=settings.priority_class(spec) or _priority_class(snapshot),
@@ -153,6 +163,18 @@ def _pod_group(
         # else be as many writes.
         may_lag=is_settled,
     )
+
+
+def _is_to_be_asked(snapshot: Snapshot, now: datetime) -> bool:
+    """Whether pods are refused, and it is long ago that their scheduler was asked to look again:
+    a minute at last, if they wait for long."""
+    if not any(pod.blocker is not None and pod.blocker.reason in _REFUSED for pod in snapshot.live):
+        return False
+    group, since = snapshot.pod_group, snapshot.status.transitioned
+    notes = mapping(mapping((group or {}).get("metadata")).get("annotations"))
+    asked = parse_time(notes.get(ANNOTATION_ASKED_AT))
+    waited = (now - since).total_seconds() if since is not None else 0.0
+    return asked is None or (now - asked).total_seconds() >= max(NEXT_LOOK, pause(waited))
 
 
 def _members(snapshot: Snapshot, now: datetime) -> list[Slot]:
