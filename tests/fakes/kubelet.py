@@ -50,6 +50,7 @@ _HEARTBEAT = 2.0
 # A scheduler that runs needs some 10 ms; binding at once would only cost it conflicts. When it
 # falls behind its own rate limit, we help.
 _SCHEDULER_TIME = 0.5
+_SCHEDULER = "default-scheduler"
 
 
 class FakeKubelet:
@@ -177,10 +178,12 @@ class FakeKubelet:
 
     def _may_run(self, pod: Object) -> bool:
         """Whether the node has all kinds of what the pod asks for, and is not ruled out by name or
-        taint.
+        taint. Pods of another scheduler are that one's alone.
         """
         if node_of(pod["spec"]):
             # Whether it goes there, and nowhere else, the scheduler alone is to say.
+            return False
+        if pod["spec"].get("schedulerName", _SCHEDULER) != _SCHEDULER:
             return False
         tolerated = {each.get("key") for each in pod["spec"].get("tolerations") or ()}
         if not tolerated.issuperset(taint["key"] for taint in self._taints):

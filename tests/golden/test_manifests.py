@@ -67,6 +67,24 @@ def preemptible() -> ClusterModel:
     return cluster
 
 
+def gang_of(scheduler: str, **scheduling: str) -> ClusterModel:
+    waits = task("collector", 2, template=GPU, dependsOn=["learner"])
+    gang = {"gangScheduler": scheduler, **scheduling}
+    cluster = ClusterModel(
+        job(task("learner", 2, template=GPU), waits, scheduling=gang, priority="high")
+    )
+    cluster.settings = SECURE
+    return cluster
+
+
+def gang_of_scheduler_plugins() -> ClusterModel:
+    return gang_of("scheduler-plugins")
+
+
+def gang_of_volcano() -> ClusterModel:
+    return gang_of("volcano", queue="rl")
+
+
 def process_groups() -> ClusterModel:
     own = {"name": "RANK", "value": "mine"}
     container = {"name": "di-container", "image": "train:1", "env": [own]}
@@ -250,6 +268,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
         *(task_services, drains, ports, replicas_of_several_pods, elastic_tier, standby),
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
+        *(gang_of_scheduler_plugins, gang_of_volcano),
     )
 }
 

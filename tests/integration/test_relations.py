@@ -16,6 +16,7 @@ from di_api.kube.errors import Invalid
 from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
 from di_api.names import API_VERSION, KIND
+from di_api.spec.job import GangScheduler
 from di_api.spec.process_group import Framework
 from di_api.spec.progress import ProgressAction
 from di_api.spec.task import TaskType
@@ -130,6 +131,14 @@ def specs() -> st.SearchStrategy[Object]:
             "coordinated": st.just(coordinated),
             "checkpoint": checkpoints(),
             "preemptible": st.booleans(),
+            "scheduling": st.fixed_dictionaries(
+                {},
+                optional={
+                    "gang": st.booleans(),
+                    "gangScheduler": st.sampled_from([each.value for each in GangScheduler]),
+                    "queue": st.just("rl"),
+                },
+            ),
             "progressPolicy": progress_policies(),
             "failurePolicy": st.sampled_from(
                 (

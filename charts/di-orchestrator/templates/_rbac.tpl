@@ -68,3 +68,15 @@ ConfigMaps, which the operator has other uses for.
 {{- end }}
 {{- toJson $found }}
 {{- end }}
+
+{{/*
+The PodGroups that the operator keeps for jobs, by API group, as JSON: {group: [resource, ...]}.
+*/}}
+{{- define "di.scheduling-objects" -}}
+{{- $groups := dict "scheduler-plugins" "scheduling.x-k8s.io" "volcano" "scheduling.volcano.sh" }}
+{{- $found := dict }}
+{{- range .Values.scheduling.gangSchedulers }}
+{{- $_ := set $found (get $groups .) (list "podgroups") }}
+{{- end }}
+{{- toJson $found }}
+{{- end }}

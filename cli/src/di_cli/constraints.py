@@ -90,8 +90,8 @@ def _of(task: str, pod: Object, count: int) -> Pods:
 
 
 def _amounts(pod: Object) -> dict[str, Decimal]:
-    from di_operator.allocator.inventory import pod_request  # noqa: PLC0415  # as in forecasting
-    from di_operator.allocator.resources import PODS, UNIT  # noqa: PLC0415
+    # As in forecasting.
+    from di_operator.allocator.resources import PODS, UNIT, pod_request  # noqa: PLC0415
 
     found = pod_request(pod)
     return {name: Decimal(amount) / UNIT for name, amount in found.items() if name != PODS}

@@ -130,6 +130,16 @@ COMPONENTS = (
         stamps={"main.version": "1.21.2"},
         manifests=("github.com/cert-manager/cert-manager", "deploy/crds"),
     ),
+    Component(
+        name="scheduler-plugins",
+        version="0.34.7",
+        programs={"scheduler-plugins": ("--version",)},
+        built_as={"scheduler-plugins": "scheduler"},
+        # Of the Kubernetes that it is built from: by its own it would be older than all features.
+        # So none on PATH fits, which is found by that number.
+        stamps={f"{_STAMP}.gitVersion": "v1.34.7"},
+        manifests=("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),
+    ),
 )
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")

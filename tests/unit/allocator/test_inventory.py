@@ -10,11 +10,11 @@ import pytest
 from di_api.spec import Framework, ProcessGroup, Task, TaskType
 from di_api.validation import load_leniently
 from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.inventory import pod_request, read_job, read_node, read_task
+from di_operator.allocator.inventory import read_job, read_node, read_task
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import Constraints, NodeInfo, read_constraints
 from di_operator.allocator.reports import Reports
-from di_operator.allocator.resources import in_units, read_resources
+from di_operator.allocator.resources import in_units, pod_request, read_resources
 from di_operator.lifecycle.specs import read_spec
 
 Object = dict[str, Any]

@@ -20,6 +20,25 @@ BAD = {
         of_spec({"tasks": [task()], "scheduling": {"gnag": True}}),
         "spec.scheduling.gnag: true: unknown field; did you mean gang?",
     ),
+    "a gang that two would bind": (
+        job(scheduling={"gang": True, "gangScheduler": "volcano"}),
+        'spec.scheduling.gangScheduler: "volcano": does not go with scheduling.gang: the allocator '
+        "would hold back pods that this scheduler waits for; choose one of the two",
+    ),
+    "a preemptible job with a gang scheduler": (
+        job(preemptible=True, scheduling={"gangScheduler": "scheduler-plugins"}),
+        'spec.scheduling.gangScheduler: "scheduler-plugins": does not go with preemptible: the '
+        "allocator chooses the node of each pod",
+    ),
+    "an unknown gang scheduler": (
+        job(scheduling={"gangScheduler": "slurm"}),
+        'spec.scheduling.gangScheduler: "slurm": must be one of none, scheduler-plugins, volcano',
+    ),
+    "a queue that nobody reads": (
+        job(scheduling={"gangScheduler": "scheduler-plugins", "queue": "rl"}),
+        'spec.scheduling.queue: "rl": goes with gangScheduler volcano; other schedulers have no '
+        "queues",
+    ),
     "scheduling that is no object": (
         of_spec({"tasks": [task()], "scheduling": []}),
         "spec.scheduling: []: must be an object",

@@ -78,6 +78,10 @@ BAD = {
         coordinated_job(preemptible=True),
         "spec.preemptible: true: the allocator shares nodes among tasks only",
     ),
+    "a gang of another scheduler": (
+        coordinated_job(scheduling={"gangScheduler": "volcano"}),
+        'spec.scheduling.gangScheduler: "volcano": the pods of a coordinator come one by one',
+    ),
     "a gang": (
         coordinated_job(scheduling={"gang": True}),
         "spec.scheduling.gang: true: the pods of a coordinator come one by one",

@@ -19,6 +19,7 @@ MODULES = {
     "notation": r"github\.com/notaryproject/notation v(\S+)",
     "kwok": r"sigs\.k8s\.io/kwok v(\S+)",
     "coredns": r"github\.com/coredns/coredns v(\S+)",
+    "scheduler-plugins": r"sigs\.k8s\.io/scheduler-plugins v(\S+)",
     "cert-manager": r"github\.com/cert-manager/cert-manager v(\S+)",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,16 +17,26 @@ from di_operator.lifecycle.actions import (
     Action,
     Create,
     CreateCompanion,
+    CreateSchedulingObject,
     Delete,
+    PatchSchedulingObject,
     Reclaim,
     Replace,
 )
 from di_operator.lifecycle.companions import wanted_companions
 from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
-from di_operator.lifecycle.faults import CompanionRefused, Fault, NameTaken, gravest, on_error
+from di_operator.lifecycle.faults import (
+    CompanionRefused,
+    Fault,
+    NameTaken,
+    SchedulingObjectRefused,
+    gravest,
+    on_error,
+)
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.rules import Seen
+from di_operator.lifecycle.scheduling_objects import object_key
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.lifecycle.status import merge_patch
@@ -89,6 +100,7 @@ class ClusterModel:
         self.phases: list[str] = []
         self.refuse_pods: Fault | None = None
         self.refuse_companions: Fault | None = None
+        self.refuse_scheduling_objects: Fault | None = None
         self.looks = 0
         self.deleted_job = False
         self.most_live = 0
@@ -129,7 +141,10 @@ class ClusterModel:
     # --- the operator ---
 
     def snapshot(
-        self, pods: list[Object] | None = None, companions: dict[int, Object] | None = None
+        self,
+        pods: list[Object] | None = None,
+        companions: dict[int, Object] | None = None,
+        scheduling_objects: dict[str, Object] | None = None,
     ) -> Snapshot:
         """What the operator reads; ``pods`` is a view that may be older than the truth."""
         by_kind: dict[str, list[Object]] = {"Pod": [], "Service": [], "ConfigMap": []}
@@ -147,6 +162,7 @@ class ClusterModel:
             largest_node_memory=self.largest_node_memory,
             notification_targets=self.notification_targets,
             companions=companions,
+            scheduling_objects=scheduling_objects,
         )
 
     def look(self) -> Snapshot:
@@ -160,6 +176,11 @@ class ClusterModel:
         found = {index: copy.deepcopy(each) for index, each in wanted.items() if each is not None}
         return self.snapshot(companions=found)
 
+    def scheduling_objects(self, decision: Decision) -> dict[str, Object]:
+        """What is there of what a decision wants to be looked for."""
+        named = ((object_key(*each), (each[0].kind, each[1])) for each in decision.looks_for)
+        return {key: copy.deepcopy(self.objects[at]) for key, at in named if at in self.objects}
+
     def decide(self) -> Decision:
         """What the operator would do now."""
         return decide(self.snapshot(), self.now, self.settings)
@@ -170,6 +191,10 @@ class ClusterModel:
         decision = decide(snapshot, self.now, self.settings)
         if decision.lacks_companions:
             snapshot = self.look()
+            decision = decide(snapshot, self.now, self.settings)
+        if decision.looks_for:
+            self.looks += 1
+            snapshot = replace(snapshot, scheduling_objects=self.scheduling_objects(decision))
             decision = decide(snapshot, self.now, self.settings)
         left = [crash_after]
         faults = self._run(decision.actions, left)
@@ -227,6 +252,19 @@ class ClusterModel:
                 return self._create(resource, body)
             case CreateCompanion():
                 return self._create_companion(action)
+            case CreateSchedulingObject(resource=resource, body=body):
+                if self.refuse_scheduling_objects is not None:
+                    return self.refuse_scheduling_objects
+                fault = self._create(resource, body)
+                if isinstance(fault, NameTaken):
+                    seen = Seen.SCHEDULING_OBJECT_REFUSED
+                    return SchedulingObjectRefused(seen=seen, message=fault.message)
+            case PatchSchedulingObject(resource=resource, name=name):
+                present = self.objects[resource.kind, name]
+                assert present["metadata"]["resourceVersion"] == action.resource_version
+                self.writes.append(f"patch {resource.kind} {name}")
+                present |= _merged(present, action.patch)
+                self._touch(present)
             case Replace(body=body):
                 key = ("ConfigMap", body["metadata"]["name"])
                 assert (

@@ -25,6 +25,7 @@ from di_operator.lifecycle.faults import (
     QuotaExceeded,
     TemplateRefused,
 )
+from di_operator.scheduling_objects import SchedulingObjects
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi, Object
 
@@ -69,6 +70,11 @@ class Bench:
             client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
             writes=self.writes,
             companions=Companions(
+                client=self.api,  # type: ignore[arg-type]  # likewise
+                look_again=30.0,
+                monotonic=lambda: 0.0,
+            ),
+            scheduling_objects=SchedulingObjects(
                 client=self.api,  # type: ignore[arg-type]  # likewise
                 look_again=30.0,
                 monotonic=lambda: 0.0,

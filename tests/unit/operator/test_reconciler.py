@@ -29,6 +29,7 @@ from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import examine
 from di_operator.metrics import Metrics
 from di_operator.reconciler import ATTEMPTS, READ_AT_ONCE, Reconciler
+from di_operator.scheduling_objects import SchedulingObjects
 from di_operator.status import StatusWriter
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi, Object
@@ -96,6 +97,12 @@ class Bench:
             monotonic=lambda: self.seconds,
         )
 
+        self.scheduling_objects = SchedulingObjects(
+            client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
+            look_again=30.0,
+            monotonic=lambda: self.seconds,
+        )
+
     def submit(self, replicas: int = 2, **changes: Any) -> Object:
         container = {"name": "di-container", "image": "none"}
         task = {
@@ -133,8 +140,13 @@ class Bench:
         return Reconciler(
             client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
             informers=self.known,
-            executor=Executor(**parts, companions=self.companions),
+            executor=Executor(
+                **parts,
+                companions=self.companions,
+                scheduling_objects=self.scheduling_objects,
+            ),
             companions=self.companions,
+            scheduling_objects=self.scheduling_objects,
             status=StatusWriter(**parts),
             grant=None,
             emit=lambda job, event: self.events.append(event),

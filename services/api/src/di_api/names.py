@@ -77,6 +77,17 @@ LABEL_REPLICA_LEADER: Final = "diengine/replica-leader"
 """MARKED on the first pod of each replica of a task whose Service selects leaders. Read by that
 Service's selector."""
 MARKED: Final = "true"
+LABEL_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
+"""The PodGroup that a pod is scheduled with. The operator writes it; read by the scheduler of
+scheduler-plugins."""
+ANNOTATION_PODS_MADE: Final = "diengine/pods-made"
+"""How many pods a PodGroup had when it last had all of them. The operator writes it, on PodGroups;
+a scheduler is told by that of pods that it refused before the last of them was made."""
+ANNOTATION_ASKED_AT: Final = "diengine/asked-at"
+"""When a PodGroup was last changed for no other reason than that its scheduler looks again at pods
+that it refused. The operator writes and reads it, on PodGroups."""
+ANNOTATION_POD_GROUP: Final = "scheduling.k8s.io/group-name"
+"""The same; read by Volcano."""
 
 # --- Labels of coordinated jobs: the operator writes them, on pods and Services, beside
 # LABEL_JOB and LABEL_OPERATOR. ---

@@ -18,7 +18,16 @@ from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_jo
 from di_operator.companions import Companions
 from di_operator.concurrency import Tenants, Writers, spread
 from di_operator.controller import JobKey, Outdated
-from di_operator.lifecycle.actions import Action, Create, CreateCompanion, Delete, Reclaim, Replace
+from di_operator.lifecycle.actions import (
+    Action,
+    Create,
+    CreateCompanion,
+    CreateSchedulingObject,
+    Delete,
+    PatchSchedulingObject,
+    Reclaim,
+    Replace,
+)
 from di_operator.lifecycle.faults import (
     CreateForbidden,
     Fault,
@@ -28,6 +37,7 @@ from di_operator.lifecycle.faults import (
     TemplateRefused,
 )
 from di_operator.lifecycle.pods import is_finished
+from di_operator.scheduling_objects import SchedulingObjects
 
 # A line an action: at debug, for a large job has thousands.
 log = structlog.get_logger(__name__)
@@ -62,6 +72,7 @@ class Executor:
         client: KubeClient,
         writes: Writes,
         companions: Companions,
+        scheduling_objects: SchedulingObjects,
         writers: Writers,
         tenants: Tenants,
         check_lease: Callable[[], None],
@@ -70,6 +81,7 @@ class Executor:
         self._client = client
         self._writes = writes
         self._companions = companions
+        self._scheduling_objects = scheduling_objects
         self._writers = writers
         self._tenants = tenants
         self._check_lease = check_lease
@@ -138,6 +150,10 @@ class Executor:
                 return await self._create(resource, action.body)
             case CreateCompanion():
                 return await self._companions.create(action)
+            case CreateSchedulingObject():
+                return await self._scheduling_objects.create(action)
+            case PatchSchedulingObject():
+                return await self._scheduling_objects.patch(action)
             case Replace(resource=resource):
                 return await self._replace(resource, action.body)
             case Delete():

@@ -68,6 +68,7 @@ from di_operator.queue import KeyedBackoff, KeyQueue
 from di_operator.reconciler import Reconciler
 from di_operator.runtime import Runtime
 from di_operator.scheduler import Scheduler
+from di_operator.scheduling_objects import SchedulingObjects
 from di_operator.server_ca import ServerAuthorities
 from di_operator.server_presence import ServerPresence
 from di_operator.status import StatusWriter
@@ -163,6 +164,9 @@ async def operate(
         companions = Companions(
             client=client, look_again=config.sync_period / 2, monotonic=clock.monotonic
         )
+        scheduling_objects = SchedulingObjects(
+            client=client, look_again=config.sync_period / 2, monotonic=clock.monotonic
+        )
         reconciler = Reconciler(
             client=client,
             informers=informers,
@@ -170,12 +174,14 @@ async def operate(
                 client=client,
                 writes=informers,
                 companions=companions,
+                scheduling_objects=scheduling_objects,
                 writers=writers,
                 tenants=tenants,
                 check_lease=leadership.check,
                 observer=metrics,
             ),
             companions=companions,
+            scheduling_objects=scheduling_objects,
             status=StatusWriter(
                 client=client,
                 writes=informers,

@@ -25,7 +25,7 @@ from di_operator.concurrency import spread
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.executor import Writes as ExecutorWrites
-from di_operator.lifecycle.actions import Create, CreateCompanion
+from di_operator.lifecycle.actions import Create, CreateCompanion, CreateSchedulingObject
 from di_operator.lifecycle.companions import wanted_companions
 from di_operator.lifecycle.conditions import with_aside
 from di_operator.lifecycle.decide import decide
@@ -40,6 +40,7 @@ from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import Examine
 from di_operator.lifecycle.status import Status
+from di_operator.scheduling_objects import SchedulingObjects
 from di_operator.status import StatusWriter
 from di_operator.traces import ScalingTraces
 
@@ -100,6 +101,7 @@ class Reconciler:
         informers: InformerState,
         executor: Executor,
         companions: Companions,
+        scheduling_objects: SchedulingObjects,
         status: StatusWriter,
         emit: Callable[[Mapping[str, Any], JobEvent], None],
         examine: Examine,
@@ -131,6 +133,7 @@ class Reconciler:
         self._informers = informers
         self._executor = executor
         self._companions = companions
+        self._scheduling_objects = scheduling_objects
         self._status = status
         self._emit = emit
         self._examine = examine
@@ -210,6 +213,15 @@ class Reconciler:
             snapshot, decision = await self._decide(
                 job, key, aggregator=aggregator, companions=seen
             )
+        if decision.looks_for:
+            beside = await self._scheduling_objects.look(job, decision.looks_for)
+            snapshot, decision = await self._decide(
+                job,
+                key,
+                aggregator=aggregator,
+                companions=snapshot.companions,
+                scheduling_objects=beside,
+            )
         if _creates_again(snapshot, decision) and not await self._is_current(job, key):
             return 0.0
         if decision.from_absence and not await self._are_gone(snapshot, key):
@@ -247,6 +259,7 @@ class Reconciler:
         *,
         aggregator: Mapping[str, Any] | None = None,
         companions: Mapping[int, Mapping[str, Any]] | None = None,
+        scheduling_objects: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> tuple[Snapshot, Decision]:
         # What is made for one decision about four thousand pods would set the collector going
         # again and again, each time over all that the caches hold.
@@ -264,6 +277,9 @@ class Reconciler:
                 largest_node_memory=self._largest_node_memory(),
                 notification_targets=self._settings.notification_targets,
                 companions=companions if companions is not None else self._companions.known(job),
+                scheduling_objects=scheduling_objects
+                if scheduling_objects is not None
+                else self._scheduling_objects.known(job),
             )
             if len(snapshot.slots) > READ_AT_ONCE:
                 await _stand_back()
@@ -402,5 +418,6 @@ def _creates_again(snapshot: Snapshot, decision: Decision) -> bool:
     The first ones of a new job are not worth a read: it was there a moment ago.
     """
     return snapshot.status.phase is not None and any(
-        isinstance(action, Create | CreateCompanion) for action in decision.actions
+        isinstance(action, Create | CreateCompanion | CreateSchedulingObject)
+        for action in decision.actions
     )

@@ -177,7 +177,7 @@ KINDS: Final = (
     ),
     Kind(
         cause=Cause.NO_ROOM,
-        reasons=_of("Unschedulable"),
+        reasons=_of("Unschedulable", "PodGroupPending"),
         pattern=r"\bInsufficient [a-z]|there is room for \d+",
         sources=_SAID,
         summary="no node has room for {pod}",

@@ -46,6 +46,18 @@ REASONS: Final[Mapping[str, Row]] = {
         "{job} does not start: nobody serves the kind of one of its companions here",
         "have that kind installed, or allowed to the operator; the job tries again by itself",
     ),
+    "SchedulingKindMissing": Row(
+        Cause.MISSING_KIND,
+        "{job} does not start: nothing here serves what its gangScheduler reads",
+        "have that scheduler installed, or submit the job without gangScheduler; it tries again "
+        "by itself",
+    ),
+    "SchedulingObjectRefused": Row(
+        Cause.MISSING_KIND,
+        "{job} does not start: an object for its scheduler is refused",
+        "allow it to the operator (scheduling of its chart), or delete what has its name; the job "
+        "tries again by itself",
+    ),
     "DeadlineExceeded": Row(
         Cause.DEADLINE,
         "{job} failed: it was active for longer than its deadline",

@@ -19,6 +19,7 @@ from di_api.spec.failure import (
 )
 from di_api.spec.job import (
     CleanPodPolicy,
+    GangScheduler,
     JobSpec,
     Priority,
     Scheduling,
@@ -49,6 +50,7 @@ __all__ = [
     "FailurePolicy",
     "FailureRule",
     "Framework",
+    "GangScheduler",
     "JobSpec",
     "MemoryGrowth",
     "NodeCheck",

@@ -15,6 +15,7 @@ from di_api.spec.failure import FailurePolicy
 from di_api.spec.kinds import (
     Companions,
     Flag,
+    Label,
     Labels,
     OneOf,
     Struct,
@@ -77,6 +78,14 @@ class SuccessPolicy:
     ] = 30
 
 
+class GangScheduler(StrEnum):
+    """Who binds the pods of a job all together or not at all, beside our own allocator."""
+
+    NONE = "none"
+    SCHEDULER_PLUGINS = "scheduler-plugins"
+    VOLCANO = "volcano"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduling:
     """How a job gets its first nodes."""
@@ -89,6 +98,23 @@ class Scheduling:
             "preemptible jobs, there is always room for `minReplicas` of each task.",
         ),
     ] = False
+    gang_scheduler: Annotated[
+        GangScheduler,
+        Declared(
+            kind=OneOf(GangScheduler),
+            about="The scheduler that binds the pods all together or not at all: the job gets a "
+            "PodGroup of its kind, and its pods name that scheduler.",
+            more="[What has to be installed](teams-gangs.md).",
+        ),
+    ] = GangScheduler.NONE
+    queue: Annotated[
+        str | None,
+        Declared(
+            kind=Label("queue"),
+            about="The queue of Volcano that the PodGroup is in.",
+            absent="Volcano's own default",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

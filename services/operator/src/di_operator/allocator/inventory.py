@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -13,7 +13,7 @@ from di_api.spec import JobSpec, Priority, Task, TaskType
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo, scaled_of
 from di_operator.allocator.node import NodeInfo, Taint, read_constraints
 from di_operator.allocator.reports import Report
-from di_operator.allocator.resources import PODS, UNIT, Resources, largest, read_resources, total
+from di_operator.allocator.resources import Resources, largest, pod_request, read_resources
 from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.pods import is_finished
 
@@ -194,46 +194,6 @@ def _not_above(task: TaskInfo, count: int) -> TaskInfo:
     if task.follows_learners:
         return task
     return replace(task, maximum=max(task.minimum, min(count, task.maximum)))
-
-
-def pod_request(spec: Object) -> dict[str, int]:
-    """What a pod takes from its node, by the scheduler's rule.
-
-    The containers together with the sidecars, or what an init container needs beside the
-    sidecars that started before it, if that is more; plus the runtime's overhead; plus one pod.
-    Requests of the pod itself take the place of its containers'.
-    """
-    result = total([_request(container) for container in spec.get("containers") or ()])
-    if before := spec.get("initContainers"):
-        result = _with_init_containers(result, before)
-    result |= _request(spec)
-    if overhead := spec.get("overhead"):
-        result = total((result, read_resources(overhead)))
-    result[PODS] = UNIT
-    return result
-
-
-def _with_init_containers(running: Resources, before: Iterable[Object]) -> dict[str, int]:
-    sidecars: dict[str, int] = {}
-    peaks: list[Resources] = []
-    for container in before:
-        request = _request(container)
-        if container.get("restartPolicy") == "Always":
-            sidecars = total((sidecars, request))
-            peaks.append(sidecars)
-        else:
-            peaks.append(total((sidecars, request)))
-    return largest((total((running, sidecars)), *peaks))
-
-
-def _request(container: Object) -> dict[str, int]:
-    resources = container.get("resources")
-    if not resources:
-        return {}
-    # What has a limit only requests that much. The API server writes it so into pods, but not
-    # into the pod template of a job.
-    limits, requests = resources.get("limits"), resources.get("requests")
-    return read_resources({**limits, **(requests or {})} if limits else requests)
 
 
 def _taints(node: Object) -> list[Taint]:

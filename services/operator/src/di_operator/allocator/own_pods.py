@@ -14,10 +14,9 @@ from di_operator.allocator.inventory import (
     Unreadable,
     bound_node,
     node_of_pod,
-    pod_request,
 )
 from di_operator.allocator.ledger import Entry
-from di_operator.allocator.resources import PODS, UNIT, Resources
+from di_operator.allocator.resources import PODS, UNIT, Resources, pod_request
 from di_operator.lifecycle.kinds.requests import pod_spec
 
 Object = Mapping[str, Any]

@@ -13,10 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from di_operator.allocator.free_capacity import FreeCapacity
-from di_operator.allocator.inventory import pod_request
 from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.node import NodeInfo, read_constraints
-from di_operator.allocator.resources import Resources, total
+from di_operator.allocator.resources import Resources, pod_request, total
 
 MOST: Final = 64
 """Pods that room is kept for at a time, those of the highest priority."""

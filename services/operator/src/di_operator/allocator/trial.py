@@ -14,10 +14,10 @@ from di_api.field_error import InvalidSpec, mapping
 from di_api.names import API_VERSION
 from di_api.spec import JobSpec, Priority
 from di_api.validation import load_leniently, validate_job
-from di_operator.allocator.inventory import pod_request, read_job
+from di_operator.allocator.inventory import read_job
 from di_operator.allocator.job import JobInfo, TaskInfo
 from di_operator.allocator.node import read_constraints
-from di_operator.allocator.resources import Resources
+from di_operator.allocator.resources import Resources, pod_request
 
 Object = Mapping[str, Any]
 

@@ -17,6 +17,7 @@ from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.node_check import check_container
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pinning import Binding, avoiding, placed
+from di_operator.builders.pod_group import Gang, scheduled_by
 from di_operator.builders.ports import JobPorts, with_ports
 from di_operator.builders.process_group import group_environment
 from di_operator.builders.task_service import service_labels
@@ -63,6 +64,8 @@ class PodFrame:
     services: Mapping[str, str] = field(default_factory=dict)
     """The variables that say where the Services of tasks are."""
     ports: JobPorts = field(default_factory=JobPorts)
+    gang: Gang | None = None
+    """The group that a scheduler binds together; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,10 @@ class PodRecipe:
         body = pod_body(
             self.frame, task=self.task, index=self.index, rank=self.rank, node=self.node
         )
+        if (gang := self.frame.gang) is not None:
+            # The job runs without its elastic tier and those that stand by.
+            is_member = self.rank is not None and self.task.is_core(self.index)
+            body = scheduled_by(body, gang, is_member=is_member)
         fit = fitted(
             body,
             memory=self.memory,

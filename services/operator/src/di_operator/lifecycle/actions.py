@@ -78,6 +78,44 @@ class CreateCompanion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSchedulingObject:
+    """Create what a scheduler or the API of evictions reads of the job; nobody watches it."""
+
+    resource: Resource
+    name: str
+    recipe: Recipe
+
+    @property
+    def label(self) -> str:
+        """What is done, in one word; those of all kinds may be made at the same time."""
+        return "CreateSchedulingObject"
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The body, built now."""
+        return self.recipe.build()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchSchedulingObject:
+    """Change such an object if it still is what was seen, by a merge patch."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    owner: str
+    """The job's UID."""
+    patch: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """What is done, in one word; those of all kinds may be changed at the same time."""
+        return "PatchSchedulingObject"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
     """Replace an object; the body carries the resourceVersion it was computed from."""
 
@@ -134,4 +172,8 @@ class Reclaim:
         return "Reclaim"
 
 
-Action: TypeAlias = Create | CreateCompanion | Replace | Delete | Reclaim
+Creation: TypeAlias = (
+    Create | CreateCompanion | CreateSchedulingObject | PatchSchedulingObject | Replace
+)
+"""What may stand among the creations of a plan."""
+Action: TypeAlias = Creation | Delete | Reclaim

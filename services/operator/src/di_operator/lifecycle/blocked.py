@@ -15,8 +15,9 @@ from di_operator.lifecycle.blockers import (
     Blocker,
     unprepared_blocker,
 )
+from di_operator.lifecycle.pod_group_status import group_blocker
 from di_operator.lifecycle.pods import Pod
-from di_operator.lifecycle.reasons import OF_PHASES
+from di_operator.lifecycle.reasons import OF_PHASES, Reason
 from di_operator.lifecycle.rules import WAITING
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
@@ -36,11 +37,14 @@ def tell_blocked(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict
 
 
 def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
-    """What keeps the first pod from running, and how many are kept; None: nothing that is known."""
+    """What keeps the first pod from running, and how many are kept; None: nothing that is known.
+
+    What is said of a single pod says more than what is said of the group that it waits with.
+    """
     found = ((pod, _blocker(pod, now)) for pod in _alive(snapshot))
     blocked = [(pod, blocker) for pod, blocker in found if blocker is not None]
     if not blocked:
-        return None
+        return None if snapshot.is_bound else group_blocker(snapshot.pod_group)
     others = snapshot.elastic | {pod.name for pod in snapshot.standbys}
     # One that the job needs goes first.
     pod, blocker = min(blocked, key=lambda each: each[0].name in others)
@@ -65,7 +69,8 @@ def _alive(snapshot: Snapshot) -> tuple[Pod, ...]:
 def _was_blocked(snapshot: Snapshot, verdict: Verdict) -> bool:
     reason = snapshot.status.reason
     # A job that does not wait is refused only what is of an elastic tier, or stands by.
-    return reason in BLOCKED_REASONS or (reason in WAITING and verdict.phase.is_up)
+    is_of_pods = reason in BLOCKED_REASONS or reason == Reason.POD_GROUP_PENDING
+    return is_of_pods or (reason in WAITING and verdict.phase.is_up)
 
 
 def _blocker(pod: Pod, now: datetime) -> Blocker | None:

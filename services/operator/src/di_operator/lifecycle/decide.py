@@ -29,6 +29,7 @@ from di_operator.lifecycle.progress import judge_progress, progress_time_left
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
 from di_operator.lifecycle.requested_restart import judge_request
+from di_operator.lifecycle.scheduling_objects import with_scheduling_objects
 from di_operator.lifecycle.server_ca import tell_pods
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.suspend import judge_suspension
@@ -51,6 +52,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     step = _judge(kind, snapshot, now, settings)
     if isinstance(step, Plan):
         step = with_companions(snapshot, step, settings)
+        step = with_scheduling_objects(snapshot, step, now, settings)
     verdict = converge(snapshot, step) if isinstance(step, Plan) else step
     verdict = tell_groups(snapshot, tell_blocked(snapshot, verdict, now), now)
     decision = conclude(kind, snapshot, verdict, now)
@@ -76,6 +78,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
         ),
         lacks_template=isinstance(step, Plan) and step.lacks_template,
         lacks_companions=isinstance(step, Plan) and step.lacks_companions,
+        looks_for=step.looks_for if isinstance(step, Plan) else (),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from di_api.companions import CompanionKind
+from di_api.kube.resources import Resource
 from di_api.spec import JobSpec, Priority
 from di_operator.builders.pinning import Binding
 from di_operator.lifecycle.actions import Action
@@ -69,7 +70,8 @@ class Decision:
     pods for lost that are just not seen, which a watch that lags does not see either; it is
     written only after a read has shown that they are gone. ``lacks_template``: more could be
     decided with the AggregatorConfig at hand, ``lacks_companions`` once the objects that the job
-    brings along were looked at.
+    brings along were looked at, ``looks_for`` once those objects for schedulers were, by kind and
+    name.
     """
 
     actions: tuple[Action, ...] = ()
@@ -79,3 +81,4 @@ class Decision:
     from_absence: bool = False
     lacks_template: bool = False
     lacks_companions: bool = False
+    looks_for: tuple[tuple[Resource, str], ...] = ()

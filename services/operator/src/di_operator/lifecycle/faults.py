@@ -6,6 +6,7 @@ message of a refused job are decided here, beside all others:
 - 422 on a create: :class:`TemplateRefused`, of the node lists :class:`NodeListsRefused`
 - 403 on a create: :class:`QuotaExceeded` when a quota says so, else :class:`CreateForbidden`
 - any of these on the create of a companion, or 404: :class:`CompanionRefused`
+- the same of an object for a scheduler: :class:`SchedulingObjectRefused`
 - AlreadyExists with another owner, or none: :class:`NameTaken` with the object that was found
 
 Everything else (conflicts, time-outs, 429, 5xx) is no fault of the job: the shell retries.
@@ -104,6 +105,14 @@ class CompanionRefused:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulingObjectRefused:
+    """What a scheduler is to read could not be written; ``message`` says which object, and why."""
+
+    seen: Seen
+    message: str
+
+
 Fault: TypeAlias = (
     TemplateRefused
     | NodeListsRefused
@@ -111,6 +120,7 @@ Fault: TypeAlias = (
     | CreateForbidden
     | NameTaken
     | CompanionRefused
+    | SchedulingObjectRefused
 )
 
 _GRAVITY: Final = tuple(Seen)

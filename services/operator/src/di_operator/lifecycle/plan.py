@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from di_operator.lifecycle.actions import Create, CreateCompanion, Delete, Reclaim, Replace
+from di_api.kube.resources import Resource
+from di_operator.lifecycle.actions import Creation, Delete, Reclaim
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Snapshot, is_before_task
@@ -22,7 +23,7 @@ class Plan:
 
     removals: tuple[Delete | Reclaim, ...]
     """Deletes, and what is written to those that are to go, or stay after all."""
-    creations: tuple[Create | CreateCompanion | Replace, ...]
+    creations: tuple[Creation, ...]
     created: int
     """Pods among the creations."""
     removed: int
@@ -37,6 +38,8 @@ class Plan:
     """Whether a replica cannot be made before the AggregatorConfig is read."""
     lacks_companions: bool = False
     """Whether nothing can be made before the job's companions are looked at."""
+    looks_for: tuple[tuple[Resource, str], ...] = ()
+    """What nothing can be made before it is looked at: objects for schedulers, by kind and name."""
     pause: float
     """Seconds for which nothing may be created, and nothing is; 0 or less if it may."""
     events: tuple[JobEvent, ...] = ()

@@ -46,6 +46,7 @@ def read_snapshot(
     largest_node_memory: Decimal | None = None,
     companions: Mapping[int, Object] | None = None,
     notification_targets: frozenset[str] | None = None,
+    scheduling_objects: Mapping[str, Object] | None = None,
 ) -> Snapshot:
     """Sort the objects of the job's namespace that a job of its name controls.
 
@@ -56,7 +57,8 @@ def read_snapshot(
     AggregatorConfig where one was read, ``reports_since`` the moment since when reports can come,
     ``largest_node_memory`` the bytes that the largest node has, where that is known,
     ``companions`` what a look at the job's companions has shown, by their place in the spec,
-    ``notification_targets`` whom jobs may have told of them.
+    ``notification_targets`` whom jobs may have told of them, ``scheduling_objects`` what a look at the
+    objects for schedulers has shown, by kind and name.
     Never raises for what a user can write.
     """
     metadata = job["metadata"]
@@ -154,6 +156,7 @@ def read_snapshot(
         services=tuple(own_services),
         configmap=own_configmaps[0] if own_configmaps else None,
         companions=companions,
+        scheduling_objects=scheduling_objects,
         old_services=tuple(old_services),
         old_configmaps=tuple(old_configmaps),
     )

@@ -159,6 +159,24 @@ class Reason(_Declared):
         "Pending: nobody serves the kind of a companion in this cluster, or the operator may not "
         "make it; tried again as after `QuotaExceeded`",
     )
+    SCHEDULING_KIND_MISSING = (
+        "SchedulingKindMissing",
+        "Warning",
+        "Pending: nothing in this cluster serves the kind that `gangScheduler` asks for; tried "
+        "again as after `QuotaExceeded`",
+    )
+    SCHEDULING_OBJECT_REFUSED = (
+        "SchedulingObjectRefused",
+        "Warning",
+        "Pending: an object for a scheduler was refused, by the rights of the operator (the "
+        "chart's `scheduling`), by admission, or because somebody else's has its name; tried "
+        "again as after `QuotaExceeded`",
+    )
+    POD_GROUP_PENDING = (
+        "PodGroupPending",
+        "Warning",
+        "the scheduler of the job's PodGroup binds none of its pods yet; the message has its words",
+    )
     DEADLINE_EXCEEDED = (
         "DeadlineExceeded",
         "Warning",

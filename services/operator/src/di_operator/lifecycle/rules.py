@@ -46,6 +46,8 @@ class Seen(StrEnum):
     COMPANION_KIND_MISSING = "companion of a kind that nobody serves (404), or nobody may make"
     COMPANION_OVER_QUOTA = "companion beyond a ResourceQuota (403)"
     COMPANION_FORBIDDEN = "companion that admission or authorization refused (403), quota apart"
+    SCHEDULING_KIND_MISSING = "object for a scheduler of a kind that nobody serves (404)"
+    SCHEDULING_OBJECT_REFUSED = "object for a scheduler that is refused, or whose name is taken"
     QUOTA_EXCEEDED = "object beyond a ResourceQuota (403)"
     CREATE_FORBIDDEN = "object that admission or authorization refused (403), quota apart"
 
@@ -115,12 +117,14 @@ class Rule:
 _UP: Final = frozenset(phase for phase in Phase if phase.is_up)
 _PLACED: Final = frozenset(phase for phase in Phase if phase.is_placed)
 
-_OF_COMPANIONS: Final = (
+_BESIDE_PODS: Final = (
     (Seen.COMPANION_INVALID, Reason.INVALID_COMPANION),
     (Seen.COMPANION_NAME_TAKEN, Reason.COMPANION_CONFLICT),
     (Seen.COMPANION_KIND_MISSING, Reason.COMPANION_KIND_MISSING),
     (Seen.COMPANION_OVER_QUOTA, Reason.QUOTA_EXCEEDED),
     (Seen.COMPANION_FORBIDDEN, Reason.CREATE_FORBIDDEN),
+    (Seen.SCHEDULING_KIND_MISSING, Reason.SCHEDULING_KIND_MISSING),
+    (Seen.SCHEDULING_OBJECT_REFUSED, Reason.SCHEDULING_OBJECT_REFUSED),
 )
 _FOR_GOOD: Final = (Seen.COMPANION_INVALID, Seen.COMPANION_NAME_TAKEN)
 """What trying again does not put right; companions may not change."""
@@ -187,13 +191,10 @@ RULES: Final[tuple[Rule, ...]] = (
     # It says nothing about the pods that exist.
     Rule(seen=Seen.NODE_LISTS_REFUSED, then=Then.HOLD, reason=Reason.NODE_LISTS_TOO_LONG),
     # Somebody has deleted it while the job is up: the pods that are there have what they need.
-    *(
-        Rule(seen=seen, then=Then.TELL, reason=reason, phases=_UP)
-        for seen, reason in _OF_COMPANIONS
-    ),
+    *(Rule(seen=seen, then=Then.TELL, reason=reason, phases=_UP) for seen, reason in _BESIDE_PODS),
     *(
         rule
-        for seen, reason in _OF_COMPANIONS
+        for seen, reason in _BESIDE_PODS
         for rule in (
             (
                 Rule(seen=seen, then=Then.HOLD, reason=reason, has_started=True),

@@ -121,6 +121,9 @@ class Snapshot:
     companions: Mapping[int, Object] | None
     """Objects of the names that the job's companions have, by their place in the spec; None: nobody
     has looked lately."""
+    scheduling_objects: Mapping[str, Object] | None
+    """What is there for schedulers under the job's names, by kind and name (`Kind/name`); None:
+    nobody has looked lately."""
     old_services: tuple[Object, ...]
     old_configmaps: tuple[Object, ...]
 
@@ -167,6 +170,17 @@ class Snapshot:
     def pods(self) -> tuple[Pod, ...]:
         """All pods of this very job, in a slot or not."""
         return (*self.held.values(), *self.standbys, *self.surplus, *self.leaving)
+
+    @property
+    def pod_group(self) -> Object | None:
+        """The PodGroup that its pods are scheduled with, as far as it was looked at lately."""
+        found = (self.scheduling_objects or {}).get(f"PodGroup/{self.name}")
+        return found if found is not None and self.is_own(found) else None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether every pod that it has is at work, or has been."""
+        return all(pod.phase != "Pending" for pod in self.live)
 
     @property
     def is_deleted(self) -> bool:

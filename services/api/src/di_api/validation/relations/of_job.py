@@ -18,6 +18,7 @@ from di_api.validation.checkpoint import (
 )
 from di_api.validation.elastic_tier import contended_tiers
 from di_api.validation.failure import pod_groups_in_place, roles_in_place, wrong_failure_policy
+from di_api.validation.gang_scheduler import contended_gangs, queue_of_nobody
 from di_api.validation.node_check import contended_nodes, taken_names
 from di_api.validation.pod_groups import shared_pod_names
 from di_api.validation.ports import confused_variables
@@ -60,6 +61,7 @@ _TOO_MANY: Final = (
 )
 
 _NO_PROGRESS: Final = "!has(self.progressPolicy)"
+_NO_GANG_SCHEDULER: Final = "!has(self.scheduling) || self.scheduling.gangScheduler == 'none'"
 
 OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
     Relation(
@@ -152,6 +154,29 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "!has(t.scalable) || !t.scalable)",
                 "message": "scalable of a task does not go with preemptible: the allocator chooses "
                 "how many replicas there are",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: contended_gangs(whole.spec),
+        rules=(
+            {
+                "rule": f"{_NO_GANG_SCHEDULER} || !(self.preemptible || self.scheduling.gang || "
+                "has(self.coordinated))",
+                "message": "gangScheduler goes neither with preemptible nor with scheduling.gang "
+                "nor with a coordinator",
+                "fieldPath": ".scheduling.gangScheduler",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: queue_of_nobody(whole.spec),
+        rules=(
+            {
+                "rule": "!has(self.scheduling) || !has(self.scheduling.queue) || "
+                "self.scheduling.gangScheduler == 'volcano'",
+                "message": "queue goes with gangScheduler volcano",
+                "fieldPath": ".scheduling",
             },
         ),
     ),

@@ -36,6 +36,7 @@ from di_operator.lifecycle.listed import listings
 from di_operator.lifecycle.node_checks import checked_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
+from di_operator.lifecycle.scheduling_objects import gang_of
 from di_operator.lifecycle.settling import settling
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.verdict import count_of, earliest
@@ -217,6 +218,7 @@ def _creations(
             if policy is not None and policy.may_restart_in_place(task.name)
         ),
         ports=JobPorts.of(snapshot.uid, snapshot.tasks),
+        gang=gang_of(snapshot),
         services=service_environment(snapshot.job, snapshot.tasks, settings.service_domain),
     )
     for slot in slots:

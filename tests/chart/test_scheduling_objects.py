@@ -1,0 +1,45 @@
+"""What the operator keeps for schedulers: a right for each that the values name, and no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from di_api.spec import GangScheduler
+from di_operator.builders.pod_group import KINDS
+from tests.chart.chart import Chart, Refused
+from tests.chart.test_companions import guarded
+from tests.chart.test_rbac import permissions
+
+ALL = "scheduling.gangSchedulers={scheduler-plugins,volcano}"
+
+
+def pod_groups(chart: Chart, *values: str) -> dict[str, str]:
+    found = permissions(chart.render(*values), "di-operator")["*"]
+    return {key: verbs for key, verbs in found.items() if key.startswith("podgroups")}
+
+
+def test_without_gang_schedulers_the_operator_may_touch_no_pod_group(chart: Chart) -> None:
+    assert pod_groups(chart) == {}
+    assert set(guarded(chart.render())) == {""}
+
+
+def test_each_scheduler_of_the_values_is_a_right_to_the_pod_groups_it_reads(chart: Chart) -> None:
+    assert pod_groups(chart, ALL) == {
+        f"{kind.resource.plural}.{kind.resource.group}": "create get patch"
+        for kind in KINDS.values()
+    }
+    only = KINDS[GangScheduler.VOLCANO].resource
+    values = "scheduling.gangSchedulers={volcano}"
+    assert pod_groups(chart, values) == {f"{only.plural}.{only.group}": "create get patch"}
+
+
+def test_what_the_operator_writes_there_belongs_to_a_job(chart: Chart) -> None:
+    found = guarded(chart.render(ALL))
+    assert found == guarded(chart.render()) | {
+        kind.resource.group: {kind.resource.plural} for kind in KINDS.values()
+    }
+
+
+def test_a_scheduler_that_nobody_knows_is_refused(chart: Chart) -> None:
+    with pytest.raises(Refused, match="gangSchedulers"):
+        chart.render("scheduling.gangSchedulers={slurm}")

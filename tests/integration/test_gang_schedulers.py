@@ -1,0 +1,283 @@
+"""Jobs whose pods another scheduler binds together: scheduler-plugins' own, and Volcano's kind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_api.kube.resources import CRDS
+from di_api.spec import GangScheduler
+from di_cluster.cluster import Cluster
+from di_operator.builders.pod_group import KINDS
+from tests.integration.conftest import ApiServer, install_crd
+from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
+from tests.integration.test_allocation import devices, nodes, where
+
+pytestmark = pytest.mark.usefixtures("crd")
+
+Object = dict[str, Any]
+GROUPS: Final = KINDS[GangScheduler.SCHEDULER_PLUGINS].resource
+VOLCANO: Final = KINDS[GangScheduler.VOLCANO].resource
+GANG: Final[Object] = {"scheduling": {"gangScheduler": "scheduler-plugins"}}
+# What of Volcano's definition the operator goes by; its scheduler is not there.
+VOLCANO_KIND: Final[Object] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "podgroups.scheduling.volcano.sh"},
+    "spec": {
+        "group": VOLCANO.group,
+        "names": {"plural": VOLCANO.plural, "singular": "podgroup", "kind": VOLCANO.kind},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": VOLCANO.version,
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {
+                                    "minMember": {"type": "integer", "format": "int32"},
+                                    "minResources": {
+                                        "type": "object",
+                                        "additionalProperties": {
+                                            "anyOf": [{"type": "integer"}, {"type": "string"}],
+                                            "x-kubernetes-int-or-string": True,
+                                        },
+                                    },
+                                    "queue": {"type": "string", "default": "default"},
+                                    "priorityClassName": {"type": "string"},
+                                },
+                            },
+                            "status": {
+                                "type": "object",
+                                "x-kubernetes-preserve-unknown-fields": True,
+                            },
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def scheduler_configuration(kubeconfig: Path) -> Object:
+    """The profile that scheduler-plugins' chart makes, for its coscheduling alone."""
+    coscheduling = [{"name": "Coscheduling"}]
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 300, "burst": 600},
+        # Pods that were refused are tried again after a second, not after ten.
+        "podMaxBackoffSeconds": 1,
+        "profiles": [
+            {
+                "schedulerName": KINDS[GangScheduler.SCHEDULER_PLUGINS].scheduler,
+                "plugins": {
+                    "multiPoint": {"enabled": coscheduling},
+                    "queueSort": {"enabled": coscheduling, "disabled": [{"name": "*"}]},
+                },
+                "pluginConfig": [
+                    {"name": "Coscheduling", "args": {"permitWaitingTimeSeconds": 10}}
+                ],
+            }
+        ],
+    }
+
+
+@pytest.fixture(scope="module")
+def scheduler(
+    api_server: ApiServer, kube_config: KubeConfig, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """scheduler-plugins' scheduler beside the cluster's own, and its PodGroup in the cluster."""
+    (manifest,) = (
+        path for path in Cluster().manifests("scheduler-plugins") if "podgroups" in path.name
+    )
+    asyncio.run(install_crd(kube_config, yaml.safe_load(manifest.read_text())))
+    folder = tmp_path_factory.mktemp("scheduler")
+    configuration = folder / "configuration.json"
+    configuration.write_text(json.dumps(scheduler_configuration(api_server.kubeconfig)))
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [
+                api_server.binary("scheduler-plugins"),
+                f"--config={configuration}",
+                "--secure-port=0",
+            ],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={key: value for key, value in os.environ.items() if "proxy" not in key.lower()},
+        )
+        try:
+            yield
+            assert process.poll() is None, (folder / "log").read_text()[-2000:]
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+async def minimum(testbed: Testbed, name: str) -> int:
+    group = await testbed.client.get(GROUPS, name, testbed.namespace)
+    return int(group["spec"]["minMember"])
+
+
+async def bound(testbed: Testbed, name: str) -> list[str]:
+    """The pods of a job that have a node."""
+    return sorted(pod for pod, node in (await where(testbed, name)).items() if node)
+
+
+async def refusal(testbed: Testbed, name: str) -> str:
+    """Wait until the job's condition has the scheduler's words; returns them."""
+
+    async def is_told() -> bool:
+        status = await testbed.status(name)
+        phase = status.get("phase")
+        return phase is not None and condition(status, phase)["reason"] == "Unschedulable"
+
+    await testbed.until(is_told, f"{name} to say why it waits")
+    status = await testbed.status(name)
+    message: str = condition(status, status["phase"])["message"]
+    return message
+
+
+@pytest.mark.usefixtures("scheduler")
+def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        async with nodes(testbed, n1=2, n2=1), testbed.operator():
+            for name in ("first", "second"):
+                await testbed.submit(job(name, devices(testbed, "learner", 2), **GANG))
+
+            async def one_runs() -> bool:
+                phases = [(await testbed.status(name)).get("phase") for name in ("first", "second")]
+                return "Running" in phases
+
+            await testbed.until(one_runs, "one of the two to run")
+            runs, waits = (
+                ("first", "second")
+                if (await testbed.status("first"))["phase"] == "Running"
+                else ("second", "first")
+            )
+            message = await refusal(testbed, waits)
+            assert "2 of 2 pods cannot run" in message
+            # A third place is free: a scheduler of single pods would have given it away.
+            assert await bound(testbed, waits) == []
+            assert len(await bound(testbed, runs)) == 2
+
+            for pod in await testbed.pods(runs):
+                await testbed.kubelet.finish(namespace, pod)
+            await testbed.phase(waits, "Running")
+            assert len(await bound(testbed, waits)) == 2
+
+    on_testbed(kube_config, namespace, body)
+
+
+@pytest.mark.usefixtures("scheduler")
+def test_a_job_in_stages_starts_stage_by_stage(kube_config: KubeConfig, namespace: str) -> None:
+    async def body(testbed: Testbed) -> None:
+        async with nodes(testbed, n1=4), testbed.operator():
+            waits = devices(testbed, "collector", 2) | {"dependsOn": ["learner"]}
+            learner = devices(testbed, "learner", 2)
+            learner["template"]["metadata"]["annotations"]["fake/ready-after"] = "1"
+            await testbed.submit(job("staged", learner, waits, **GANG))
+
+            async def first_stage_is_bound() -> bool:
+                return len(await bound(testbed, "staged")) == 2
+
+            await testbed.until(first_stage_is_bound, "the first stage to be bound")
+            assert await minimum(testbed, "staged") == 2
+            await testbed.phase("staged", "Running")
+            assert await minimum(testbed, "staged") == 4
+            assert len(await bound(testbed, "staged")) == 4
+
+    on_testbed(kube_config, namespace, body)
+
+
+@pytest.mark.usefixtures("scheduler")
+def test_what_is_added_to_a_job_is_bound_together_as_well(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        async with nodes(testbed, n1=2), testbed.operator():
+            await testbed.submit(job("grows", devices(testbed, "collector", 1), **GANG))
+            await testbed.phase("grows", "Running")
+            uid = (await testbed.client.get(GROUPS, "grows", namespace))["metadata"]["uid"]
+            await testbed.patch("grows", {"tasks": [devices(testbed, "collector", 3)]})
+            await refusal(testbed, "grows")
+            assert await minimum(testbed, "grows") == 3
+            assert await bound(testbed, "grows") == ["grows-collector-0"]
+
+            await testbed.patch("grows", {"tasks": [devices(testbed, "collector", 2)]})
+            await testbed.phase("grows", "Running")
+            assert await minimum(testbed, "grows") == 2
+            assert len(await bound(testbed, "grows")) == 2
+            group = await testbed.client.get(GROUPS, "grows", namespace)
+            assert group["metadata"]["uid"] == uid
+
+    on_testbed(kube_config, namespace, body)
+
+
+def test_a_job_waits_for_a_kind_that_nothing_serves_and_starts_once_something_does(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        scheduling = {"gangScheduler": "volcano", "queue": "rl"}
+        async with testbed.operator():
+            learner = devices(testbed, "learner", 2)
+            await testbed.submit(job("early", learner, scheduling=scheduling))
+            status = await testbed.phase("early", "Pending")
+            told = condition(status, "Pending")
+            assert told["reason"] == "SchedulingKindMissing"
+            assert "PodGroup (scheduling.volcano.sh/v1beta1) early: nothing" in told["message"]
+            assert await testbed.pods("early") == {}
+            await install_crd(kube_config, VOLCANO_KIND)
+            await testbed.phase("early", "Starting")
+
+            async def has_pods() -> bool:
+                return len(await testbed.pods("early")) == 2
+
+            await testbed.until(has_pods, "the pods to be made")
+            group = await testbed.client.get(VOLCANO, "early", namespace)
+            assert group["spec"]["minMember"] == 2
+            assert group["spec"]["queue"] == "rl"
+            for pod in (await testbed.pods("early")).values():
+                assert pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "early"
+                assert pod["spec"]["schedulerName"] == "volcano"
+            # As Volcano's scheduler does.
+            words = "2/2 tasks in gang unschedulable: queue resource quota insufficient"
+            waits = {"type": "Unschedulable", "status": "True", "message": words}
+            said = {"status": {"phase": "Pending", "conditions": [waits]}}
+            await testbed.client.patch(VOLCANO, "early", said, namespace, subresource="status")
+
+            async def is_told() -> bool:
+                told = condition(await testbed.status("early"), "Starting")
+                return told["reason"] == "PodGroupPending" and words in told["message"]
+
+            await testbed.until(is_told, "the words of the group to be the job's")
+
+    try:
+        on_testbed(kube_config, namespace, body)
+    finally:
+        asyncio.run(_remove(kube_config, VOLCANO_KIND["metadata"]["name"]))
+
+
+async def _remove(config: KubeConfig, name: str) -> None:
+    async with KubeClient(config=config) as client:
+        await client.delete(CRDS, name)
