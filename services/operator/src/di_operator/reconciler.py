@@ -19,12 +19,15 @@ from di_api.kube.errors import ApiError, Conflict, NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from di_api.kube.wire import collector_paused
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_api.queued import queue_of
 from di_operator.clock import Clock
 from di_operator.companions import Companions
 from di_operator.concurrency import spread
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.executor import Writes as ExecutorWrites
+from di_operator.kueue.queueing import Kueue
+from di_operator.kueue.workload import Workload
 from di_operator.lifecycle.actions import Create, CreateCompanion
 from di_operator.lifecycle.companions import wanted_companions
 from di_operator.lifecycle.conditions import with_aside
@@ -40,6 +43,7 @@ from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import Examine
 from di_operator.lifecycle.status import Status
+from di_operator.lifecycle.workloads import leftover_steps
 from di_operator.status import StatusWriter
 
 log = structlog.get_logger(__name__)
@@ -109,6 +113,7 @@ class Reconciler:
         server_ca: Callable[[], str] | None,
         reports_since: Callable[[], datetime | None],
         largest_node_memory: Callable[[], Decimal | None],
+        kueue: Callable[[JobKey], Kueue | None],
         clock: Clock,
         rng: Random,
     ) -> None:
@@ -122,6 +127,7 @@ class Reconciler:
             server_ca: the authorities that pods are told now; None: they are told none.
             reports_since: the moment since when reports of jobs can come; None: they cannot.
             largest_node_memory: bytes that the largest node has for pods; None: not known.
+            kueue: what is known of Kueue and a job's Workloads; None: nothing yet.
         """
         self._client = client
         self._informers = informers
@@ -137,6 +143,7 @@ class Reconciler:
         self._server_ca = server_ca
         self._reports_since = reports_since
         self._largest_node_memory = largest_node_memory
+        self._kueue = kueue
         self._clock = clock
         self._rng = rng
 
@@ -152,7 +159,10 @@ class Reconciler:
             await self._read_ahead(key)
             job = self._informers.job(key)
             if job is None:
+                await self._after_the_job(key)
                 return None
+            if queue_of(job) is not None and self._kueue(key) is None:
+                return NEXT_LOOK
             try:
                 with bound_contextvars(**key._asdict(), uid=job["metadata"]["uid"]):
                     return await self._step(dict(job), key)
@@ -225,6 +235,15 @@ class Reconciler:
         # Only now: an event about a phase that was never written would be a lie.
         for event in decision.events:
             self._emit(job, event)
+        if decision.upkeep:
+            if refused := await self._executor.run(decision.upkeep, job=key, is_wanted=is_wanted):
+                fault = gravest(refused)
+                log.info("refused", seen=fault.seen.name, times=len(refused), by=_words(fault))
+                answer = on_error(snapshot, fault, self._clock.now())
+                for event in answer.events:
+                    self._emit(job, event)
+                return 0.0 if wrote else answer.requeue_after
+            acted = True
         if acted or wrote:
             # What was written does not wake us when the watch brings it (it is no news), and many
             # decisions come in steps: count first, delete next. So look again at once, until a
@@ -255,12 +274,25 @@ class Reconciler:
                 reports_since=self._reports_since(),
                 largest_node_memory=self._largest_node_memory(),
                 companions=companions if companions is not None else self._companions.known(job),
+                kueue=self._kueue(key),
             )
             if len(snapshot.slots) > READ_AT_ONCE:
                 await _stand_back()
             server_ca = self._server_ca() if self._server_ca is not None else None
             settings = replace(self._settings, server_ca=server_ca)
             return snapshot, decide(snapshot, self._clock.now(), settings)
+
+    async def _after_the_job(self, key: JobKey) -> None:
+        """Give back the quota of a job that is gone, once its pods are."""
+        kueue = self._kueue(key)
+        if kueue is None or not kueue.workloads:
+            return
+        actions = leftover_steps(
+            map(Workload.read, kueue.workloads), map(self._read_pod, self._informers.pods(key))
+        )
+        await self._executor.run(
+            actions, job=key, is_wanted=lambda: self._informers.job(key) is None
+        )
 
     async def _read_ahead(self, key: JobKey) -> None:
         """Read the pods of a large job in parts, so that others get their turn in between.

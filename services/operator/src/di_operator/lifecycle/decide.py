@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from di_api.phase import Phase
+from di_operator.kueue.queueing import is_managed_elsewhere
 from di_operator.lifecycle.blocked import blocked_time_left, tell_blocked
 from di_operator.lifecycle.cleanup import clean_up
 from di_operator.lifecycle.companions import with_companions
@@ -26,6 +27,7 @@ from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.pending import judge_pending, pending_time_left
 from di_operator.lifecycle.plan import Plan
 from di_operator.lifecycle.progress import judge_progress, progress_time_left
+from di_operator.lifecycle.queued import judge_queue
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
 from di_operator.lifecycle.requested_restart import judge_request
@@ -34,6 +36,7 @@ from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.suspend import judge_suspension
 from di_operator.lifecycle.ttl import expire
 from di_operator.lifecycle.verdict import Verdict, earliest
+from di_operator.lifecycle.workloads import queue_steps
 
 __all__ = ["Decision", "JobEvent", "Settings", "decide"]
 
@@ -43,10 +46,13 @@ NEXT_STEP = 1.0
 
 def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     """Return the decision for the job; pure and total. ``now`` is timezone-aware UTC."""
+    if is_managed_elsewhere(snapshot.job):
+        return Decision()
+    upkeep = queue_steps(snapshot, now)
     if snapshot.is_deleted:
-        return Decision()  # the garbage collector follows the owner references
+        return Decision(upkeep=upkeep)  # the garbage collector follows the owner references
     if snapshot.status.is_finished:
-        return _after_the_end(snapshot, now)
+        return replace(_after_the_end(snapshot, now), upkeep=upkeep)
     kind = kind_of(snapshot.job, snapshot.spec)
     step = _judge(kind, snapshot, now, settings)
     if isinstance(step, Plan):
@@ -76,6 +82,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
         ),
         lacks_template=isinstance(step, Plan) and step.lacks_template,
         lacks_companions=isinstance(step, Plan) and step.lacks_companions,
+        upkeep=upkeep,
     )
 
 
@@ -87,6 +94,7 @@ def _judge(kind: Kind, snapshot: Snapshot, now: datetime, settings: Settings) ->
     step = (
         kind.judge_end(snapshot, now)
         or judge_deadline(snapshot, now)
+        or judge_queue(snapshot, now)
         or judge_suspension(snapshot, now)
         or kind.judge(snapshot, now, settings)
     )

@@ -67,7 +67,8 @@ class Decision:
     pods for lost that are just not seen, which a watch that lags does not see either; it is
     written only after a read has shown that they are gone. ``lacks_template``: more could be
     decided with the AggregatorConfig at hand, ``lacks_companions`` once the objects that the job
-    brings along were looked at.
+    brings along were looked at. ``upkeep`` is done last, after status and events: what is refused
+    of it keeps nothing else from happening.
     """
 
     actions: tuple[Action, ...] = ()
@@ -77,3 +78,4 @@ class Decision:
     from_absence: bool = False
     lacks_template: bool = False
     lacks_companions: bool = False
+    upkeep: tuple[Action, ...] = ()

@@ -46,6 +46,7 @@ class Seen(StrEnum):
     COMPANION_KIND_MISSING = "companion of a kind that nobody serves (404), or nobody may make"
     COMPANION_OVER_QUOTA = "companion beyond a ResourceQuota (403)"
     COMPANION_FORBIDDEN = "companion that admission or authorization refused (403), quota apart"
+    WORKLOAD_REFUSED = "Workload that Kueue or the API server refused (403, 404, 422)"
     QUOTA_EXCEEDED = "object beyond a ResourceQuota (403)"
     CREATE_FORBIDDEN = "object that admission or authorization refused (403), quota apart"
 
@@ -203,6 +204,8 @@ RULES: Final[tuple[Rule, ...]] = (
             else (Rule(seen=seen, then=Then.WAIT, reason=reason),)
         )
     ),
+    # It is done last, so all else has happened, and the condition says what the job waits for.
+    Rule(seen=Seen.WORKLOAD_REFUSED, then=Then.TELL, reason=Reason.WORKLOAD_REFUSED),
     Rule(seen=Seen.QUOTA_EXCEEDED, then=Then.WAIT, reason=Reason.QUOTA_EXCEEDED),
     Rule(seen=Seen.CREATE_FORBIDDEN, then=Then.WAIT, reason=Reason.CREATE_FORBIDDEN),
 )
