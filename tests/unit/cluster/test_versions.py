@@ -20,6 +20,7 @@ MODULES = {
     "kwok": r"sigs\.k8s\.io/kwok v(\S+)",
     "coredns": r"github\.com/coredns/coredns v(\S+)",
     "cert-manager": r"github\.com/cert-manager/cert-manager v(\S+)",
+    "kueue": r"sigs\.k8s\.io/kueue v(\S+)",
 }
 
 
