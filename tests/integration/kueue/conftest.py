@@ -10,9 +10,11 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from di_cluster.cluster import Cluster
+from tests.integration.admitting import admitting
 from tests.integration.conftest import api_server_with_crd, fresh_namespace
 from tests.integration.kueue.installation import register
 from tests.integration.kueue.process import KueueProcess, kueue_process
+from tests.integration.webhook_process import WebhookProcess, webhook_process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +59,20 @@ def namespace(kube_config: KubeConfig) -> Iterator[str]:
     """A fresh namespace there."""
     with fresh_namespace(kube_config) as name:
         yield name
+
+
+@pytest.fixture(scope="package")
+def webhook(
+    kueue_server: KueueServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WebhookProcess]:
+    """di-webhook, for that API server."""
+    folder = tmp_path_factory.mktemp("webhook")
+    with webhook_process(folder, kueue_server.cluster.host_address) as running:
+        yield running
+
+
+@pytest.fixture
+def admission(webhook: WebhookProcess, kube_config: KubeConfig, namespace: str) -> Iterator[None]:
+    """The webhook, registered for the test's namespace and seen by the API server."""
+    with admitting(webhook, kube_config, namespace):
+        yield

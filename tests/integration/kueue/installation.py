@@ -10,12 +10,11 @@ from contextlib import asynccontextmanager, suppress
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from di_api.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, WORKLOADS
 from tests.integration.conftest import install_crd
 from tests.integration.kueue.kinds import (
     BY_KIND,
     CLUSTER_QUEUES,
-    WORKLOADS,
     Object,
     cluster_queue,
     condition,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from di_api.kube.resources import Resource
+from di_api.kube.resources import RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS, Resource
 from tests.integration.kueue.process import GROUP
 
 Object = dict[str, Any]
@@ -17,12 +17,9 @@ def _resource(plural: str, kind: str, *, namespaced: bool = False) -> Resource:
     return Resource(group=GROUP, version=VERSION, plural=plural, kind=kind, namespaced=namespaced)
 
 
-RESOURCE_FLAVORS = _resource("resourceflavors", "ResourceFlavor")
 COHORTS = _resource("cohorts", "Cohort")
 CLUSTER_QUEUES = _resource("clusterqueues", "ClusterQueue")
 LOCAL_QUEUES = _resource("localqueues", "LocalQueue", namespaced=True)
-WORKLOADS = _resource("workloads", "Workload", namespaced=True)
-PRIORITY_CLASSES = _resource("workloadpriorityclasses", "WorkloadPriorityClass")
 BY_KIND = {
     each.kind: each
     for each in (
@@ -31,7 +28,7 @@ BY_KIND = {
         CLUSTER_QUEUES,
         LOCAL_QUEUES,
         WORKLOADS,
-        PRIORITY_CLASSES,
+        WORKLOAD_PRIORITY_CLASSES,
     )
 }
 

@@ -80,6 +80,12 @@ class KueueProcess:
     def _certificates(self) -> Path:
         return self._folder / "certs"
 
+    @property
+    def pid(self) -> int:
+        """Of the one that runs."""
+        assert self._process is not None, "it does not run"
+        return self._process.pid
+
     def crds(self) -> list[Object]:
         """Its kinds, converted by this process."""
         crds = [each for each in self._bodies if each["kind"] == "CustomResourceDefinition"]

@@ -6,9 +6,9 @@ import asyncio
 
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
+from di_api.kube.resources import WORKLOADS
 from tests.integration.kueue.installation import forget_workloads, installed, workloads
 from tests.integration.kueue.kinds import (
-    WORKLOADS,
     cluster_queue,
     condition,
     is_admitted,
