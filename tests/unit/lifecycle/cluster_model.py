@@ -9,14 +9,16 @@ from decimal import Decimal
 from typing import Any
 
 from di_api import names
-from di_api.kube.resources import DIJOBS, PODS, Resource
+from di_api.kube.resources import DIJOBS, PODS, WORKLOADS, Resource
 from di_operator.builders.configmap import transform_configmap
 from di_operator.informer_state import transform_pod
+from di_operator.kueue.queueing import Kueue
 from di_operator.lifecycle.actions import (
     Action,
     Create,
     CreateCompanion,
     Delete,
+    Patch,
     Reclaim,
     Replace,
 )
@@ -145,7 +147,12 @@ class ClusterModel:
             reports_since=self.reports_since,
             largest_node_memory=self.largest_node_memory,
             companions=companions,
+            kueue=self.kueue(),
         )
+
+    def kueue(self) -> Kueue | None:
+        """What the operator knows of Kueue: nothing, in most clusters."""
+        return None
 
     def look(self) -> Snapshot:
         """The same with the job's companions."""
@@ -180,6 +187,7 @@ class ClusterModel:
                 self.patch_status(patch)
                 self._spend(left)
         self.events.extend(decision.events)
+        self._run(decision.upkeep, left)
         return decision
 
     def settle(self, limit: int = 30) -> None:
@@ -189,7 +197,7 @@ class ClusterModel:
         """
         for _ in range(limit):
             decision = self.reconcile()
-            if not decision.actions and decision.status is None:
+            if not decision.actions and not decision.upkeep and decision.status is None:
                 if decision.requeue_after is None or decision.requeue_after > 5:
                     return
                 self.now += timedelta(seconds=decision.requeue_after)
@@ -244,6 +252,8 @@ class ClusterModel:
                     {"labels": action.labels, "annotations": action.annotations},
                 )
                 self._touch(self.objects[resource.kind, name])
+            case Patch():
+                self.patch(action)
             case Delete(resource=resource, name=name) if resource == DIJOBS:
                 self.writes.append("delete DIJob")
                 self.deleted_job = True
@@ -253,10 +263,30 @@ class ClusterModel:
                     assert found["metadata"]["resourceVersion"] == action.resource_version
                     self.writes.append(f"delete Pod {name}")
                     self.delete_pod(name, force=action.grace_period_seconds == 0)
+            case Delete(resource=resource) if resource == WORKLOADS:
+                self.delete_workload(action)
             case Delete(resource=resource, name=name):
                 self.writes.append(f"delete {resource.kind} {name}")
                 del self.objects[resource.kind, name]
         return None
+
+    def patch(self, action: Patch) -> None:
+        """Merge into an object that is as it was seen."""
+        is_job = action.resource == DIJOBS
+        found = self.job if is_job else self.objects[action.resource.kind, action.name]
+        assert found["metadata"]["resourceVersion"] == action.resource_version, action
+        assert found["metadata"]["uid"] == action.uid, action
+        self.writes.append(f"patch {action.resource.kind} {action.name}")
+        merged = _merged(found, action.body)
+        if is_job and merged["spec"] != found["spec"]:
+            merged["metadata"]["generation"] += 1
+        found.clear()
+        found.update(merged)
+        self._touch(found)
+
+    def delete_workload(self, action: Delete) -> None:
+        """Delete a Workload, which its finalizers may hold."""
+        raise NotImplementedError
 
     def _create(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
         key = (body["kind"], body["metadata"]["name"])

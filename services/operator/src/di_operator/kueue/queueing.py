@@ -106,7 +106,7 @@ class Queueing:
         if self.problem is not None:
             return self.problem
         if self.core is None or self.core.deleting:
-            return Words(reason="Pending", message="its Workload is still to be made")
+            return Words(reason="Creating", message="its Workload is still to be made")
         if self.core.state is State.FINISHED:
             return Words(reason="Finished", message="its Workload has ended; another is made")
         return self.core.words

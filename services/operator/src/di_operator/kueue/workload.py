@@ -153,7 +153,7 @@ def _words(state: State, conditions: Mapping[str, Object], checks: Iterable[obje
             if check.get("state") != "Ready"
         )
         message = f"quota is reserved; admission checks: {', '.join(waits)}" if waits else None
-    return Words(reason=reason or "Pending", message=message or _WAITS)
+    return Words(reason=reason or "Waiting", message=message or _WAITS)
 
 
 def _is_true(conditions: Mapping[str, Object], kind: str) -> bool:
