@@ -163,24 +163,19 @@ class Bed:
 
         await self.testbed.until(is_so, f"the pods {pods}", deadline)
 
-    async def until_told(self, name: str, **replicas: int) -> None:
-        """Wait until the job's status says that so many replicas of its tasks are admitted."""
+    async def until_waiting(self, name: str, words: str) -> None:
+        """Wait until Kueue says so of a job's core, and the job that it waits in its queue."""
 
         async def is_so() -> bool:
-            return (await self.testbed.status(name)).get("admitted") == replicas
-
-        await self.testbed.until(is_so, f"the status of {name} to have {replicas}")
-
-    async def until_queued(self, name: str, words: str = "") -> Object:
-        """Wait until a job waits in its queue, with words of Kueue's; returns the condition."""
-
-        async def is_so() -> bool:
-            found = condition(await self.testbed.job(name), "Queued")
-            assert words in found.get("message", ""), found
-            return bool(found.get("status") == "True")
+            workload = (await self.workloads())[f"{name}-core"]
+            assert words in condition(workload, "QuotaReserved").get("message", ""), workload
+            return await self.is_queued(name)
 
         await self.testbed.until(is_so, f"{name} to wait in its queue for {words!r}")
-        return condition(await self.testbed.job(name), "Queued")
+
+    async def is_queued(self, name: str) -> bool:
+        """Whether a job says that it waits in its queue."""
+        return condition(await self.testbed.job(name), "Queued").get("status") == "True"
 
     async def delete_workload(self, name: str) -> None:
         await self.testbed.client.delete(WORKLOADS, name, self.testbed.namespace)

@@ -135,6 +135,17 @@ class KueueProcess:
         """End it at once."""
         self._end(signal.SIGKILL)
 
+    @contextmanager
+    def configured(self, **configuration: Any) -> Iterator[None]:
+        """Have it run with further fields of its Configuration while the block does."""
+        self.stop()
+        try:
+            self.start(**configuration)
+            yield
+        finally:
+            self.stop()
+            self.start()
+
     def _end(self, by: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(by)

@@ -50,7 +50,7 @@ def test_jobs_run_on_while_kueue_is_away_and_wait_for_it(
             await asyncio.to_thread(kueue.kill)
             try:
                 await bed.submit(queued_job("b", "team"))
-                await bed.until_queued("b")
+                await bed.testbed.until(lambda: bed.is_queued("b"), "b to wait")
                 await bed.until_running(a=2)
             finally:
                 await asyncio.to_thread(kueue.start)
@@ -64,13 +64,13 @@ def test_an_operator_that_was_killed_is_followed_by_one_that_goes_on_from_what_i
 ) -> None:
     async def body(bed: Bed) -> None:
         async with bed.with_queues(team="3"):
-            async with bed.testbed.operator() as first:
+            async with bed.testbed.operator(leader_elect=False) as first:
                 await bed.submit(queued_job("a", "team", extras=2, notes=SLOW))
                 await bed.until_running(a=3)
                 await bed.submit(queued_job("b", "team", core=2, priority="high", notes=SLOW))
                 # Somewhere between the eviction of extras and the end of their pods.
                 first.task.cancel()
-            async with bed.testbed.operator("two"):
+            async with bed.testbed.operator("two", leader_elect=False):
                 await bed.until_running(a=1, b=2)
                 await bed.testbed.delete("b")
                 await bed.until_running(a=3)
@@ -101,10 +101,7 @@ def test_shares_of_what_is_borrowed_follow_the_weights(
             finally:
                 await bed.testbed.client.delete(COHORTS, bed.cohort)
 
-    kueue.stop()
-    kueue.start(fairSharing={})
-    try:
-        on_bed(kube_config, namespace, body).assert_held(ALL, cpu="8")
-    finally:
-        kueue.stop()
-        kueue.start()
+    sharing = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+    with kueue.configured(fairSharing=sharing):
+        usage = on_bed(kube_config, namespace, body)
+    usage.assert_held(ALL, cpu="8")

@@ -37,8 +37,9 @@ def test_the_job_of_the_page_runs_with_the_quota_of_the_page(
             try:
                 await bed.submit(job)
                 await bed.until_running(grpo=4)
-                await bed.until_told("grpo", learner=1, collector=3)
-                assert {"grpo-core", "grpo-collector-x0"} <= await bed.admitted()
+                admitted = await bed.admitted()
+                assert "grpo-core" in admitted
+                assert sum(name.startswith("grpo-collector-x") for name in admitted) == 2
             finally:
                 await forget_workloads(bed.testbed.client, bed.testbed.namespace)
 
