@@ -100,13 +100,9 @@ async def say(testbed: Testbed, flavor: str | None, **values: bool) -> None:
     )
 
 
-async def uids(testbed: Testbed) -> set[str]:
-    return {pod["metadata"]["uid"] for pod in (await testbed.pods("a")).values()}
-
-
-async def until_said(testbed: Testbed, reason: str, name: str = "a") -> None:
+async def until_said(testbed: Testbed, reason: str) -> None:
     async def is_said() -> bool:
-        found = (await testbed.status(name)).get("conditions") or []
+        found = (await testbed.status("a")).get("conditions") or []
         return any(each["type"] == "Queued" and each["reason"] == reason for each in found)
 
     await testbed.until(is_said, f"the job to say that it is {reason}")
@@ -119,7 +115,7 @@ async def until_gone(testbed: Testbed) -> None:
     await testbed.until(is_gone, "the Workload to be gone")
 
 
-def test_a_job_waits_for_kueue_runs_once_it_admits_it_and_goes_on_when_it_is_taken_away(
+def test_a_job_waits_for_kueue_runs_once_it_admits_it_and_waits_again_when_it_is_taken_away(
     kube_config: KubeConfig, namespace: str
 ) -> None:
     async def body(testbed: Testbed) -> None:
@@ -132,16 +128,11 @@ def test_a_job_waits_for_kueue_runs_once_it_admits_it_and_goes_on_when_it_is_tak
                 await _run_and_evict(testbed)
                 await say(testbed, namespace, QuotaReserved=True, Admitted=True)
                 await testbed.phase("a", "Running")
-                pods = await uids(testbed)
-                # As where Kueue is uninstalled: nothing else lets go of its objects.
-                await testbed.client.patch(
-                    WORKLOADS, CORE, {"metadata": {"finalizers": None}}, namespace
-                )
+            # Its objects go with their kind, each once the pods are gone that it stands for.
             await testbed.until(lambda: _is_away(testbed), "Kueue's kinds to be gone")
-            await testbed.submit({**queued, "metadata": {**queued["metadata"], "name": "b"}})
-            await until_said(testbed, "QueueUnavailable", "b")
-            assert await uids(testbed) == pods
-            assert (await testbed.status("a"))["phase"] == "Running"
+            assert not await testbed.pods("a")
+            await until_said(testbed, "QueueUnavailable")
+            assert (await testbed.status("a"))["phase"] == "Pending"
 
     on_testbed(kube_config, namespace, body)
 
