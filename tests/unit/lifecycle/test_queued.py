@@ -337,6 +337,31 @@ def test_scaled_down_a_replica_is_gone_before_its_quota() -> None:
     assert cluster.states() == {CORE: "admitted", "x-work-x0": "admitted"}
 
 
+def test_a_preemptible_job_has_what_is_admitted_of_what_the_allocator_gives() -> None:
+    body = queued(job(work(4, minReplicas=2, maxReplicas=6), preemptible=True))
+    cluster = QueuedCluster(body)
+    cluster.place()
+    cluster.settle()
+    assert cluster.workloads[CORE]["spec"]["podSets"][0]["count"] == 2
+    cluster.admit(CORE)
+    cluster.place(work="a a")
+    up(cluster)
+    assert cluster.status["admitted"] == {"work": 2}
+    assert len(cluster.pods) == 2
+    assert cluster.states() == {CORE: "admitted", "x-work-x0": "queued", "x-work-x1": "queued"}
+    cluster.admit("x-work-x0")
+    cluster.settle()
+    assert cluster.status["admitted"] == {"work": 3}  # the allocator reads it there
+    cluster.place(work="a a b")
+    up(cluster)
+    assert len(cluster.pods) == 3
+    cluster.evict_workload("x-work-x0")
+    gone(cluster)
+    up(cluster)
+    assert (len(cluster.pods), cluster.status["placement"]) == (2, {"work": ["a", "a"]})
+    assert cluster.states()["x-work-x0"] == "queued"
+
+
 @pytest.mark.parametrize(("phase", "reason"), [("succeed", "Succeeded"), ("fail", "Failed")])
 def test_a_job_that_has_ended_says_so_to_kueue_when_its_pods_have(phase: str, reason: str) -> None:
     cluster = admitted(work(2), task("learner"), backoffLimit=0)
