@@ -1,4 +1,4 @@
-"""The cluster in memory with a Kueue in it, moved by hand: who has how much of what is to be had."""
+"""The cluster in memory with a Kueue in it, moved by hand: who has how much quota."""
 
 from __future__ import annotations
 

@@ -423,6 +423,8 @@ def _move(cluster: QueuedCluster, hand: str, number: int) -> None:
             cluster.edit(suspend=True)
         case "resume":
             cluster.edit(suspend=False)
+        case _:
+            pass  # there is nothing of that kind to be moved
 
 
 def _is_there(cluster: QueuedCluster, name: str) -> bool:

@@ -102,7 +102,10 @@ class KueueWatch:
 
     async def relist(self) -> None:
         """Compare what is known with the API server. Raises ApiError if that is not possible."""
-        await asyncio.gather(*(cache.relist() for cache in self._caches.values()))
+        try:
+            await asyncio.gather(*(cache.relist() for cache in self._caches.values()))
+        except (NotFound, Forbidden):
+            await self._ask()  # it went since it was asked for last
 
     def _priority(self, name: str) -> int | None:
         found = mapping(self._caches[WORKLOAD_PRIORITY_CLASSES].get(None, name)).get("value")
