@@ -146,11 +146,11 @@ class Bed:
         return {name for name, each in (await self.workloads()).items() if is_admitted(each)}
 
     async def running(self) -> dict[str, int]:
-        """Pods that are there and not being deleted, by job; jobs without any are left out."""
+        """Pods that have not ended and are not being deleted, by job; not of jobs without any."""
         found: Counter[str] = Counter()
         for name in self.queues:
             pods = await self.testbed.pods(name)
-            found[name] = sum("deletionTimestamp" not in each["metadata"] for each in pods.values())
+            found[name] = sum(map(_is_live, pods.values()))
         return {name: count for name, count in found.items() if count}
 
     async def until_running(self, *, deadline: float = 60, **pods: int) -> None:
@@ -177,8 +177,19 @@ class Bed:
         """Whether a job says that it waits in its queue."""
         return condition(await self.testbed.job(name), "Queued").get("status") == "True"
 
+    async def finish(self, name: str) -> None:
+        """End all pods of a job well, and wait until it has succeeded."""
+        for pod in await self.testbed.pods(name):
+            await self.testbed.kubelet.finish(self.testbed.namespace, pod)
+        await self.testbed.phase(name, "Succeeded")
+
     async def delete_workload(self, name: str) -> None:
         await self.testbed.client.delete(WORKLOADS, name, self.testbed.namespace)
+
+
+def _is_live(pod: Object) -> bool:
+    has_ended = pod["status"].get("phase") in ("Succeeded", "Failed")
+    return not has_ended and "deletionTimestamp" not in pod["metadata"]
 
 
 def on_bed(config: KubeConfig, namespace: str, body: Callable[[Bed], Awaitable[None]]) -> Usage:

@@ -80,7 +80,7 @@ def test_a_cohort_lends_and_takes_back_from_extras_while_cores_run_on(
             await bed.until_running(a=2, b=2)
             bed.usage.assert_held("two", cpu="2")
             assert (await bed.testbed.pods("a"))["a-work-0"]["metadata"]["uid"] == core
-            await bed.testbed.delete("b")
+            await bed.finish("b")
             await bed.until_running(a=4)
             assert (await bed.testbed.pods("a"))["a-work-0"]["metadata"]["uid"] == core
 

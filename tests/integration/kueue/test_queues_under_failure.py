@@ -72,7 +72,7 @@ def test_an_operator_that_was_killed_is_followed_by_one_that_goes_on_from_what_i
                 first.task.cancel()
             async with bed.testbed.operator("two", leader_elect=False):
                 await bed.until_running(a=1, b=2)
-                await bed.testbed.delete("b")
+                await bed.finish("b")
                 await bed.until_running(a=3)
 
     on_bed(kube_config, namespace, body).assert_held(ALL, cpu="3")
