@@ -141,7 +141,7 @@ def test_one_namespace_alone_is_asked_about(chart: Chart, kind: str) -> None:
 
 POLICIES = {
     "operator-objects": [
-        *("pods", "services", "configmaps", "dijobtasks", "persistentvolumeclaims"),
+        *("pods", "services", "configmaps", "dijobtasks", "workloads", "persistentvolumeclaims"),
     ],
     "operator-pods": ["pods"],
     "operator-jobs": ["dijobs"],
@@ -187,7 +187,7 @@ def test_every_policy_is_about_one_account_and_in_force(chart: Chart) -> None:
         (("watchNamespace=team", "rbac.allowClusterRoles=true"), " ".join(POLICIES)),
         (("server.enabled=false",), " ".join(p for p in POLICIES if "operator" in p)),
         (
-            ("operator.jobTasks=false",),
+            ("operator.jobTasks=false", "operator.kueue.enabled=false"),
             " ".join(p for p in POLICIES if p != "operator-replicas"),
         ),
         (
@@ -204,7 +204,7 @@ def test_every_policy_is_about_one_account_and_in_force(chart: Chart) -> None:
         "nothing may belong to the whole cluster",
         "cluster roles are allowed",
         "no server",
-        "no tasks on their own",
+        "neither tasks on their own nor queues",
         "no operator",
         "somebody else publishes the authority",
     ],

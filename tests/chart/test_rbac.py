@@ -53,6 +53,15 @@ AUTHORITY = {
     f"{kind}.admissionregistration.k8s.io di-di-orchestrator": "get list patch watch"
     for kind in CONFIGURATIONS
 } | {f"customresourcedefinitions.apiextensions.k8s.io {DIJOBS}": "get list patch watch"}
+OF_KUEUE = {
+    "resourceflavors.kueue.x-k8s.io": "get list watch",
+    "workloadpriorityclasses.kueue.x-k8s.io": "get list watch",
+}
+WORKLOADS = {
+    DIJOBS: "delete get list patch watch",
+    "workloads.kueue.x-k8s.io": "create delete get list patch watch",
+    "workloads/status.kueue.x-k8s.io": "patch",
+}
 ROOM = {"nodes": "list watch"}
 TOKENS = {
     "tokenreviews.authentication.k8s.io": "create",
@@ -89,7 +98,7 @@ def _keys(rule: Mapping[str, list[str]]) -> list[str]:
 def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     rendered = chart.render()
     assert permissions(rendered, "di-operator") == {
-        "*": JOBS_OF_THE_OPERATOR | RIVALS | AUTHORITY | ROOM,
+        "*": JOBS_OF_THE_OPERATOR | WORKLOADS | OF_KUEUE | RIVALS | AUTHORITY | ROOM,
         "di-system": OWN | CLAIM | CERTIFICATE_SECRETS,
     }
     assert permissions(rendered, "di-server") == {
@@ -98,6 +107,14 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     }
     assert rendered.one("ConfigMap", "di-server")["data"]["DI_SERVER_WATCH_NODES"] == "true"
     assert permissions(rendered, "di-webhook") == {}
+
+
+def test_without_queues_there_are_no_permissions_for_them(chart: Chart) -> None:
+    rendered = chart.render("operator.kueue.enabled=false")
+    assert permissions(rendered, "di-operator")["*"] == (
+        JOBS_OF_THE_OPERATOR | RIVALS | AUTHORITY | ROOM
+    )
+    assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_KUEUE"] == "false"
 
 
 def test_permissions_in_one_namespace_are_roles_alone(chart: Chart) -> None:
@@ -116,7 +133,9 @@ def test_permissions_in_one_namespace_are_roles_alone(chart: Chart) -> None:
 
 def test_a_cluster_role_that_was_allowed_has_only_what_no_role_can_give(chart: Chart) -> None:
     rendered = chart.render("watchNamespace=team", "rbac.allowClusterRoles=true")
-    assert permissions(rendered, "di-operator")["*"] == (AUTHORITY | ROOM | {"pods": "list watch"})
+    assert permissions(rendered, "di-operator")["*"] == (
+        AUTHORITY | ROOM | OF_KUEUE | {"pods": "list watch"}
+    )
     assert permissions(rendered, "di-server")["*"] == TOKENS | ROOM
     assert rendered.one("ConfigMap", "di-server")["data"]["DI_SERVER_WATCH_NODES"] == "true"
 
@@ -133,7 +152,7 @@ def test_who_does_not_make_certificates_reads_whom_pods_are_to_trust_and_no_more
     chart: Chart, values: tuple[str, ...], read: dict[str, str]
 ) -> None:
     assert permissions(chart.render(*values), "di-operator") == {
-        "*": JOBS_OF_THE_OPERATOR | RIVALS | ROOM,
+        "*": JOBS_OF_THE_OPERATOR | WORKLOADS | OF_KUEUE | RIVALS | ROOM,
         "di-system": OWN | CLAIM | read,
     }
 
@@ -165,7 +184,9 @@ def test_an_aggregator_config_of_somebody_else_is_only_read(chart: Chart) -> Non
 
 def test_without_an_allocator_nobody_looks_at_nodes(chart: Chart) -> None:
     rendered = chart.render("operator.allocator.policy=")
-    assert permissions(rendered, "di-operator")["*"] == JOBS_OF_THE_OPERATOR | RIVALS | AUTHORITY
+    assert permissions(rendered, "di-operator")["*"] == (
+        JOBS_OF_THE_OPERATOR | WORKLOADS | OF_KUEUE | RIVALS | AUTHORITY
+    )
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_POLICY"] == ""
 
 

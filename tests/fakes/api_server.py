@@ -248,6 +248,7 @@ def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:
 _COLLECTIONS = (
     *("/dijobs", "/pods", "/events", "/nodes", "/deployments", "/leases", "/resourcequotas"),
     *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations", "/priorityclasses"),
+    "/workloads",
 )
 
 

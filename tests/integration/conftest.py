@@ -96,7 +96,13 @@ def namespace(kube_config: KubeConfig) -> Iterator[str]:
 @contextmanager
 def fresh_namespace(config: KubeConfig) -> Iterator[str]:
     """A namespace of its own, for a test or for a file of them."""
-    name = f"test-{secrets.token_hex(5)}"
+    with named_namespace(config, f"test-{secrets.token_hex(5)}") as name:
+        yield name
+
+
+@contextmanager
+def named_namespace(config: KubeConfig, name: str) -> Iterator[str]:
+    """A namespace of a name that something else gives."""
     asyncio.run(_create_namespace(config, name))
     yield name
     asyncio.run(_delete_namespace(config, name))

@@ -122,6 +122,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "scheduling_period": 60.0,
         "binding": Binding.SCHEDULER,
         "companion_kinds": (),
+        "kueue": True,
         "high_priority_class": None,
         "notification_targets": (),
         "notification_waiting": 0.0,

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from di_api import names
-from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import DIJOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from di_api.kube.resources import DIJOBS
 from di_certs.files import CA_CERTIFICATE, write_certificates
 from tests.hostile.attackers import client_hello
+from tests.integration.admitting import admitting, call, manifest
 from tests.integration.conftest import ApiServer
 from tests.integration.webhook_process import (
     MUTATING,
     VALIDATING,
     WebhookProcess,
-    configurations,
     webhook_process,
 )
 from tests.unit.webhook.reviews import job, review
-from tests.waiting import wait_until, wait_until_async
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -49,52 +44,8 @@ def admission(
     webhook: WebhookProcess, kube_config: KubeConfig, namespace: str
 ) -> Iterator[WebhookProcess]:
     """The webhook, registered for the test's namespace and seen by the API server."""
-    mutating, validating = configurations(webhook, namespace, namespace)
-
-    async def register(client: KubeClient) -> None:
-        await client.create(MUTATING_WEBHOOKS, mutating)
-        await client.create(VALIDATING_WEBHOOKS, validating)
-        # The schema has nothing against this name; its pods' names would be too long.
-        name = "p" * 60
-        probe = job()
-        probe["metadata"] = {"name": name, "namespace": namespace}
-
-        async def refuses() -> bool:
-            try:
-                await client.create(DIJOBS, probe)
-            except ApiError as error:
-                if VALIDATING not in error.message:
-                    raise
-                return True
-            await client.delete(DIJOBS, name, namespace)
-            return False
-
-        async def completes() -> bool:
-            made = await client.create(DIJOBS, manifest("probe"), namespace)
-            await client.delete(DIJOBS, "probe", namespace)
-            return "name" in made["spec"]["tasks"][0]
-
-        await wait_until_async(refuses, 20, what="the API server to call the webhook")
-        # It learns of the two kinds of webhooks by a watch each.
-        await wait_until_async(completes, 20, what="the API server to call the mutating one")
-
-    async def withdraw(client: KubeClient) -> None:
-        await client.delete(MUTATING_WEBHOOKS, namespace)
-        await client.delete(VALIDATING_WEBHOOKS, namespace)
-
-    call(kube_config, register)
-    yield webhook
-    call(kube_config, withdraw)
-
-
-def call(config: KubeConfig, work: Callable[[KubeClient], Awaitable[Any]]) -> Any:
-    """Run a coroutine with a client of its own."""
-
-    async def run() -> Any:
-        async with KubeClient(config=config) as client:
-            return await work(client)
-
-    return asyncio.run(run())
+    with admitting(webhook, kube_config, namespace):
+        yield webhook
 
 
 class Kubectl:
@@ -124,17 +75,6 @@ class Kubectl:
 @pytest.fixture
 def kubectl(api_server: ApiServer, namespace: str) -> Kubectl:
     return Kubectl(api_server, namespace)
-
-
-def manifest(name: str = "cartpole", **spec: Any) -> dict[str, Any]:
-    """The least a user has to write."""
-    template = {"spec": {"containers": [{"name": "di-container", "image": "demo"}]}}
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.KIND,
-        "metadata": {"name": name},
-        "spec": {"tasks": [{"type": "learner", "template": template}], **spec},
-    }
 
 
 @pytest.fixture

@@ -28,7 +28,8 @@ from di_api.kube.resources import (
     Resource,
 )
 from di_api.kube.sync import SyncKubeClient
-from di_api.names import ANNOTATION_IDEMPOTENCY, ANNOTATION_SCALED, API_VERSION, GROUP
+from di_api.names import ANNOTATION_IDEMPOTENCY, ANNOTATION_SCALED,
+    ANNOTATION_SUSPENDED_BY, API_VERSION, GROUP
 from di_certs.authority import Authority
 from di_operator.builders.metadata import job_labels, owner_reference
 from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts
@@ -367,14 +368,21 @@ BY_THE_OPERATOR: dict[str, tuple[Object, str]] = {
         tasks(SCALED[0], {**SCALED[1], "minReplicas": 1}),
         "di-operator may change only replicas and vacant",
     ),
-    "suspend": ({"spec": {"suspend": True}}, "di-operator may change only replicas and vacant"),
+    "what a queue says": (
+        notes(**{ANNOTATION_SUSPENDED_BY: "queue"}) | {"spec": {"suspend": True}},
+        "",
+    ),
+    "another field": (
+        {"spec": {"ttlSecondsAfterFinished": 5}},
+        "di-operator may change only replicas and vacant of spec.tasks[*] and spec.suspend",
+    ),
     "a label": (
         {"metadata": {"labels": {"team": "other"}}},
-        "di-operator may change only the annotation diengine/scaled",
+        "di-operator may change only the annotations diengine/scaled and diengine/suspended-by",
     ),
     "what the server has answered": (
         notes(**{ANNOTATION_IDEMPOTENCY: "[1]"}),
-        "di-operator may change only the annotation diengine/scaled",
+        "di-operator may change only the annotations diengine/scaled and diengine/suspended-by",
     ),
 }
 

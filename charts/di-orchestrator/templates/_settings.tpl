@@ -34,6 +34,11 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if or (not .Values.watchNamespace) .Values.rbac.allowClusterRoles }}true{{ end }}
 {{- end }}
 
+{{/* Not empty when jobs may have a queue of Kueue: some of what it has belongs to the whole cluster. */}}
+{{- define "di.follows-kueue" -}}
+{{- if and .Values.operator.kueue.enabled (include "di.allows-cluster-roles" .) }}true{{ end }}
+{{- end }}
+
 {{/* The Secret of the server's certificate; empty when it serves plain HTTP only. */}}
 {{- define "di.server-secret" -}}
 {{- if and .Values.server.enabled .Values.server.tls.enabled }}{{ .Values.server.tls.secretName | default "di-server-tls" }}{{ end }}

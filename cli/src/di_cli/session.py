@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from di_api.kube.config import ConfigError
 from di_api.kube.errors import ApiError
-from di_api.kube.resources import DIJOBS, EVENTS, NODES, PODS
+from di_api.kube.resources import DIJOBS, EVENTS, NODES, PODS, WORKLOADS
 from di_api.kube.server_time import ServerTime
 from di_api.kube.sync import SyncKubeClient
 from di_api.names import LABEL_JOB
@@ -20,6 +20,7 @@ from di_cli.access.local_runs import end_of_run, meant_runs, the_one
 from di_cli.errors import CommandError, from_api
 from di_cli.exit_codes import ExitCode
 from di_cli.output import note
+from di_cli.views.queued import Places, is_queued, places
 
 if TYPE_CHECKING:
     from di_local.runs import Run
@@ -73,6 +74,17 @@ class Session:
         """The events of a job and its pods, also of those that are gone."""
         found, _ = self.client.list(EVENTS, self.namespace)
         return [event for event in found if _is_about(event.get("involvedObject") or {}, job)]
+
+    def places(self, jobs: Iterable[Object], *, all_namespaces: bool = False) -> Places:
+        """Where those of the jobs stand that wait in queues of Kueue; as far as the user may read
+        Workloads, of which nothing is read where no job waits in a queue."""
+        if not any(map(is_queued, jobs)):
+            return {}
+        try:
+            namespace = None if all_namespaces else self.namespace
+            return places(self.client.list(WORKLOADS, namespace)[0])
+        except ApiError:
+            return {}
 
     def nodes(self) -> list[Object]:
         """Those of the cluster; none where the user may not read them."""

@@ -24,6 +24,7 @@ from di_cluster.workfolder import lock_file
 
 KUBERNETES_VERSION = "1.36.3"
 _STAMP = "k8s.io/component-base/version"
+_KUEUE = "sigs.k8s.io/kueue"
 _BUILD_SECONDS = 3600
 _CHECKSUMS = "checksums.json"
 _MANIFESTS = "manifests"
@@ -40,7 +41,8 @@ class Component:
         built_as: names that `go install` gives, where they differ.
         stamps: linker variables. An unstamped Kubernetes calls itself v0.0.0-master, which
             kubectl cannot parse and helm takes for a cluster too old for any chart.
-        manifests: Go module and folder of YAML files that the programs need in the cluster.
+        manifests: YAML files that the programs need in the cluster: their Go module, and patterns
+            of their paths in it.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Component:
     programs: dict[str, tuple[str, ...]]
     built_as: dict[str, str]
     stamps: dict[str, str]
-    manifests: tuple[str, str] | None = None
+    manifests: tuple[str, tuple[str, ...]] | None = None
 
     def built_name(self, program: str) -> str:
         return self.built_as.get(program, program)
@@ -128,7 +130,19 @@ COMPONENTS = (
         programs={"cert-manager": ("-version",)},
         built_as={},
         stamps={"main.version": "1.21.2"},
-        manifests=("github.com/cert-manager/cert-manager", "deploy/crds"),
+        manifests=("github.com/cert-manager/cert-manager", ("deploy/crds/*.yaml",)),
+    ),
+    Component(
+        name="kueue",
+        version="0.19.2",
+        # It has no argument that prints its version: what is found on PATH is never taken.
+        programs={"kueue": ("--version",)},
+        built_as={},
+        stamps={f"{_KUEUE}/pkg/version.GitVersion": "v0.19.2"},
+        manifests=(
+            _KUEUE,
+            ("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml"),
+        ),
     ),
     Component(
         name="scheduler-plugins",
@@ -281,19 +295,20 @@ class Binaries:
                 built = self._builder.build(component.name, stamps=component.stamps)
                 try:
                     if component.manifests is not None:
-                        module, folder = component.manifests
-                        _keep(self._builder.sources(component.name, module) / folder, built)
+                        module, patterns = component.manifests
+                        _keep(self._builder.sources(component.name, module), patterns, built)
                     _install(component, built, target)
                 finally:
                     shutil.rmtree(built, ignore_errors=True)
 
 
-def _keep(manifests: Path, built: Path) -> None:
+def _keep(sources: Path, patterns: Iterable[str], built: Path) -> None:
     """Copy manifests beside the programs: Go's cache of modules may be cleaned."""
     folder = built / _MANIFESTS
     folder.mkdir()
-    for path in manifests.glob("*.yaml"):
-        shutil.copyfile(path, folder / path.name)
+    for pattern in patterns:
+        for path in sources.glob(pattern):
+            shutil.copyfile(path, folder / path.name)
 
 
 def _install(component: Component, built: Path, target: Path) -> None:

@@ -20,6 +20,7 @@ from tests.unit.cli.installation import NOW
 JOBS = "/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs"
 PODS = "/api/v1/namespaces/rl/pods"
 EVENTS = "/api/v1/namespaces/rl/events"
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/rl/workloads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,36 @@ class Di:
         name = f"{job}-{task}-{index}"
         self.world.put(f"{PODS}/{name}", pod(job, task, index, rank, **status))
         return name
+
+
+def queued(message: str, *, name: str = "waits", reason: str = "WaitingForQuota") -> Object:
+    """A job that waits in queue team-a, as Kueue says for this."""
+    found = job(name, "Pending")
+    found["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "team-a"}
+    found["metadata"]["annotations"] = {"diengine/suspended-by": "queue"}
+    found["spec"]["suspend"] = True
+    times = {"status": "True", "lastTransitionTime": "2026-03-01T11:48:00Z"}
+    found["status"]["conditions"] = [
+        {"type": "Pending", "reason": "JobQueued", "message": "waits in a queue", **times},
+        {"type": "Queued", "reason": reason, "message": message, **times},
+    ]
+    return found
+
+
+def workload(name: str, job: str, *, priority: int = 0, at: str = "10:00", **status: str) -> Object:
+    """What asks Kueue for quota for a job; `status` is of conditions, such as `QuotaReserved`."""
+    owner = {"kind": "DIJob", "name": job, "uid": f"uid-{job}", "controller": True}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "rl",
+            "uid": f"uid-workload-{name}",
+            "creationTimestamp": f"2026-03-01T{at}:00Z",
+            "ownerReferences": [owner],
+        },
+        "spec": {"queueName": "team-a", "priority": priority},
+        "status": {"conditions": [{"type": kind, "status": is_} for kind, is_ in status.items()]},
+    }
 
 
 def ends(seconds: float, *, earliest: float = 0.0, latest: float = 1e6) -> Object:

@@ -150,7 +150,10 @@ def test_what_is_no_job_is_not_submitted(
 def test_suspend_resume_and_delete(di: Di) -> None:
     di.job()
     assert di("suspend", "cartpole").lines == ["dijob/cartpole suspended"]
-    assert sent(di, "PATCH") == (f"{JOBS}/cartpole", {"spec": {"suspend": True}})
+    # One that its queue keeps suspended leaves the queue.
+    mine = {"annotations": {"diengine/suspended-by": None}}
+    patch = {"metadata": mine, "spec": {"suspend": True}}
+    assert sent(di, "PATCH") == (f"{JOBS}/cartpole", patch)
     assert di("resume", "cartpole").lines == ["dijob/cartpole resumed"]
     assert di.world.objects[f"{JOBS}/cartpole"]["spec"]["suspend"] is False
     assert di("delete", "cartpole", "--wait").lines == [

@@ -11,13 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from di_cli.live.follow import follow
-from tests.unit.cli.conftest import EVENTS, Di, install
+from tests.unit.cli.conftest import EVENTS, JOBS, Di, install, queued
 
 DOCUMENT: Final = Path(__file__).resolve().parents[3] / "docs/cli.md"
 WORDS: Final = {
     "list": ["list"],
     "list -w": ["list", "-w"],
-    "get": ["get", "x"],
+    "get": ["get", "waits"],
     "describe": ["describe", "x"],
     "why": ["why", "x"],
     "events": ["events", "x"],
@@ -50,7 +50,7 @@ _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTIONS: Final = (
     *("dijobs", "pods", "events", "nodes", "deployments", "leases", "resourcequotas"),
     *("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-    "selfsubjectrulesreviews",
+    *("selfsubjectrulesreviews", "workloads"),
 )
 
 
@@ -85,7 +85,7 @@ def test_a_command_needs_the_rights_that_the_document_names(
     monkeypatch.setattr("di_cli.access.history.History._ask", lambda *_: b'{"spec": {}}')
     monkeypatch.setattr("di_cli.commands.listing.follow", partial(follow, seconds=1))
     di.job("x")
-    di.job("waits", "Pending")
+    di.world.put(f"{JOBS}/waits", queued("more is needed"))
     di.node("gpu-1", 8)
     di.pod("x", "learner", 0, 0)
     name = di.pod("x", "collector", 0, 1, conditions=[])

@@ -21,6 +21,7 @@ MODULES = {
     "coredns": r"github\.com/coredns/coredns v(\S+)",
     "scheduler-plugins": r"sigs\.k8s\.io/scheduler-plugins v(\S+)",
     "cert-manager": r"github\.com/cert-manager/cert-manager v(\S+)",
+    "kueue": r"sigs\.k8s\.io/kueue v(\S+)",
 }
 
 

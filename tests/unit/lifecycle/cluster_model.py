@@ -10,15 +10,17 @@ from decimal import Decimal
 from typing import Any
 
 from di_api import names
-from di_api.kube.resources import DIJOBS, PODS, Resource
+from di_api.kube.resources import DIJOBS, PODS, WORKLOADS, Resource
 from di_operator.builders.configmap import transform_configmap
 from di_operator.informer_state import transform_pod
+from di_operator.kueue.queueing import Kueue
 from di_operator.lifecycle.actions import (
     Action,
     Create,
     CreateCompanion,
     CreateSchedulingObject,
     Delete,
+    Patch,
     PatchSchedulingObject,
     Reclaim,
     Replace,
@@ -163,7 +165,12 @@ class ClusterModel:
             notification_targets=self.notification_targets,
             companions=companions,
             scheduling_objects=scheduling_objects,
+            kueue=self.kueue(),
         )
+
+    def kueue(self) -> Kueue | None:
+        """What the operator knows of Kueue: nothing, in most clusters."""
+        return None
 
     def look(self) -> Snapshot:
         """The same with the job's companions."""
@@ -207,6 +214,7 @@ class ClusterModel:
                 self.patch_status(patch)
                 self._spend(left)
         self.events.extend(decision.events)
+        self._run(decision.upkeep, left)
         return decision
 
     def settle(self, limit: int = 30) -> None:
@@ -216,7 +224,7 @@ class ClusterModel:
         """
         for _ in range(limit):
             decision = self.reconcile()
-            if not decision.actions and decision.status is None:
+            if not decision.actions and not decision.upkeep and decision.status is None:
                 if decision.requeue_after is None or decision.requeue_after > 5:
                     return
                 self.now += timedelta(seconds=decision.requeue_after)
@@ -252,30 +260,10 @@ class ClusterModel:
                 return self._create(resource, body)
             case CreateCompanion():
                 return self._create_companion(action)
-            case CreateSchedulingObject(resource=resource, body=body):
-                if self.refuse_scheduling_objects is not None:
-                    return self.refuse_scheduling_objects
-                fault = self._create(resource, body)
-                if isinstance(fault, NameTaken):
-                    seen = Seen.SCHEDULING_OBJECT_REFUSED
-                    return SchedulingObjectRefused(seen=seen, message=fault.message)
-            case PatchSchedulingObject(resource=resource, name=name):
-                present = self.objects[resource.kind, name]
-                assert present["metadata"]["resourceVersion"] == action.resource_version
-                self.writes.append(f"patch {resource.kind} {name}")
-                present |= _merged(present, action.patch)
-                self._touch(present)
+            case CreateSchedulingObject() | PatchSchedulingObject():
+                return self._write_scheduling_object(action)
             case Replace(body=body):
-                key = ("ConfigMap", body["metadata"]["name"])
-                assert (
-                    self.objects[key]["metadata"]["resourceVersion"]
-                    == (body["metadata"]["resourceVersion"])
-                )
-                self.writes.append("replace ConfigMap")
-                kept = self.objects[key]["metadata"]["uid"]
-                self.objects[key] = copy.deepcopy(dict(body))
-                self.objects[key]["metadata"]["uid"] = kept
-                self._touch(self.objects[key])
+                self._replace_configmap(body)
             case Reclaim(resource=resource, name=name):
                 self.writes.append(f"reclaim {resource.kind} {name}")
                 metadata = self.objects[resource.kind, name]["metadata"]
@@ -284,6 +272,8 @@ class ClusterModel:
                     {"labels": action.labels, "annotations": action.annotations},
                 )
                 self._touch(self.objects[resource.kind, name])
+            case Patch():
+                self.patch(action)
             case Delete(resource=resource, name=name) if resource == DIJOBS:
                 self.writes.append("delete DIJob")
                 self.deleted_job = True
@@ -293,10 +283,57 @@ class ClusterModel:
                     assert found["metadata"]["resourceVersion"] == action.resource_version
                     self.writes.append(f"delete Pod {name}")
                     self.delete_pod(name, force=action.grace_period_seconds == 0)
+            case Delete(resource=resource) if resource == WORKLOADS:
+                self.delete_workload(action)
             case Delete(resource=resource, name=name):
                 self.writes.append(f"delete {resource.kind} {name}")
                 del self.objects[resource.kind, name]
         return None
+
+    def _write_scheduling_object(
+        self, action: CreateSchedulingObject | PatchSchedulingObject
+    ) -> Fault | None:
+        if isinstance(action, PatchSchedulingObject):
+            present = self.objects[action.resource.kind, action.name]
+            assert present["metadata"]["resourceVersion"] == action.resource_version
+            self.writes.append(f"patch {action.resource.kind} {action.name}")
+            present |= _merged(present, action.patch)
+            self._touch(present)
+            return None
+        if self.refuse_scheduling_objects is not None:
+            return self.refuse_scheduling_objects
+        fault = self._create(action.resource, action.body)
+        if isinstance(fault, NameTaken):
+            seen = Seen.SCHEDULING_OBJECT_REFUSED
+            return SchedulingObjectRefused(seen=seen, message=fault.message)
+        return None
+
+    def _replace_configmap(self, body: Mapping[str, Any]) -> None:
+        key = ("ConfigMap", body["metadata"]["name"])
+        present = self.objects[key]["metadata"]
+        assert present["resourceVersion"] == body["metadata"]["resourceVersion"]
+        self.writes.append("replace ConfigMap")
+        self.objects[key] = copy.deepcopy(dict(body))
+        self.objects[key]["metadata"]["uid"] = present["uid"]
+        self._touch(self.objects[key])
+
+    def patch(self, action: Patch) -> None:
+        """Merge into an object that is as it was seen."""
+        is_job = action.resource == DIJOBS
+        found = self.job if is_job else self.objects[action.resource.kind, action.name]
+        assert found["metadata"]["resourceVersion"] == action.resource_version, action
+        assert found["metadata"]["uid"] == action.uid, action
+        self.writes.append(f"patch {action.resource.kind} {action.name}")
+        merged = _merged(found, action.body)
+        if is_job and merged["spec"] != found["spec"]:
+            merged["metadata"]["generation"] += 1
+        found.clear()
+        found.update(merged)
+        self._touch(found)
+
+    def delete_workload(self, action: Delete) -> None:
+        """Delete a Workload, which its finalizers may hold."""
+        raise NotImplementedError
 
     def _create(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
         key = (body["kind"], body["metadata"]["name"])

@@ -21,6 +21,7 @@ from di_operator.companions import Companions
 from di_operator.concurrency import Tenants, Writers
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
+from di_operator.kueue.queueing import NOT_WATCHED, Kueue
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.pods import Pod, PodReader
@@ -162,6 +163,7 @@ class Bench:
             server_ca=None,
             reports_since=lambda: None,
             largest_node_memory=lambda: None,
+            kueue=lambda key: Kueue(obstacle=NOT_WATCHED),
             clock=clock,
             rng=Random(1),
         )

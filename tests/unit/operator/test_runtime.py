@@ -15,6 +15,7 @@ from di_api.kube.resources import DIJOBS
 from di_operator.claim import NoClaim
 from di_operator.controller import Controller, JobKey, NotLeading
 from di_operator.events import EventRecorder
+from di_operator.kueue_watch import NoKueue
 from di_operator.metrics import Metrics
 from di_operator.queue import KeyedBackoff, KeyQueue
 from di_operator.runtime import CATCH_UP_PAUSE, COLLECT_AFTER, DRAIN_SECONDS, Runtime
@@ -124,6 +125,7 @@ class Bench:
                 instance="one",
                 observer=Metrics(),
             ),
+            kueue=NoKueue(),
             scope=self.scope,
             duties={"duty": self._duty},
             supervisor=Supervisor(clock=clock, rng=Random(1), observer=self.metrics),

@@ -197,3 +197,14 @@ def test_a_count_that_is_none_is_refused(count: int) -> None:
 
 def test_removing_is_a_negative_change() -> None:
     assert removal({"replicas": 3, "task": "learner"}) == ScalingRequest(-3, "learner")
+
+
+def test_a_job_with_a_queue_is_scaled_within_what_was_admitted() -> None:
+    tasks = [task("collector", 3, maxReplicas=9)]
+    body = job(tasks=tasks) | {"status": {"phase": "Running", "admitted": {"collector": 4}}}
+    assert isinstance(decide(body, ScalingRequest(1), None), ScalingPatch)
+    with pytest.raises(OutOfBounds, match="at most 4 replicas, which its queue has admitted"):
+        decide(body, ScalingRequest(2), None)
+    tasks[0]["elastic"] = {}  # its replicas queue one by one
+    tasks[0]["minReplicas"] = 1
+    assert isinstance(decide(body, ScalingRequest(2), None), ScalingPatch)

@@ -93,7 +93,8 @@ def get(
 def _print_rows(
     session: Session, jobs: list[dict[str, Any]], output: Output, *, namespace: bool = False
 ) -> None:
-    rows = sorted((views.row(job, session.now()) for job in jobs), key=views.sort_key)
+    places = session.places(jobs, all_namespaces=namespace)
+    rows = sorted((views.row(job, session.now(), places) for job in jobs), key=views.sort_key)
     wide = output is Output.WIDE
     print_table(
         Table(

@@ -34,7 +34,8 @@ def queue(
         starts: dict[str, End | None] = {}
         if any(views.is_waiting(job) for job in shown):
             starts = _starts(session, present, system, policy)
-        rows = views.waiting(shown, session.now(), starts)
+        places = session.places(shown, all_namespaces=all_namespaces)
+        rows = views.waiting(shown, session.now(), starts, places)
         where = "in any namespace" if all_namespaces else f"in namespace {session.namespace}"
     if output is Output.NAME:
         print_lines(f"dijob/{each.name}" for each in rows)

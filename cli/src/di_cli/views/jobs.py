@@ -11,6 +11,7 @@ from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
 from di_cli.views.ends import end_of, is_number
+from di_cli.views.queued import Place, in_queue, words_of
 from di_cli.views.times import age, local
 
 _WIDTH: Final = 8
@@ -34,7 +35,9 @@ class Row:
         waiting: share of its time that the learner waits for samples, 0 to 1; likewise.
         ready: pods that are ready, of so many.
         gpus: that its pods ask for together.
-        hint: the command that tells more, of a job in trouble; else when it ends, or has ended.
+        missing: what Kueue says of a job that waits in a queue.
+        hint: where it waits in a queue; the command that tells more, of a job in trouble; else when
+            it ends, or has ended.
     """
 
     namespace: str
@@ -50,11 +53,12 @@ class Row:
     created: datetime | None
     ended: datetime | None
     reason: str
+    missing: str
     hint: str
 
 
-def row(job: Object, now: datetime) -> Row:
-    """Make the row of a job, of any shape."""
+def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
+    """Make the row of a job, of any shape; with its place in a queue, if that is known."""
     metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
     name = str(metadata.get("name") or "")
     phase = str(status.get("phase") or "")
@@ -73,7 +77,10 @@ def row(job: Object, now: datetime) -> Row:
         created=parse_time(metadata.get("creationTimestamp")),
         ended=parse_time(status.get("completionTimestamp")),
         reason=reason,
-        hint=_hint(name, phase, reason, status, now) or _ends(job, phase, now),
+        missing=words_of(job),
+        hint=in_queue(job, places)
+        or _hint(name, phase, reason, status, now)
+        or _ends(job, phase, now),
     )
 
 
@@ -95,7 +102,7 @@ def cells(found: Row, *, wide: bool = False, namespace: bool = False) -> tuple[s
             str(found.reschedules),
             local(found.created),
             local(found.ended),
-            found.reason,
+            ": ".join(text for text in (found.reason, found.missing) if text),
         )
     return (*((found.namespace,) if namespace else ()), *texts, *last)
 

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
+from di_api.queued import queue_of
 from di_api.timestamps import parse_time
 from di_api.wording import span
 from di_cli.views.ends import End
 from di_cli.views.jobs import row
+from di_cli.views.queued import Place, is_queued
 from di_cli.views.times import local
 
 Object = Mapping[str, Any]
@@ -29,6 +31,8 @@ class Waiting:
         reason: one word.
         since: when it began to wait.
         seconds: that it has waited.
+        queue: of Kueue that it waits in; empty: in none.
+        place: its place there; None: that cannot be told.
         starts: after the end of which job it would start; None: that cannot be told.
         next_look: it starts when the allocator reconsiders all jobs.
     """
@@ -43,18 +47,23 @@ class Waiting:
     high: bool
     pods: int
     gpus: int
+    queue: str = ""
+    place: Place | None = None
     starts: End | None = None
     next_look: bool = False
 
 
 def waiting(
-    jobs: Iterable[Object], now: datetime, starts: Mapping[str, End | None]
+    jobs: Iterable[Object],
+    now: datetime,
+    starts: Mapping[str, End | None],
+    places: Mapping[str, Place] = {},
 ) -> list[Waiting]:
     """Those that wait, in the order in which allocators look at them: by priority, then age.
 
     `starts` are by UID: after which end; None: at the next look.
     """
-    found = (_read(job, now, starts) for job in jobs)
+    found = (_read(job, now, starts, places) for job in jobs)
     return sorted(
         (each for each in found if each is not None),
         key=lambda each: (not each.high, -each.seconds, each.namespace, each.name),
@@ -88,7 +97,10 @@ def header(*, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
 
 
 def starts_in(found: Waiting) -> str:
-    """When it is expected to start; empty where that cannot be told."""
+    """When it is expected to start, or its place in a queue; empty where that cannot be told."""
+    if found.queue:
+        place = found.place
+        return f"{place.place} of {place.of} in queue {found.queue}" if place else ""
     if found.next_look:
         return "at the next look"
     if found.starts is None:
@@ -115,11 +127,15 @@ def as_json(found: Waiting) -> dict[str, Any]:
         "gpus": found.gpus,
         "since": found.since.isoformat() if found.since else None,
         "waiting": round(found.seconds),
+        "queue": found.queue or None,
+        "place": {"place": found.place.place, "of": found.place.of} if found.place else None,
         "starts": {"seconds": 0, "after": None, "byDeadline": False} if found.next_look else starts,
     }
 
 
-def _read(job: Object, now: datetime, starts: Mapping[str, End | None]) -> Waiting | None:
+def _read(
+    job: Object, now: datetime, starts: Mapping[str, End | None], places: Mapping[str, Place]
+) -> Waiting | None:
     if not is_waiting(job):
         return None
     shown = row(job, now)
@@ -134,17 +150,20 @@ def _read(job: Object, now: datetime, starts: Mapping[str, End | None]) -> Waiti
     )
     since = parse_time(condition.get("lastTransitionTime")) or shown.created
     uid = str(metadata.get("uid") or "")
+    queued = is_queued(job)
     return Waiting(
         uid=uid,
         namespace=shown.namespace,
         name=shown.name,
         reason=shown.reason or "the operator",
-        message=str(condition.get("message") or ""),
+        message=shown.missing or str(condition.get("message") or ""),
         since=since,
         seconds=max(0.0, (now - since).total_seconds()) if since else 0.0,
         high=mapping(job.get("spec")).get("priority") == "high",
         pods=shown.ready[1],
         gpus=shown.gpus,
-        starts=starts.get(uid),
-        next_look=uid in starts and starts[uid] is None,
+        queue=(queue_of(job) or "") if queued else "",
+        place=places.get(uid) if queued else None,
+        starts=None if queued else starts.get(uid),
+        next_look=not queued and uid in starts and starts[uid] is None,
     )

@@ -110,6 +110,24 @@ DDP_WORKER: Final = "ddp-learner-worker"
 ANNOTATION_NOTIFY: Final = "diengine/notify"
 """Names of the targets that are told of the job, with commas. Read by the operator."""
 
+# --- Queues of Kueue, https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/. ---
+LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+"""The LocalQueue that admits a job. Written by users, read by the webhook and the operator; never
+on pods, which Kueue would then admit one by one."""
+LABEL_QUEUE_PRIORITY: Final = "kueue.x-k8s.io/priority-class"
+"""The WorkloadPriorityClass of a job with a queue. Written by users, read by the operator."""
+ANNOTATION_SUSPENDED_BY: Final = "diengine/suspended-by"
+"""SUSPENDED_BY_QUEUE on a job whose `suspend` its queue has set, not a user. Written by the webhook
+when the job is created, by the operator when it is admitted or evicted, by the command; read by the
+operator and the command."""
+SUSPENDED_BY_QUEUE: Final = "queue"
+FINALIZER_QUOTA: Final = f"{GROUP}/holds-quota"
+"""On Workloads: what they have of a quota is not free before the pods are gone. Written and read by
+the operator."""
+MANAGER: Final = f"{GROUP}/{OPERATOR_NAME}"
+"""`spec.managedBy` of a job that the operator runs, as is one that has none. Read by the
+operator."""
+
 # --- Annotations: the operator writes them on every pod. ---
 ANNOTATION_REPLICAS: Final = "diengine/replicas"
 """R, the job's replica count, when the pod was made. Read by the operator."""
@@ -137,7 +155,8 @@ ANNOTATION_SERVER_CA: Final = "diengine/server-ca"
 """Authorities to know di-server by, PEM. Written by the operator, also to pods that run; the
 kubelet makes the file of ENV_SERVER_CA_FILE of it."""
 ANNOTATION_DIGEST: Final = "diengine/digest"
-"""On the ConfigMap of node lists: SHA-256 of its data. Written and read by the operator."""
+"""On the ConfigMap of node lists: SHA-256 of its data; on a Workload: of its podSets. Written and
+read by the operator."""
 ANNOTATION_GROUPS: Final = "diengine/groups"
 """On that ConfigMap: SHA-256 of what process groups are told. Written and read by the operator."""
 ANNOTATION_TRACE: Final = "diengine/trace"

@@ -95,6 +95,8 @@ class Config:
     """Of objects that jobs may bring along."""
     job_tasks: bool
     """Whether scalable tasks get a DIJobTask."""
+    kueue: bool
+    """Whether jobs may have a queue of Kueue."""
     high_priority_class: str | None
     """PriorityClass of the pods of jobs with high priority."""
     notification_targets: tuple[Target, ...]
@@ -257,6 +259,11 @@ _SETTINGS: Final = (
         "binding",
         fields.Enum(Binding, by_value=True, load_default=Binding.SCHEDULER),
         "who binds pods that the allocator has placed: Scheduler, or Direct, past any scheduler",
+    ),
+    Setting(
+        "kueue",
+        fields.Boolean(load_default=True),
+        "whether jobs may have a queue of Kueue, once that is installed; false: they wait for ever",
     ),
     Setting(
         "high_priority_class",

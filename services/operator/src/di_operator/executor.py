@@ -12,7 +12,7 @@ import structlog
 
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
-from di_api.kube.resources import CONFIGMAPS, Resource
+from di_api.kube.resources import CONFIGMAPS, WORKLOADS, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
 from di_operator.companions import Companions
@@ -24,6 +24,7 @@ from di_operator.lifecycle.actions import (
     CreateCompanion,
     CreateSchedulingObject,
     Delete,
+    Patch,
     PatchSchedulingObject,
     Reclaim,
     Replace,
@@ -35,6 +36,7 @@ from di_operator.lifecycle.faults import (
     NodeListsRefused,
     QuotaExceeded,
     TemplateRefused,
+    WorkloadRefused,
 )
 from di_operator.lifecycle.pods import is_finished
 from di_operator.scheduling_objects import SchedulingObjects
@@ -145,24 +147,27 @@ class Executor:
         return fault
 
     async def _act(self, action: Action) -> Fault | None:
+        fault: Fault | None = None
         match action:
             case Create(resource=resource):
-                return await self._create(resource, action.body)
+                fault = await self._create(resource, action.body)
             case CreateCompanion():
-                return await self._companions.create(action)
+                fault = await self._companions.create(action)
             case CreateSchedulingObject():
-                return await self._scheduling_objects.create(action)
+                fault = await self._scheduling_objects.create(action)
             case PatchSchedulingObject():
-                return await self._scheduling_objects.patch(action)
+                fault = await self._scheduling_objects.patch(action)
             case Replace(resource=resource):
-                return await self._replace(resource, action.body)
+                fault = await self._replace(resource, action.body)
             case Delete():
                 await self._delete(action)
             case Reclaim():
                 await self._reclaim(action)
+            case Patch():
+                fault = await self._patch(action)
             case _:
                 assert_never(action)
-        return None
+        return fault
 
     async def _create(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
         namespace = str(body["metadata"]["namespace"])
@@ -170,12 +175,8 @@ class Executor:
             created = await self._client.create(resource, dict(body), namespace)
         except AlreadyExists:
             return await self._exists(resource, body)
-        except Invalid as error:
-            return _invalid(resource, error)
-        except Forbidden as error:
-            if error.is_quota:
-                return QuotaExceeded(message=error.message)
-            return CreateForbidden(message=error.message)
+        except (NotFound, Invalid, Forbidden) as error:
+            return _refusal(resource, error)
         self._writes.observe(resource, created)
         log.debug("created", kind=resource.kind, object=body["metadata"]["name"])
         return None
@@ -254,6 +255,36 @@ class Executor:
             # Something in the cluster takes them away again: no reason to try without a pause.
             raise Outdated(f"{resource.kind} {action.name} does not keep {', '.join(lost)}")
 
+    async def _patch(self, action: Patch) -> Fault | None:
+        resource = action.resource
+        try:
+            patched = await self._client.patch(
+                resource,
+                action.name,
+                dict(action.body),
+                action.namespace,
+                subresource=action.subresource,
+                field_manager=OPERATOR_NAME,
+            )
+        except NotFound as error:
+            self._writes.forget(action.uid)
+            raise Outdated(str(error)) from error
+        except Conflict as error:
+            await self._look(resource, action.namespace, action.name)
+            raise Outdated(str(error)) from error
+        except (Invalid, Forbidden) as error:
+            if resource == WORKLOADS:
+                return WorkloadRefused(message=error.message)
+            raise
+        metadata = patched["metadata"]
+        is_gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
+        log.debug("patched", kind=resource.kind, object=action.name)
+        if is_gone and resource == WORKLOADS:
+            self._writes.forget(action.uid)
+        else:
+            self._writes.observe(resource, patched)
+        return None
+
     async def _delete(self, action: Delete) -> None:
         resource = action.resource
         try:
@@ -289,6 +320,21 @@ class Executor:
         # Read before the object is given away: the cache drops what it does not need.
         self._writes.observe(resource, found)
         return found
+
+
+def _refusal(resource: Resource, error: NotFound | Invalid | Forbidden) -> Fault:
+    """What a refused create says about the job. Raises the error if it says nothing about it."""
+    if resource == WORKLOADS:
+        return WorkloadRefused(message=error.message)
+    match error:
+        case Invalid():
+            return _invalid(resource, error)
+        case Forbidden(is_quota=True):
+            return QuotaExceeded(message=error.message)
+        case Forbidden():
+            return CreateForbidden(message=error.message)
+        case NotFound():
+            raise error
 
 
 def _invalid(resource: Resource, error: Invalid) -> Fault:

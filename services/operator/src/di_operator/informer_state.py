@@ -315,13 +315,26 @@ class InformerState:
         follow_pod: Subscriber,
     ) -> None:
         """`follow_pod` is told of every change of a pod, own writes included."""
-        self._caches = caches
+        self._caches = dict(caches)
         self._wake = wake
         self._hidden: OrderedDict[str, None] = OrderedDict()
         self._absorbing = False
         for resource, cache in caches.items():
             cache.subscribe(self._listener(resource))
         caches[PODS].subscribe(follow_pod)
+
+    def adopt(self, resource: Resource, cache: WatchCache) -> None:
+        """Hear of another resource from now on, which not every cluster has."""
+        self._caches[resource] = cache
+        cache.subscribe(self._listener(resource))
+
+    def drop(self, resource: Resource) -> None:
+        """Hear no more of a resource that the cluster has no longer."""
+        self._caches.pop(resource, None)
+
+    def of_job(self, resource: Resource, key: JobKey) -> list[Mapping[str, Any]]:
+        """Return the objects of an adopted resource under the name of a job."""
+        return self._of_job(resource, key) if resource in self._caches else []
 
     def job(self, key: JobKey) -> Mapping[str, Any] | None:
         """Return the job of that name, None if there is none; `dict` of it reads all at once."""
@@ -345,9 +358,11 @@ class InformerState:
 
         Wakes nobody: whoever wrote it looks again anyway.
         """
+        if (cache := self._caches.get(resource)) is None:
+            return  # it was dropped while the write was under way
         self._absorbing = True
         try:
-            self._caches[resource].absorb(body)
+            cache.absorb(body)
         finally:
             self._absorbing = False
 

@@ -23,7 +23,15 @@ from di_api.kube.client import KubeClient
 from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig
 from di_api.kube.config import load_config as load_kube_config
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
+from di_api.kube.resources import (
+    CONFIGMAPS,
+    DIJOBS,
+    NODES,
+    PODS,
+    SERVICES,
+    WORKLOADS,
+    Resource,
+)
 from di_api.names import HISTORY_NAME, LABEL_OPERATOR, OPERATOR_NAME, SERVER_NAME
 from di_api.phase import Phase
 from di_api.service.logs import configure_logs
@@ -59,6 +67,7 @@ from di_operator.informer_state import (
 )
 from di_operator.job_metrics import Source
 from di_operator.job_tasks.duties import job_task_duties
+from di_operator.kueue_watch import KueueWatch, NoKueue
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import PodCache
 from di_operator.lifecycle.specs import SpecCache, SpecReader
@@ -127,6 +136,7 @@ async def operate(
         caches = _caches(config, client, clock, rng)
         read_pod = PodCache(size=REMEMBERED_PODS)
         informers = InformerState(caches=caches, wake=queue.add_after, follow_pod=read_pod.follow)
+        kueue = _kueue(config, client, informers, clock, rng)
         recorder = EventRecorder(
             client=client, clock=clock, instance=config.identity, observer=metrics
         )
@@ -208,6 +218,7 @@ async def operate(
             server_ca=server_ca,
             reports_since=presence,
             largest_node_memory=scheduler.largest_node_memory if scheduler else lambda: None,
+            kueue=kueue.known,
             clock=clock,
             rng=rng,
             traces=ScalingTraces(traced) if config.traces else None,
@@ -226,6 +237,7 @@ async def operate(
                 observer=metrics,
             ),
             recorder=recorder,
+            kueue=kueue,
             scope=_scope(config, lease_client, clock, rng, claim_timing or ClaimTiming()),
             leadership=leadership,
             duties={
@@ -332,6 +344,36 @@ def _caches(
         )
         for resource, selector in selectors.items()
     }
+
+
+def _kueue(
+    config: Config, client: KubeClient, informers: InformerState, clock: Clock, rng: random.Random
+) -> KueueWatch | NoKueue:
+    if not config.kueue:
+        return NoKueue()
+
+    def make_cache(resource: Resource) -> WatchCache:
+        is_ours = resource == WORKLOADS
+        return WatchCache(
+            client,
+            resource,
+            namespace=config.watch_namespace if is_ours else None,
+            label_selector=f"{LABEL_OPERATOR}={OPERATOR_NAME}" if is_ours else None,
+            transform=transform,
+            indexes={INDEX_JOB: index_job} if is_ours else None,
+            clock=clock.monotonic,
+            rng=rng,
+            limits=WATCH_LIMITS,
+        )
+
+    return KueueWatch(
+        client=client,
+        informers=informers,
+        make_cache=make_cache,
+        namespace=config.watch_namespace,
+        period=config.sync_period,
+        clock=clock,
+    )
 
 
 def _scheduler(

@@ -19,12 +19,15 @@ from di_api.kube.errors import ApiError, Conflict, NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from di_api.kube.wire import collector_paused
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_api.queued import queue_of
 from di_operator.clock import Clock
 from di_operator.companions import Companions
 from di_operator.concurrency import spread
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.executor import Writes as ExecutorWrites
+from di_operator.kueue.queueing import Kueue
+from di_operator.kueue.workload import Workload
 from di_operator.lifecycle.actions import Create, CreateCompanion, CreateSchedulingObject
 from di_operator.lifecycle.companions import wanted_companions
 from di_operator.lifecycle.conditions import with_aside
@@ -40,6 +43,7 @@ from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import Examine
 from di_operator.lifecycle.status import Status
+from di_operator.lifecycle.workloads import leftover_steps
 from di_operator.scheduling_objects import SchedulingObjects
 from di_operator.status import StatusWriter
 from di_operator.traces import ScalingTraces
@@ -112,6 +116,7 @@ class Reconciler:
         server_ca: Callable[[], str] | None,
         reports_since: Callable[[], datetime | None],
         largest_node_memory: Callable[[], Decimal | None],
+        kueue: Callable[[JobKey], Kueue | None],
         clock: Clock,
         rng: Random,
         traces: ScalingTraces | None = None,
@@ -127,6 +132,7 @@ class Reconciler:
             reports_since: the moment since when reports of jobs can come; None: they cannot.
             largest_node_memory: bytes that the largest node has for pods; None: not known.
             traces: of jobs that were scaled; None: there are none.
+            kueue: what is known of Kueue and a job's Workloads; None: nothing yet.
         """
         self._traces = traces
         self._client = client
@@ -144,6 +150,7 @@ class Reconciler:
         self._server_ca = server_ca
         self._reports_since = reports_since
         self._largest_node_memory = largest_node_memory
+        self._kueue = kueue
         self._clock = clock
         self._rng = rng
 
@@ -159,7 +166,10 @@ class Reconciler:
             await self._read_ahead(key)
             job = self._informers.job(key)
             if job is None:
+                await self._after_the_job(key)
                 return None
+            if queue_of(job) is not None and self._kueue(key) is None:
+                return NEXT_LOOK
             try:
                 with bound_contextvars(**key._asdict(), uid=job["metadata"]["uid"]):
                     return await self._step(dict(job), key)
@@ -202,26 +212,7 @@ class Reconciler:
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
         began = self._clock.now()
-        snapshot, decision = await self._decide(job, key)
-        aggregator = None
-        if decision.lacks_template:
-            aggregator = await self._read_aggregator()
-            snapshot, decision = await self._decide(job, key, aggregator=aggregator)
-        if decision.lacks_companions:
-            wanted = wanted_companions(snapshot, self._settings)
-            seen = await self._companions.look(job, wanted)
-            snapshot, decision = await self._decide(
-                job, key, aggregator=aggregator, companions=seen
-            )
-        if decision.looks_for:
-            beside = await self._scheduling_objects.look(job, decision.looks_for)
-            snapshot, decision = await self._decide(
-                job,
-                key,
-                aggregator=aggregator,
-                companions=snapshot.companions,
-                scheduling_objects=beside,
-            )
+        snapshot, decision = await self._look_and_decide(job, key)
         if _creates_again(snapshot, decision) and not await self._is_current(job, key):
             return 0.0
         if decision.from_absence and not await self._are_gone(snapshot, key):
@@ -245,12 +236,60 @@ class Reconciler:
         if self._traces is not None:
             done = len(decision.actions) if acted else 0
             self._traces.reconciled(snapshot, acted=done, began=began, ended=self._clock.now())
+        if decision.upkeep:
+            kept_up = await self._keep_up(snapshot, decision, key, is_wanted=is_wanted)
+            if kept_up is not None:
+                return 0.0 if wrote else kept_up.requeue_after
+            acted = True
         if acted or wrote:
             # What was written does not wake us when the watch brings it (it is no news), and many
             # decisions come in steps: count first, delete next. So look again at once, until a
             # decision wants nothing; then the delay it asks for is the one that counts.
             return 0.0
         return decision.requeue_after
+
+    async def _keep_up(
+        self,
+        snapshot: Snapshot,
+        decision: Decision,
+        key: JobKey,
+        *,
+        is_wanted: Callable[[], bool],
+    ) -> Decision | None:
+        """Do what comes last; returns what a refusal leads to, and None if there was none."""
+        refused = await self._executor.run(decision.upkeep, job=key, is_wanted=is_wanted)
+        if not refused:
+            return None
+        fault = gravest(refused)
+        log.info("refused", seen=fault.seen.name, times=len(refused), by=_words(fault))
+        answer = on_error(snapshot, fault, self._clock.now())
+        for event in answer.events:
+            self._emit(snapshot.job, event)
+        return answer
+
+    async def _look_and_decide(self, job: dict[str, Any], key: JobKey) -> tuple[Snapshot, Decision]:
+        """Decide, after reading whatever nobody watches and the decision needs."""
+        snapshot, decision = await self._decide(job, key)
+        aggregator = None
+        if decision.lacks_template:
+            aggregator = await self._read_aggregator()
+            snapshot, decision = await self._decide(job, key, aggregator=aggregator)
+        if decision.lacks_companions:
+            wanted = wanted_companions(snapshot, self._settings)
+            seen = await self._companions.look(job, wanted)
+            snapshot, decision = await self._decide(
+                job, key, aggregator=aggregator, companions=seen
+            )
+        if decision.looks_for:
+            beside = await self._scheduling_objects.look(job, decision.looks_for)
+            snapshot, decision = await self._decide(
+                job,
+                key,
+                aggregator=aggregator,
+                companions=snapshot.companions,
+                scheduling_objects=beside,
+            )
+        return snapshot, decision
 
     async def _decide(
         self,
@@ -280,12 +319,25 @@ class Reconciler:
                 scheduling_objects=scheduling_objects
                 if scheduling_objects is not None
                 else self._scheduling_objects.known(job),
+                kueue=self._kueue(key),
             )
             if len(snapshot.slots) > READ_AT_ONCE:
                 await _stand_back()
             server_ca = self._server_ca() if self._server_ca is not None else None
             settings = replace(self._settings, server_ca=server_ca)
             return snapshot, decide(snapshot, self._clock.now(), settings)
+
+    async def _after_the_job(self, key: JobKey) -> None:
+        """Give back the quota of a job that is gone, once its pods are."""
+        kueue = self._kueue(key)
+        if kueue is None or not kueue.workloads:
+            return
+        actions = leftover_steps(
+            map(Workload.read, kueue.workloads), map(self._read_pod, self._informers.pods(key))
+        )
+        await self._executor.run(
+            actions, job=key, is_wanted=lambda: self._informers.job(key) is None
+        )
 
     async def _read_ahead(self, key: JobKey) -> None:
         """Read the pods of a large job in parts, so that others get their turn in between.

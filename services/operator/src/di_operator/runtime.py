@@ -54,6 +54,18 @@ class Leadership(Protocol):
         ...
 
 
+class Follower(Protocol):
+    """What follows objects that not every cluster has."""
+
+    async def run(self) -> None:
+        """Follow them until cancelled."""
+        ...
+
+    async def relist(self) -> None:
+        """Compare with the API server; raises ApiError if that is not possible."""
+        ...
+
+
 class Scope(Protocol):
     """A claim on the jobs to look after, or the certainty that nobody else does."""
 
@@ -76,6 +88,7 @@ class Runtime:
         queue: KeyQueue[JobKey],
         controller: Controller,
         recorder: EventRecorder,
+        kueue: Follower,
         scope: Scope,
         leadership: Leadership,
         duties: Mapping[str, Duty],
@@ -89,6 +102,7 @@ class Runtime:
         self._queue = queue
         self._controller = controller
         self._recorder = recorder
+        self._kueue = kueue
         self._scope = scope
         self._leadership = leadership
         self._duties = duties
@@ -119,6 +133,7 @@ class Runtime:
             self._start(f"watch {resource.plural}", cache.run)
             for resource, cache in self._caches.items()
         ]
+        watches.append(self._start("watch Kueue", self._kueue.run))
         claim = self._start("claim", self._scope.run)
         background: list[asyncio.Future[Any]] = [stopping, *watches, claim]
         try:
@@ -188,7 +203,8 @@ class Runtime:
         """Read everything and repair what the watches lost; False if something could not be."""
         hidden = self._informers.hidden
         try:
-            await asyncio.gather(*(cache.relist() for cache in self._caches.values()))
+            everything = (*self._caches.values(), self._kueue)
+            await asyncio.gather(*(each.relist() for each in everything))
         except ApiError as error:
             log.warning("poll failed", error=str(error))
             return False

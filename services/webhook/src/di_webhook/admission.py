@@ -21,6 +21,7 @@ from di_api.defaults import defaults_patch, success_policy_patch
 from di_api.difference import first_difference
 from di_api.failure_defaults import failure_policy_patch
 from di_api.field_error import FieldError, mapping
+from di_api.queued import suspension_patch
 from di_api.validation import foreign_kinds, validate_job, validate_update
 from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
 from di_webhook.wording import in_older_words, in_words
@@ -117,6 +118,8 @@ def _mutation(request: _Request) -> Mapping[str, Any]:
     before = None if request.operation == "CREATE" else old
     patch += success_policy_patch(job, before)
     patch += failure_policy_patch(job, before)
+    if request.operation == "CREATE":
+        patch += suspension_patch(job)
     if not patch:
         return {"allowed": True}
     encoded = base64.b64encode(json.dumps(patch).encode()).decode()

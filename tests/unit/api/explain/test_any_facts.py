@@ -28,7 +28,7 @@ _OF_EVENTS = {
     *("MemoryGrown", "SuccessCriteriaMet", "GroupFormed", "PodsCreated", "PodsDeleted"),
     *("ReplicasReplaced", "ElasticReplicasLost", "NameConflict", "AggregatorConfigMissing"),
     *("NodeListsRestored", "MetadataRestored", "PhaseNotConfirmed", "StandIn", "StandbyFailed"),
-    *("ScaleRefused", "NotScalable"),
+    *("ScaleRefused", "NotScalable", "WorkloadRefused"),
 }
 _ENDS = {
     *("JobFailed", "PodFailurePolicy", "OOMLimit", "ReplicaBackoffLimit", "TaskBackoffLimit"),

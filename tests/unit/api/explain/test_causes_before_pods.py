@@ -69,6 +69,36 @@ CASES: dict[str, tuple[Facts, Cause]] = {
         ),
         Cause.QUOTA,
     ),
+    "a queue of Kueue": (
+        facts(
+            job(
+                "Pending",
+                "JobQueued",
+                metadata={"annotations": {"diengine/suspended-by": "queue"}},
+                spec={"suspend": True},
+                conditions=[condition("Queued", value=True, reason="WaitingForQuota")],
+            )
+        ),
+        Cause.QUEUE,
+    ),
+    "a user has suspended what was queued": (
+        facts(
+            job(
+                "Pending",
+                "JobSuspended",
+                spec={"suspend": True},
+                conditions=[condition("Queued", value=True)],
+            )
+        ),
+        Cause.SUSPENDED,
+    ),
+    "a queue has admitted it": (
+        facts(
+            job("Running", conditions=[condition("Queued", value=False, reason="Admitted")]),
+            pod(phase="Running", node="gpu-1"),
+        ),
+        Cause.RUNNING,
+    ),
     "webhook of somebody else's is down": (
         facts(job("Pending", "CreateForbidden", WEBHOOK)),
         Cause.WEBHOOK_DOWN,

@@ -68,6 +68,11 @@ REASONS: Final[Mapping[str, Row]] = {
         "{job} gets no pods: its lists of nodes would not fit their ConfigMap",
         "di scale {job} to fewer replicas",
     ),
+    "JobQueued": Row(
+        Cause.QUEUE,
+        "{job} waits for its queue to admit it",
+        "kubectl describe dijob {job} has Kueue's own words in the condition Queued",
+    ),
     "RestartRequested": Row(
         Cause.RESTARTED,
         "{job} begins anew: somebody asked for a restart",

@@ -114,3 +114,16 @@ SELF_RULES_REVIEWS = _cluster(
     "authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"
 )
 POD_METRICS = Resource(group="metrics.k8s.io", version="v1beta1", plural="pods", kind="PodMetrics")
+
+_KUEUE = "kueue.x-k8s.io"
+
+
+def _of_kueue(plural: str, kind: str, *, namespaced: bool = False) -> Resource:
+    return Resource(
+        group=_KUEUE, version="v1beta2", plural=plural, kind=kind, namespaced=namespaced
+    )
+
+
+WORKLOADS = _of_kueue("workloads", "Workload", namespaced=True)
+RESOURCE_FLAVORS = _of_kueue("resourceflavors", "ResourceFlavor")
+WORKLOAD_PRIORITY_CLASSES = _of_kueue("workloadpriorityclasses", "WorkloadPriorityClass")

@@ -250,6 +250,15 @@ class JobSpec:
             may_change=True,
         ),
     ] = False
+    managed_by: Annotated[
+        str | None,
+        Declared(
+            kind=Text(),
+            about="Which controller runs the job. Any other than "
+            "`diengine.opendilab.org/di-operator` has the operator leave it alone.",
+            absent="the operator",
+        ),
+    ] = None
     restarted_at: Annotated[
         str | None,
         Declared(

@@ -10,6 +10,7 @@ from di_api.defaults import with_defaults
 from di_api.difference import first_difference
 from di_api.field_error import FieldError, items, mapping
 from di_api.phase import Phase
+from di_api.queued import changed_queue
 from di_api.validation.fixed_fields import changed_fixed_fields, located
 from di_api.validation.job import validate_job
 
@@ -26,6 +27,11 @@ def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Fiel
     change is always let through, and of one that does change only what is wrong with the new spec
     and was not with the old one is a reason. So a value that is changed has to be right.
     """
+    changed = [] if _is_finished(mapping(old)) else [*changed_queue(mapping(old), mapping(new))]
+    return [*changed, *_changed_spec(old, new)]
+
+
+def _changed_spec(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldError]:
     before, after = mapping(old).get("spec"), mapping(new).get("spec")
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         return validate_job(new)

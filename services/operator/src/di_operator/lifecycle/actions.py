@@ -7,7 +7,7 @@ What counts as success is part of the meaning of each action:
 
 - a create that meets an object controlled by the same job (same owner UID) has succeeded;
 - a delete that meets nothing, or an object of another UID, has succeeded;
-- a delete that meets a newer resourceVersion is decided again from a newer snapshot.
+- a delete or a patch that meets a newer resourceVersion is decided again from a newer snapshot.
 
 What is made is held as a recipe, of a few references each: a body is built when it is sent, or the
 bodies of one large job would fill the memory before the first is.
@@ -172,8 +172,37 @@ class Reclaim:
         return "Reclaim"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """Write some fields of an object if it still is what was seen: a JSON merge patch.
+
+    Of its metadata the patch may have anything but the UID and resourceVersion, which come from
+    here.
+    """
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    patch: Mapping[str, Any]
+    subresource: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What is done to what, in one word; DIJobs are jobs in here."""
+        what = (self.subresource or "").capitalize()
+        return f"Patch{self.resource.kind.removeprefix('DI')}{what}"
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """What is sent."""
+        seen = {"uid": self.uid, "resourceVersion": self.resource_version}
+        return {**self.patch, "metadata": {**self.patch.get("metadata", {}), **seen}}
+
+
 Creation: TypeAlias = (
     Create | CreateCompanion | CreateSchedulingObject | PatchSchedulingObject | Replace
 )
 """What may stand among the creations of a plan."""
-Action: TypeAlias = Creation | Delete | Reclaim
+Action: TypeAlias = Creation | Delete | Reclaim | Patch

@@ -18,6 +18,7 @@ from di_operator.lifecycle.outlook import look_ahead
 from di_operator.lifecycle.pending import below_minimum
 from di_operator.lifecycle.phases import check_transition
 from di_operator.lifecycle.problems import problems_of
+from di_operator.lifecycle.queued import admitted_status, queued_aside
 from di_operator.lifecycle.ranks import allocation_by_rank
 from di_operator.lifecycle.reasons import OF_PHASES, Reason
 from di_operator.lifecycle.requested_restart import heeded_requests
@@ -52,6 +53,7 @@ def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) ->
     asides = (
         *(_suspension(snapshot), *of_problems),
         *((minimum,) if minimum is not None else ()),
+        *((queued,) if (queued := queued_aside(snapshot)) is not None else ()),
         *verdict.asides,
     )
     status = {**_status(snapshot, verdict, asides, now), **kind.status(snapshot, verdict.phase)}
@@ -174,6 +176,8 @@ def _status(
         status["failures"] = losses
     if groups := _groups(snapshot, verdict):
         status["groups"] = groups
+    if admitted := admitted_status(snapshot):
+        status["admitted"] = dict(admitted)
     if stand_ins := _stand_ins(snapshot, verdict):
         status["standIns"] = stand_ins
     if not _is_suspended(snapshot):
@@ -263,7 +267,14 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) ->
         or any(aside.is_news(before.conditions) for aside in asides)
         or _groups(snapshot, verdict) != before.raw.get("groups")
         or (snapshot.spec is not None and snapshot.desired != before.desired)
+        or _is_told_to_allocator(snapshot)
     )
+
+
+def _is_told_to_allocator(snapshot: Snapshot) -> bool:
+    """Whether there is more or less for the allocator to give than the status says."""
+    is_sized = snapshot.spec is not None and snapshot.spec.preemptible
+    return is_sized and admitted_status(snapshot) != snapshot.status.raw.get("admitted", {})
 
 
 def _until(pause: float, snapshot: Snapshot, now: datetime) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from di_api.ownership import is_managed_elsewhere
 from di_api.phase import Phase
 from di_operator.lifecycle.blocked import blocked_time_left, tell_blocked
 from di_operator.lifecycle.cleanup import clean_up
@@ -26,6 +27,7 @@ from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.pending import judge_pending, pending_time_left
 from di_operator.lifecycle.plan import Plan
 from di_operator.lifecycle.progress import judge_progress, progress_time_left
+from di_operator.lifecycle.queued import judge_queue
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
 from di_operator.lifecycle.requested_restart import judge_request
@@ -35,6 +37,7 @@ from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.suspend import judge_suspension
 from di_operator.lifecycle.ttl import expire
 from di_operator.lifecycle.verdict import Verdict, earliest
+from di_operator.lifecycle.workloads import queue_steps
 
 __all__ = ["Decision", "JobEvent", "Settings", "decide"]
 
@@ -44,10 +47,13 @@ NEXT_STEP = 1.0
 
 def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     """Return the decision for the job; pure and total. ``now`` is timezone-aware UTC."""
+    if is_managed_elsewhere(snapshot.job):
+        return Decision()
+    upkeep = queue_steps(snapshot, now)
     if snapshot.is_deleted:
-        return Decision()  # the garbage collector follows the owner references
+        return Decision(upkeep=upkeep)  # the garbage collector follows the owner references
     if snapshot.status.is_finished:
-        return _after_the_end(snapshot, now)
+        return replace(_after_the_end(snapshot, now), upkeep=upkeep)
     kind = kind_of(snapshot.job, snapshot.spec)
     step = _judge(kind, snapshot, now, settings)
     if isinstance(step, Plan):
@@ -79,6 +85,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
         lacks_template=isinstance(step, Plan) and step.lacks_template,
         lacks_companions=isinstance(step, Plan) and step.lacks_companions,
         looks_for=step.looks_for if isinstance(step, Plan) else (),
+        upkeep=upkeep,
     )
 
 
@@ -90,6 +97,7 @@ def _judge(kind: Kind, snapshot: Snapshot, now: datetime, settings: Settings) ->
     step = (
         kind.judge_end(snapshot, now)
         or judge_deadline(snapshot, now)
+        or judge_queue(snapshot, now)
         or judge_suspension(snapshot, now)
         or kind.judge(snapshot, now, settings)
     )

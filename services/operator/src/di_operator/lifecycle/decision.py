@@ -71,7 +71,8 @@ class Decision:
     written only after a read has shown that they are gone. ``lacks_template``: more could be
     decided with the AggregatorConfig at hand, ``lacks_companions`` once the objects that the job
     brings along were looked at, ``looks_for`` once those objects for schedulers were, by kind and
-    name.
+    name. ``upkeep`` is done last, after status and events: what is refused of it keeps nothing else
+    from happening.
     """
 
     actions: tuple[Action, ...] = ()
@@ -82,3 +83,4 @@ class Decision:
     lacks_template: bool = False
     lacks_companions: bool = False
     looks_for: tuple[tuple[Resource, str], ...] = ()
+    upkeep: tuple[Action, ...] = ()

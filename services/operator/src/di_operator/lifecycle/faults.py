@@ -5,6 +5,7 @@ message of a refused job are decided here, beside all others:
 
 - 422 on a create: :class:`TemplateRefused`, of the node lists :class:`NodeListsRefused`
 - 403 on a create: :class:`QuotaExceeded` when a quota says so, else :class:`CreateForbidden`
+- any refusal of a Workload: :class:`WorkloadRefused`
 - any of these on the create of a companion, or 404: :class:`CompanionRefused`
 - the same of an object for a scheduler: :class:`SchedulingObjectRefused`
 - AlreadyExists with another owner, or none: :class:`NameTaken` with the object that was found
@@ -113,6 +114,14 @@ class SchedulingObjectRefused:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadRefused:
+    """Kueue, or the API server, refused a Workload of the job; ``message`` is its text."""
+
+    seen: ClassVar[Seen] = Seen.WORKLOAD_REFUSED
+    message: str
+
+
 Fault: TypeAlias = (
     TemplateRefused
     | NodeListsRefused
@@ -121,6 +130,7 @@ Fault: TypeAlias = (
     | NameTaken
     | CompanionRefused
     | SchedulingObjectRefused
+    | WorkloadRefused
 )
 
 _GRAVITY: Final = tuple(Seen)

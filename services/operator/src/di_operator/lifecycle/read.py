@@ -15,6 +15,7 @@ from di_api.names import ENV_RANK, nodes_config_map_name
 from di_api.ownership import controlling_job, names_earlier_job
 from di_api.spec import JobSpec, Task, TaskType, Template
 from di_api.stand_ins import StandIns, read_stand_ins, standby_number
+from di_operator.kueue.queueing import NOT_WATCHED, Kueue, Queueing, read_queueing
 from di_operator.lifecycle.kinds.choose import kind_of
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Answers, Pod, PodReader
@@ -47,6 +48,7 @@ def read_snapshot(
     companions: Mapping[int, Object] | None = None,
     notification_targets: frozenset[str] | None = None,
     scheduling_objects: Mapping[str, Object] | None = None,
+    kueue: Kueue | None = None,
 ) -> Snapshot:
     """Sort the objects of the job's namespace that a job of its name controls.
 
@@ -57,8 +59,8 @@ def read_snapshot(
     AggregatorConfig where one was read, ``reports_since`` the moment since when reports can come,
     ``largest_node_memory`` the bytes that the largest node has, where that is known,
     ``companions`` what a look at the job's companions has shown, by their place in the spec,
-    ``notification_targets`` whom jobs may have told of them, ``scheduling_objects`` what a look at the
-    objects for schedulers has shown, by kind and name.
+    ``notification_targets`` whom jobs may have told of them, ``scheduling_objects`` what a look at
+    the objects for schedulers has shown, by kind and name, ``kueue`` what is known of Kueue.
     Never raises for what a user can write.
     """
     metadata = job["metadata"]
@@ -68,11 +70,20 @@ def read_snapshot(
     has_started = status.has_started or bool(own)
     spec, errors = _read(job, status, read, has_started=has_started)
     placement = _placement(spec, status, grant)
-    tasks, slots = (
-        kind_of(job, spec).slots(metadata["name"], spec, placement, aggregator)
-        if spec
-        else ((), ())
+    tasks, slots = _slots(job, spec, placement, aggregator)
+    queueing = read_queueing(
+        job,
+        kueue or Kueue(obstacle=NOT_WATCHED),
+        spec=spec,
+        tasks=tasks,
+        # Without an allocator the nodes that a job once had are nobody's word.
+        placement=(placement or {}) if grant is not None else None,
+        goes_on=status.is_placed,
     )
+    if spec is not None and queueing is not None:
+        spec = queueing.within(spec)
+        placement = queueing.placed_within(placement)
+        tasks, slots = _fitted(queueing, *_slots(job, spec, placement, aggregator))
     stand_ins = read_stand_ins(metadata["name"], job.get("status"))
     slots = _as_served(slots, stand_ins)
     own_services, old_services = _by_owner(metadata, services, controlling_job)
@@ -159,6 +170,7 @@ def read_snapshot(
         scheduling_objects=scheduling_objects,
         old_services=tuple(old_services),
         old_configmaps=tuple(old_configmaps),
+        queueing=queueing,
     )
 
 
@@ -170,6 +182,27 @@ def _read(
     reading = read(job)
     may_act = has_started or not reading.errors
     return reading.spec if may_act else None, reading.errors
+
+
+def _slots(
+    job: Object, spec: JobSpec | None, placement: Placement | None, aggregator: Template | None
+) -> tuple[tuple[Task, ...], tuple[Slot, ...]]:
+    if spec is None:
+        return (), ()
+    return kind_of(job, spec).slots(job["metadata"]["name"], spec, placement, aggregator)
+
+
+def _fitted(
+    queueing: Queueing, tasks: tuple[Task, ...], slots: tuple[Slot, ...]
+) -> tuple[tuple[Task, ...], tuple[Slot, ...]]:
+    """Tasks and slots whose pods carry what their quota asks for."""
+    fitted = {task.name: queueing.fitted(task) for task in tasks}
+    if all(fitted[task.name] is task for task in tasks):
+        return tasks, slots
+    return (
+        tuple(fitted.values()),
+        tuple(replace(slot, task=fitted[slot.task.name]) for slot in slots),
+    )
 
 
 def _placement(spec: JobSpec | None, status: Status, grant: Grant | None) -> Placement | None:

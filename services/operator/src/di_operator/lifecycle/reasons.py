@@ -78,6 +78,17 @@ class Reason(_Declared):
 
     # Of a phase, in place of those.
     JOB_SUSPENDED = "JobSuspended", "Normal", "Pending: `suspend: true`"
+    JOB_QUEUED = (
+        "JobQueued",
+        "Normal",
+        "Pending: its [queue](lifecycle.md#queues) has not admitted it, or has evicted it; the "
+        "condition `Queued` has Kueue's own words",
+    )
+    WORKLOAD_REFUSED = (
+        "WorkloadRefused",
+        "Warning",
+        "Kueue or the API server refused a Workload of the job; tried again every ten seconds",
+    )
     WAITING_FOR_NODES = "WaitingForNodes", "Normal", "Pending: others have the room"
     QUEUE_QUOTA_EXCEEDED = (
         "QueueQuotaExceeded",

@@ -48,6 +48,7 @@ class Seen(StrEnum):
     COMPANION_FORBIDDEN = "companion that admission or authorization refused (403), quota apart"
     SCHEDULING_KIND_MISSING = "object for a scheduler of a kind that nobody serves (404)"
     SCHEDULING_OBJECT_REFUSED = "object for a scheduler that is refused, or whose name is taken"
+    WORKLOAD_REFUSED = "Workload that Kueue or the API server refused (403, 404, 422)"
     QUOTA_EXCEEDED = "object beyond a ResourceQuota (403)"
     CREATE_FORBIDDEN = "object that admission or authorization refused (403), quota apart"
 
@@ -204,6 +205,8 @@ RULES: Final[tuple[Rule, ...]] = (
             else (Rule(seen=seen, then=Then.WAIT, reason=reason),)
         )
     ),
+    # It is done last, so all else has happened, and the condition says what the job waits for.
+    Rule(seen=Seen.WORKLOAD_REFUSED, then=Then.TELL, reason=Reason.WORKLOAD_REFUSED),
     Rule(seen=Seen.QUOTA_EXCEEDED, then=Then.WAIT, reason=Reason.QUOTA_EXCEEDED),
     Rule(seen=Seen.CREATE_FORBIDDEN, then=Then.WAIT, reason=Reason.CREATE_FORBIDDEN),
 )

@@ -13,6 +13,7 @@ from di_api.field_error import FieldError
 from di_api.ownership import is_controlled_by, is_of_earlier_job
 from di_api.spec import JobSpec, Task
 from di_api.stand_ins import StandIns, serving_pod
+from di_operator.kueue.queueing import Queueing
 from di_operator.lifecycle.placement import Grant, Placement
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.rules import Case, Part, Rule, Seen, rule_for
@@ -126,6 +127,8 @@ class Snapshot:
     nobody has looked lately."""
     old_services: tuple[Object, ...]
     old_configmaps: tuple[Object, ...]
+    queueing: Queueing | None = None
+    """What the job's queue says; None: it has none."""
 
     @property
     def is_frozen(self) -> bool:

@@ -48,6 +48,7 @@ OWNED_FIELDS = (
     "batchSize",
     "failures",
     *("groups", "standIns"),
+    "admitted",
     "avoidedNodes",
     *("expectedCompletion", "expectedStart", "pace"),
     "startTime",

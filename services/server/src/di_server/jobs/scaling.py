@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from di_api.defaults import with_defaults
+from di_api.field_error import mapping
 from di_api.names import MAX_LABEL, pod_name, standby_name
 from di_api.spec import MAX_VACANT, TaskType
 from di_api.vacancies import filled, indexes, left_vacant
@@ -103,6 +104,7 @@ def decide(
             _check_vacant(spec, task, vacant)
     else:
         _check_most(task, replicas, default_max_replicas)
+        _check_admitted(job, spec, task, replicas)
         vacant = filled(task["replicas"], before, delta)
         grown = {**task, "replicas": replicas, "vacant": [*vacant]}
         others = {**spec, "tasks": [*tasks[:index], grown, *tasks[index + 1 :]]}
@@ -157,6 +159,22 @@ def _check_most(task: Mapping[str, Any], asked: int, default: int) -> None:
             f"task {name} must have at most {high} replicas (maxReplicas), has {now}; "
             "raise maxReplicas of the task to allow more"
         )
+
+
+def _check_admitted(
+    job: Mapping[str, Any], spec: Mapping[str, Any], task: Mapping[str, Any], asked: int
+) -> None:
+    """Of a job with a queue: whether what was admitted suffices. An elastic tier queues for more,
+    and how many replicas a preemptible job has is the allocator's to say."""
+    admitted = mapping(mapping(job.get("status")).get("admitted")).get(task["name"])
+    if not isinstance(admitted, int) or asked <= admitted:
+        return
+    if task.get("elastic") is not None or spec["preemptible"]:
+        return
+    raise OutOfBounds(
+        f"task {task['name']} must have at most {admitted} replicas, which its queue has "
+        f"admitted, has {task['replicas']}; suspend the job to have it queue for more"
+    )
 
 
 def _check_vacant(spec: Mapping[str, Any], task: Mapping[str, Any], vacant: Sequence[int]) -> None:

@@ -69,7 +69,7 @@ def transform_job(job: Object) -> Object:
             | _some(annotations, (ANNOTATION_IDEMPOTENCY,)),
         },
         "spec": kept,
-        "status": _some(job.get("status") or {}, ("phase", GROUPS, STAND_INS)),
+        "status": _some(job.get("status") or {}, ("phase", "admitted", GROUPS, STAND_INS)),
     }
 
 

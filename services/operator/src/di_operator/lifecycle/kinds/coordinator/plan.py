@@ -27,6 +27,7 @@ from di_operator.lifecycle.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.kinds.coordinator.replicas import replicas_of
 from di_operator.lifecycle.kinds.coordinator.requests import coordinated_of
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
+from di_operator.lifecycle.queued import barred_slots, evicted_pods, with_quota
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.timestamps import parse_time
 from di_operator.lifecycle.verdict import earliest
@@ -46,7 +47,9 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted)
     outdated, waiting = outdated_pods(snapshot)
-    own = [*snapshot.surplus, *outdated, *(pod for pod in ended if pod.uid in counted)]
+    barred = barred_slots(snapshot)
+    dead = [pod for pod in ended if pod.uid in counted]
+    own = [*snapshot.surplus, *outdated, *dead, *evicted_pods(snapshot, barred)]
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
     wanted = {slot.name for slot in snapshot.slots}
@@ -64,6 +67,7 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     pause = until_retry(snapshot, now)
     lacks_template = _lacks_aggregator(snapshot)
     slots, next_due = _due(snapshot, waiting, now) if pause <= 0 else ([], None)
+    slots = with_quota(snapshot, slots, barred)
     if lacks_template and pause <= 0:
         next_due = earliest(next_due, AGGREGATOR_RETRY)
     return Plan(

@@ -35,6 +35,7 @@ from di_operator.lifecycle.kinds.tasks.standbys import places_to_tell, reserve
 from di_operator.lifecycle.listed import listings
 from di_operator.lifecycle.node_checks import checked_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
+from di_operator.lifecycle.queued import barred_slots, evicted_pods, with_quota
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
 from di_operator.lifecycle.scheduling_objects import gang_of
 from di_operator.lifecycle.settling import settling
@@ -54,12 +55,14 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted, *snapshot.displaced)
     dead = [pod for pod in ended if pod.uid in counted]
+    barred = barred_slots(snapshot)
+    dead.extend(evicted_pods(snapshot, barred))
     outdated, waiting = outdated_pods(snapshot)
     leaving = departures(snapshot, (*snapshot.surplus, *outdated, *dead), now)
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
     pause = _pause(snapshot, now)
-    fill = _fillable(snapshot, waiting, now) if pause <= 0 else _Fill()
+    fill = _fillable(snapshot, waiting, barred, now) if pause <= 0 else _Fill()
     told, events = places_to_tell(snapshot)
     standing = reserve(snapshot, now, may_make=pause <= 0 and _has_all(snapshot, fill))
     removals: list[Delete | Reclaim] = [
@@ -108,10 +111,10 @@ class _Fill:
     next_due: float | None = None
 
 
-def _fillable(snapshot: Snapshot, waiting: Set[str], now: datetime) -> _Fill:
+def _fillable(snapshot: Snapshot, waiting: Set[str], barred: Set[str], now: datetime) -> _Fill:
     """Return the slots that may get a pod now.
 
-    ``waiting`` are those that wait for outdated pods to end.
+    ``waiting`` are those that wait for outdated pods to end, ``barred`` those without quota.
     """
     leftovers = [*snapshot.old_services, *snapshot.old_configmaps]
     if leftovers or any(map(is_terminating, snapshot.services)):
@@ -143,7 +146,7 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], now: datetime) -> _Fill:
     others = len(set(reasons)) - 1
     more = f" (and {count_of(others, 'more reason')})" if others > 0 else ""
     return _Fill(
-        slots=slots,
+        slots=with_quota(snapshot, slots, barred),
         waiting=f"{reasons[0]}{more}" if reasons else None,
         next_due=min(pauses, default=None),
     )
@@ -153,7 +156,9 @@ def _has_all(snapshot: Snapshot, fill: _Fill) -> bool:
     """Whether the job is up, and no replica lacks its pod or waits for one to end."""
     phase = snapshot.status.phase
     is_up = phase is not None and phase.is_up
-    return is_up and not snapshot.missing and fill.waiting is None
+    barred = barred_slots(snapshot)
+    lacks = any(slot.name not in barred for slot in snapshot.missing)
+    return is_up and not lacks and fill.waiting is None
 
 
 def _due(snapshot: Snapshot) -> tuple[Slot, ...]:

@@ -1,0 +1,58 @@
+"""Jobs that wait in a queue of Kueue, in Kueue's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from di_api.explain.cause import Cause
+from di_api.explain.evidence import operator_says
+from di_api.explain.explanation import Evidence, Explanation
+from di_api.explain.job import Job
+from di_api.field_error import mapping
+from di_api.names import LABEL_QUEUE
+from di_api.queued import is_suspended_by_queue, queue_of
+
+_ITS_TURN: Final = "nothing: it is admitted by itself when others give back what is missing"
+# By Kueue's reasons, https://kueue.sigs.k8s.io/docs/concepts/workload, and the operator's own.
+_REMEDIES: Final[Mapping[str, str]] = {
+    "Pending": _ITS_TURN,
+    "PendingEvaluation": "nothing: Kueue looks at it next",
+    "WaitingForQuota": _ITS_TURN,
+    "WaitingForPreemptedWorkloads": "nothing: what makes room for it ends",
+    "WaitingForPodsReady": "nothing: Kueue waits for the pods of jobs before it",
+    "ExceedsMaxQuota": "ask for less (replicas, resources.requests), or have the quota raised: it "
+    "is more than the queue may ever have",
+    "NoMatchingFlavor": "compare nodeSelector, affinity and tolerations with kubectl get "
+    "resourceflavors -o yaml",
+    "TopologyPlacementFailed": "ask for a wider domain, or wait until one has room",
+    "Misconfigured": "kubectl get localqueues -n {namespace}: label the job with one that is "
+    "there, or have it created; the job is taken up by itself then",
+    "Suspended": "ask who runs the queue: it takes no jobs now (stopPolicy)",
+    "QueueUnavailable": "tell who runs the cluster that Kueue is not installed, or take the label "
+    f"{LABEL_QUEUE} off and resume the job",
+    "Evicted": "nothing: its pods have their grace period to end, then it queues anew",
+}
+_OTHERWISE: Final = "kubectl describe workloads -n {namespace}, kubectl get localqueues -n "
+
+
+def queued(job: Job) -> Explanation | None:
+    """That a job waits in a queue, what for, and what to do about it."""
+    found = job.holds("Queued")
+    is_over = job.phase is not None and job.phase.is_finished
+    body = mapping(job.facts.job)
+    is_held = job.spec.get("suspend") is True and not is_suspended_by_queue(body)
+    if found is None or is_over or is_held:
+        return None
+    queue = queue_of(body) or "that it named"
+    remedy = _REMEDIES.get(found.reason, f"{_OTHERWISE}{{namespace}}")
+    return Explanation(
+        cause=Cause.QUEUE,
+        summary=f"{job.facts.name} waits in queue {queue}{': ' if found.message else ''}"
+        f"{found.message}",
+        evidence=(
+            Evidence(label="Kueue", text=found.reason, at=found.since),
+            *operator_says(job),
+        ),
+        remedy=remedy.format_map({"namespace": job.facts.namespace}),
+    )

@@ -1,0 +1,297 @@
+"""A job and its queue at one moment: what was admitted, and what may therefore have pods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from di_api.field_error import mapping
+from di_api.names import (
+    ANNOTATION_SUSPENDED_BY,
+    LABEL_QUEUE_PRIORITY,
+    SUSPENDED_BY_QUEUE,
+)
+from di_api.queued import is_suspended_by_queue, queue_of
+from di_api.spec import JobSpec, Task
+from di_operator.kueue.bodies import PRIORITIES, Standing
+from di_operator.kueue.injection import FindFlavor, injection_of, unknown_flavors
+from di_operator.kueue.portions import (
+    MAX_POD_SETS,
+    PodSet,
+    Portion,
+    admitted_pods,
+    core_pod_sets,
+    portions_of,
+)
+from di_operator.kueue.workload import Object, State, Words, Workload, read_all
+
+NOT_SERVED: Final = (
+    "nothing admits it: Kueue (the resource workloads of kueue.x-k8s.io/v1beta2) is not installed"
+)
+NOT_WATCHED: Final = "nothing admits it: the operator does not look at Kueue (its setting `kueue`)"
+NOT_ALLOWED: Final = "nothing admits it: the operator may not read Workloads of Kueue (RBAC)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kueue:
+    """What is known of Kueue when a job is looked at."""
+
+    obstacle: str | None
+    """Why it admits nothing; None: it does its work, as far as can be told."""
+    workloads: tuple[Object, ...] = ()
+    """Those of the job's name."""
+    flavor: FindFlavor = lambda _: None
+    priority: Callable[[str], int | None] = lambda _: None
+    """Of a WorkloadPriorityClass; None: there is none of that name."""
+
+
+# Without slots, for what is worked out once.
+@dataclass(frozen=True, kw_only=True)
+class Queueing:
+    """A job with a queue, and its Workloads."""
+
+    standing: Standing
+    obstacle: str | None
+    problem: Words | None
+    """Why no Workload can be made of the job, or it cannot be resumed although it is admitted."""
+    is_held: bool
+    """Whether a user has suspended it: it does not wait in the queue."""
+    by_queue: bool
+    """Whether its queue keeps it suspended."""
+    goes_on: bool
+    """Whether it may run on while nothing is known of its queue: it has been up."""
+    portions: tuple[Portion, ...]
+    pod_sets: tuple[PodSet, ...]
+    core: Workload | None
+    extras: tuple[Workload, ...]
+    old: tuple[Workload, ...]
+    """Those of an earlier job of the same name."""
+    flavor: FindFlavor
+
+    @property
+    def has_queue(self) -> bool:
+        """Whether the job waits for a queue at all: the label may have been taken away."""
+        return bool(self.standing.queue)
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether the core has quota to use."""
+        core = self.core
+        return core is not None and core.state is State.ADMITTED and not core.deleting
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the job may have pods."""
+        if not self.has_queue:
+            return True
+        if self.is_held:
+            return False
+        if self.obstacle is not None:
+            return self.goes_on
+        return self.is_admitted and (self.problem is None or self.goes_on)
+
+    @property
+    def words(self) -> Words:
+        """Why the job waits, in Kueue's own words where it has some."""
+        if self.obstacle is not None:
+            return Words(reason="QueueUnavailable", message=self.obstacle)
+        if self.problem is not None:
+            return self.problem
+        if self.core is None or self.core.deleting:
+            return Words(reason="Creating", message="its Workload is still to be made")
+        if self.core.state is State.FINISHED:
+            return Words(reason="Finished", message="its Workload has ended; another is made")
+        return self.core.words
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """All that the job itself has."""
+        return self.extras if self.core is None else (self.core, *self.extras)
+
+    def core_pods(self, portion: Portion) -> int:
+        """How many pods of a task have been admitted with the core."""
+        if self.core is None or not portion.base:
+            return 0
+        return admitted_pods(portion, {name: self.core.count(name) for name in self.core.assigned})
+
+    def extras_of(self, task: str) -> tuple[Workload, ...]:
+        """The Workloads of replicas of a task beyond the core."""
+        return tuple(each for each in self.extras if each.task == task)
+
+    def admitted_extras(self, task: str) -> int:
+        """How many replicas of a task beyond the core may have pods."""
+        return sum(
+            each.state is State.ADMITTED and not each.deleting for each in self.extras_of(task)
+        )
+
+    @cached_property
+    def admitted(self) -> Mapping[str, int]:
+        """How many replicas of each task may have pods."""
+        return {each.task.name: self._replicas(each) for each in self.portions}
+
+    def _replicas(self, portion: Portion) -> int:
+        base = self._base(portion)
+        return base + self.admitted_extras(portion.task.name) if base or not portion.base else 0
+
+    def _base(self, portion: Portion) -> int:
+        """Replicas of the core that Kueue has admitted: with partial admission perhaps fewer."""
+        if self.core is None or not portion.base:
+            return 0
+        pods = self.core_pods(portion) - portion.task.standby
+        return max(0, min(portion.base, pods // portion.task.pods_per_replica))
+
+    def within(self, spec: JobSpec) -> JobSpec:
+        """The spec with no more replicas of the core than have been admitted."""
+        if self.obstacle is not None or self.core is None or not self.core.assigned:
+            return spec
+        most = {each.task.name: self._base(each) for each in self.portions if not each.extras}
+        tasks = tuple(_at_most(task, most.get(task.name)) for task in spec.tasks)
+        return spec if tasks == spec.tasks else replace(spec, tasks=tasks)
+
+    def placed_within(
+        self, placement: Mapping[str, tuple[str, ...]] | None
+    ) -> Mapping[str, tuple[str, ...]] | None:
+        """The nodes of those replicas that have been admitted."""
+        if placement is None or self.obstacle is not None or self.core is None:
+            return placement
+        admitted = self.admitted
+        sizes = {each.task.name: each.task.pods_per_replica for each in self.portions}
+        return {
+            task: nodes[: admitted.get(task, 0) * sizes.get(task, 1)]
+            for task, nodes in placement.items()
+        }
+
+    def fitted(self, task: Task) -> Task:
+        """The task with what its pods have to carry to use their quota."""
+        source = self._assigned(task.name)
+        if source is None:
+            return task
+        injection = injection_of(source, task.name, self.flavor)
+        if injection.is_empty or not task.template:
+            return task
+        return replace(task, template=injection.into(task.template))
+
+    def _assigned(self, task: str) -> Workload | None:
+        """The Workload that says where replicas of a task run: the core, or of what has no part in
+        it the first that was admitted. All others are made to go to the same flavors."""
+        if self.core is not None and task in self.core.assigned:
+            return self.core
+        return next((each for each in self.extras_of(task) if task in each.assigned), None)
+
+    def barred(self, replicas: Mapping[str, Iterable[int]]) -> frozenset[tuple[str, int]]:
+        """Which of the replicas may have no pods: of each task that has some beyond the core, the
+        last ones."""
+        barred: set[tuple[str, int]] = set()
+        for portion in self.portions:
+            name = portion.task.name
+            if portion.extras:
+                there = sorted({*replicas.get(name, ())})
+                barred.update((name, index) for index in there[self.admitted[name] :])
+        return frozenset(barred)
+
+
+def read_queueing(
+    job: Object,
+    kueue: Kueue,
+    *,
+    spec: JobSpec | None,
+    tasks: Iterable[Task],
+    placement: Mapping[str, tuple[str, ...]] | None,
+    goes_on: bool,
+) -> Queueing | None:
+    """Return what a job's queue says; None for a job without one, and without Workloads.
+
+    `spec` is None if it cannot be read, or is not needed any more: then it has no portions.
+    `placement` is the allocator's; None: nobody allocates the job.
+    """
+    queue = queue_of(job)
+    found = read_all(kueue.workloads)
+    if queue is None and not found:
+        return None
+    uid = job["metadata"]["uid"]
+    own = [each for each in found if each.owner == uid]
+    core = next((each for each in own if each.is_core), None)
+    tasks = tuple(tasks)
+    placed = _placed(tasks, placement) if placement is not None else None
+    portions = portions_of(spec, tasks, placed=placed) if spec is not None else ()
+    pod_sets = core_pod_sets(portions)
+    standing, problem = _standing(job, queue or "", spec, kueue, core)
+    by_queue = is_suspended_by_queue(job)
+    return Queueing(
+        standing=standing,
+        obstacle=kueue.obstacle,
+        problem=problem or _problem(core, pod_sets, kueue),
+        is_held=spec is not None and spec.suspend and not by_queue,
+        by_queue=by_queue,
+        goes_on=goes_on,
+        portions=portions,
+        pod_sets=pod_sets,
+        core=core,
+        extras=tuple(each for each in own if not each.is_core),
+        old=tuple(each for each in found if each.owner not in (None, uid)),
+        flavor=kueue.flavor,
+    )
+
+
+def _standing(
+    job: Object, queue: str, spec: JobSpec | None, kueue: Kueue, core: Workload | None
+) -> tuple[Standing, Words | None]:
+    priority = PRIORITIES[spec.priority.value] if spec is not None else 0
+    name = mapping(mapping(job.get("metadata")).get("labels")).get(LABEL_QUEUE_PRIORITY)
+    if not isinstance(name, str) or not name or kueue.obstacle is not None:
+        return Standing(queue=queue, priority=priority), None
+    value = kueue.priority(name)
+    if value is None and core is not None:
+        # It keeps the place that it has.
+        kept = Standing(
+            queue=queue, priority=core.priority or 0, priority_class=core.priority_class
+        )
+        return kept, None
+    if value is None:
+        words = f"WorkloadPriorityClass {name}, which the job's label names, does not exist"
+        return Standing(queue=queue, priority=priority), Words(
+            reason="PriorityClassNotFound", message=words
+        )
+    return Standing(queue=queue, priority=value, priority_class=name), None
+
+
+def _problem(core: Workload | None, pod_sets: tuple[PodSet, ...], kueue: Kueue) -> Words | None:
+    if len(pod_sets) > MAX_POD_SETS and core is None:
+        words = (
+            f"Kueue admits at most {MAX_POD_SETS} groups of equal pods together, and the job's "
+            f"tasks have {len(pod_sets)}"
+        )
+        return Words(reason="TooManyPodSets", message=words)
+    if core is None or not core.state.holds_quota or kueue.obstacle is not None:
+        return None
+    unknown = unknown_flavors(core, kueue.flavor)
+    if not unknown:
+        return None
+    words = f"admitted, and waits for ResourceFlavor {unknown[0]}, which cannot be read"
+    return Words(reason="FlavorNotFound", message=words)
+
+
+def _placed(tasks: Iterable[Task], placement: Mapping[str, tuple[str, ...]]) -> Mapping[str, int]:
+    return {task.name: len(placement.get(task.name, ())) // task.pods_per_replica for task in tasks}
+
+
+def _at_most(task: Task, most: int | None) -> Task:
+    return task if most is None or most >= task.replicas else replace(task, replicas=most)
+
+
+def resumed() -> dict[str, Any]:
+    """The patch of a job that its queue lets go."""
+    return {
+        "metadata": {"annotations": {ANNOTATION_SUSPENDED_BY: None}},
+        "spec": {"suspend": False},
+    }
+
+
+def suspended() -> dict[str, Any]:
+    """The patch of a job that its queue does not let go."""
+    return {
+        "metadata": {"annotations": {ANNOTATION_SUSPENDED_BY: SUSPENDED_BY_QUEUE}},
+        "spec": {"suspend": True},
+    }

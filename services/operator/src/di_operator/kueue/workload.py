@@ -1,0 +1,164 @@
+"""What a Workload of Kueue says: whether it has quota, and why not.
+
+The conditions are those of https://kueue.sigs.k8s.io/docs/concepts/workload/, API v1beta2. All is
+derived from the object as it is now, so that whoever decides next finds the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from di_api.field_error import items, mapping
+from di_api.names import (
+    ANNOTATION_DIGEST,
+    CORE,
+    FINALIZER_QUOTA,
+    LABEL_QUEUE,
+    LABEL_TASK_NAME,
+    LABEL_TIER,
+)
+from di_api.ownership import controller_uid
+
+Object = Mapping[str, Any]
+
+_WAITS: Final = "Kueue has not looked at it yet"
+
+
+class State(StrEnum):
+    """How far a Workload is."""
+
+    QUEUED = "Queued"
+    """It has no quota."""
+    RESERVED = "Reserved"
+    """It has quota, and waits for checks of its admission."""
+    ADMITTED = "Admitted"
+    EVICTED = "Evicted"
+    """It is to give back the quota that it still has."""
+    FINISHED = "Finished"
+
+    @property
+    def holds_quota(self) -> bool:
+        """Whether others cannot have its quota."""
+        return self in (State.RESERVED, State.ADMITTED, State.EVICTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Kueue's own reason and message."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """The facts of a Workload that decisions are made on; ``raw`` is never modified."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str
+    owner: str | None
+    """UID of the job that controls it."""
+    is_core: bool
+    task: str
+    """Of an extra one: what it has a replica of."""
+    state: State
+    words: Words
+    """Why it is in that state."""
+    deleting: bool
+    finalizers: tuple[str, ...]
+    queue: str
+    priority: int | None
+    priority_class: str | None
+    digest: str
+    """Of the podSets that it was made with."""
+    assigned: Mapping[str, Object]
+    """What Kueue has assigned to each podSet."""
+    pods_ready: bool
+    raw: Object
+
+    @classmethod
+    def read(cls, raw: Object) -> Workload:
+        """Read a Workload of any shape as the API server returns it."""
+        metadata, spec, status = (mapping(raw.get(part)) for part in ("metadata", "spec", "status"))
+        labels, annotations = mapping(metadata.get("labels")), mapping(metadata.get("annotations"))
+        conditions = {
+            str(one.get("type")): one for one in map(mapping, items(status.get("conditions")))
+        }
+        admission = mapping(status.get("admission"))
+        state = _state(conditions, has_admission=bool(admission))
+        priority = spec.get("priority")
+        return cls(
+            name=str(metadata.get("name")),
+            namespace=str(metadata.get("namespace")),
+            uid=str(metadata.get("uid")),
+            resource_version=str(metadata.get("resourceVersion")),
+            owner=controller_uid(raw),
+            is_core=labels.get(LABEL_TIER) == CORE,
+            task=str(labels.get(LABEL_TASK_NAME) or ""),
+            state=state,
+            words=_words(state, conditions, items(status.get("admissionChecks"))),
+            deleting="deletionTimestamp" in metadata,
+            finalizers=tuple(str(each) for each in items(metadata.get("finalizers"))),
+            queue=str(spec.get("queueName") or labels.get(LABEL_QUEUE) or ""),
+            priority=priority if isinstance(priority, int) else None,
+            priority_class=_text(mapping(spec.get("priorityClassRef")).get("name")),
+            digest=str(annotations.get(ANNOTATION_DIGEST) or ""),
+            assigned={
+                str(each.get("name")): each
+                for each in map(mapping, items(admission.get("podSetAssignments")))
+            },
+            pods_ready=_is_true(conditions, "PodsReady"),
+            raw=raw,
+        )
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is ours to say when its quota is free."""
+        return FINALIZER_QUOTA in self.finalizers
+
+    def count(self, pod_set: str) -> int:
+        """How many pods of a podSet have been admitted."""
+        found = mapping(self.assigned.get(pod_set)).get("count")
+        return found if isinstance(found, int) else 0
+
+
+def read_all(found: Iterable[Object]) -> tuple[Workload, ...]:
+    """Read Workloads, in the order of their names."""
+    return tuple(sorted(map(Workload.read, found), key=lambda each: each.name))
+
+
+def _state(conditions: Mapping[str, Object], *, has_admission: bool) -> State:
+    if _is_true(conditions, "Finished"):
+        return State.FINISHED
+    if not has_admission and not _is_true(conditions, "QuotaReserved"):
+        return State.QUEUED
+    if _is_true(conditions, "Evicted"):
+        return State.EVICTED
+    return State.ADMITTED if _is_true(conditions, "Admitted") else State.RESERVED
+
+
+def _words(state: State, conditions: Mapping[str, Object], checks: Iterable[object]) -> Words:
+    kind = {State.QUEUED: "QuotaReserved", State.RESERVED: "Admitted"}.get(state, state.value)
+    found = mapping(conditions.get(kind))
+    reason, message = _text(found.get("reason")), _text(found.get("message"))
+    if state is State.RESERVED and not message:
+        waits = sorted(
+            f"{check.get('name')} is {check.get('state')}"
+            for check in map(mapping, checks)
+            if check.get("state") != "Ready"
+        )
+        message = f"quota is reserved; admission checks: {', '.join(waits)}" if waits else None
+    return Words(reason=reason or "Waiting", message=message or _WAITS)
+
+
+def _is_true(conditions: Mapping[str, Object], kind: str) -> bool:
+    return mapping(conditions.get(kind)).get("status") == "True"
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,187 @@
+"""The cluster in memory with a Kueue in it, moved by hand: who has how much quota."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from typing_extensions import override
+
+from di_api.names import LABEL_QUEUE
+from di_operator.kueue.queueing import NOT_SERVED, Kueue
+from di_operator.lifecycle.actions import Delete, Patch
+from di_operator.lifecycle.timestamps import format_time
+from tests.unit.lifecycle.cluster_model import ClusterModel, Object
+
+FLAVOR = {"spec": {"nodeLabels": {"pool": "gpu"}, "tolerations": [{"key": "gpu"}]}}
+
+
+def queued(body: Object, queue: str = "team", **labels: str) -> Object:
+    """A job as the webhook lets it in: suspended by its queue."""
+    body["metadata"]["labels"] = {LABEL_QUEUE: queue, **labels}
+    body["metadata"]["annotations"] = {"diengine/suspended-by": "queue"}
+    body["spec"]["suspend"] = True
+    return body
+
+
+class QueuedCluster(ClusterModel):
+    """A job with a queue; `admit` and `evict_workload` are Kueue's hands.
+
+    After each write it is asked whether the pods that there are have been admitted.
+    """
+
+    def __init__(self, body: Object) -> None:
+        super().__init__(body)
+        self.served = True
+        self.flavors: dict[str, Object] = {"default": FLAVOR}
+        self.classes: dict[str, int] = {}
+
+    @override
+    def kueue(self) -> Kueue:
+        if not self.served:
+            return Kueue(obstacle=NOT_SERVED)
+        return Kueue(
+            obstacle=None,
+            workloads=tuple(copy.deepcopy(list(self.workloads.values()))),
+            flavor=self.flavors.get,
+            priority=self.classes.get,
+        )
+
+    # --- what tests look at ---
+
+    @property
+    def workloads(self) -> dict[str, Object]:
+        """All Workloads by name."""
+        return {name: body for (kind, name), body in self.objects.items() if kind == "Workload"}
+
+    def states(self) -> dict[str, str]:
+        """In a word each: gone, held back, finished, evicted, admitted, queued."""
+        return {name: _state(body) for name, body in self.workloads.items()}
+
+    def held(self, task: str) -> int:
+        """How many pods of a task have quota, admitted or still to be given back."""
+        return sum(
+            assigned["count"]
+            for body in self.workloads.values()
+            if not _is(body, "Finished")
+            for assigned in (_status(body).get("admission") or {}).get("podSetAssignments", ())
+            if assigned["name"] == task
+        )
+
+    def using(self, task: str) -> int:
+        """How many pods of a task take room."""
+        return sum(
+            pod["metadata"]["labels"]["diengine/task-name"] == task
+            and pod["status"]["phase"] not in ("Succeeded", "Failed")
+            for pod in self.pods.values()
+        )
+
+    # --- Kueue ---
+
+    def admit(self, name: str, **counts: int) -> None:
+        """Kueue admits a Workload: all pods, or so many of a podSet."""
+        body = self.workloads[name]
+        assert _state(body) in ("queued", "reserved"), _state(body)
+        assignments = [
+            {
+                "name": each["name"],
+                "count": counts.get(each["name"], each["count"]),
+                "flavors": {"cpu": "default"},
+            }
+            for each in body["spec"]["podSets"]
+        ]
+        _status(body)["admission"] = {
+            "clusterQueue": "main",
+            "podSetAssignments": assignments,
+        }
+        self.say_of(name, QuotaReserved=True, Admitted=True, Evicted=False)
+
+    def reserve(self, name: str) -> None:
+        """It has quota, and waits for a check."""
+        self.admit(name)
+        self.say_of(name, Admitted=False)
+
+    def evict_workload(self, name: str, reason: str = "Preempted") -> None:
+        """Kueue asks for the quota of a Workload back."""
+        assert _state(self.workloads[name]) == "admitted"
+        self.say_of(name, reason, Evicted=True)
+
+    def say_of(self, name: str, reason: str = "Said", message: str = "so", **values: bool) -> None:
+        """Set conditions of a Workload."""
+        body = self.workloads[name]
+        conditions = {each["type"]: each for each in _status(body).get("conditions", ())}
+        for kind, value in values.items():
+            conditions[kind] = {
+                "type": kind,
+                "status": str(value),
+                "reason": reason,
+                "message": message,
+                "lastTransitionTime": format_time(self.now),
+            }
+        _status(body)["conditions"] = list(conditions.values())
+        self._touch(body)
+
+    def delete_by_hand(self, name: str) -> None:
+        """Somebody deletes a Workload."""
+        body = self.workloads[name]
+        body["metadata"].setdefault("deletionTimestamp", format_time(self.now))
+        self._touch(body)
+        self._bury(name)
+
+    @override
+    def delete_workload(self, action: Delete) -> None:
+        body = self.workloads[action.name]
+        assert body["metadata"]["resourceVersion"] == action.resource_version
+        self.writes.append(f"delete Workload {action.name}")
+        self.delete_by_hand(action.name)
+
+    @override
+    def patch(self, action: Patch) -> None:
+        super().patch(action)
+        if action.resource.kind == "Workload":
+            self._bury(action.name)
+
+    def _bury(self, name: str) -> None:
+        metadata = self.workloads[name]["metadata"]
+        if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
+            del self.objects["Workload", name]
+
+    # --- what must hold ---
+
+    @override
+    def _touch(self, body: Object) -> None:
+        super()._touch(body)
+        if getattr(self, "served", False):
+            self.check()
+
+    def check(self) -> None:
+        """No pod without admission."""
+        for task in self.job["spec"].get("tasks", ()):
+            name = task["name"]
+            assert self.using(name) <= self.held(name), f"{name}: {self.states()} {[*self.pods]}"
+
+    def end_all(self) -> None:
+        """Pods that are being deleted end."""
+        for name, pod in tuple(self.pods.items()):
+            if "deletionTimestamp" in pod["metadata"]:
+                self.end(name)
+
+
+def _status(body: Object) -> Object:
+    status: Object = body.setdefault("status", {})
+    return status
+
+
+def _is(body: Object, kind: str) -> bool:
+    conditions: list[dict[str, Any]] = _status(body).get("conditions") or []
+    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
+
+
+def _state(body: Object) -> str:
+    if _is(body, "Finished"):
+        return "finished"
+    if not _status(body).get("admission"):
+        return "queued"
+    if _is(body, "Evicted"):
+        return "evicted"
+    return "admitted" if _is(body, "Admitted") else "reserved"

@@ -1,0 +1,80 @@
+"""Jobs with a queue: suspended when they are made, and bound to it while they run."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from di_webhook.admission import mutate, validate
+from tests.unit.webhook.reviews import job, review
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+SUSPENDED_BY = "/metadata/annotations"
+
+
+def queued(queue: str = "team", **spec: Any) -> dict[str, Any]:
+    body = job(**spec)
+    body["metadata"]["labels"] = {QUEUE: queue}
+    return body
+
+
+def patch_of(body: bytes) -> list[dict[str, Any]]:
+    response = mutate(body).body["response"]
+    assert response["allowed"]
+    patch: list[dict[str, Any]] = json.loads(base64.b64decode(response.get("patch", "W10=")))
+    return patch
+
+
+def refusals(old: dict[str, Any], new: dict[str, Any]) -> str:
+    response = validate(review(new, old=old, operation="UPDATE")).body["response"]
+    message: str = response.get("status", {}).get("message", "")
+    return message
+
+
+def test_a_new_job_with_a_queue_is_suspended_by_it() -> None:
+    body = queued()
+    body["metadata"]["annotations"] = {"mine": "kept"}
+    assert patch_of(review(body)) == [
+        {
+            "op": "add",
+            "path": SUSPENDED_BY,
+            "value": {"mine": "kept", "diengine/suspended-by": "queue"},
+        },
+        {"op": "add", "path": "/spec/suspend", "value": True},
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(job(), id="no queue"),
+        pytest.param(queued(""), id="an empty label"),
+        pytest.param(queued(suspend=True), id="suspended by its user"),
+    ],
+)
+def test_others_are_as_they_were(body: dict[str, Any]) -> None:
+    assert patch_of(review(body)) == []
+
+
+def test_one_that_is_resumed_is_not_suspended_again() -> None:
+    old = queued(suspend=True)
+    assert patch_of(review(queued(), old=old, operation="UPDATE")) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(queued("a"), queued("b"), id="another one"),
+        pytest.param(job(), queued(), id="one it had not"),
+        pytest.param(queued(), job(), id="taken away"),
+    ],
+)
+def test_a_job_that_runs_keeps_its_queue(old: dict[str, Any], new: dict[str, Any]) -> None:
+    assert "may not change while the job is admitted or runs" in refusals(old, new)
+    old["spec"]["suspend"] = True
+    assert not refusals(old, new)
+    old["spec"]["suspend"], old["status"] = False, {"phase": "Succeeded"}
+    assert not refusals(old, new)
