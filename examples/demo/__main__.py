@@ -54,6 +54,9 @@ class DemoFailed(Exception):
     """Something did not go as it should; the message says what and where to look."""
 
 
+PICTURE_OF_THE_PAGE = ROOT / "docs" / "images" / "dashboard-job.png"
+
+
 def main() -> int:
     """Run the demonstration; returns the exit code."""
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
@@ -87,6 +90,10 @@ def main() -> int:
     print(f"\nDone in {time.monotonic() - began:.0f} s. The cluster stays up; look around:")
     print(f"  export KUBECONFIG={cluster.kubeconfig} PATH={cluster.binary('kubectl').parent}:$PATH")
     print("  kubectl get dijobs,pods --all-namespaces")
+    print(
+        f"  {Path(sys.executable).with_name('di')} dashboard     # the page; it prints its address"
+    )
+    print(f"  {PICTURE_OF_THE_PAGE}     # what that looks like")
     print("  make down        # ends it")
     return 0
 
