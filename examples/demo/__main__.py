@@ -37,6 +37,7 @@ from examples.demo.records import record_of
 from examples.demo.share import ARRANGEMENTS, JOBS, SLOT, SLOTS, Arrangement, Course, draw_all
 from examples.images import build
 
+PICTURE_OF_THE_PAGE = ROOT / "docs" / "images" / "dashboard-job.png"
 NAMESPACE = "default"
 JOB_SECONDS = 600.0
 
@@ -52,9 +53,6 @@ class _Unreached(Exception):
 
 class DemoFailed(Exception):
     """Something did not go as it should; the message says what and where to look."""
-
-
-PICTURE_OF_THE_PAGE = ROOT / "docs" / "images" / "dashboard-job.png"
 
 
 def main() -> int:
