@@ -37,6 +37,7 @@ from examples.demo.records import record_of
 from examples.demo.share import ARRANGEMENTS, JOBS, SLOT, SLOTS, Arrangement, Course, draw_all
 from examples.images import build
 
+PICTURE_OF_THE_PAGE = ROOT / "docs" / "images" / "dashboard-job.png"
 NAMESPACE = "default"
 JOB_SECONDS = 600.0
 HISTORY = ("--set", "history.enabled=true,history.persistence.enabled=false")
@@ -88,8 +89,10 @@ def main() -> int:
     print(f"\nDone in {time.monotonic() - began:.0f} s. The cluster stays up; look around:")
     print(f"  export KUBECONFIG={cluster.kubeconfig} PATH={cluster.binary('kubectl').parent}:$PATH")
     print("  kubectl get dijobs,pods --all-namespaces")
-    di = Path(sys.executable).parent / "di"
+    di = Path(sys.executable).with_name("di")
     print(f"  {di} history {kept_job(arguments.example)}    # what happened, also when it is gone")
+    print(f"  {di} dashboard     # the page; it prints its address")
+    print(f"  {PICTURE_OF_THE_PAGE}     # what that looks like")
     print("  make down        # ends it")
     return 0
 

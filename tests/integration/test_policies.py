@@ -28,8 +28,13 @@ from di_api.kube.resources import (
     Resource,
 )
 from di_api.kube.sync import SyncKubeClient
-from di_api.names import ANNOTATION_IDEMPOTENCY, ANNOTATION_SCALED,
-    ANNOTATION_SUSPENDED_BY, API_VERSION, GROUP
+from di_api.names import (
+    ANNOTATION_IDEMPOTENCY,
+    ANNOTATION_SCALED,
+    ANNOTATION_SUSPENDED_BY,
+    API_VERSION,
+    GROUP,
+)
 from di_certs.authority import Authority
 from di_operator.builders.metadata import job_labels, owner_reference
 from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts

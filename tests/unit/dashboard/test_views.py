@@ -59,14 +59,14 @@ def test_jobs_are_found_by_words_of_name_namespace_and_labels() -> None:
 
 def test_jobs_are_found_by_owner_and_queue_which_are_counted() -> None:
     queue = "kueue.x-k8s.io/queue-name"
-    jobs = [
-        entry_of(labelled("a", owner="ann", **{queue: "gpu"})),
-        entry_of(labelled("b", owner="bob", **{queue: "gpu"})),
-        entry_of(labelled("c", owner="bob")),
-    ]
-    assert names(Filters(owner="bob"), *(each.job for each in jobs)) == ["b", "c"]
-    assert names(Filters(owner="bob", queue="gpu"), *(each.job for each in jobs)) == ["b"]
-    found = jobs_page(jobs, Filters(owner="bob"), NOW)
+    jobs = (
+        labelled("a", owner="ann", **{queue: "gpu"}),
+        labelled("b", owner="bob", **{queue: "gpu"}),
+        labelled("c", owner="bob"),
+    )
+    assert names(Filters(owner="bob"), *jobs) == ["b", "c"]
+    assert names(Filters(owner="bob", queue="gpu"), *jobs) == ["b"]
+    found = jobs_page([*map(entry_of, jobs)], Filters(owner="bob"), NOW)
     assert found.owners == [("bob", 2), ("ann", 1)]
     assert found.queues == [("gpu", 1)]
     link = Filters(owner="bob", queue="gpu").link(page=2)
