@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.resources import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +30,5 @@ class SchedulingSnapshot:
     """Of jobs that the cluster's scheduler refused a node that is not tried now: its words."""
     unreadable: Mapping[str, Unreadable]
     """By UID: what is not in the snapshot, or of pods: whose room is not reckoned with."""
+    besides: Mapping[str, Resources] = field(default_factory=dict)
+    """By namespace that has a queue: what its jobs have that the allocator does not decide on."""
