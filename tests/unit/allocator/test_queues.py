@@ -164,7 +164,7 @@ def some_queues(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
         queue: dict[str, Any] = {}
         if quota:
             queue["quota"] = quota
-        if guarantee and draw(yes):
+        if draw(yes) and guarantee:
             queue["guarantee"] = guarantee
         if draw(yes):
             queue["weight"] = draw(st.integers(1, 4))
