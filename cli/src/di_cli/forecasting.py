@@ -23,6 +23,7 @@ from di_cli.errors import CommandError
 from di_cli.present import Present
 from di_cli.session import Session
 from di_cli.views.ends import End, ends_of
+from di_cli.views.queues import Queue
 from di_cli.views.simulation import Outcome, Placed, Shift, Simulation
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 _ASSUMED: Final = "goodput"
 """The chart's own choice."""
+_UNIT: Final = 1000
+"""The allocator reckons in thousandths."""
 _MOST_ENDS: Final = 64
 """Ends that are gone through; each asks the policy about all jobs."""
 _MOST_WORK: Final = 20_000
@@ -186,6 +189,26 @@ def expected_starts(
     found = _surroundings(session, present, allocator).starts([end.uid for end in ends])
     by_uid = {end.uid: end for end in ends}
     return {uid: by_uid.get(after or "") for uid, after in found.items()}
+
+
+def queue_states(session: Session, present: Present, allocator: Allocator) -> list[Queue]:
+    """What namespaces have of what the allocator's queues allow them."""
+    return [
+        Queue(
+            namespace=each.namespace,
+            weight=each.weight,
+            resource=each.resource,
+            guarantee=_in_units(each.guarantee),
+            quota=_in_units(each.quota),
+            used=each.used / _UNIT,
+            borrowed=each.borrowed / _UNIT,
+        )
+        for each in _surroundings(session, present, allocator).queues()
+    ]
+
+
+def _in_units(amount: int | None) -> float | None:
+    return None if amount is None else amount / _UNIT
 
 
 def _ends(present: Present, now: datetime) -> list[End]:

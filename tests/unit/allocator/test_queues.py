@@ -20,11 +20,13 @@ from di_operator.allocator.guarantees import bar_gangs
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policies.fit import FitPolicy
+from di_operator.allocator.queue_report import by_amount, queue_states
 from di_operator.allocator.queues import MOST, NO_QUEUES, queues_of, read_queues
 from di_operator.allocator.quotas import Allowance, asked_by
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.specs import read_spec
+from di_operator.metrics import Metrics
 from tests.unit.allocator import test_scheduling_snapshot as objects
 from tests.unit.allocator.test_policy_properties import (
     POLICIES,
@@ -148,6 +150,7 @@ def test_whom_a_quota_keeps_waiting_keeps_nobody_else_waiting() -> None:
     assert by_namespace(answer) == {"a": 0, "b": 4}
 
 
+yes = st.booleans()
 resources = st.fixed_dictionaries({}, optional={GPU: st.integers(1, 12), "cpu": st.integers(1, 9)})
 
 
@@ -161,9 +164,9 @@ def some_queues(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
         queue: dict[str, Any] = {}
         if quota:
             queue["quota"] = quota
-        if guarantee and draw(st.booleans()):
+        if draw(yes) and guarantee:
             queue["guarantee"] = guarantee
-        if draw(st.booleans()):
+        if draw(yes):
             queue["weight"] = draw(st.integers(1, 4))
         if queue:
             found[name] = queue
@@ -254,7 +257,7 @@ def test_whatever_a_policy_answers_quotas_hold_and_learners_lose_last() -> None:
 def test_who_wants_what_it_is_guaranteed_has_it_back_after_one_period(
     name: str, *, count: int, early: int, guarantee: int, quota: int, weight: int
 ) -> None:
-    queues = {
+    queues: Queued = {
         "a": {"guarantee": {GPU: guarantee}, "quota": {GPU: guarantee + quota}},
         "b": {"weight": weight},
     }
@@ -281,7 +284,11 @@ def test_who_wants_what_it_is_guaranteed_has_it_back_after_one_period(
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_more_guarantees_than_there_is_are_kept_in_part(name: str) -> None:
-    queues = {"a": {"guarantee": {GPU: 12}}, "b": {"guarantee": {GPU: 4}}, "c": {"weight": 9}}
+    queues: Queued = {
+        "a": {"guarantee": {GPU: 12}},
+        "b": {"guarantee": {GPU: 4}},
+        "c": {"weight": 9},
+    }
     policy, room = POLICIES[name](queues=queues), nodes(8, gpu=1)
     jobs = by_key(*(wants(f"{n}/x{at}", 1, 1) for n in "abc" for at in range(16)))
 
@@ -348,6 +355,39 @@ def test_a_job_that_its_quota_keeps_waiting_is_told_so_with_numbers() -> None:
     assert grant.message == (
         f"the quota of namespace rl: it has 3 of its 4 {objects.SLOT}, and the job needs 2"
     )
+
+
+def test_what_namespaces_have_is_told_and_measured() -> None:
+    queues = read_queues(
+        {"rl": {"guarantee": {objects.SLOT: 2}, "weight": 3}, "web": {"weight": 1}}
+    )
+    reader = ClusterReader(read_spec, queues=queues)
+    running = objects.job(
+        "x", objects.task("learner", 2), status={"placement": {"learner": ["a", "a"]}}
+    )
+    ordinary = objects.job("web", objects.task("learner", 1), preemptible=False)
+    reader.take(
+        Changes.all(
+            jobs=[running, ordinary],
+            departed=[],
+            nodes=[objects.node("a", 8)],
+            pods=objects.numbered([objects.pod("web", "learner", "a")]),
+            others=[],
+        )
+    )
+    states = queue_states(queues, reader.read(granted={}, now=objects.NOW))
+    found = [(s.namespace, s.resource, s.weight, s.guarantee, s.used, s.borrowed) for s in states]
+    assert found == [
+        ("rl", objects.SLOT, 3, 2000, 3000, 1000),
+        ("web", objects.SLOT, 1, None, 0, 0),
+    ]
+    metrics = Metrics()
+    metrics.queues(by_amount(states))
+    name = "di_allocator_queue_resources"
+    labels = {"namespace": "rl", "resource": objects.SLOT}
+    assert metrics.registry.get_sample_value(name, {**labels, "amount": "used"}) == 3
+    assert metrics.registry.get_sample_value(name, {**labels, "amount": "guarantee"}) == 2
+    assert metrics.registry.get_sample_value(name, {**labels, "amount": "quota"}) is None
 
 
 def test_an_arrival_is_no_larger_than_its_quota_leaves_room_for() -> None:

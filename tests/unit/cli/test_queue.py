@@ -83,6 +83,34 @@ def test_a_queue_without_nodes_or_the_operators_package_tells_all_but_the_start(
     assert "without the package di-operator" in busy("queue").err
 
 
+QUEUES = {"queues": {"rl": {"weight": 3, "guarantee": {"nvidia.com/gpu": 4}}, "web": {"weight": 1}}}
+
+
+def test_quotas_are_shown_by_namespace(busy: Di) -> None:
+    busy.world.objects[CONFIG]["data"]["DI_OPERATOR_POLICY_ARGUMENTS"] = json.dumps(QUEUES)
+    header, *rows = (line.split() for line in busy("queue", "--quotas", "-A").lines)
+    assert header == ["NAMESPACE", "WEIGHT", "RESOURCE", "GUARANTEE", "QUOTA", "USED", "BORROWED"]
+    assert rows == [
+        ["rl", "3", "nvidia.com/gpu", "4", "-", "8", "4"],
+        ["web", "1", "nvidia.com/gpu", "-", "-", "0", "0"],
+    ]
+    (own,) = json.loads(busy("queue", "--quotas", "-o", "json").out)["items"]
+    assert (own["namespace"], own["guarantee"], own["quota"], own["borrowed"]) == ("rl", 4, None, 4)
+    assert busy("queue", "--quotas", "-A", "-o", "name").lines == ["namespace/rl", "namespace/web"]
+
+
+def test_where_there_are_no_queues_it_is_said(busy: Di) -> None:
+    assert busy("queue", "--quotas").out == "no queue names namespace rl\n"
+    assert busy("queue", "--quotas", "-A").out == "there are no queues\n"
+
+
+def test_quotas_need_the_allocators_settings(busy: Di) -> None:
+    busy.world.refusals["GET", CONFIG] = FORBIDDEN
+    said = busy("queue", "--quotas")
+    assert said.code == ExitCode.FAILED
+    assert "you may not read its settings" in said.err
+
+
 def test_a_map_has_a_cell_for_each_gpu_and_a_letter_for_each_job(di: Di) -> None:
     di.node("gpu-1", 8)
     di.pod("a", "learner", 0, 0)

@@ -58,8 +58,9 @@ def test_the_label_of_kinds_is_one_that_nodes_can_have() -> None:
             load(DI_OPERATOR_NODE_KIND_LABEL=label)
 
 
-def test_shares_of_several_kinds_of_nodes_are_refused() -> None:
-    shares = {"DI_OPERATOR_POLICY_ARGUMENTS": '{"shares": {"team-a": 3}}'}
+@pytest.mark.parametrize("argument", ['{"shares": {"a": 3}}', '{"queues": {"a": {"weight": 3}}}'])
+def test_shares_of_several_kinds_of_nodes_are_refused(argument: str) -> None:
+    shares = {"DI_OPERATOR_POLICY_ARGUMENTS": argument}
     kinds = {"DI_OPERATOR_NODE_KIND_LABEL": "gpu"}
     for policy in ("fit", "goodput"):
         load(DI_OPERATOR_POLICY=policy, **shares)

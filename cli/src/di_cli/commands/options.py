@@ -51,6 +51,12 @@ Context = Annotated[
         autocompletion=_complete_context,
     ),
 ]
+Quotas = Annotated[
+    bool,
+    typer.Option(
+        "--quotas", help="What namespaces have of what the allocator's queues allow them, instead."
+    ),
+]
 Local = Annotated[
     bool | None,
     typer.Option(

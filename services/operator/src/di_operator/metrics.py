@@ -76,6 +76,13 @@ class Metrics:
             ["kind"],
             registry=self.registry,
         )
+        self._queues = Gauge(
+            "di_allocator_queue_resources",
+            "What namespaces with a queue are guaranteed, may have and have of a resource, in base "
+            "units, by amount (guarantee, quota, used, borrowed).",
+            ["namespace", "resource", "amount"],
+            registry=self.registry,
+        )
         self._notifications = Counter(
             "di_operator_notifications",
             "Notifications about jobs, by target and result.",
@@ -105,6 +112,12 @@ class Metrics:
     def unreadable(self, kind: str, number: int) -> None:
         """Set how many objects of a kind the allocator leaves out at present."""
         self._unreadable.labels(kind).set(number)
+
+    def queues(self, amounts: Mapping[tuple[str, str, str], float]) -> None:
+        """Set what namespaces have of what their queues allow them, by namespace, resource and
+        amount; the settings bound how many there are."""
+        for labels, value in amounts.items():
+            self._queues.labels(*labels).set(value)
 
     def notified(self, target: str, result: str) -> None:
         """Count one notification, `sent` or `failed`, by the target's name in the settings."""

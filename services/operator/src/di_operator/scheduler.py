@@ -32,6 +32,7 @@ from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import NodeList
 from di_operator.allocator.policy import Policy
 from di_operator.allocator.present_goodput import present_goodput
+from di_operator.allocator.queue_report import by_amount, queue_states
 from di_operator.allocator.queues import queues_of
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.allocator.starts import expected_starts
@@ -64,6 +65,11 @@ class Observer(Protocol):
 
     def unreadable(self, kind: str, number: int) -> None:
         """Set how many objects of a kind are left out at present."""
+        ...
+
+    def queues(self, amounts: Mapping[tuple[str, str, str], float]) -> None:
+        """Set what namespaces have of what their queues allow them, by namespace, resource and
+        amount."""
         ...
 
 
@@ -342,6 +348,8 @@ class Scheduler:
         for key in told:
             self._wake(JobKey(*key.split("/", 1)), 0.0)
         self._name_unreadable(snapshot.unreadable)
+        if queues := queues_of(self._policy):
+            self._observer.queues(by_amount(queue_states(queues, snapshot)))
 
     def _name_unreadable(self, unreadable: Mapping[str, Unreadable]) -> None:
         """Say once of each object that it is left out, and why; jobs are told to look."""

@@ -222,7 +222,7 @@ class ClusterReader:
         lasting, free = self._pool.rooms()
         jobs: dict[str, JobInfo] = {}
         accounts = {
-            name: self._queues.account(name, self._besides.taken(name))
+            name: self._queues.account(name, dict(self._besides.taken(name)))
             for name in self._queues.by_namespace
         }
         held: dict[str, NodeList] = {}
@@ -245,8 +245,8 @@ class ClusterReader:
         kept = self._reservations.look(lasting, free, self._holders(jobs, held), now)
         if kept:
             lasting, free = without(lasting, kept), without(free, kept)
+        besides = {name: dict(self._besides.taken(name)) for name in accounts}
         if self._queues:
-            besides = {name: self._besides.taken(name) for name in accounts}
             jobs = bar_gangs(jobs, held, lasting, self._queues, besides)
         left_out = [*self._unreadable.values(), self._pool.unreadable]
         return SchedulingSnapshot(
@@ -263,6 +263,7 @@ class ClusterReader:
                 if job.status.expectation is not None
             },
             unreadable={uid: one for found in left_out for uid, one in found.items()},
+            besides=besides,
         )
 
     def _holders(

@@ -25,6 +25,7 @@ from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.plan import Change, change_of
 from di_operator.allocator.policy import Policy
 from di_operator.allocator.present_room import PresentRoom
+from di_operator.allocator.queue_report import QueueState, queue_states
 from di_operator.allocator.queues import queues_of
 from di_operator.allocator.quotas import Allowance
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
@@ -97,6 +98,10 @@ class Surroundings:
         self._words: Words = step(NOTHING_SAID, before, {}, whole=True, explain=False).words
         self.unreadable: Mapping[str, Unreadable] = before.unreadable
         """What could not be read, and is not reckoned with."""
+
+    def queues(self) -> list[QueueState]:
+        """What namespaces have of what their queues allow them."""
+        return queue_states(queues_of(self._policy), self._read(self._words))
 
     def forecast(self, trial: Trial) -> Forecast:
         """Try a job. Raises ValueError for one that the allocator cannot read."""

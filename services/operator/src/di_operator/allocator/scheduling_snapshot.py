@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from di_api.expected_completion import ExpectedCompletion
 from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.resources import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +33,5 @@ class SchedulingSnapshot:
     """When jobs are expected to be complete, of those of which that is known."""
     unreadable: Mapping[str, Unreadable]
     """By UID: what is not in the snapshot, or of pods: whose room is not reckoned with."""
+    besides: Mapping[str, Resources] = field(default_factory=dict)
+    """By namespace that has a queue: what its jobs have that the allocator does not decide on."""
