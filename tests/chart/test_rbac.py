@@ -54,8 +54,8 @@ AUTHORITY = {
     for kind in CONFIGURATIONS
 } | {f"customresourcedefinitions.apiextensions.k8s.io {DIJOBS}": "get list patch watch"}
 OF_KUEUE = {
-    "resourceflavors.kueue.x-k8s.io": "get list watch",
-    "workloadpriorityclasses.kueue.x-k8s.io": "get list watch",
+    "resourceflavors.kueue.x-k8s.io": "list watch",
+    "workloadpriorityclasses.kueue.x-k8s.io": "list watch",
 }
 WORKLOADS = {
     DIJOBS: "delete get list patch watch",

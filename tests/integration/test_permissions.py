@@ -18,7 +18,7 @@ from di_api.kube.config import KubeConfig, load_config
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, NAMESPACES, PODS, SECRETS, Resource
 from di_api.kube.sync import SyncKubeClient
-from di_api.names import GROUP, LABEL_JOB
+from di_api.names import ANNOTATION_SUSPENDED_BY, GROUP, LABEL_JOB
 from di_api.service.settings import Address
 from di_cluster.cluster import Cluster
 from di_operator.config import load_config as operator_config
@@ -27,6 +27,14 @@ from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_acc
 from tests.integration.conftest import install_crd
 from tests.integration.di_server import ServerProcess, running_server
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+from tests.integration.scripted_kueue import (
+    queued_job,
+    say,
+    served,
+    until_gone,
+    until_released,
+    workload,
+)
 
 NAMESPACE = "di-system"
 USER = f"system:serviceaccount:{NAMESPACE}:"
@@ -60,6 +68,7 @@ NOT_SEEN = {
         f"create aggregatorconfigs.{GROUP}": "the first apply, which is written down as a patch",
         "create subjectaccessreviews.authorization.k8s.io": "another release has a claim",
         "list nodes": NO_STREAM,
+        "get workloads.kueue.x-k8s.io": "one has changed since it was read",
     },
     SERVER: {
         f"list aggregatorconfigs.{GROUP}": NO_STREAM,
@@ -162,9 +171,12 @@ def test_every_permission_is_there_and_is_used(release: Release, tmp_path: Path)
 
     async def body(testbed: Testbed) -> None:
         with running_server(tmp_path, release.accounts.kubeconfig(SERVER), **given) as server:
-            async with testbed.operator(
-                client_config=load_config(str(release.accounts.kubeconfig(OPERATOR))),
-                **_operator(release),
+            async with (
+                served(release.kube_config, testbed.client),
+                testbed.operator(
+                    client_config=load_config(str(release.accounts.kubeconfig(OPERATOR))),
+                    **_operator(release),
+                ),
             ):
                 await _live(release, testbed, server)
 
@@ -263,6 +275,25 @@ async def _live(release: Release, testbed: Testbed, server: ServerProcess) -> No
         return not await exists(DIJOBS, "a")
 
     await testbed.until(is_gone, "the job to be deleted")
+    await _queue(testbed)
+
+
+async def _queue(testbed: Testbed) -> None:
+    """A job is admitted, evicted and taken out of its queue."""
+    await testbed.submit(queued_job("q"))
+    core = "q-core"
+
+    async def is_made() -> bool:
+        return await workload(testbed, core) is not None
+
+    await testbed.until(is_made, "a Workload to be made")
+    await say(testbed, core, None, QuotaReserved=True, Admitted=True)
+    await testbed.phase("q", "Running")
+    await say(testbed, core, None, QuotaReserved=True, Admitted=True, Evicted=True)
+    await until_released(testbed, core)
+    mine = {"annotations": {ANNOTATION_SUSPENDED_BY: None}}
+    await testbed.client.patch(DIJOBS, "q", {"metadata": mine}, NAMESPACE)
+    await until_gone(testbed, core)
 
 
 async def _has_pods(testbed: Testbed, count: int) -> bool:
