@@ -9,6 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from di_api.kube.resources import WORKLOADS
+from di_operator.kueue.workload import read_all
+from di_operator.lifecycle.actions import Patch
+from di_operator.lifecycle.faults import WorkloadRefused, on_error
+from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.workloads import leftover_steps
 from tests.unit.lifecycle.cluster_model import Crash, job, task
 from tests.unit.lifecycle.kueue_model import QueuedCluster, queued
 
@@ -335,6 +341,105 @@ def test_scaled_down_a_replica_is_gone_before_its_quota() -> None:
     assert list(cluster.states().values()).count("admitted") == 3
     gone(cluster)
     assert cluster.states() == {CORE: "admitted", "x-work-x0": "admitted"}
+
+
+def test_a_preemptible_job_has_what_is_admitted_of_what_the_allocator_gives() -> None:
+    body = queued(job(work(4, minReplicas=2, maxReplicas=6), preemptible=True))
+    cluster = QueuedCluster(body)
+    cluster.place()
+    cluster.settle()
+    assert cluster.workloads[CORE]["spec"]["podSets"][0]["count"] == 2
+    cluster.admit(CORE)
+    cluster.place(work="a a")
+    up(cluster)
+    assert cluster.status["admitted"] == {"work": 2}
+    assert len(cluster.pods) == 2
+    assert cluster.states() == {CORE: "admitted", "x-work-x0": "queued", "x-work-x1": "queued"}
+    cluster.admit("x-work-x0")
+    cluster.settle()
+    assert cluster.status["admitted"] == {"work": 3}  # the allocator reads it there
+    cluster.place(work="a a b")
+    up(cluster)
+    assert len(cluster.pods) == 3
+    cluster.evict_workload("x-work-x0")
+    gone(cluster)
+    up(cluster)
+    assert (len(cluster.pods), cluster.status["placement"]) == (2, {"work": ["a", "a"]})
+    assert cluster.states()["x-work-x0"] == "queued"
+
+
+def test_what_a_coordinator_asks_for_is_admitted_one_by_one() -> None:
+    pod = {"template": {"spec": {"containers": [{"name": "di-container", "image": "train:1"}]}}}
+    replicas = [{"name": f"x-collector-{name}", "role": "collector"} for name in "abc"]
+    body = queued(job())
+    body["spec"] = {
+        "suspend": True,
+        "coordinated": {"coordinator": pod, "collector": pod, "replicas": replicas},
+    }
+    cluster = QueuedCluster(body)
+    cluster.settle()
+    assert [each["name"] for each in cluster.workloads[CORE]["spec"]["podSets"]] == ["coordinator"]
+    cluster.admit(CORE)
+    up(cluster)
+    assert [*cluster.pods] == ["x-coordinator"]
+    assert cluster.phase == "Running"
+    # The first one finds the flavor that all others go to.
+    assert cluster.states() == {CORE: "admitted", "x-collector-x0": "queued"}
+    cluster.admit("x-collector-x0")
+    up(cluster)
+    assert [*cluster.pods] == ["x-coordinator", "x-collector-a"]
+    cluster.admit("x-collector-x1")
+    up(cluster)
+    cluster.evict_workload("x-collector-x0")
+    gone(cluster)
+    assert [*cluster.pods] == ["x-coordinator", "x-collector-a"]
+    assert cluster.states()["x-collector-x0"] == "queued"
+    assert cluster.phase == "Running"
+
+
+def test_of_a_job_that_is_gone_the_last_pod_gives_the_quota_back() -> None:
+    cluster = admitted()
+    cluster.delete_by_hand(CORE)
+    (found,) = read_all(cluster.workloads.values())
+    pods = [Pod.read(pod) for pod in cluster.pods.values()]
+    assert not leftover_steps([found], pods)
+    (step,) = leftover_steps([found], [])
+    assert step == Patch(
+        resource=WORKLOADS,
+        namespace="rl",
+        name=CORE,
+        uid=found.uid,
+        resource_version=found.resource_version,
+        patch={"metadata": {"finalizers": None}},
+    )
+
+
+def test_a_workload_of_an_earlier_job_goes_before_another_is_made() -> None:
+    cluster = admitted()
+    for body in cluster.pods.values():
+        body["metadata"]["ownerReferences"][0]["uid"] = "earlier"
+    cluster.workloads[CORE]["metadata"]["ownerReferences"][0]["uid"] = "earlier"
+    cluster.job["status"] = {}
+    cluster.settle()
+    assert cluster.states() == {CORE: "admitted"}  # as long as its pods are there
+    gone(cluster)
+    assert cluster.states() == {CORE: "queued"}
+    (owner,) = cluster.workloads[CORE]["metadata"]["ownerReferences"]
+    assert owner["uid"] == "uid-x"
+
+
+def test_a_workload_that_kueue_refuses_is_told_and_costs_nothing_else() -> None:
+    cluster = submitted()
+    snapshot = cluster.snapshot()
+    decision = on_error(snapshot, WorkloadRefused(message="no such field"), cluster.now)
+    (event,) = decision.events
+    assert (event.reason, event.type, event.message) == (
+        "WorkloadRefused",
+        "Warning",
+        "no such field",
+    )
+    assert decision.status is None
+    assert decision.requeue_after == 10
 
 
 @pytest.mark.parametrize(("phase", "reason"), [("succeed", "Succeeded"), ("fail", "Failed")])

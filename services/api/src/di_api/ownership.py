@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from di_api.field_error import items, mapping
-from di_api.names import GROUP, KIND
+from di_api.names import GROUP, KIND, MANAGER
 
 
 def controlling_job(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -47,3 +47,8 @@ def is_of_earlier_job(found: Mapping[str, Any], *, name: str, uid: str) -> bool:
 def names_earlier_job(owner: Mapping[str, Any] | None, *, name: str, uid: str) -> bool:
     """Whether such a reference is to an earlier job of the same name."""
     return owner is not None and owner.get("name") == name and owner.get("uid") != uid
+
+
+def is_managed_elsewhere(job: Mapping[str, Any]) -> bool:
+    """Whether another controller runs the job."""
+    return mapping(job.get("spec")).get("managedBy") not in (None, "", MANAGER)

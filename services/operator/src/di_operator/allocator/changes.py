@@ -86,9 +86,10 @@ class News:
             self.asking.add(uid)
         else:
             self.asking.discard(uid)
-        finished = mapping(job.get("status")).get("completionTimestamp") is not None
+        status = mapping(job.get("status"))
+        finished, admitted = status.get("completionTimestamp") is not None, status.get("admitted")
         # Reports and phases on the way change nothing about who may have what.
-        now = (job["metadata"].get("generation"), finished) if is_there else None
+        now = (job["metadata"].get("generation"), finished, admitted) if is_there else None
         return self._note(uid, now, is_arrival=uid not in self._seen)
 
     def on_node(self, kind: str, node: Object) -> bool:

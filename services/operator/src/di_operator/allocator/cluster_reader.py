@@ -21,9 +21,10 @@ from typing import Any
 
 from di_api.field_error import InvalidSpec, mapping
 from di_api.names import KIND
-from di_api.ownership import controller_uid
+from di_api.ownership import controller_uid, is_managed_elsewhere
 from di_api.spec import CleanPodPolicy, JobSpec
 from di_api.wording import reason_of
+from di_operator.allocator.admitted import within_admitted
 from di_operator.allocator.changes import Changes, asks_for_nodes
 from di_operator.allocator.failures import with_growth, without_avoided
 from di_operator.allocator.gangs import keep_room, rest_of, was_let_go, without
@@ -275,7 +276,7 @@ class ClusterReader:
             if (spec := _spec(job, self._read_spec)) is None:
                 return
             status = Status.read(job.get("status"))
-            spec = with_growth(spec, status.ledger)
+            spec = within_admitted(with_growth(spec, status.ledger), status.raw.get("admitted"))
             own = read_own_pods(pods, job, spec)
             if uid in self._aside or not _is_ours(job, spec, status, own):
                 self._reckon_with(uid, job, spec, status, own)
@@ -359,6 +360,8 @@ def _gives_way(job: Object, spec: JobSpec, status: Status) -> bool:
 
 def _is_ours(job: Object, spec: JobSpec, status: Status, own: OwnPods) -> bool:
     if "deletionTimestamp" in job["metadata"] or spec.suspend or status.is_finished:
+        return False
+    if is_managed_elsewhere(job):
         return False
     return spec.preemptible or (spec.scheduling.gang and not was_let_go(status, own))
 

@@ -12,6 +12,9 @@ from typing import Any, Final
 
 from di_api.spec import JobSpec, Role, Task, Template
 
+HEADROOM: Final = 2
+"""Replicas of a task of a preemptible job that are asked for beyond those it has: the allocator
+grows into what is admitted. What it leaves is held for nothing, so they are few."""
 MAX_POD_SETS: Final = 18
 """Of one Workload, by the rules of Kueue."""
 
@@ -59,27 +62,33 @@ class PodSet:
 
 
 def portions_of(
-    spec: JobSpec, tasks: Iterable[Task], *, has_allocator: bool
+    spec: JobSpec, tasks: Iterable[Task], *, placed: Mapping[str, int] | None
 ) -> tuple[Portion, ...]:
     """Divide a job; `tasks` are those of the spec, or the roles that a coordinator asks for.
 
-    Where nobody allocates, preemptible jobs are like all others.
+    `placed` are the replicas of each task that the allocator has placed. None: nobody allocates,
+    and preemptible jobs are like all others.
     """
-    is_sized = spec.preemptible and has_allocator
-    return tuple(_portion(spec, task, is_sized=is_sized) for task in tasks)
+    if spec.preemptible and placed is not None:
+        return tuple(_of_allocated(task, placed.get(task.name, 0)) for task in tasks)
+    return tuple(_portion(spec, task) for task in tasks)
 
 
-def _portion(spec: JobSpec, task: Task, *, is_sized: bool) -> Portion:
+def _of_allocated(task: Task, placed: int) -> Portion:
+    """What Kueue has admitted is all that the allocator is given."""
+    base = task.min_replicas or task.replicas
+    most = max(base, task.max_replicas or task.replicas)
+    extras = min(most, max(placed, base) + HEADROOM) - base
+    return Portion(task=task, base=base, least=base, extras=extras)
+
+
+def _portion(spec: JobSpec, task: Task) -> Portion:
     if spec.coordinated is not None:
         base = 1 if task.name == Role.COORDINATOR.value else 0
         return Portion(task=task, base=base, least=base, extras=task.replicas - base)
     if task.elastic is not None:
         base = min(task.min_replicas or task.replicas, task.replicas)
         return Portion(task=task, base=base, least=base, extras=task.replicas - base)
-    if is_sized:
-        # What Kueue has admitted is all that the allocator is given.
-        base = task.min_replicas or task.replicas
-        return Portion(task=task, base=base, least=base, extras=0)
     least = min(task.min_replicas or task.replicas, task.replicas)
     return Portion(task=task, base=task.replicas, least=least, extras=0)
 

@@ -11,7 +11,6 @@ from di_api.field_error import mapping
 from di_api.names import (
     ANNOTATION_SUSPENDED_BY,
     LABEL_QUEUE_PRIORITY,
-    MANAGER,
     SUSPENDED_BY_QUEUE,
 )
 from di_api.queued import is_suspended_by_queue, queue_of
@@ -33,11 +32,6 @@ NOT_SERVED: Final = (
 )
 NOT_WATCHED: Final = "nothing admits it: the operator does not look at Kueue (its setting `kueue`)"
 NOT_ALLOWED: Final = "nothing admits it: the operator may not read Workloads of Kueue (RBAC)"
-
-
-def is_managed_elsewhere(job: Object) -> bool:
-    """Whether another controller runs the job."""
-    return mapping(job.get("spec")).get("managedBy") not in (None, "", MANAGER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,12 +198,13 @@ def read_queueing(
     *,
     spec: JobSpec | None,
     tasks: Iterable[Task],
-    has_allocator: bool,
+    placement: Mapping[str, tuple[str, ...]] | None,
     goes_on: bool,
 ) -> Queueing | None:
     """Return what a job's queue says; None for a job without one, and without Workloads.
 
     `spec` is None if it cannot be read, or is not needed any more: then it has no portions.
+    `placement` is the allocator's; None: nobody allocates the job.
     """
     queue = queue_of(job)
     found = read_all(kueue.workloads)
@@ -218,7 +213,9 @@ def read_queueing(
     uid = job["metadata"]["uid"]
     own = [each for each in found if each.owner == uid]
     core = next((each for each in own if each.is_core), None)
-    portions = portions_of(spec, tasks, has_allocator=has_allocator) if spec is not None else ()
+    tasks = tuple(tasks)
+    placed = _placed(tasks, placement) if placement is not None else None
+    portions = portions_of(spec, tasks, placed=placed) if spec is not None else ()
     pod_sets = core_pod_sets(portions)
     standing, problem = _standing(job, queue or "", spec, kueue, core)
     by_queue = is_suspended_by_queue(job)
@@ -274,6 +271,10 @@ def _problem(core: Workload | None, pod_sets: tuple[PodSet, ...], kueue: Kueue) 
         return None
     words = f"admitted, and waits for ResourceFlavor {unknown[0]}, which cannot be read"
     return Words(reason="FlavorNotFound", message=words)
+
+
+def _placed(tasks: Iterable[Task], placement: Mapping[str, tuple[str, ...]]) -> Mapping[str, int]:
+    return {task.name: len(placement.get(task.name, ())) // task.pods_per_replica for task in tasks}
 
 
 def _at_most(task: Task, most: int | None) -> Task:

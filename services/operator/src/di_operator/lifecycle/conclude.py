@@ -267,7 +267,14 @@ def _is_urgent(snapshot: Snapshot, verdict: Verdict, asides: Iterable[Aside]) ->
         or any(aside.is_news(before.conditions) for aside in asides)
         or _groups(snapshot, verdict) != before.raw.get("groups")
         or (snapshot.spec is not None and snapshot.desired != before.desired)
+        or _is_told_to_allocator(snapshot)
     )
+
+
+def _is_told_to_allocator(snapshot: Snapshot) -> bool:
+    """Whether there is more or less for the allocator to give than the status says."""
+    is_sized = snapshot.spec is not None and snapshot.spec.preemptible
+    return is_sized and admitted_status(snapshot) != snapshot.status.raw.get("admitted", {})
 
 
 def _until(pause: float, snapshot: Snapshot, now: datetime) -> float:

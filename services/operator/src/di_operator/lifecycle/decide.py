@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from di_api.ownership import is_managed_elsewhere
 from di_api.phase import Phase
-from di_operator.kueue.queueing import is_managed_elsewhere
 from di_operator.lifecycle.blocked import blocked_time_left, tell_blocked
 from di_operator.lifecycle.cleanup import clean_up
 from di_operator.lifecycle.companions import with_companions

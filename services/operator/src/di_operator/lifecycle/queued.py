@@ -47,6 +47,7 @@ def judge_queue(snapshot: Snapshot, now: datetime) -> Verdict | None:
         )
     marks = () if queueing.by_queue else (_patch_job(snapshot, suspended()),)
     own = [pod for pod in snapshot.pods if not pod.is_finished and not pod.terminating]
+    old = [pod for pod in snapshot.predecessors if not pod.is_finished and not pod.terminating]
     leaving = departures(snapshot, own, now)
     what = f"{count_of(len(own), 'pod')} to end" if own else "no pods"
     return Verdict(
@@ -55,7 +56,7 @@ def judge_queue(snapshot: Snapshot, now: datetime) -> Verdict | None:
         message=None
         if _waits(snapshot)
         else f"waiting to be admitted by queue {queueing.standing.queue}, {what}",
-        actions=(*marks, *leaving.marks, *(delete_pod(pod) for pod in leaving.due)),
+        actions=(*marks, *leaving.marks, *(delete_pod(pod) for pod in (*leaving.due, *old))),
         events=(JobEvent(reason=Reason.PODS_DELETED, message=f"evicted, {what}"),)
         if leaving.due
         else (),

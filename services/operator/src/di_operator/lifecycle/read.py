@@ -73,7 +73,8 @@ def read_snapshot(
         kueue or Kueue(obstacle=NOT_WATCHED),
         spec=spec,
         tasks=tasks,
-        has_allocator=grant is not None,
+        # Without an allocator the nodes that a job once had are nobody's word.
+        placement=(placement or {}) if grant is not None else None,
         goes_on=status.is_placed,
     )
     if spec is not None and queueing is not None:
