@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from di_api.kube.errors import ApiError, Conflict, Forbidden, NotFound, Unavailable
-from di_api.kube.resources import PODS
+from di_api.kube.resources import DIJOBS, PODS
 from di_api.spec import GangScheduler
 from di_operator.builders.pod_group import KINDS
 from tests.unit.operator.test_reconciler import Bench
@@ -15,12 +15,11 @@ from tests.unit.operator.test_reconciler import Bench
 Object = dict[str, Any]
 GROUPS = KINDS[GangScheduler.VOLCANO].resource
 GROUP = ("PodGroup", "ns", "a")
-GANG = {"scheduling": {"gangScheduler": "volcano"}}
 
 
 def bench() -> Bench:
     made = Bench()
-    made.submit(**GANG)
+    made.submit(scheduling={"gangScheduler": "volcano"})
     return made
 
 
@@ -118,7 +117,7 @@ def test_one_that_changed_since_it_was_seen_is_looked_at_again() -> None:
     del made.known.objects["Pod", "a-work-1"]
     del made.api.objects["Pod", "ns", "a-work-1"]
     run_again = made.api.calls["get", GROUPS.kind]
-    conflicts = []
+    conflicts: list[str] = []
 
     def once(verb: str, kind: str, name: str) -> ApiError | None:
         if (verb, kind) == ("patch", GROUPS.kind) and not conflicts:
@@ -131,8 +130,6 @@ def test_one_that_changed_since_it_was_seen_is_looked_at_again() -> None:
     (work,) = job["spec"]["tasks"]
     spec = {**job["spec"], "tasks": [{**work, "replicas": 3}]}
     changed = {**job, "spec": spec, "metadata": {**job["metadata"], "generation": 2}}
-    from di_api.kube.resources import DIJOBS  # noqa: PLC0415
-
     made.known.observe(DIJOBS, made.api.put(DIJOBS, "ns", changed))
     settle(made)
     assert conflicts == ["a"]
