@@ -113,6 +113,6 @@ async def until_released(testbed: Testbed, name: str) -> None:
 
 def queued_job(name: str, **notes: str) -> Object:
     """A job of two pods with a queue; `notes` are for the fake kubelet."""
-    body = job(name, task(replicas=2, **notes))
+    body = job(name, task("work", 2, depends_on=(), **notes))
     body["metadata"]["labels"] = {LABEL_QUEUE: "team"}
     return body

@@ -152,7 +152,7 @@ COMPONENTS = (
         # Of the Kubernetes that it is built from: by its own it would be older than all features.
         # So none on PATH fits, which is found by that number.
         stamps={f"{_STAMP}.gitVersion": "v1.34.7"},
-        manifests=("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),
+        manifests=("sigs.k8s.io/scheduler-plugins", ("config/crd/bases/*.yaml",)),
     ),
 )
 
