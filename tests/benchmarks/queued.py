@@ -30,6 +30,7 @@ from di_api.kube.resources import DIJOBS, WORKLOADS, Resource
 from di_api.names import LABEL_JOB
 from tests.benchmarks import processes, samples
 from tests.benchmarks.processes import ROOT
+from tests.benchmarks.samples import Spread
 from tests.integration.conftest import api_server_with_crd, fresh_namespace
 from tests.integration.kueue.bed import queued_job
 from tests.integration.kueue.installation import installed, register
@@ -69,11 +70,16 @@ class Seen:
     admitted: dict[str, float] = field(default_factory=dict)
     """Workloads that are now, with the moment of their admission."""
     running: dict[str, float] = field(default_factory=dict)
+    quota: int = 0
+    used: float | None = None
+    """When nothing of the quota was free for the first time."""
 
     def workload(self, kind: str, body: Object) -> None:
         name = body["metadata"]["name"]
         if kind != DELETED and is_admitted(body):
             self.admitted.setdefault(name, time.monotonic())
+            if self.used is None and len(self.admitted) >= self.quota:
+                self.used = time.monotonic()
         else:
             self.admitted.pop(name, None)
 
@@ -86,7 +92,7 @@ async def measure(
     config: KubeConfig, kubeconfig: Path, namespace: str, kueue: KueueProcess, options: Options
 ) -> dict[str, Any]:
     """Run all of it once."""
-    flavor, queue, seen = "default", f"queue-{namespace}", Seen()
+    flavor, queue, seen = "default", f"queue-{namespace}", Seen(quota=options.cpu)
     queues = [
         resource_flavor(flavor),
         cluster_queue(queue, {flavor: {"cpu": str(options.cpu)}}, preemption=PREEMPTING),
@@ -102,6 +108,8 @@ async def measure(
             "KUBECONFIG": str(kubeconfig),
             "DI_OPERATOR_NAMESPACE": namespace,
             "DI_OPERATOR_WATCH_NAMESPACE": namespace,
+            # On a machine that others keep busy its lease would be lost.
+            "DI_OPERATOR_LEADER_ELECT": "0",
             "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{free_port()}",
         }
         operator = await stack.enter_async_context(
@@ -152,9 +160,15 @@ async def _fill(client: KubeClient, namespace: str, seen: Seen, options: Options
         _DEADLINE,
         what=f"{full} Workloads to be admitted",
     )
-    cores = [seen.admitted[f"{name}-core"] - seen.created[name] for name in names]
+    cores = {name: seen.admitted[f"{name}-core"] for name in names}
+    # Once nothing of the quota is free, extras have to make room for a core.
+    used = seen.used or last
+    waits: dict[bool, list[float]] = {True: [], False: []}
+    for name, moment in cores.items():
+        waits[seen.created[name] < used].append(moment - seen.created[name])
     return {
-        "core_admitted_ms": samples.spread(cores),
+        "core_admitted_while_quota_was_free_ms": _spread(waits[True]),
+        "core_admitted_by_eviction_of_extras_ms": _spread(waits[False]),
         "job_running_ms": samples.spread(
             [seen.running[name] - seen.created[name] for name in names]
         ),
@@ -182,6 +196,10 @@ async def _preempt(
         "running_ms": round(1000 * (seen.running["urgent"] - start)),
         "cores_that_kept_their_quota": cores - 1,
     }
+
+
+def _spread(seconds: list[float]) -> Spread | None:
+    return samples.spread(seconds) if seconds else None
 
 
 def _held(usage: Usage, options: Options) -> bool:
