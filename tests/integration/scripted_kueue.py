@@ -111,8 +111,8 @@ async def until_released(testbed: Testbed, name: str) -> None:
     await testbed.until(is_released, "the quota to be given back")
 
 
-def queued_job(name: str, **notes: str) -> Object:
-    """A job of two pods with a queue; `notes` are for the fake kubelet."""
-    body = job(name, task("work", 2, depends_on=(), **notes))
+def queued_job(name: str, *, stop_after: str = "0") -> Object:
+    """A job of two pods with a queue; they take so many seconds to stop."""
+    body = job(name, task(replicas=2, stop_after=stop_after))
     body["metadata"]["labels"] = {LABEL_QUEUE: "team"}
     return body

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from random import Random
 from typing import Any, Final
 
 import structlog
 
 from di_api.field_error import mapping
-from di_api.kube.cache import WatchCache
+from di_api.kube.cache import WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Forbidden, NotFound
 from di_api.kube.resources import (
@@ -23,9 +24,11 @@ from di_api.kube.resources import (
     WORKLOADS,
     Resource,
 )
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.clock import Clock
+from di_operator.config import Config
 from di_operator.controller import JobKey
-from di_operator.informer_state import InformerState
+from di_operator.informer_state import INDEX_JOB, InformerState, index_job, transform
 from di_operator.kueue.queueing import NOT_ALLOWED, NOT_SERVED, NOT_WATCHED, Kueue
 
 log = structlog.get_logger(__name__)
@@ -162,3 +165,40 @@ class KueueWatch:
         self._tasks = []
         self._caches = {}
         self._informers.drop(WORKLOADS)
+
+
+def follow_kueue(
+    config: Config,
+    *,
+    client: KubeClient,
+    informers: InformerState,
+    limits: WatchLimits,
+    clock: Clock,
+    rng: Random,
+) -> KueueWatch | NoKueue:
+    """Return what follows Kueue's objects as the configuration has it."""
+    if not config.kueue:
+        return NoKueue()
+
+    def make_cache(resource: Resource) -> WatchCache:
+        is_ours = resource == WORKLOADS
+        return WatchCache(
+            client,
+            resource,
+            namespace=config.watch_namespace if is_ours else None,
+            label_selector=f"{LABEL_OPERATOR}={OPERATOR_NAME}" if is_ours else None,
+            transform=transform,
+            indexes={INDEX_JOB: index_job} if is_ours else None,
+            clock=clock.monotonic,
+            rng=rng,
+            limits=limits,
+        )
+
+    return KueueWatch(
+        client=client,
+        informers=informers,
+        make_cache=make_cache,
+        namespace=config.watch_namespace,
+        period=config.sync_period,
+        clock=clock,
+    )

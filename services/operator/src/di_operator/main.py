@@ -29,7 +29,6 @@ from di_api.kube.resources import (
     NODES,
     PODS,
     SERVICES,
-    WORKLOADS,
     Resource,
 )
 from di_api.names import HISTORY_NAME, LABEL_OPERATOR, OPERATOR_NAME, SERVER_NAME
@@ -67,7 +66,7 @@ from di_operator.informer_state import (
 )
 from di_operator.job_metrics import Source
 from di_operator.job_tasks.duties import job_task_duties
-from di_operator.kueue_watch import KueueWatch, NoKueue
+from di_operator.kueue_watch import follow_kueue
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import PodCache
 from di_operator.lifecycle.specs import SpecCache, SpecReader
@@ -136,7 +135,9 @@ async def operate(
         caches = _caches(config, client, clock, rng)
         read_pod = PodCache(size=REMEMBERED_PODS)
         informers = InformerState(caches=caches, wake=queue.add_after, follow_pod=read_pod.follow)
-        kueue = _kueue(config, client, informers, clock, rng)
+        kueue = follow_kueue(
+            config, client=client, informers=informers, limits=WATCH_LIMITS, clock=clock, rng=rng
+        )
         recorder = EventRecorder(
             client=client, clock=clock, instance=config.identity, observer=metrics
         )
@@ -344,36 +345,6 @@ def _caches(
         )
         for resource, selector in selectors.items()
     }
-
-
-def _kueue(
-    config: Config, client: KubeClient, informers: InformerState, clock: Clock, rng: random.Random
-) -> KueueWatch | NoKueue:
-    if not config.kueue:
-        return NoKueue()
-
-    def make_cache(resource: Resource) -> WatchCache:
-        is_ours = resource == WORKLOADS
-        return WatchCache(
-            client,
-            resource,
-            namespace=config.watch_namespace if is_ours else None,
-            label_selector=f"{LABEL_OPERATOR}={OPERATOR_NAME}" if is_ours else None,
-            transform=transform,
-            indexes={INDEX_JOB: index_job} if is_ours else None,
-            clock=clock.monotonic,
-            rng=rng,
-            limits=WATCH_LIMITS,
-        )
-
-    return KueueWatch(
-        client=client,
-        informers=informers,
-        make_cache=make_cache,
-        namespace=config.watch_namespace,
-        period=config.sync_period,
-        clock=clock,
-    )
 
 
 def _scheduler(
