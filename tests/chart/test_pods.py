@@ -123,6 +123,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     assert config.leader_elect
     assert config.sync_period == 30
     assert config.job_metrics == 7
+    assert config.job_tasks
     assert config.authority_secret == "di-webhook-tls-ca"
     assert config.webhook_secret == "di-webhook-tls"
     assert config.server_secret == config.server_ca_secret == "di-server-tls"
