@@ -16,7 +16,7 @@ from typing_extensions import override
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import Conflict
 from di_operator.clock import SystemClock
-from di_operator.controller import JobKey
+from di_operator.controller import JobKey, NotLeading
 from di_operator.notification_targets import Format, Happening, Target, read_targets
 from di_operator.notifications.news import addressees, body, news_of
 from di_operator.notifications.notifier import ATTEMPTS, Notifier
@@ -159,6 +159,7 @@ class Scene:
     url_file: Path
     found: dict[str, Any] = field(default_factory=job)
     conflicts: int = 0
+    leads: bool = True
     happened: list[str] = field(default_factory=list)
 
     def notifier(self) -> Notifier:
@@ -169,10 +170,14 @@ class Scene:
             observe=lambda _: None,
             targets=(replace(TEAM, url_file=self.url_file),),
             waiting=0.0,
-            check_lease=lambda: None,
+            check_lease=self._check_lease,
             clock=_Hurried(),
             observer=self,
         )
+
+    def _check_lease(self) -> None:
+        if not self.leads:
+            raise NotLeading("the lease is not held")
 
     async def patch(self, *words: Any, **_: Any) -> dict[str, Any]:
         assert words[2]["metadata"] == {"uid": "u-1", "resourceVersion": "7"}
@@ -235,6 +240,15 @@ def test_what_could_not_be_noted_is_told_later(scene: Scene) -> None:
     scene.run("team sent")
     assert scene.happened == ["noted, 0 sent", "team sent"]
     assert len(scene.receiver.got) == 1
+
+
+def test_a_lost_lease_ends_it_as_the_one_error_that_others_know(scene: Scene) -> None:
+    scene.leads = False
+    notifier = scene.notifier()
+    notifier.follow("ADDED", scene.found)
+    with pytest.raises(NotLeading):
+        asyncio.run(notifier.run())
+    assert scene.happened == []
 
 
 def test_a_target_that_refuses_is_asked_a_few_times(scene: Scene) -> None:

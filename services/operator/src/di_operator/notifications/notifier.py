@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 import aiohttp
 import structlog
@@ -18,7 +18,7 @@ from di_api.kube.errors import ApiError, NotFound
 from di_api.kube.resources import DIJOBS
 from di_api.names import OPERATOR_NAME
 from di_operator.clock import Clock
-from di_operator.controller import JobKey
+from di_operator.controller import JobKey, NotLeading
 from di_operator.notification_targets import Target
 from di_operator.notifications.news import News, addressees, body, news_of
 
@@ -110,19 +110,31 @@ class Notifier:
             aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,
             asyncio.TaskGroup() as sending,
         ):
-            swept = self._clock.monotonic() - SWEEP
-            while True:
-                if self._waiting and self._clock.monotonic() - swept >= SWEEP:
-                    swept = self._clock.monotonic()
-                    for job in self._unfinished():
-                        self.follow("MODIFIED", job)
-                changed, self._changed = self._changed, {}
-                for number, key in enumerate(changed, 1):
-                    for news, job, target in await self._note(key):
-                        sending.create_task(self._send(session, target, job, news))
-                    if number % READ_AT_ONCE == 0:
-                        await self._clock.sleep(0)
-                await self._clock.sleep(PERIOD)
+            try:
+                await self._look(
+                    lambda target, job, news: sending.create_task(
+                        self._send(session, target, job, news)
+                    )
+                )
+            except NotLeading as error:
+                # Within the group it would become another kind of error. What is noted is sent.
+                lost = error
+        raise lost
+
+    async def _look(self, send: Callable[[Target, Mapping[str, Any], News], object]) -> NoReturn:
+        swept = self._clock.monotonic() - SWEEP
+        while True:
+            if self._waiting and self._clock.monotonic() - swept >= SWEEP:
+                swept = self._clock.monotonic()
+                for job in self._unfinished():
+                    self.follow("MODIFIED", job)
+            changed, self._changed = self._changed, {}
+            for number, key in enumerate(changed, 1):
+                for news, job, target in await self._note(key):
+                    send(target, job, news)
+                if number % READ_AT_ONCE == 0:
+                    await self._clock.sleep(0)
+            await self._clock.sleep(PERIOD)
 
     async def _note(self, key: JobKey) -> Sequence[tuple[News, Mapping[str, Any], Target]]:
         """Write down what is about to be told; what could not be written is not told yet."""
