@@ -36,6 +36,21 @@ def expected(moment: str, **others: Any) -> Any:
     return running(earliest=moment, expected=moment, latest=moment, **others)
 
 
+def test_a_job_that_waits_is_told_with_its_start() -> None:
+    told = {"earliest": "12:10", "expected": "12:25", "latest": "12:40"}
+    job = running()
+    job["status"] = {
+        "phase": "Pending",
+        "conditions": [{"type": "Pending", "status": "True", "reason": "WaitingForNodes"}],
+        "expectedStart": {key: f"2026-03-01T{time}:00Z" for key, time in told.items()},
+    }
+    assert jobs.row(job, NOW).hint == "starts in about 25m (10m-40m)"
+    job["status"]["phase"] = "Running"
+    assert "starts" not in jobs.row(job, NOW).hint
+    job["status"] |= {"phase": "Pending", "expectedStart": {"expected": "soon"}}
+    assert jobs.row(job, NOW).hint == "di why x"
+
+
 @pytest.mark.parametrize(
     ("job", "when", "text"),
     [

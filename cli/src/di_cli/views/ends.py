@@ -1,4 +1,4 @@
-"""When jobs end, by what the operator expects, or by their deadline."""
+"""When jobs start and end, by what the operator expects, or by their deadline."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final, TypeGuard
 
 from di_api.expected_completion import ExpectedCompletion
 from di_api.field_error import mapping
+from di_api.phase import Phase
 from di_api.timestamps import parse_time
 from di_api.wording import span
 
@@ -79,6 +80,17 @@ def end_of(job: Object, now: datetime) -> End | None:
         between=between,
         by_deadline=by_deadline,
     )
+
+
+def start_of(job: Object, now: datetime) -> str:
+    """When the allocator expects a job that waits to have its nodes, in words; empty if it does not
+    say."""
+    status = mapping(job.get("status"))
+    told = ExpectedCompletion.read(status.get("expectedStart"))
+    if status.get("phase") != Phase.PENDING or told is None:
+        return ""
+    between = f"{span(_seconds(told.earliest, now))}-{span(_seconds(told.latest, now))}"
+    return f"starts in about {span(_seconds(told.expected, now))} ({between})"
 
 
 def _seconds(moment: datetime, now: datetime) -> float:

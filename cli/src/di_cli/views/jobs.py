@@ -10,7 +10,7 @@ from typing import Any, Final
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
-from di_cli.views.ends import end_of, is_number
+from di_cli.views.ends import end_of, is_number, start_of
 from di_cli.views.queued import Place, in_queue, words_of
 from di_cli.views.times import age, local
 
@@ -79,6 +79,7 @@ def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
         reason=reason,
         missing=words_of(job),
         hint=in_queue(job, places)
+        or start_of(job, now)
         or _hint(name, phase, reason, status, now)
         or _ends(job, phase, now),
     )
