@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,11 +22,12 @@ from di_cluster.cluster import Cluster
 from di_operator.builders.pod_group import KINDS
 from tests.integration.conftest import ApiServer, install_crd
 from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
-from tests.integration.test_allocation import devices, nodes, where
+from tests.integration.test_allocation import devices, nodes, resource, where
 
 pytestmark = pytest.mark.usefixtures("crd")
 
 Object = dict[str, Any]
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs/teams-gangs.md"
 GROUPS: Final = KINDS[GangScheduler.SCHEDULER_PLUGINS].resource
 VOLCANO: Final = KINDS[GangScheduler.VOLCANO].resource
 GANG: Final[Object] = {"scheduling": {"gangScheduler": "scheduler-plugins"}}
@@ -189,23 +191,35 @@ def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
     on_testbed(kube_config, namespace, body)
 
 
+def job_of_the_page(testbed: Testbed) -> Object:
+    """The manifest of docs/teams-gangs.md, whose pods take a device each in place of processors."""
+    block = re.search(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    assert block is not None
+    # Written once in the page, by an alias; here the tasks differ.
+    body: Object = json.loads(json.dumps(yaml.safe_load(block[1])))
+    for each in body["spec"]["tasks"]:
+        (container,) = each["template"]["spec"]["containers"]
+        container["resources"] = {"limits": {resource(testbed): "1"}}
+    return body
+
+
 @pytest.mark.usefixtures("scheduler")
-def test_a_job_in_stages_starts_stage_by_stage(kube_config: KubeConfig, namespace: str) -> None:
+def test_the_job_of_the_page_starts_stage_by_stage(kube_config: KubeConfig, namespace: str) -> None:
     async def body(testbed: Testbed) -> None:
-        async with nodes(testbed, n1=4), testbed.operator():
-            waits = devices(testbed, "collector", 2) | {"dependsOn": ["learner"]}
-            learner = devices(testbed, "learner", 2)
-            learner["template"]["metadata"]["annotations"]["fake/ready-after"] = "1"
-            await testbed.submit(job("staged", learner, waits, **GANG))
+        async with nodes(testbed, n1=6), testbed.operator():
+            staged = job_of_the_page(testbed)
+            learner = staged["spec"]["tasks"][0]["template"]
+            learner["metadata"] = {"annotations": {"fake/ready-after": "1"}}
+            await testbed.submit(staged)
 
             async def first_stage_is_bound() -> bool:
-                return len(await bound(testbed, "staged")) == 2
+                return len(await bound(testbed, "ppo")) == 2
 
             await testbed.until(first_stage_is_bound, "the first stage to be bound")
-            assert await minimum(testbed, "staged") == 2
-            await testbed.phase("staged", "Running")
-            assert await minimum(testbed, "staged") == 4
-            assert len(await bound(testbed, "staged")) == 4
+            assert await minimum(testbed, "ppo") == 2
+            await testbed.phase("ppo", "Running")
+            assert await minimum(testbed, "ppo") == 6
+            assert len(await bound(testbed, "ppo")) == 6
 
     on_testbed(kube_config, namespace, body)
 
