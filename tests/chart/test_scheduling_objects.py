@@ -20,7 +20,15 @@ def pod_groups(chart: Chart, *values: str) -> dict[str, str]:
 
 def test_without_gang_schedulers_the_operator_may_touch_no_pod_group(chart: Chart) -> None:
     assert pod_groups(chart) == {}
-    assert set(guarded(chart.render())) == {""}
+    assert set(guarded(chart.render())) == {"", "policy"}
+
+
+def test_the_right_to_disruption_budgets_can_be_taken_back(chart: Chart) -> None:
+    key = "poddisruptionbudgets.policy"
+    assert permissions(chart.render(), "di-operator")["*"][key] == "create get patch"
+    without = chart.render("scheduling.disruptionBudgets=false")
+    assert key not in permissions(without, "di-operator")["*"]
+    assert set(guarded(without)) == {""}
 
 
 def test_each_scheduler_of_the_values_is_a_right_to_the_pod_groups_it_reads(chart: Chart) -> None:

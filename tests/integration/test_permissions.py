@@ -225,7 +225,7 @@ async def _live(release: Release, testbed: Testbed, server: ServerProcess) -> No
     made = await testbed.submit(
         job(
             "a",
-            {**task(replicas=2), "scalable": True, "maxReplicas": 8},
+            {**task(replicas=2), "scalable": True, "maxReplicas": 8, "maxUnavailable": 1},
             ttlSecondsAfterFinished=3,
             companions=companions,
         )

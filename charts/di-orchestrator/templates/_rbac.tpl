@@ -78,5 +78,8 @@ The PodGroups that the operator keeps for jobs, by API group, as JSON: {group: [
 {{- range .Values.scheduling.gangSchedulers }}
 {{- $_ := set $found (get $groups .) (list "podgroups") }}
 {{- end }}
+{{- if .Values.scheduling.disruptionBudgets }}
+{{- $_ := set $found "policy" (list "poddisruptionbudgets") }}
+{{- end }}
 {{- toJson $found }}
 {{- end }}

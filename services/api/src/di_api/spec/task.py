@@ -118,6 +118,16 @@ class Task:
             absent="`false`",
         ),
     ] = False
+    max_unavailable: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(0, MAX_PODS),
+            about="How many pods of the task an eviction, such as the drain of a node, may take at "
+            "a time. Absent: as many as it likes.",
+            more="A PodDisruptionBudget, `<job>-<task>`. [What it holds "
+            "up](operations.md#drains-of-nodes).",
+        ),
+    ] = None
     vacant: Annotated[
         tuple[int, ...],
         Declared(

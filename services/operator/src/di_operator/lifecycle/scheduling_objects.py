@@ -1,4 +1,4 @@
-"""Objects that schedulers read of a job: they stand before its pods, and follow its size.
+"""Objects that schedulers and evictions go by: they stand before a job's pods, and follow its size.
 
 Nobody watches them, since a cluster may serve none of their kinds: they are looked at by name,
 before the first pods and from time to time, more often while the job waits. One that was deleted
@@ -16,7 +16,8 @@ from di_api.field_error import mapping
 from di_api.kube.resources import Resource
 from di_api.names import ANNOTATION_ASKED_AT
 from di_api.phase import Phase
-from di_api.spec import GangScheduler, JobSpec, Template
+from di_api.spec import GangScheduler, JobSpec, Task, Template
+from di_operator.builders.disruption_budget import BUDGETS, DisruptionBudgetRecipe
 from di_operator.builders.pod_group import KINDS, Gang, PodGroupRecipe
 from di_operator.lifecycle.actions import (
     CreateSchedulingObject,
@@ -132,6 +133,15 @@ def _wanted(
 ) -> Iterator[_Wanted]:
     if spec.scheduling.gang_scheduler is not GangScheduler.NONE:
         yield _pod_group(snapshot, plan, spec, now, settings)
+    for task in spec.tasks:
+        if task.max_unavailable is not None:
+            yield _disruption_budget(snapshot, task, task.max_unavailable)
+
+
+def _disruption_budget(snapshot: Snapshot, task: Task, most: int) -> _Wanted:
+    pods = sum(slot.is_core and slot.task.name == task.name for slot in snapshot.slots)
+    recipe = DisruptionBudgetRecipe(job=snapshot.job, task=task.name, available=max(0, pods - most))
+    return _Wanted(resource=BUDGETS, name=recipe.name, recipe=recipe, may_lag=False)
 
 
 def _pod_group(

@@ -1,0 +1,64 @@
+"""Tasks of which an eviction may take only so many pods at a time."""
+
+from __future__ import annotations
+
+from di_operator.lifecycle.faults import SchedulingObjectRefused
+from di_operator.lifecycle.rules import Seen
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
+
+BUDGET = ("PodDisruptionBudget", "x-learner")
+
+
+def test_a_budget_stands_before_the_pods_and_belongs_to_the_job() -> None:
+    cluster = ClusterModel(job(task("learner", 4, maxUnavailable=1), task("collector", 2)))
+    cluster.settle()
+    assert cluster.writes[0] == "create PodDisruptionBudget x-learner"
+    made = cluster.objects[BUDGET]
+    (owner,) = made["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("DIJob", "uid-x", True)
+    assert made["spec"] == {
+        "minAvailable": 3,
+        "selector": {"matchLabels": {"diengine/job": "x", "diengine/task-name": "learner"}},
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    }
+    selected = made["spec"]["selector"]["matchLabels"].items()
+    assert {
+        name for name, pod in cluster.pods.items() if selected <= pod["metadata"]["labels"].items()
+    } == {f"x-learner-{index}" for index in range(4)}
+    assert ("PodDisruptionBudget", "x-collector") not in cluster.objects
+
+
+def test_it_follows_the_replicas_and_is_put_right() -> None:
+    cluster = ClusterModel(job(task("learner", 2, maxUnavailable=0)))
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    cluster.edit(tasks=[task("learner", 3, maxUnavailable=0)])
+    cluster.settle()
+    assert cluster.objects[BUDGET]["spec"]["minAvailable"] == 3
+    cluster.objects[BUDGET]["spec"]["selector"] = {"matchLabels": {"app": "other"}}
+    cluster.settle()
+    labels = {"diengine/job": "x", "diengine/task-name": "learner"}
+    assert cluster.objects[BUDGET]["spec"]["selector"] == {"matchLabels": labels}
+    del cluster.objects[BUDGET]
+    cluster.settle()
+    assert BUDGET in cluster.objects
+
+
+def test_more_than_there_are_leaves_none_that_have_to_stay() -> None:
+    cluster = ClusterModel(job(task("learner", 2, maxUnavailable=5)))
+    cluster.settle()
+    assert cluster.objects[BUDGET]["spec"]["minAvailable"] == 0
+
+
+def test_without_the_right_to_it_the_job_waits_and_says_so() -> None:
+    cluster = ClusterModel(job(task("learner", 1, maxUnavailable=0)))
+    cluster.refuse_scheduling_objects = SchedulingObjectRefused(
+        seen=Seen.SCHEDULING_OBJECT_REFUSED,
+        message="PodDisruptionBudget (policy/v1) x-learner: may not create",
+    )
+    cluster.settle()
+    assert cluster.pods == {}
+    (told,) = (each for each in cluster.job["status"]["conditions"] if each["type"] == "Pending")
+    assert told["reason"] == "SchedulingObjectRefused"
+    assert "may not create" in told["message"]
