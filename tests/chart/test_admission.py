@@ -142,6 +142,7 @@ def test_one_namespace_alone_is_asked_about(chart: Chart, kind: str) -> None:
 POLICIES = {
     "operator-objects": [
         *("pods", "services", "configmaps", "dijobtasks", "workloads", "persistentvolumeclaims"),
+        "poddisruptionbudgets",
     ],
     "operator-pods": ["pods"],
     "operator-jobs": ["dijobs"],

@@ -46,14 +46,14 @@ def settings(rendered: Rendered) -> list[tuple[CompanionKind, ...]]:
 
 
 def guarded(rendered: Rendered) -> dict[str, set[str]]:
-    """Resources that the operator makes for jobs alone, by group; not DIJobTasks, of which it does
-    the same."""
+    """Resources that the operator makes for jobs alone, by group; not DIJobTasks and Workloads, of
+    which it does the same."""
     policy = rendered.one("ValidatingAdmissionPolicy", "di-di-orchestrator-operator-objects")
     rules = policy["spec"]["matchConstraints"]["resourceRules"]
     found: dict[str, set[str]] = {}
     for rule in rules:
         assert "CREATE" in rule["operations"]
-        if rule["resources"] == ["dijobtasks"]:
+        if rule["resources"] in (["dijobtasks"], ["workloads"]):
             continue
         found.setdefault(rule["apiGroups"][0], set()).update(rule["resources"])
     return found
@@ -63,7 +63,10 @@ def test_by_default_they_are_config_maps_and_claims(chart: Chart) -> None:
     rendered = chart.render()
     for kinds in settings(rendered):
         assert [str(kind) for kind in kinds] == ["ConfigMap (v1)", "PersistentVolumeClaim (v1)"]
-    assert guarded(rendered) == {"": {"pods", "services", "configmaps", "persistentvolumeclaims"}}
+    assert guarded(rendered) == {
+        "": {"pods", "services", "configmaps", "persistentvolumeclaims"},
+        "policy": {"poddisruptionbudgets"},
+    }
 
 
 def test_the_role_and_the_policy_know_the_kinds_of_the_values_and_no_others(chart: Chart) -> None:
@@ -82,6 +85,7 @@ def test_the_role_and_the_policy_know_the_kinds_of_the_values_and_no_others(char
         "": {"pods", "services", "configmaps"},
         "resource.k8s.io": {"resourceclaimtemplates"},
         "x.org": {"pools", "ponds"},
+        "policy": {"poddisruptionbudgets"},
     }
 
 

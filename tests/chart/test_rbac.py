@@ -20,6 +20,7 @@ JOBS_OF_THE_OPERATOR = {
     "services": "create delete get list patch watch",
     "configmaps": "create delete get list patch update watch",
     "persistentvolumeclaims": "create get",
+    "poddisruptionbudgets.policy": "create get patch",
     "events": "create get patch",
     "leases.coordination.k8s.io di-operator-scope": "list",
 }
@@ -167,8 +168,8 @@ def test_in_one_namespace_the_server_needs_no_cluster_role_for_its_certificate(
     } | {"secrets di-webhook-tls-ca": "get list update watch"}
 
 
-def test_without_job_tasks_the_operator_changes_no_job(chart: Chart) -> None:
-    rendered = chart.render("operator.jobTasks=false")
+def test_without_job_tasks_and_queues_the_operator_changes_no_job(chart: Chart) -> None:
+    rendered = chart.render("operator.jobTasks=false", "operator.kueue.enabled=false")
     found = permissions(rendered, "di-operator")["*"]
     assert found[DIJOBS] == "delete get list watch"
     assert not [key for key in found if key.startswith("dijobtasks")]

@@ -193,9 +193,9 @@ BAD = {
     "a field nothing resembles": (
         job(task(xyzzy=2)),
         "spec.tasks[0].xyzzy: 2: unknown field; the fields here are activeDeadlineSeconds, "
-        "backoffLimit, dependsOn, drain, elastic, leaderTemplatePatch, maxReplicas, minReplicas, "
-        "name, nodeCheck, podsPerReplica, ports, processGroup, replicas, restartedAt, scalable, "
-        "service, standby, template, type, vacant",
+        "backoffLimit, dependsOn, drain, elastic, leaderTemplatePatch, maxReplicas, "
+        "maxUnavailable, minReplicas, name, nodeCheck, podsPerReplica, ports, processGroup, "
+        "replicas, restartedAt, scalable, service, standby, template, type, vacant",
     ),
     "dependsOn of an unknown task": (
         job(task(dependsOn=["collector"])),
