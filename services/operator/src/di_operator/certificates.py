@@ -25,6 +25,7 @@ from di_operator.certificate_plan import (
     CertificateSettings,
     CreateAuthority,
     IssueServing,
+    Leaf,
     Observed,
     PublishBundle,
     Rest,
@@ -33,6 +34,7 @@ from di_operator.certificate_plan import (
     secret_value,
 )
 from di_operator.clock import Clock
+from di_operator.config import Config
 from di_operator.follow import RETRY, follow
 from di_operator.webhook_clients import bundle_patch, bundles, names_of
 
@@ -43,6 +45,27 @@ MAX_REST: Final = timedelta(seconds=60)
 # One rotation takes three steps. More means that somebody undoes them as fast as they are done.
 _MAX_STEPS: Final = 8
 _JSON_PATCH: Final = "application/json-patch+json"
+
+
+def certificate_settings(config: Config) -> CertificateSettings | None:
+    """Which certificates are this operator's to make, None if none is."""
+    leaves = []
+    if config.webhook_secret is not None:
+        leaves.append(Leaf(secret=config.webhook_secret, service=config.webhook_service))
+    if config.server_secret is not None:
+        leaves.append(Leaf(secret=config.server_secret, service=names.SERVER_NAME, for_pods=True))
+    if config.history_secret is not None:
+        # Its clients know it by what pods are told.
+        leaves.append(Leaf(secret=config.history_secret, service=names.HISTORY_NAME, for_pods=True))
+    if not leaves or config.authority_secret is None:
+        return None
+    return CertificateSettings(
+        namespace=config.namespace,
+        authority_secret=config.authority_secret,
+        leaves=tuple(leaves),
+        configuration=config.webhook_configuration if config.webhook_secret else None,
+        service_domain=config.service_domain,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

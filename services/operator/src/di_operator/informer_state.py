@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 from sys import intern
 from typing import Any
 
@@ -39,6 +40,7 @@ from di_api.names import (
     LABEL_TASK_NAME,
 )
 from di_api.ownership import controlling_job
+from di_api.phase import Phase
 from di_operator.builders.pinning import node_of, pin
 from di_operator.controller import JobKey
 from di_operator.lifecycle.blockers import (
@@ -340,6 +342,13 @@ class InformerState:
         """Return the job of that name, None if there is none; `dict` of it reads all at once."""
         job = self._caches[DIJOBS].get(key.namespace, key.name)
         return None if job is None or job["metadata"]["uid"] in self._hidden else job
+
+    def unfinished(self) -> Iterable[Mapping[str, Any]]:
+        """Return the jobs that have not ended, in any order."""
+        jobs = self._caches[DIJOBS]
+        return chain.from_iterable(
+            jobs.by_index(INDEX_PHASE, phase.value) for phase in Phase if not phase.is_finished
+        )
 
     def pods(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
         """Return the pods of the job, and of others under its name."""

@@ -9,10 +9,9 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import structlog
@@ -31,16 +30,14 @@ from di_api.kube.resources import (
     SERVICES,
     Resource,
 )
-from di_api.names import HISTORY_NAME, LABEL_OPERATOR, OPERATOR_NAME, SERVER_NAME
-from di_api.phase import Phase
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
 from di_api.service.tracing import tracing
 from di_api.spec import MAX_PODS
 from di_operator.allocator.registry import PolicyError, load_policy
 from di_operator.builders.configmap import transform_configmap
-from di_operator.certificate_plan import CertificateSettings, Leaf
-from di_operator.certificates import CertificateManager
+from di_operator.certificates import CertificateManager, certificate_settings
 from di_operator.claim import Claim, ClaimTiming, NoClaim
 from di_operator.clock import Clock, ServerClock, SystemClock
 from di_operator.companions import Companions
@@ -269,7 +266,7 @@ async def operate(
         metrics.of_jobs(
             Source(
                 leads=leadership.holds,
-                unfinished=partial(unfinished, caches[DIJOBS]),
+                unfinished=informers.unfinished,
                 now=clock.now,
                 most=config.job_metrics,
                 goodput=scheduler.goodput if scheduler is not None else lambda _job: None,
@@ -398,7 +395,7 @@ def _notifier(
     notifier = Notifier(
         client=client,
         job=informers.job,
-        unfinished=partial(unfinished, jobs),
+        unfinished=informers.unfinished,
         observe=partial(informers.observe, DIJOBS),
         targets=config.notification_targets,
         waiting=config.notification_waiting,
@@ -419,7 +416,7 @@ def _duties(config: Config, client: KubeClient, clock: Clock) -> Mapping[str, Du
             client, namespace=namespace, name=name, template=template, clock=clock
         )
         duties["aggregator config"] = default.run
-    settings = _certificates(config)
+    settings = certificate_settings(config)
     if settings is not None:
         duties["certificates"] = CertificateManager(client, settings=settings, clock=clock).run
     return duties
@@ -439,27 +436,6 @@ def _server_ca(
     )
 
 
-def _certificates(config: Config) -> CertificateSettings | None:
-    """Which certificates are this operator's to make, None if none is."""
-    leaves = []
-    if config.webhook_secret is not None:
-        leaves.append(Leaf(secret=config.webhook_secret, service=config.webhook_service))
-    if config.server_secret is not None:
-        leaves.append(Leaf(secret=config.server_secret, service=SERVER_NAME, for_pods=True))
-    if config.history_secret is not None:
-        # Its clients know it by what pods are told.
-        leaves.append(Leaf(secret=config.history_secret, service=HISTORY_NAME, for_pods=True))
-    if not leaves or config.authority_secret is None:
-        return None
-    return CertificateSettings(
-        namespace=config.namespace,
-        authority_secret=config.authority_secret,
-        leaves=tuple(leaves),
-        configuration=config.webhook_configuration if config.webhook_secret else None,
-        service_domain=config.service_domain,
-    )
-
-
 def expose(
     metrics: Metrics,
     queue: KeyQueue[JobKey],
@@ -473,13 +449,6 @@ def expose(
     metrics.jobs(lambda: caches[DIJOBS].tally(INDEX_PHASE))
     for resource, cache in caches.items():
         metrics.cache(resource.plural, cache)
-
-
-def unfinished(jobs: WatchCache) -> Iterable[Mapping[str, Any]]:
-    """The jobs that have not ended, in any order."""
-    return chain.from_iterable(
-        jobs.by_index(INDEX_PHASE, phase.value) for phase in Phase if not phase.is_finished
-    )
 
 
 def main() -> None:
