@@ -20,6 +20,8 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
         "e2e/test_allocation.py::test_a_job_whose_only_node_is_taken_says_that_it_waits",
         "integration/test_allocation.py::"
         "test_a_namespace_has_no_more_than_its_quota_and_a_job_says_that_it_waits_for_it",
+        "integration/kueue/test_queued_jobs.py"
+        "::test_a_job_waits_for_a_queue_that_is_not_there_and_runs_on_where_one_was_deleted",
     ),
     "the job is `Starting` or `Running`, and some pods are not": (
         f"{_BLOCKED}::test_a_job_whose_pods_cannot_run_says_why",
