@@ -8,6 +8,7 @@ from di_api.kube.config import KubeConfig
 from di_api.names import ANNOTATION_SUSPENDED_BY, SUSPENDED_BY_QUEUE
 from tests.integration.kueue.bed import ALL, Bed, on_bed, queued_job
 from tests.integration.kueue.kinds import LOCAL_QUEUES, local_queue
+from tests.integration.operator_testbed import condition
 
 pytestmark = pytest.mark.usefixtures("admission")
 
@@ -120,6 +121,8 @@ def test_a_job_waits_for_a_queue_that_is_not_there_and_runs_on_where_one_was_del
         async with bed.with_queues(team="2"), bed.testbed.operator():
             await bed.submit(queued_job("a", "other"))
             await bed.until_waiting("a", "LocalQueue other doesn't exist")
+            status = await bed.testbed.phase("a", "Pending")
+            assert condition(status, "Pending")["reason"] == "JobQueued"
             other = local_queue("other", bed.name_of("team"), namespace)
             await bed.testbed.client.create(LOCAL_QUEUES, other)
             await bed.until_running(a=1)
