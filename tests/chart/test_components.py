@@ -16,7 +16,9 @@ from tests.chart.chart import CHART, COMPONENTS, GIVEN_SECRETS, Chart, Refused
 VERSION = present(ROOT)
 OWN_KEYS = {
     "webhook": set(),
-    "operator": {"syncPeriodSeconds", "jobMetrics", "jobTasks", "notifications", "allocator"},
+    "operator": {
+        *("syncPeriodSeconds", "jobMetrics", "jobTasks", "kueue", "notifications", "allocator"),
+    },
     "server": {"auth", "limits", "plainHTTP", "scaling", "tls"},
 }
 

@@ -105,6 +105,9 @@ class Scheduling:
             about="The scheduler that binds the pods all together or not at all: the job gets a "
             "PodGroup of its kind, and its pods name that scheduler.",
             more="[What has to be installed](teams-gangs.md).",
+            # An operator of before the field refuses a new job that has it.
+            is_filled_in=False,
+            absent="`none`",
         ),
     ] = GangScheduler.NONE
     queue: Annotated[

@@ -61,7 +61,10 @@ _TOO_MANY: Final = (
 )
 
 _NO_PROGRESS: Final = "!has(self.progressPolicy)"
-_NO_GANG_SCHEDULER: Final = "!has(self.scheduling) || self.scheduling.gangScheduler == 'none'"
+_NO_GANG_SCHEDULER: Final = (
+    "!has(self.scheduling) || !has(self.scheduling.gangScheduler) || "
+    "self.scheduling.gangScheduler == 'none'"
+)
 
 OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
     Relation(
@@ -174,6 +177,7 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
         rules=(
             {
                 "rule": "!has(self.scheduling) || !has(self.scheduling.queue) || "
+                "has(self.scheduling.gangScheduler) && "
                 "self.scheduling.gangScheduler == 'volcano'",
                 "message": "queue goes with gangScheduler volcano",
                 "fieldPath": ".scheduling",
