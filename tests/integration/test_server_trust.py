@@ -23,7 +23,7 @@ from tests.integration.conftest import ApiServer
 from tests.integration.di_server import ServerProcess, running_server
 from tests.integration.operator_testbed import Object, Testbed, job, on_testbed, task
 from tests.integration.test_certificates import running
-from tests.integration.test_server_tls import DAY, HOST, asking, loaded, new_authority, replace
+from tests.integration.test_server_tls import DAY, HOST, asking, is_served, new_authority, replace
 from tests.waiting import wait_until_async
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -71,7 +71,7 @@ def test_a_release_that_was_away_for_long_and_lost_its_authority_fails_no_reques
                 await are_told(testbed, new)
                 reached = len(answers) + 20
                 await wait_until_async(lambda: len(answers) > reached, 20, what="answers")
-            assert loaded(server) == 2
+            assert await asyncio.to_thread(is_served, server, tmp_path)
             # Nothing was restarted for it, and nobody is told of it as of an edit by hand.
             assert await uids(testbed) == before
             assert "MetadataRestored" not in {e["reason"] for e in await testbed.events("x")}
