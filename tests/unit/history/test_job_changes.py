@@ -203,6 +203,20 @@ def test_a_spec_is_a_revision_with_who_wrote_it() -> None:
     assert "status" not in manifest
 
 
+def test_of_two_writers_within_a_second_it_is_the_one_that_was_not_there_before() -> None:
+    # As the API server sorts them: by time, then by name.
+    both = (manager("ann", 0), manager("kubectl-create", 0))
+    written = job(12, generation=2, collectors=4, managers=both)
+
+    whos = [
+        each.who if isinstance(each, Revision) else json.loads(json.dumps(each.data))["who"]
+        for each in job_changes(job(11), written, SEEN)
+        if isinstance(each, Revision) or (isinstance(each, Entry) and "who" in each.data)
+    ]
+
+    assert whos == ["ann", "ann"]
+
+
 def test_a_status_is_no_revision() -> None:
     found = job_changes(job(11), job(12, **RUNNING), SEEN)
 

@@ -126,7 +126,7 @@ def _revision(before: Object, after: Object, seen: Millis) -> Iterator[Record]:
     number = _number(mapping(after.get("metadata")).get("generation"))
     if number == _number(mapping(before.get("metadata")).get("generation")) and before:
         return
-    who, at = spec_writer(after)
+    who, at = spec_writer(after, before)
     yield Revision(
         job=uid_of(after),
         number=number,
@@ -138,7 +138,7 @@ def _revision(before: Object, after: Object, seen: Millis) -> Iterator[Record]:
 
 def _scalings(before: Object, after: Object, seen: Millis) -> Iterator[Record]:
     old, new = _replicas(before), _replicas(after)
-    who, at = spec_writer(after)
+    who, at = spec_writer(after, before)
     number = _number(mapping(after.get("metadata")).get("generation"))
     for task in old.keys() & new.keys():
         if old[task] != new[task]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
@@ -14,6 +14,7 @@ _STATUS: Final = (
     *("progress", "completionTimestamp"),
 )
 _METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "generation")
+_SPEC: Final = "f:spec"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 Object = Mapping[str, Any]
@@ -23,7 +24,13 @@ def snapshot_of(job: Object) -> dict[str, Any]:
     """The fields that `job_changes` compares, and no others."""
     metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
     return {
-        "metadata": {key: metadata[key] for key in _METADATA if key in metadata},
+        "metadata": {
+            **{key: metadata[key] for key in _METADATA if key in metadata},
+            "managedFields": [
+                {"manager": who, "time": time, "fieldsV1": {_SPEC: {}}}
+                for who, time in _spec_writers(job)
+            ],
+        },
         "spec": job.get("spec"),
         "status": {key: status[key] for key in _STATUS if key in status},
     }
@@ -48,17 +55,27 @@ def manifest_of(job: Object) -> dict[str, Any]:
     }
 
 
-def spec_writer(job: Object) -> tuple[str, Millis | None]:
-    """Who wrote the spec last, and when, as managedFields have it."""
-    best: tuple[Millis, str] | None = None
-    for raw in items(mapping(job.get("metadata")).get("managedFields")):
-        entry = mapping(raw)
-        at = millis(entry.get("time"))
-        if entry.get("subresource") or "f:spec" not in mapping(entry.get("fieldsV1")):
-            continue
-        if at is not None and (best is None or at >= best[0]):
-            best = at, str(entry.get("manager") or "")
-    return (best[1], best[0]) if best else ("", None)
+def spec_writer(job: Object, before: Object) -> tuple[str, Millis | None]:
+    """Who wrote the spec last, and when, as managedFields have it.
+
+    Their times are whole seconds: of two writers in one, it is the one whose entry was not there
+    `before`.
+    """
+    known = set(_spec_writers(before))
+    best: tuple[Millis, bool, str] | None = None
+    for who, time in _spec_writers(job):
+        at = millis(time)
+        found = (at or 0, (who, time) not in known, who)
+        if at is not None and (best is None or found[:2] >= best[:2]):
+            best = found
+    return (best[2], best[0]) if best else ("", None)
+
+
+def _spec_writers(job: Object) -> Iterator[tuple[str, str]]:
+    """Who has written fields of the spec that are there still, and when."""
+    for entry in map(mapping, items(mapping(job.get("metadata")).get("managedFields"))):
+        if not entry.get("subresource") and _SPEC in mapping(entry.get("fieldsV1")):
+            yield str(entry.get("manager") or ""), str(entry.get("time") or "")
 
 
 def creator(job: Object) -> str:
