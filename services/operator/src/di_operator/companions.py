@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from di_api.kube.client import KubeClient
-from di_api.kube.errors import AlreadyExists, ApiError, Forbidden, Invalid, NotFound
+from di_api.kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from di_api.kube.resources import Resource
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
-from di_operator.concurrency import spread
 from di_operator.controller import Outdated
 from di_operator.lifecycle.actions import CreateCompanion
 from di_operator.lifecycle.companions import Wanted, seen_of
 from di_operator.lifecycle.faults import CompanionRefused
 from di_operator.lifecycle.rules import Seen
+from di_operator.looks import Looks, read_by_name
 
 REMEMBERED: Final = 4096
 """Jobs whose companions need not be looked at again so soon; a few hundred bytes each."""
@@ -47,7 +46,7 @@ class Companions:
         self._client = client
         self._look_again = look_again
         self._monotonic = monotonic
-        self._looks: OrderedDict[str, _Look] = OrderedDict()
+        self._looks = Looks[_Look](most=REMEMBERED)
 
     def known(self, job: Mapping[str, Any]) -> Mapping[int, Mapping[str, Any]] | None:
         """The companions of a job by their place in its spec, if all were there not long ago."""
@@ -65,29 +64,13 @@ class Companions:
         Raises ApiError if that is not possible now.
         """
         namespace, uid = job["metadata"]["namespace"], job["metadata"]["uid"]
-        served = [(each, each.resource) for each in wanted if each.resource is not None]
-        look = _Look(at=self._monotonic(), wanted=frozenset(each.index for each, _ in served))
-        errors = list[ApiError]()
-
-        async def read(item: tuple[Wanted, Resource]) -> bool:
-            each, resource = item
-            try:
-                found = await self._client.get(resource, each.name, namespace)
-            except (NotFound, Forbidden):
-                pass  # what is wrong with the kind its create says
-            except ApiError as error:
-                errors.append(error)
-            else:
-                look.found[each.index] = seen_of(found)
-            return not errors
-
-        await spread(served, read)
-        if errors:
-            raise errors[0]
-        self._looks[uid] = look
-        self._looks.move_to_end(uid)
-        if len(self._looks) > REMEMBERED:
-            self._looks.popitem(last=False)
+        served = [
+            (each.index, each.resource, each.name) for each in wanted if each.resource is not None
+        ]
+        look = _Look(at=self._monotonic(), wanted=frozenset(index for index, _, _ in served))
+        found = await read_by_name(self._client, namespace, served)
+        look.found.update((index, seen_of(each)) for index, each in found.items())
+        self._looks.keep(uid, look)
         return look.found
 
     async def create(self, action: CreateCompanion) -> CompanionRefused | None:

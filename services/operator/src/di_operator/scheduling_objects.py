@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +11,6 @@ import structlog
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import (
     AlreadyExists,
-    ApiError,
     Conflict,
     Forbidden,
     Invalid,
@@ -21,12 +19,12 @@ from di_api.kube.errors import (
 from di_api.kube.resources import Resource
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
 from di_api.phase import Phase
-from di_operator.concurrency import spread
 from di_operator.controller import Outdated
 from di_operator.lifecycle.actions import CreateSchedulingObject, PatchSchedulingObject
 from di_operator.lifecycle.faults import SchedulingObjectRefused
 from di_operator.lifecycle.rules import Seen
 from di_operator.lifecycle.scheduling_objects import NEXT_LOOK, object_key
+from di_operator.looks import Looks, read_by_name
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +51,7 @@ class SchedulingObjects:
         self._client = client
         self._look_again = look_again
         self._monotonic = monotonic
-        self._looks: OrderedDict[str, _Look] = OrderedDict()
+        self._looks = Looks[_Look](most=REMEMBERED)
 
     def known(self, job: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]] | None:
         """What was there for a job not long ago, by kind and name; None: that is too long ago."""
@@ -73,27 +71,10 @@ class SchedulingObjects:
         """
         namespace, uid = job["metadata"]["namespace"], job["metadata"]["uid"]
         look = _Look(at=self._monotonic(), found={})
-        errors = list[ApiError]()
-
-        async def read(item: tuple[Resource, str]) -> bool:
-            resource, name = item
-            try:
-                found = await self._client.get(resource, name, namespace)
-            except (NotFound, Forbidden):
-                pass  # what is wrong with the kind its create says
-            except ApiError as error:
-                errors.append(error)
-            else:
-                look.found[object_key(resource, name)] = _seen_of(found)
-            return not errors
-
-        await spread(list(wanted), read)
-        if errors:
-            raise errors[0]
-        self._looks[uid] = look
-        self._looks.move_to_end(uid)
-        if len(self._looks) > REMEMBERED:
-            self._looks.popitem(last=False)
+        by_key = ((object_key(resource, name), resource, name) for resource, name in wanted)
+        found = await read_by_name(self._client, namespace, by_key)
+        look.found.update((key, _seen_of(each)) for key, each in found.items())
+        self._looks.keep(uid, look)
         return look.found
 
     async def create(self, action: CreateSchedulingObject) -> SchedulingObjectRefused | None:
@@ -136,7 +117,7 @@ class SchedulingObjects:
                 action.namespace,
             )
         except (NotFound, Conflict) as error:
-            self._looks.pop(action.owner, None)
+            self._looks.forget(action.owner)
             raise Outdated(str(error)) from error
         except (Invalid, Forbidden) as error:
             return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, error.message)
