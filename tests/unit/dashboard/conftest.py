@@ -12,8 +12,9 @@ import pytest
 import requests
 
 from di_cli.access.kubeconfig import read_access
-from di_dashboard.main import Serving, serving
+from di_dashboard.main import HistoryPlace, Serving, serving
 from tests.fakes.api_server import StandIn
+from tests.fakes.history import Service
 from tests.unit.cli.conftest import JOBS, PODS, job, node, pod
 
 
@@ -110,4 +111,17 @@ def opened(world: StandIn, folder: Path, *, read_only: bool = False) -> Iterator
         assert served.world.wait_until_complete(10)
         found = Page(served)
         with found.session:
+            yield found
+
+
+@pytest.fixture
+def asking(world: StandIn, service: Service, tmp_path: Path) -> Iterator[Page]:
+    """A page that asks the history, which is the `service` of the test's module."""
+    access = read_access(file=world.kubeconfig(tmp_path / "config"))
+    place = HistoryPlace(server=service.url)
+    with serving(access, namespace="rl", history=place) as served:
+        assert served.world.wait_until_complete(10)
+        found = Page(served)
+        with found.session:
+            found.enter()
             yield found

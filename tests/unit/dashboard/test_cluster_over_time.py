@@ -6,14 +6,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from di_cli.access.kubeconfig import read_access
 from di_cli.views.allocation import Node
-from di_dashboard.main import HistoryPlace, serving
 from di_dashboard.outlook import SECONDS, Outlook, Outlooks
 from di_dashboard.views.heat import MOST_MOVES, Heat, heat_map, moved, stays_of, timeline_of
 from di_dashboard.views.queues import queues
@@ -211,18 +208,6 @@ def service() -> Iterator[Service]:
             ]
         }
         yield found
-
-
-@pytest.fixture
-def asking(world: StandIn, service: Service, tmp_path: Path) -> Iterator[Page]:
-    access = read_access(file=world.kubeconfig(tmp_path / "config"))
-    place = HistoryPlace(server=service.url)
-    with serving(access, namespace="rl", history=place) as served:
-        assert served.world.wait_until_complete(10)
-        found = Page(served)
-        with found.session:
-            found.enter()
-            yield found
 
 
 def test_the_map_reads_without_scripts(asking: Page, service: Service) -> None:

@@ -6,15 +6,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from di_cli.access.kubeconfig import read_access
 from di_dashboard.history import Change
 from di_dashboard.kept import FRESH_SECONDS, Away, Kept, NotKept, Refused, Told
-from di_dashboard.main import HistoryPlace, serving
 from di_dashboard.views.curves import charts, together
 from di_dashboard.views.revisions import changes
 from di_dashboard.views.story import Story, cause_of_move, sentence, story_of
@@ -321,19 +318,6 @@ def service() -> Iterator[Service]:
             found.answers[f"/v1/jobs/rl/gone/logs/{key}"] = text
         found.answers["/v1/jobs"] = {"jobs": [gone["job"]], "next": "12-u1"}
         yield found
-
-
-@pytest.fixture
-def asking(world: StandIn, service: Service, tmp_path: Path) -> Iterator[Page]:
-    """A page that asks the history."""
-    access = read_access(file=world.kubeconfig(tmp_path / "config"))
-    place = HistoryPlace(server=service.url)
-    with serving(access, namespace="rl", history=place) as served:
-        assert served.world.wait_until_complete(10)
-        found = Page(served)
-        with found.session:
-            found.enter()
-            yield found
 
 
 def test_a_job_that_is_gone_is_a_page(asking: Page, service: Service, world: StandIn) -> None:
