@@ -144,13 +144,19 @@ async def bound(testbed: Testbed, name: str) -> list[str]:
     return sorted(pod for pod, node in (await where(testbed, name)).items() if node)
 
 
-async def refusal(testbed: Testbed, name: str) -> str:
-    """Wait until the job's condition has the scheduler's words; returns them."""
+async def refusal(testbed: Testbed, name: str, *, of: str = "") -> str:
+    """Wait until the job's condition has the scheduler's words, and these; returns them.
+
+    The scheduler refuses the pods of a group one by one.
+    """
 
     async def is_told() -> bool:
         status = await testbed.status(name)
         phase = status.get("phase")
-        return phase is not None and condition(status, phase)["reason"] == "Unschedulable"
+        if phase is None:
+            return False
+        found = condition(status, phase)
+        return found["reason"] == "Unschedulable" and of in found["message"]
 
     await testbed.until(is_told, f"{name} to say why it waits")
     status = await testbed.status(name)
@@ -177,8 +183,7 @@ def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
                 if (await testbed.status("first"))["phase"] == "Running"
                 else ("second", "first")
             )
-            message = await refusal(testbed, waits)
-            assert "2 of 2 pods cannot run" in message
+            await refusal(testbed, waits, of="2 of 2 pods cannot run")
             # A third place is free: a scheduler of single pods would have given it away.
             assert await bound(testbed, waits) == []
             assert len(await bound(testbed, runs)) == 2

@@ -219,7 +219,9 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
 
 def until_interrupted() -> None:
     """Wait for Ctrl-C, which comes as KeyboardInterrupt."""
-    threading.Event().wait()
+    # In slices: a signal that comes right before a wait without end begins would not end it.
+    while not threading.Event().wait(1.0):
+        pass
 
 
 def _server(port: int) -> _Server:

@@ -14,13 +14,34 @@ from typing import Any
 _START_TICKS = 19
 """Place of `starttime` in /proc/<pid>/stat, counted after the name of the program (proc(5))."""
 
+LOOK_SECONDS = 0.5
+"""The longest that a signal goes unheard by who waits for it."""
+
+
+class _Heard(threading.Event):
+    """Set by a signal. Its `wait` in the main thread hears a signal however it comes.
+
+    Python calls a signal's handler in the main thread, between two steps of it: one that comes
+    right before the wait for a lock begins, or that the kernel gives to another thread, does not
+    end that wait.
+    """
+
+    def wait(self, timeout: float | None = None) -> bool:
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = LOOK_SECONDS if until is None else until - time.monotonic()
+            if super().wait(min(max(left, 0.0), LOOK_SECONDS)):
+                return True
+            if until is not None and time.monotonic() >= until:
+                return False
+
 
 class Leaving:
     """Whether SIGTERM has come; a handler that was there before is called too."""
 
     def __init__(self, on_asked: Callable[[], None]) -> None:
         self.is_asked = False
-        self.event = threading.Event()
+        self.event: threading.Event = _Heard()
         self._on_asked = on_asked
         self._before: Any = None
         self._listens = False

@@ -287,6 +287,20 @@ def test_who_is_to_leave_knows_and_saves(clock: Clock, tmp_path: Path) -> None:
     assert (tmp_path / "checkpoint-41").read_text() == "weights"
 
 
+@pytest.mark.usefixtures("term")
+def test_a_signal_that_does_not_end_the_wait_is_heard_while_it_waits(clock: Clock) -> None:
+    """As one that another thread has, or one right before the wait begins, does not."""
+
+    def elsewhere() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    with make(clock) as run:
+        timer = threading.Timer(0.2, elsewhere)
+        timer.start()
+        assert run.leaving.wait(60)
+        timer.join()
+
+
 def test_a_handler_that_was_there_hears_it_too_and_comes_back(clock: Clock) -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
