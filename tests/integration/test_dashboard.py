@@ -14,7 +14,8 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, PODS, SERVICE_ACCOUNTS, Resource
 from di_cli.access.kubeconfig import read_access
-from di_dashboard.main import HistoryPlace, serving
+from di_dashboard.looking import HistoryPlace
+from di_dashboard.main import serving
 from tests.browser.chromium import Browser, browser
 from tests.integration.conftest import ApiServer
 from tests.integration.history_process import HistoryProcess, running_history

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Flask, render_template
 from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response
 
 from di_api.wording import span
 from di_cli.views.queue import starts_in
@@ -17,14 +19,14 @@ from di_dashboard.gate import FORM_FIELD, secure
 from di_dashboard.kept_pages import kept_pages
 from di_dashboard.log_pages import log_pages
 from di_dashboard.pages import pages
-from di_dashboard.parts import EXTENSION, Parts, parts
+from di_dashboard.parts import Door, Parts, parts_or_none, put
 from di_dashboard.stream import stream
 
 MOST_BODY: Final = 64 << 10
 """Bytes of a form."""
 
 
-def create_app(found: Parts) -> Flask:
+def create_app(door: Door) -> Flask:
     """Put it together."""
     app = Flask("di_dashboard")
     app.config.update(
@@ -39,10 +41,17 @@ def create_app(found: Parts) -> Flask:
     app.jinja_env.filters["span"] = span
     app.jinja_env.filters["local"] = local
     app.jinja_env.filters["starts"] = starts_in
-    app.extensions[EXTENSION] = found
     for blueprint in (pages, cluster_pages, actions, log_pages, kept_pages, stream):
         app.register_blueprint(blueprint)
-    app.before_request(found.gate.check)
+
+    @app.before_request
+    def enter() -> Response | None:
+        found = door.enter()
+        if isinstance(found, Parts):
+            put(found)
+            return None
+        return found
+
     app.after_request(secure)
     app.register_error_handler(HTTPException, _told)
     app.context_processor(_of_all_pages)
@@ -50,7 +59,9 @@ def create_app(found: Parts) -> Flask:
 
 
 def _of_all_pages() -> dict[str, Any]:
-    here = parts()
+    here = parts_or_none()
+    if here is None:
+        return {"is_complete": True, "form_field": FORM_FIELD, "unread": {}}
     return {
         "place": here.place,
         "scope": here.namespace,
@@ -60,10 +71,12 @@ def _of_all_pages() -> dict[str, Any]:
         "is_away": here.world.is_away,
         "is_complete": here.world.is_complete,
         "form_field": FORM_FIELD,
-        "form_token": here.gate.form_token,
+        "form_token": here.form_token,
+        "user": here.user,
     }
 
 
-def _told(error: HTTPException) -> tuple[str, int]:
+def _told(error: HTTPException) -> tuple[str, int, dict[str, str]]:
     code = error.code or 500
-    return render_template("wrong.html", code=code, what=error.description, name=error.name), code
+    page = render_template("wrong.html", code=code, what=error.description, name=error.name)
+    return page, code, {"WWW-Authenticate": "Bearer"} if code == HTTPStatus.UNAUTHORIZED else {}

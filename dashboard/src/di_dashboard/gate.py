@@ -19,7 +19,7 @@ SECONDS: Final = 30 * 24 * 3600
 """For which a browser keeps the token; the process that made it rarely lives so long."""
 PARAMETER: Final = "token"
 FORM_FIELD: Final = "csrf"
-_SAFE: Final = ("GET", "HEAD")
+SAFE: Final = ("GET", "HEAD")
 
 
 class Gate:
@@ -46,11 +46,11 @@ class Gate:
         """Before each request: None lets it in."""
         if request.host not in self._hosts:
             abort(403, f"{request.host} is no name of this page")
-        if request.method in _SAFE and PARAMETER in request.args:
+        if request.method in SAFE and PARAMETER in request.args:
             return self._enter(request.args[PARAMETER])
         if not _same(request.cookies.get(self._cookie, ""), self._token):
             abort(401, "Open the address that di dashboard printed: it has the token in it.")
-        if request.method not in _SAFE:
+        if request.method not in SAFE:
             self._check_form()
         return None
 
@@ -72,11 +72,20 @@ class Gate:
         return answer
 
     def _check_form(self) -> None:
-        origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.host:
-            abort(403, "The form is of another page.")
-        if not _same(request.form.get(FORM_FIELD, ""), self.form_token):
-            abort(403, "The form is too old; go back and load the page again.")
+        check_form(self.form_token, hosts=[request.host])
+
+
+def check_form(form_token: str, *, hosts: Collection[str]) -> None:
+    """Refuse a form that is not of this page, as it was shown to who sends it.
+
+    Args:
+        hosts: names that the browser may know this server by.
+    """
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc not in hosts:
+        abort(403, "The form is of another page.")
+    if not _same(request.form.get(FORM_FIELD, ""), form_token):
+        abort(403, "The form is too old; go back and load the page again.")
 
 
 def secure(response: Response) -> Response:

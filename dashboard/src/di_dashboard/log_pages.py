@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from flask import Blueprint, Response, render_template, request, stream_with_context
+from flask import Blueprint, Response, abort, render_template, request, stream_with_context
 
 from di_api.kube.errors import ApiError
 from di_cli.logs.read import Asked, container_of, lines_of
 from di_cli.views.pods import in_order, name_of, rank_of, task_of
+from di_dashboard.feed import TooMany
 from di_dashboard.history import Object
 from di_dashboard.pages import job_or_404
 from di_dashboard.parts import parts
@@ -75,14 +76,24 @@ def stream(namespace: str, name: str) -> Response:
         if pod in known
     ][:MOST_PODS]
 
+    try:
+        # It counts as an open page: each takes a thread.
+        listener = here.feed.join(["logs"])
+    except TooMany as error:
+        abort(503, str(error))
+
     def events() -> Iterator[str]:
         with Tail(here.log_client, namespace, wanted, lines=LINES) as tail:
             yield ": begun\n\n"
             for batch in tail.batches():
+                if not here.stay():
+                    return
                 lines = [[wanted[each.place].pod, each.time, each.text] for each in batch]
                 yield f"data: {json.dumps(lines)}\n\n" if lines else ": none\n\n"
 
-    return Response(stream_with_context(events()), mimetype="text/event-stream")
+    answer = Response(stream_with_context(events()), mimetype="text/event-stream")
+    answer.call_on_close(lambda: here.feed.leave(listener))
+    return answer
 
 
 def _chosen(pods: Sequence[Object]) -> list[Object]:

@@ -8,44 +8,30 @@ import socket
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from random import Random
 from typing import Any, Final
 
 from typing_extensions import override
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+from werkzeug.wrappers import Response
 
-from di_api.field_error import mapping
-from di_api.kube.errors import ApiError, Forbidden
+from di_api.kube.errors import Forbidden
 from di_api.kube.resources import DIJOBS
 from di_api.kube.server_time import ServerTime
 from di_api.kube.sync import SyncKubeClient
 from di_cli.access.kubeconfig import Access
-from di_cli.logs.read import last_lines
-from di_cli.session import Session
 from di_dashboard.app import create_app
-from di_dashboard.asking import Asking
-from di_dashboard.feed import Feed
-from di_dashboard.forecast import outlook
 from di_dashboard.gate import PARAMETER, Gate
-from di_dashboard.history import Seen
-from di_dashboard.kept import Ask, Kept
-from di_dashboard.last_words import LastWords
-from di_dashboard.outlook import Outlooks
-from di_dashboard.parts import Parts
-from di_dashboard.stories import Stories
-from di_dashboard.watching import Watcher
-from di_dashboard.world import CLUSTER_TOPIC, JOBS_TOPIC, World
+from di_dashboard.looking import HistoryPlace, client_of, looking
+from di_dashboard.parts import Parts, put
+from di_dashboard.world import World
 
 HOST: Final = "127.0.0.1"
 _NAMES: Final = (HOST, "localhost")
-_TIMEOUT: Final = 15.0
-_LOG_CONNECTIONS: Final = 64
 _FIRST_SECONDS: Final = 3.0
-_WORDS: Final = 20
 _BACKLOG: Final = 128
 
 
@@ -62,23 +48,21 @@ class Serving:
     world: World
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryPlace:
-    """Where di-history is, and as whom it is asked.
+class OneUser:
+    """The door of a page that has one user: whoever has its token.
 
-    Attributes:
-        server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward.
-        account: the service account of each namespace whose token is shown.
-        authority: PEM to know it by; empty means the system's.
-        tls_server_name: name expected in its certificate; empty means the URL's host.
-        context: of the kubeconfig, for kubectl.
+    Args:
+        found: what there is to see.
     """
 
-    server: str | None = None
-    account: str = "default"
-    authority: str = ""
-    tls_server_name: str = ""
-    context: str | None = None
+    def __init__(self, gate: Gate, found: Parts) -> None:
+        self._gate = gate
+        self._found = found
+
+    def enter(self) -> Parts | Response:
+        """See `Door`; who may not look is told on a page of what there is."""
+        put(self._found)
+        return self._gate.check() or self._found
 
 
 class _Handler(WSGIRequestHandler):
@@ -123,62 +107,36 @@ def serving(
         OSError: the port is taken.
     """
     clock = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
-    with (
-        _client(access, clock, 8) as client,
-        _client(access, clock, _LOG_CONNECTIONS) as log_client,
-        _asking(client, history) as ask,
-    ):
+    with client_of(access, clock) as client:
         scope = namespace or _scope(client, access)
-        feed, seen = Feed(), Seen()
-        world = World(feed=feed, seen=seen, now=clock.now)
-        kept = Kept(ask, tell=lambda topic: feed.publish([topic]), clock=time.monotonic)
         server = _server(port)
         token = secrets.token_urlsafe(32)
-        found = Parts(
-            world=world,
-            feed=feed,
-            history=seen,
-            kept=kept,
-            stories=Stories(kept),
-            outlooks=Outlooks(
-                lambda: outlook(world, Session(client, access, scope or access.namespace, clock)),
-                tell=lambda: feed.publish([JOBS_TOPIC, CLUSTER_TOPIC]),
-                clock=time.monotonic,
-            ),
-            client=client,
-            log_client=log_client,
-            last_words=LastWords(_reader(client, access, clock)),
-            gate=Gate(
-                token=token,
-                hosts=[f"{name}:{server.port}" for name in _NAMES],
-                cookie=f"di-dashboard-{server.port}",
-            ),
-            now=clock.now,
-            place=access.context or access.config.server,
-            namespace=scope,
+        gate = Gate(
+            token=token,
+            hosts=[f"{name}:{server.port}" for name in _NAMES],
+            cookie=f"di-dashboard-{server.port}",
+        )
+        with looking(
+            access,
+            client,
+            clock,
+            scope=scope,
+            form_token=gate.form_token,
             read_only=read_only,
-        )
-        server.app = create_app(found)
-        watcher = Watcher(
-            config=access.config,
-            namespace=scope,
-            world=world,
-            on_date=clock.observe,
-            clock=time.monotonic,
-            rng=Random(),
-        )
-        thread = threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
-        )
-        watcher.start()
-        thread.start()
-        try:
-            yield Serving(url=f"http://{HOST}:{server.port}/?{PARAMETER}={token}", world=world)
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
-            watcher.stop()
+            history=history,
+        ) as found:
+            server.app = create_app(OneUser(gate, found))
+            thread = threading.Thread(
+                target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
+            )
+            thread.start()
+            try:
+                url = f"http://{HOST}:{server.port}/?{PARAMETER}={token}"
+                yield Serving(url=url, world=found.world)
+            finally:
+                server.shutdown()
+                thread.join()
+                server.server_close()
 
 
 def run(
@@ -230,34 +188,6 @@ def _server(port: int) -> _Server:
         return _Server(HOST, port, _not_yet, _Handler, fd=bound.fileno())
 
 
-@contextmanager
-def _asking(client: SyncKubeClient, place: HistoryPlace | None) -> Iterator[Ask | None]:
-    if place is None:
-        yield None
-        return
-    asking = Asking(
-        client,
-        server=place.server,
-        account=place.account,
-        authority=place.authority,
-        tls_server_name=place.tls_server_name,
-        context=place.context,
-    )
-    try:
-        yield asking
-    finally:
-        asking.close()
-
-
-def _client(access: Access, clock: ServerTime, connections: int) -> SyncKubeClient:
-    return SyncKubeClient(
-        config=access.config,
-        timeout=_TIMEOUT,
-        connections=connections,
-        on_date=clock.observe,
-    )
-
-
 def _scope(client: SyncKubeClient, access: Access) -> str | None:
     """None: who looks may list the jobs of all namespaces."""
     try:
@@ -265,19 +195,6 @@ def _scope(client: SyncKubeClient, access: Access) -> str | None:
     except Forbidden:
         return access.namespace
     return None
-
-
-def _reader(
-    client: SyncKubeClient, access: Access, clock: ServerTime
-) -> Callable[[Mapping[str, Any]], list[str]]:
-    def read(pod: Mapping[str, Any]) -> list[str]:
-        namespace = str(mapping(pod.get("metadata")).get("namespace") or "")
-        try:
-            return last_lines(Session(client, access, namespace, clock), pod, _WORDS)
-        except ApiError:
-            return []
-
-    return read
 
 
 def _not_yet(environ: object, start: object) -> list[bytes]:

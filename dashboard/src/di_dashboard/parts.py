@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
-from flask import current_app
+from flask import g
+from werkzeug.wrappers import Response
 
 from di_api.explain import Explanation, Facts, explain
 from di_api.field_error import mapping
 from di_api.kube.sync import SyncKubeClient
 from di_dashboard.feed import Feed
-from di_dashboard.gate import Gate
 from di_dashboard.history import History, Object
 from di_dashboard.kept import Kept
 from di_dashboard.last_words import LastWords
@@ -21,7 +21,7 @@ from di_dashboard.outlook import Outlooks
 from di_dashboard.stories import Stories
 from di_dashboard.world import World
 
-EXTENSION: Final = "di-dashboard"
+_HERE: Final = "di_dashboard_parts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,9 @@ class Parts:
         place: which cluster, in words.
         namespace: the only one that is looked at; None means all.
         read_only: whether nothing may be changed from here.
+        form_token: what each form has to send back.
+        user: who looks, in words; empty on a machine of one's own.
+        stay: asked now and then by what outlives its request: whether it may go on.
     """
 
     world: World
@@ -48,11 +51,13 @@ class Parts:
     client: SyncKubeClient
     log_client: SyncKubeClient
     last_words: LastWords
-    gate: Gate
     now: Callable[[], datetime]
     place: str
     namespace: str | None
     read_only: bool
+    form_token: str
+    user: str = ""
+    stay: Callable[[], bool] = lambda: True
 
     def explain(self, job: Object) -> Explanation:
         """Why the job is as it is."""
@@ -72,7 +77,29 @@ class Parts:
         return explain(facts)
 
 
+class Door(Protocol):
+    """Decides of each request who looks, and so what there is to see."""
+
+    def enter(self) -> Parts | Response | None:
+        """What the page has, or an answer in its place; None: nothing is needed for this one.
+
+        Raises:
+            HTTPException: who asks may not look.
+        """
+
+
+def put(found: Parts) -> None:
+    """The page of this request has these."""
+    setattr(g, _HERE, found)
+
+
 def parts() -> Parts:
-    """Those of the application that answers."""
-    found: Parts = current_app.extensions[EXTENSION]
+    """Those of the page that answers."""
+    found: Parts = getattr(g, _HERE)
+    return found
+
+
+def parts_or_none() -> Parts | None:
+    """Likewise, if somebody looks who may."""
+    found: Parts | None = g.get(_HERE)
     return found

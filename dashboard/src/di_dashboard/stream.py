@@ -37,7 +37,7 @@ def events() -> Response:
 
 def _events(listener: Listener) -> Iterator[str]:
     yield "retry: 2000\n\n"
-    while True:
+    while parts().stay():
         has_news = listener.wait(_BEAT)
         yield f"event: {'changed' if has_news else 'beat'}\ndata: {parts().world.version}\n\n"
         time.sleep(_PAUSE)

@@ -37,6 +37,7 @@ SERVER_NAME: Final = "di-server"
 WEBHOOK_NAME: Final = "di-webhook"
 """Name of the webhook's Service; part of its certificate."""
 HISTORY_NAME: Final = "di-history"
+DASHBOARD_NAME: Final = "di-dashboard"
 """Name of the history's Service, and the audience of tokens for it."""
 SERVER_PORT: Final = 8081
 """Of plain HTTP."""

@@ -1,0 +1,162 @@
+"""One who looks: the watch with their rights, what it fills, and what the pages ask beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from di_api.field_error import mapping
+from di_api.kube.errors import ApiError
+from di_api.kube.server_time import ServerTime
+from di_api.kube.sync import SyncKubeClient
+from di_cli.access.kubeconfig import Access
+from di_cli.logs.read import last_lines
+from di_cli.session import Session
+from di_dashboard.asking import Asking
+from di_dashboard.feed import MOST_LISTENERS, Feed
+from di_dashboard.forecast import outlook
+from di_dashboard.history import Seen
+from di_dashboard.kept import Ask, Kept
+from di_dashboard.last_words import LastWords
+from di_dashboard.outlook import Outlooks
+from di_dashboard.parts import Parts
+from di_dashboard.stories import Stories
+from di_dashboard.watching import Watcher
+from di_dashboard.world import CLUSTER_TOPIC, JOBS_TOPIC, World
+
+_TIMEOUT: Final = 15.0
+_CONNECTIONS: Final = 8
+_LOG_CONNECTIONS: Final = 64
+_WORDS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPlace:
+    """Where di-history is, and as whom it is asked.
+
+    Attributes:
+        server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward.
+        account: the service account of each namespace whose token is shown.
+        authority: PEM to know it by; empty means the system's.
+        tls_server_name: name expected in its certificate; empty means the URL's host.
+        context: of the kubeconfig, for kubectl.
+    """
+
+    server: str | None = None
+    account: str = "default"
+    authority: str = ""
+    tls_server_name: str = ""
+    context: str | None = None
+
+
+def client_of(access: Access, clock: ServerTime, connections: int = _CONNECTIONS) -> SyncKubeClient:
+    """A client with the rights of who looks; to be closed."""
+    return SyncKubeClient(
+        config=access.config,
+        timeout=_TIMEOUT,
+        connections=connections,
+        on_date=clock.observe,
+    )
+
+
+@contextmanager
+def looking(
+    access: Access,
+    client: SyncKubeClient,
+    clock: ServerTime,
+    *,
+    scope: str | None,
+    form_token: str,
+    read_only: bool,
+    history: HistoryPlace | None,
+    user: str = "",
+    stay: Callable[[], bool] = lambda: True,
+    most_pages: int = MOST_LISTENERS,
+) -> Iterator[Parts]:
+    """Watch until the end of the block, with all that pages need beside it.
+
+    Args:
+        client: of `access`.
+        scope: the only namespace that is looked at; None means all.
+        history: where di-history is; None: nobody is asked.
+        user, stay: of `Parts`.
+        most_pages: that are told of changes at once.
+    """
+    with (
+        client_of(access, clock, _LOG_CONNECTIONS) as log_client,
+        _asking(client, history) as ask,
+    ):
+        feed, seen = Feed(most_pages), Seen()
+        world = World(feed=feed, seen=seen, now=clock.now)
+        kept = Kept(ask, tell=lambda topic: feed.publish([topic]), clock=time.monotonic)
+        found = Parts(
+            world=world,
+            feed=feed,
+            history=seen,
+            kept=kept,
+            stories=Stories(kept),
+            outlooks=Outlooks(
+                lambda: outlook(world, Session(client, access, scope or access.namespace, clock)),
+                tell=lambda: feed.publish([JOBS_TOPIC, CLUSTER_TOPIC]),
+                clock=time.monotonic,
+            ),
+            client=client,
+            log_client=log_client,
+            last_words=LastWords(_reader(client, access, clock)),
+            now=clock.now,
+            place=access.context or access.config.server,
+            namespace=scope,
+            read_only=read_only,
+            form_token=form_token,
+            user=user,
+            stay=stay,
+        )
+        watcher = Watcher(
+            config=access.config,
+            namespace=scope,
+            world=world,
+            on_date=clock.observe,
+            clock=time.monotonic,
+            rng=Random(),
+        )
+        watcher.start()
+        try:
+            yield found
+        finally:
+            watcher.stop()
+
+
+@contextmanager
+def _asking(client: SyncKubeClient, place: HistoryPlace | None) -> Iterator[Ask | None]:
+    if place is None:
+        yield None
+        return
+    asking = Asking(
+        client,
+        server=place.server,
+        account=place.account,
+        authority=place.authority,
+        tls_server_name=place.tls_server_name,
+        context=place.context,
+    )
+    try:
+        yield asking
+    finally:
+        asking.close()
+
+
+def _reader(
+    client: SyncKubeClient, access: Access, clock: ServerTime
+) -> Callable[[Mapping[str, Any]], list[str]]:
+    def read(pod: Mapping[str, Any]) -> list[str]:
+        namespace = str(mapping(pod.get("metadata")).get("namespace") or "")
+        try:
+            return last_lines(Session(client, access, namespace, clock), pod, _WORDS)
+        except ApiError:
+            return []
+
+    return read

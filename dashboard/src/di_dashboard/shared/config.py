@@ -1,0 +1,125 @@
+"""Settings of the page for many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from marshmallow import fields, validate
+
+from di_api.names import DASHBOARD_NAME
+from di_api.service.settings import LOG_LEVEL, Address, AddressField, Setting, read_settings
+
+CA_FILE: Final = Path("/kube/ca.crt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What may differ between two installations."""
+
+    bind: Address
+    cert_dir: Path | None
+    """Folder with tls.crt and tls.key, read anew when they change; None: plain HTTP."""
+    api_server: str | None
+    """URL of the API server; None: as a pod is told."""
+    api_ca: Path
+    """Its authorities, PEM."""
+    cluster: str
+    """What the page calls the cluster."""
+    read_only: bool
+    callers: int
+    """People, and namespaces of one, that are looked at at once; each has a watch of its own."""
+    pages: int
+    """Of one of them, that are told of changes at once; each takes a thread."""
+    idle_seconds: float
+    """After which the watch of somebody who does not look any more ends."""
+    history_server: str | None
+    """URL of di-history; None: it is not asked."""
+    history_ca: Path | None
+    """Its authority, PEM; None: the system's."""
+    history_account: str
+    """The service account of each namespace whose token is shown there."""
+    log_level: str
+
+    @property
+    def threads(self) -> int:
+        """For pages that are told of changes, and for as many that are asked for."""
+        return self.callers * self.pages + 32
+
+
+_SETTINGS: Final = (
+    Setting(
+        "bind",
+        AddressField(load_default=Address(host="127.0.0.1", port=8443)),
+        "address of the listener",
+    ),
+    Setting(
+        "cert_dir",
+        fields.Function(deserialize=Path, load_default=None),
+        "folder with tls.crt and tls.key, read anew when they change; empty: plain HTTP",
+    ),
+    Setting(
+        "api_server",
+        fields.String(load_default=None),
+        "URL of the API server; empty: as a pod is told",
+    ),
+    Setting(
+        "api_ca",
+        fields.Function(deserialize=Path, load_default=CA_FILE),
+        "PEM file of the authorities of the API server",
+    ),
+    Setting(
+        "cluster", fields.String(load_default="this cluster"), "what the page calls the cluster"
+    ),
+    Setting("read_only", fields.Boolean(load_default=False), "whether nothing may be changed"),
+    Setting(
+        "callers",
+        fields.Integer(load_default=32, validate=validate.Range(1, 256)),
+        "people that look at once, each with a watch of their own",
+    ),
+    Setting(
+        "pages",
+        fields.Integer(load_default=8, validate=validate.Range(1, 64)),
+        "pages of each that are told of changes at once",
+    ),
+    Setting(
+        "idle_seconds",
+        fields.Float(load_default=300.0, validate=validate.Range(1, 86_400)),
+        "seconds after which the watch of somebody who does not look any more ends",
+    ),
+    Setting(
+        "history_server",
+        fields.String(load_default=None),
+        "URL of di-history; empty: it is not asked",
+    ),
+    Setting(
+        "history_ca",
+        fields.Function(deserialize=Path, load_default=None),
+        "PEM file of its authority; empty: the system's",
+    ),
+    Setting(
+        "history_account",
+        fields.String(load_default="default"),
+        "service account of each namespace whose token is shown there",
+    ),
+    LOG_LEVEL,
+)
+
+
+def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
+    """Read flags and DI_DASHBOARD_*.
+
+    Raises:
+        SettingsError: a value means nothing; the message has all of them.
+    """
+    values = read_settings(
+        _SETTINGS,
+        program=DASHBOARD_NAME,
+        about="Shows DIJobs to many, each with their own rights.",
+        prefix="DI_DASHBOARD_",
+        argv=argv,
+        environ=environ,
+    )
+    return Config(**values)

@@ -1,0 +1,139 @@
+"""Who looks: whoever the token is of that comes with the request, put there by a single sign-on.
+
+The page has no rights, so that a request without a token sees nothing, and one with a token no more
+than kubectl with it would.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from hashlib import sha256
+from typing import Final
+
+from flask import Flask, Response, abort, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from di_api.kube.errors import ApiError, Forbidden, Unauthorized
+from di_dashboard.gate import SAFE, check_form
+from di_dashboard.parts import Parts
+from di_dashboard.shared.rights import Caller, Known
+from di_dashboard.shared.rooms import Full, Rooms
+
+COOKIE: Final = "di-dashboard-namespace"
+FORWARDED_TOKEN: Final = "X-Forwarded-Access-Token"
+"""Where oauth2-proxy puts it with --pass-access-token."""
+_MOST_TOKEN: Final = 16 << 10
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_ALL: Final = ""
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+
+
+class TokenDoor:
+    """The door of a page for many.
+
+    Args:
+        secret: what form tokens are made of; of this process.
+    """
+
+    def __init__(self, rooms: Rooms, known: Known, *, secret: bytes) -> None:
+        self._rooms = rooms
+        self._known = known
+        self._secret = secret
+
+    def form_token(self, caller: Caller) -> str:
+        """What forms that a caller was shown have to send back."""
+        return hmac.new(self._secret, caller.key.encode(), sha256).hexdigest()
+
+    def enter(self) -> Parts | AnyResponse | None:
+        """See `Door`."""
+        if request.endpoint in ("static", *_OPEN):
+            return None
+        caller = _caller()
+        if request.method not in SAFE:
+            hosts = [request.host, request.headers.get("X-Forwarded-Host", "")]
+            check_form(self.form_token(caller), hosts=hosts)
+        try:
+            return self._entered(caller)
+        except Unauthorized:
+            abort(
+                401,
+                "The token that came with the request is none of this cluster, or not any more.",
+            )
+        except Forbidden as error:
+            abort(403, f"The API server refuses even to say who you are: {error.message}")
+        except ApiError as error:
+            abort(503, f"The API server does not answer: {error.message or error.reason}")
+        except Full as error:
+            abort(503, f"{error}.")
+
+    def _entered(self, caller: Caller) -> Parts | AnyResponse:
+        if request.endpoint == "choose":
+            return _chosen(self._known.of(caller, None).user)
+        asked = request.cookies.get(COOKIE)
+        if asked is not None and _NAMESPACE.fullmatch(asked):
+            return self._rooms.enter(caller, asked)
+        everywhere = self._known.of(caller, None)
+        if everywhere.has_jobs:
+            return self._rooms.enter(caller, None)
+        home = _home(everywhere.user)
+        if home and self._known.of(caller, home).has_jobs:
+            return self._rooms.enter(caller, home)
+        return _question(everywhere.user)
+
+
+def add_choice(app: Flask) -> None:
+    """The page where a namespace is chosen, and the one that says that the process is well."""
+    app.add_url_rule("/namespace", "choose", _unreachable)
+    app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
+
+
+_OPEN: Final = ("healthz",)
+
+
+def _unreachable() -> str:
+    raise AssertionError("the door answers")
+
+
+def _caller() -> Caller:
+    kind, _, token = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not token:
+        token = request.headers.get(FORWARDED_TOKEN, "")
+    token = token.strip()
+    if not token:
+        abort(
+            401,
+            "No token came with the request. A single sign-on in front of this page has to send "
+            "the user's own one along (docs/dashboard.md); without one: di dashboard.",
+        )
+    if len(token) > _MOST_TOKEN or not token.isascii() or any(c.isspace() for c in token):
+        abort(401, "What came with the request is no token.")
+    return Caller(token)
+
+
+def _chosen(user: str) -> AnyResponse:
+    namespace = request.args.get("namespace")
+    if namespace is None:
+        return _question(user)
+    if namespace != _ALL and not _NAMESPACE.fullmatch(namespace):
+        return _question(user, wrong=f"{namespace[:80]} is no name of a namespace.")
+    answer = redirect(url_for("pages.jobs"))
+    if namespace == _ALL:
+        answer.delete_cookie(COOKIE)
+    else:
+        answer.set_cookie(
+            COOKIE, namespace, httponly=True, samesite="Lax", secure=request.is_secure
+        )
+    return answer
+
+
+def _question(user: str, wrong: str = "") -> AnyResponse:
+    page = render_template("namespace.html", user=user, wrong=wrong)
+    return Response(page, 400 if wrong else 200)
+
+
+def _home(user: str) -> str:
+    """The namespace of a service account."""
+    if not user.startswith(_SERVICE_ACCOUNT):
+        return ""
+    return user.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]

@@ -1,0 +1,159 @@
+"""What each of those who look has open: one watch each, in bounds, and gone when they are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final
+
+from di_api.kube.errors import ApiError
+from di_dashboard.parts import Parts
+from di_dashboard.shared.rights import Caller, Known, Rights
+
+_LOOK_SECONDS: Final = 15.0
+_SPARED_SECONDS: Final = 60.0
+"""Who has looked within that time is not put out for another."""
+
+
+class Full(Exception):
+    """So many look already that there is no place for one more."""
+
+
+@dataclass(eq=False, slots=True)
+class _Room:
+    parts: Parts
+    opened: AbstractContextManager[Parts]
+    rights: Rights
+    used: float
+
+
+_Key = tuple[str, str | None]
+"""A caller's, and the namespace."""
+
+Open = Callable[[Caller, str | None, Rights, Callable[[], bool]], AbstractContextManager[Parts]]
+"""Opens one for a caller, of a namespace or all; what is asked whether a stream may go on."""
+
+
+class Rooms:
+    """Opens, keeps and closes them. Safe between threads.
+
+    Args:
+        most: that are open at once.
+        idle_seconds: after which one that nobody looks at is closed.
+    """
+
+    def __init__(
+        self,
+        opening: Open,
+        known: Known,
+        *,
+        most: int,
+        idle_seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._opening = opening
+        self._known = known
+        self._most = most
+        self._idle_seconds = idle_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._rooms: dict[_Key, _Room] = {}
+        self._ended = threading.Event()
+
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return len(self._rooms)
+
+    def start(self) -> None:
+        """Close what is left from now on, in a thread."""
+        threading.Thread(target=self._run, daemon=True, name="rooms").start()
+
+    def end(self) -> None:
+        """Close all."""
+        self._ended.set()
+        with self._lock:
+            rooms, self._rooms = [*self._rooms.values()], {}
+        for room in rooms:
+            room.opened.__exit__(None, None, None)
+
+    def enter(self, caller: Caller, scope: str | None) -> Parts:
+        """What a caller sees of a namespace, or of all.
+
+        Raises:
+            Unauthorized: the token is none, or not any more.
+            ApiError: the API server does not answer.
+            Full: there is no place.
+        """
+        key = (caller.key, scope)
+        try:
+            rights = self._known.of(caller, scope)
+        except ApiError:
+            self._close([key])
+            raise
+        with self._lock:
+            room = self._rooms.get(key)
+            if room is not None and rights.readable >= room.rights.readable:
+                room.used = self._clock()
+                return room.parts
+        # What somebody may not read any more is forgotten with all the rest.
+        self._close([key])
+        return self._open(key, caller, scope, rights)
+
+    def close_idle(self) -> None:
+        """Close those that nobody looks at."""
+        until = self._clock() - self._idle_seconds
+        with self._lock:
+            idle = [key for key, room in self._rooms.items() if room.used < until]
+        self._close(idle)
+
+    def _open(self, key: _Key, caller: Caller, scope: str | None, rights: Rights) -> Parts:
+        left: list[_Room] = []
+        try:
+            with self._lock:
+                if (room := self._rooms.get(key)) is None:
+                    if len(self._rooms) >= self._most:
+                        left.append(self._put_out())
+                    opened = self._opening(
+                        caller, scope, rights, lambda: self._may_stay(caller, scope)
+                    )
+                    room = _Room(opened.__enter__(), opened, rights, self._clock())
+                    self._rooms[key] = room
+                return room.parts
+        finally:
+            for each in left:
+                each.opened.__exit__(None, None, None)
+
+    def _put_out(self) -> _Room:
+        key = min(self._rooms, key=lambda key: self._rooms[key].used)
+        if self._clock() - self._rooms[key].used < _SPARED_SECONDS:
+            raise Full(f"{self._most} people look already; try again in a minute")
+        return self._rooms.pop(key)
+
+    def _may_stay(self, caller: Caller, scope: str | None) -> bool:
+        key = (caller.key, scope)
+        try:
+            rights = self._known.of(caller, scope)
+        except ApiError:
+            rights = None
+        with self._lock:
+            room = self._rooms.get(key)
+            if room is None:
+                return False
+            if rights is not None and rights.readable >= room.rights.readable:
+                room.used = self._clock()
+                return True
+        self._close([key])
+        return False
+
+    def _close(self, keys: list[_Key]) -> None:
+        with self._lock:
+            found = [room for key in keys if (room := self._rooms.pop(key, None)) is not None]
+        for room in found:
+            room.opened.__exit__(None, None, None)
+
+    def _run(self) -> None:
+        while not self._ended.wait(_LOOK_SECONDS):
+            self.close_idle()
