@@ -144,7 +144,7 @@ wheels: setup ## the Python packages, for pip install 'di-orchestrator[cli,local
 	@$(BIN)/python -m release.wheels out/wheels
 
 .PHONY: images
-images: setup ## the four service images, with docker, podman or buildah
+images: setup ## the five service images, with docker, podman or buildah
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m di_cluster.release
 
 .PHONY: lock
@@ -156,6 +156,7 @@ lock: ## pin all dependencies anew
 	@$(COMPILE) services/build.in -o services/build.lock
 	@for s in webhook operator server history; do \
 		$(COMPILE) --all-extras services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
+	@$(COMPILE) dashboard/pyproject.toml --extra shared -o dashboard/requirements.lock
 	@for e in cartpole coordinated-cartpole grpo impala jax ray share; do \
 		$(COMPILE) examples/$$e/pyproject.toml -o examples/$$e/requirements.lock; done
 

@@ -21,6 +21,7 @@ LOCKS: Final = {
         f"di-{name}": f"services/{name}/requirements.lock"
         for name in ("webhook", "operator", "server", "history")
     },
+    "di-dashboard": "dashboard/requirements.lock",
     "di-orchestrator": "local/requirements.lock",
     "di-cli": "cli/requirements.lock",
 }

@@ -155,7 +155,7 @@ class Demo:
         self._cluster.prepare_images()
         with ThreadPoolExecutor(max_workers=1) as beside:
             # They wait for downloads while the other compiles, or starts.
-            images = beside.submit(release.build_images)
+            images = beside.submit(release.build_images, SHOWN)
             trains = beside.submit(build, self._cluster, manifest.parent)
             self._cluster.up()
             self._announce("The chart, installed by helm")

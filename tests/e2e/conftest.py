@@ -37,7 +37,8 @@ NODES, GPUS = 16, 4
 """Simulated nodes, and what each of them has."""
 VALUES = (
     "--set",
-    "operator.allocator.periodSeconds=5,history.enabled=true,history.persistence.enabled=false",
+    "operator.allocator.periodSeconds=5,history.enabled=true,history.persistence.enabled=false,"
+    "dashboard.enabled=true",
 )
 """What differs from what users install: the allocator looks again every few seconds, and what
 happens is kept for as long as its pod lives."""
@@ -173,7 +174,7 @@ def _collect_logs(kubectl: Kubectl) -> None:
                 *("logs", "--namespace", NAMESPACE, "--prefix", "--tail=-1"),
                 f"--selector=app.kubernetes.io/component={service}",
             )
-            for service in ("webhook", "operator", "server", "history")
+            for service in ("webhook", "operator", "server", "history", "dashboard")
         },
     }.items():
         try:

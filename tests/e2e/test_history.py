@@ -76,9 +76,9 @@ def test_the_logs_of_a_job_outlive_it(
 
 
 @contextmanager
-def forwarded(kubectl: Kubectl) -> Iterator[int]:
-    """The HTTPS port of di-history on one of this machine: somebody else's way to it."""
-    service = ("--namespace", NAMESPACE, "port-forward", "service/di-history", ":8443")
+def forwarded(kubectl: Kubectl, name: str = "di-history") -> Iterator[int]:
+    """The HTTPS port of a service on one of this machine: somebody else's way to it."""
+    service = ("--namespace", NAMESPACE, "port-forward", f"service/{name}", ":8443")
     with subprocess.Popen(
         [kubectl.program, f"--kubeconfig={kubectl.kubeconfig}", *service, "--address=127.0.0.1"],
         stdout=subprocess.PIPE,

@@ -109,6 +109,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "webhook_secret": None,
         "server_secret": None,
         "history_secret": None,
+        "dashboard_secret": None,
         "traces": None,
         "trace_ratio": 1.0,
         "server_ca_secret": None,

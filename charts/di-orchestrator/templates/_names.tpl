@@ -50,6 +50,10 @@ di-operator-scope
 {{ include "di.name" (dict "component" "history") }}.{{ .Release.Namespace }}.svc
 {{- end }}
 
+{{- define "di.dashboard-host" -}}
+{{ include "di.name" (dict "component" "dashboard") }}.{{ .Release.Namespace }}.svc
+{{- end }}
+
 {{/* The headless Service of the server's replicas. */}}
 {{- define "di.server-peers-name" -}}
 {{ include "di.name" (dict "component" "server") }}-peers

@@ -65,7 +65,7 @@ affinity:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- if $values.topologySpread.enabled }}
+{{- if and $values.topologySpread $values.topologySpread.enabled }}
 topologySpreadConstraints:
   - maxSkew: 1
     topologyKey: {{ $values.topologySpread.topologyKey | quote }}

@@ -15,14 +15,17 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and .Values.history.enabled (not .Values.history.database.existingSecret) (gt (int .Values.history.replicas) 1) }}
 {{- fail "history.replicas above 1 without a database: SQLite's file has one pod. Name the Secret of a PostgreSQL database in history.database.existingSecret, or set history.replicas=1." }}
 {{- end }}
-{{- if and (or .Values.webhook.enabled (include "di.server-secret" .) (include "di.history-secret" .)) (not .Values.operator.enabled) (eq .Values.certificates.mode "auto") }}
-{{- fail "certificates.mode=auto without the operator: nobody would make the certificates of the webhook, the server and the history. Set operator.enabled=true, or certificates.mode=existingSecret or cert-manager, or webhook.enabled=false, server.tls.enabled=false and history.tls.enabled=false." }}
+{{- if and (or .Values.webhook.enabled (include "di.server-secret" .) (include "di.history-secret" .) (include "di.dashboard-secret" .)) (not .Values.operator.enabled) (eq .Values.certificates.mode "auto") }}
+{{- fail "certificates.mode=auto without the operator: nobody would make the certificates of the webhook, the server, the history and the dashboard. Set operator.enabled=true, or certificates.mode=existingSecret or cert-manager, or webhook.enabled=false, server.tls.enabled=false, history.tls.enabled=false and dashboard.enabled=false." }}
 {{- end }}
 {{- if and (include "di.server-secret" .) (eq .Values.certificates.mode "existingSecret") (not .Values.server.tls.secretName) }}
 {{- fail "certificates.mode=existingSecret with server.tls.enabled: name the Secret with tls.crt, tls.key and ca.crt that you make for the server in server.tls.secretName, or set server.tls.enabled=false." }}
 {{- end }}
 {{- if and (include "di.history-secret" .) (eq .Values.certificates.mode "existingSecret") (not .Values.history.tls.secretName) }}
 {{- fail "certificates.mode=existingSecret with history.tls.enabled: name the Secret with tls.crt and tls.key that you make for the history in history.tls.secretName, or set history.tls.enabled=false." }}
+{{- end }}
+{{- if and (include "di.dashboard-secret" .) (eq .Values.certificates.mode "existingSecret") (not .Values.dashboard.tls.secretName) }}
+{{- fail "certificates.mode=existingSecret with dashboard.enabled: name the Secret with tls.crt and tls.key that you make for the dashboard in dashboard.tls.secretName, or set dashboard.enabled=false." }}
 {{- end }}
 {{- if and .Values.server.enabled (not .Values.server.tls.enabled) (not .Values.server.plainHTTP.enabled) }}
 {{- fail "server.tls.enabled=false and server.plainHTTP.enabled=false: the server would have no port. Enable one, or set server.enabled=false." }}
@@ -49,6 +52,16 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and .Values.history.enabled .Values.history.tls.enabled }}{{ .Values.history.tls.secretName | default "di-history-tls" }}{{ end }}
 {{- end }}
 
+{{/* That of the dashboard, which serves nothing but HTTPS; empty without it. */}}
+{{- define "di.dashboard-secret" -}}
+{{- if .Values.dashboard.enabled }}{{ .Values.dashboard.tls.secretName | default "di-dashboard-tls" }}{{ end }}
+{{- end }}
+
+{{/* Not empty when the dashboard asks the history: it knows it by the authority in its Secret. */}}
+{{- define "di.dashboard-history" -}}
+{{- if and .Values.dashboard.enabled (include "di.history-secret" .) (ne .Values.certificates.mode "existingSecret") }}true{{ end }}
+{{- end }}
+
 {{/* The same if the operator makes and renews them, and that of the webhook. */}}
 {{- define "di.managed-server-secret" -}}
 {{- if eq .Values.certificates.mode "auto" }}{{ include "di.server-secret" . }}{{ end }}
@@ -56,6 +69,10 @@ Combinations that the schema cannot judge and that would install but not work.
 
 {{- define "di.managed-history-secret" -}}
 {{- if eq .Values.certificates.mode "auto" }}{{ include "di.history-secret" . }}{{ end }}
+{{- end }}
+
+{{- define "di.managed-dashboard-secret" -}}
+{{- if eq .Values.certificates.mode "auto" }}{{ include "di.dashboard-secret" . }}{{ end }}
 {{- end }}
 
 {{- define "di.managed-webhook-secret" -}}
@@ -69,7 +86,7 @@ Combinations that the schema cannot judge and that would install but not work.
 
 {{/* All Secrets that the operator makes: a JSON list. */}}
 {{- define "di.managed-secrets" -}}
-{{- $leaves := compact (list (include "di.managed-webhook-secret" .) (include "di.managed-server-secret" .) (include "di.managed-history-secret" .)) -}}
+{{- $leaves := compact (list (include "di.managed-webhook-secret" .) (include "di.managed-server-secret" .) (include "di.managed-history-secret" .) (include "di.managed-dashboard-secret" .)) -}}
 {{ empty $leaves | ternary (list) (append $leaves (include "di.authority-secret" .)) | toJson }}
 {{- end }}
 

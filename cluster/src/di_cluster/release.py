@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +17,11 @@ from di_cluster.images import Image
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 
-SERVICES = ("webhook", "operator", "server", "history")
+SERVICES = {
+    **{name: f"services/{name}" for name in ("webhook", "operator", "server", "history")},
+    "dashboard": "dashboard",
+}
+"""Folders of the Dockerfiles, by component of the chart."""
 REPOSITORY = "opendilab"
 TAG = "dev"
 _HELM_SECONDS = 180
@@ -66,8 +70,11 @@ class Release:
     def chart(self) -> Path:
         return self._root / "charts" / "di-orchestrator"
 
-    def build_images(self) -> dict[str, Image]:
-        """Build the image of each service; those whose sources did not change take no time.
+    def build_images(self, services: Collection[str] = tuple(SERVICES)) -> dict[str, Image]:
+        """Build the images; those whose sources did not change take no time.
+
+        Args:
+            services: components of the chart.
 
         Raises:
             ClusterError: a build fails.
@@ -76,9 +83,9 @@ class Release:
             service: self._cluster.build_image(
                 self._root,
                 f"{REPOSITORY}/di-{service}:{TAG}",
-                dockerfile=self._root / "services" / service / "Dockerfile",
+                dockerfile=self._root / SERVICES[service] / "Dockerfile",
             )
-            for service in SERVICES
+            for service in services
         }
 
     def install(self, images: dict[str, Image], *, arguments: Sequence[str] = ()) -> str:

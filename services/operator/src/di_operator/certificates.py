@@ -57,6 +57,10 @@ def certificate_settings(config: Config) -> CertificateSettings | None:
     if config.history_secret is not None:
         # Its clients know it by what pods are told.
         leaves.append(Leaf(secret=config.history_secret, service=names.HISTORY_NAME, for_pods=True))
+    if config.dashboard_secret is not None:
+        leaves.append(
+            Leaf(secret=config.dashboard_secret, service=names.DASHBOARD_NAME, for_pods=True)
+        )
     if not leaves or config.authority_secret is None:
         return None
     return CertificateSettings(

@@ -68,13 +68,15 @@ class Config:
     sync_period: float
     workers: int
     authority_secret: str | None
-    """Secret of the authority that issues what the next three name."""
+    """Secret of the authority that issues what the next four name."""
     webhook_secret: str | None
     """Secret of the webhook's certificate; None: somebody else makes it."""
     server_secret: str | None
     """The same of di-server."""
     history_secret: str | None
     """The same of di-history."""
+    dashboard_secret: str | None
+    """The same of di-dashboard."""
     server_ca_secret: str | None
     """Secret whose ca.crt pods know di-server by; None: they are given none."""
     server_deployment: str | None
@@ -207,6 +209,11 @@ _SETTINGS: Final = (
         "history_secret",
         name_field(load_default=None),
         "Secret of the certificate of di-history; empty: it is not managed",
+    ),
+    Setting(
+        "dashboard_secret",
+        name_field(load_default=None),
+        "Secret of the certificate of di-dashboard; empty: it is not managed",
     ),
     Setting(
         "server_ca_secret",
@@ -344,7 +351,7 @@ def load_config(
                     "DI_OPERATOR_POLICY_ARGUMENTS: goodput shares out nodes of one kind only: "
                     f"{name} do not go with DI_OPERATOR_NODE_KIND_LABEL yet"
                 )
-    managed = ("webhook_secret", "server_secret", "history_secret")
+    managed = ("webhook_secret", "server_secret", "history_secret", "dashboard_secret")
     if first := next(filter(None, (values[each] for each in managed)), None):
         values["authority_secret"] = values["authority_secret"] or f"{first}-ca"
     return Config(**values)

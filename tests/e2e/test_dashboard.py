@@ -1,0 +1,65 @@
+"""The page that the chart installs, asked as a single sign-on asks it for two people."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import requests
+
+from di_cluster.release import Release
+from tests.e2e.conftest import NAMESPACE
+from tests.e2e.jobs import job, sleep, task
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.test_history import forwarded
+from tests.waiting import wait_until
+
+SERVER_NAME = f"di-dashboard.{NAMESPACE}.svc"
+
+
+class _Named(requests.adapters.HTTPAdapter):
+    """Calls the service by its name, whatever the address is."""
+
+    def init_poolmanager(self, *arguments: object, **more: object) -> None:
+        super().init_poolmanager(*arguments, **more, server_hostname=SERVER_NAME)  # type: ignore[no-untyped-call]
+
+
+def test_each_sees_their_own_jobs_and_nobody_without_a_token_any(
+    release: Release, kubectl: Kubectl, namespace: str, python_image: str, tmp_path: Path
+) -> None:
+    learner = task("learner", image=python_image, program=sleep(3600))
+    kubectl.apply(job("shown", namespace=namespace, tasks=[learner]))
+    kubectl("--namespace", namespace, "create", "serviceaccount", "reader")
+    kubectl(
+        *("--namespace", namespace, "create", "role", "reads", "--verb=list,watch"),
+        *("--resource=dijobs.diengine.opendilab.org,pods,events",),
+    )
+    kubectl(
+        *("--namespace", namespace, "create", "rolebinding", "reads", "--role=reads"),
+        f"--serviceaccount={namespace}:reader",
+    )
+    reader, nobody = (
+        kubectl("--namespace", namespace, "create", "token", name).strip()
+        for name in ("reader", "default")
+    )
+    (tmp_path / "ca.crt").write_bytes(_authority(kubectl))
+
+    with forwarded(kubectl, "di-dashboard") as port, requests.Session() as session:
+        session.mount("https://", _Named())
+        session.verify = str(tmp_path / "ca.crt")
+
+        def page(token: str, path: str = "/") -> requests.Response:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            return session.get(f"https://127.0.0.1:{port}{path}", headers=headers, timeout=15)
+
+        assert page("").status_code == 401
+        path = f"/jobs/{namespace}/shown"
+        wait_until(lambda: "Running" in page(reader, path).text, 60, every=0.5)
+        assert "/jobs/" not in page(reader).text.replace(path, "").replace("/jobs/-", "")
+        assert "Which namespace?" in page(nobody).text
+        assert page(nobody, path).text.count("shown") == 0
+
+
+def _authority(kubectl: Kubectl) -> bytes:
+    secret = ("get", "secret", "di-dashboard-tls", "--output=jsonpath={.data.ca\\.crt}")
+    return base64.b64decode(kubectl("--namespace", NAMESPACE, *secret))
