@@ -57,11 +57,11 @@ def test_its_settings_are_those_that_it_reads(chart: Chart) -> None:
     for path in (config.cert_dir, config.api_ca.parent, config.history_ca):
         assert path is not None
     assert mounts == {"/certs", "/kube", "/history", "/tmp"}
-    for key in found:
+    for key, value in found.items():
         free_text = {"CLUSTER", "API_CA", "CERT_DIR", "HISTORY_SERVER", "HISTORY_CA"}
         if key.removeprefix("DI_DASHBOARD_") not in free_text:
             with pytest.raises(Exception, match=key):
-                load_config([], {**found, key: found[key] + "?"})
+                load_config([], {**found, key: value + "?"})
 
 
 def test_without_a_history_none_is_asked(chart: Chart) -> None:

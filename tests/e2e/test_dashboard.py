@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import requests
 
@@ -20,8 +21,8 @@ SERVER_NAME = f"di-dashboard.{NAMESPACE}.svc"
 class _Named(requests.adapters.HTTPAdapter):
     """Calls the service by its name, whatever the address is."""
 
-    def init_poolmanager(self, *arguments: object, **more: object) -> None:
-        super().init_poolmanager(*arguments, **more, server_hostname=SERVER_NAME)  # type: ignore[no-untyped-call]
+    def init_poolmanager(self, *arguments: Any, **more: Any) -> None:
+        super().init_poolmanager(*arguments, **more, server_hostname=SERVER_NAME)
 
 
 def test_each_sees_their_own_jobs_and_nobody_without_a_token_any(

@@ -107,9 +107,7 @@ VALIDATING_WEBHOOKS = _cluster(
     "ValidatingWebhookConfiguration",
 )
 TOKEN_REVIEWS = _cluster("authentication.k8s.io", "tokenreviews", "TokenReview")
-SELF_SUBJECT_REVIEWS = _cluster(
-    "authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"
-)
+SELF_SUBJECT_REVIEWS = _cluster("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview")
 SUBJECT_ACCESS_REVIEWS = _cluster(
     "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"
 )
