@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from typing_extensions import override
 
 from di_cluster.release import Release
 from tests.e2e.conftest import NAMESPACE
@@ -21,6 +22,7 @@ SERVER_NAME = f"di-dashboard.{NAMESPACE}.svc"
 class _Named(requests.adapters.HTTPAdapter):
     """Calls the service by its name, whatever the address is."""
 
+    @override
     def init_poolmanager(self, *arguments: Any, **more: Any) -> None:
         super().init_poolmanager(*arguments, **more, server_hostname=SERVER_NAME)
 
