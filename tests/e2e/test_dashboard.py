@@ -49,11 +49,12 @@ def test_each_sees_their_own_jobs_and_nobody_without_a_token_any(
 
     with forwarded(kubectl, "di-dashboard") as port, requests.Session() as session:
         session.mount("https://", _Named())
-        session.verify = str(tmp_path / "ca.crt")
+        authority = str(tmp_path / "ca.crt")
 
         def page(token: str, path: str = "/") -> requests.Response:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
-            return session.get(f"https://127.0.0.1:{port}{path}", headers=headers, timeout=15)
+            url = f"https://127.0.0.1:{port}{path}"
+            return session.get(url, headers=headers, timeout=15, verify=authority)
 
         assert page("").status_code == 401
         path = f"/jobs/{namespace}/shown"
