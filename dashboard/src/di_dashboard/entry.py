@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.field_error import mapping
+from di_api.names import LABEL_QUEUE
 
 Object = Mapping[str, Any]
 Key = tuple[str, str]
 """Namespace and name."""
 
 LABEL_OWNER: Final = "owner"
-LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
-"""Of Kueue: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
