@@ -37,8 +37,9 @@ SERVER_NAME: Final = "di-server"
 WEBHOOK_NAME: Final = "di-webhook"
 """Name of the webhook's Service; part of its certificate."""
 HISTORY_NAME: Final = "di-history"
-DASHBOARD_NAME: Final = "di-dashboard"
 """Name of the history's Service, and the audience of tokens for it."""
+DASHBOARD_NAME: Final = "di-dashboard"
+"""Name of the Service of the page for many; part of its certificate."""
 SERVER_PORT: Final = 8081
 """Of plain HTTP."""
 SERVER_TLS_PORT: Final = 8443
