@@ -52,15 +52,16 @@ def certificate_settings(config: Config) -> CertificateSettings | None:
     leaves = []
     if config.webhook_secret is not None:
         leaves.append(Leaf(secret=config.webhook_secret, service=config.webhook_service))
-    if config.server_secret is not None:
-        leaves.append(Leaf(secret=config.server_secret, service=names.SERVER_NAME, for_pods=True))
-    if config.history_secret is not None:
-        # Its clients know it by what pods are told.
-        leaves.append(Leaf(secret=config.history_secret, service=names.HISTORY_NAME, for_pods=True))
-    if config.dashboard_secret is not None:
-        leaves.append(
-            Leaf(secret=config.dashboard_secret, service=names.DASHBOARD_NAME, for_pods=True)
+    # Clients of these know their authority by what pods are told.
+    leaves += [
+        Leaf(secret=secret, service=service, for_pods=True)
+        for secret, service in (
+            (config.server_secret, names.SERVER_NAME),
+            (config.history_secret, names.HISTORY_NAME),
+            (config.dashboard_secret, names.DASHBOARD_NAME),
         )
+        if secret is not None
+    ]
     if not leaves or config.authority_secret is None:
         return None
     return CertificateSettings(
