@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-import structlog
 from flask import Flask
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # ships no types
 from prometheus_client import Counter, Gauge
@@ -23,9 +22,15 @@ from typing_extensions import override
 from di_api.kube.config import ConfigError, KubeConfig
 from di_api.kube.server_time import ServerTime
 from di_api.names import DASHBOARD_NAME
-from di_api.service.logs import configure_logs, gunicorn_logs
+from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
-from di_api.serving.certificate import CertificateReport, ServingCertificate
+from di_api.serving.certificate import (
+    CERTIFICATE_FILE,
+    PRIVATE_KEY_FILE,
+    ServingCertificate,
+    reported_certificate,
+)
+from di_api.serving.gunicorn import process_settings
 from di_cli.access.kubeconfig import Access
 from di_dashboard.app import create_app
 from di_dashboard.looking import HistoryPlace, client_of, looking
@@ -37,6 +42,12 @@ from di_dashboard.shared.rooms import Rooms
 
 _END_SECONDS: Final = 5
 _IDLE_CONNECTIONS: Final = 256
+_RELOADS: Final = Counter(
+    "di_dashboard_certificate_reloads", "Attempts to read the certificate, by result.", ["result"]
+)
+_EXPIRY: Final = Gauge(
+    "di_dashboard_certificate_expiry_timestamp_seconds", "When the serving certificate expires."
+)
 
 
 def main() -> None:
@@ -142,31 +153,24 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
     def load_config(self) -> None:
         config = self._config
         settings: dict[str, Any] = {
+            **process_settings(DASHBOARD_NAME, config.log_level),
             "bind": str(config.bind),
-            "proc_name": DASHBOARD_NAME,
-            "workers": 1,
             "worker_class": "gthread",
             "threads": config.threads,
             "worker_connections": config.threads + _IDLE_CONNECTIONS,
             "keepalive": 30,
             "graceful_timeout": _END_SECONDS,
-            "control_socket_disable": True,
-            "logconfig_dict": gunicorn_logs(config.log_level),
-            "loglevel": config.log_level,
             # Who looks needs no log of looking.
             "accesslog": None,
         }
         if config.cert_dir is not None:
-            certificate = _certificate(config)
+            certificate = reported_certificate(config.cert_dir, reloads=_RELOADS, expiry=_EXPIRY)
             settings |= {
                 # Both have to be named for gunicorn to speak TLS; what is served is the context.
-                "certfile": str(config.cert_dir / "tls.crt"),
-                "keyfile": str(config.cert_dir / "tls.key"),
+                "certfile": str(config.cert_dir / CERTIFICATE_FILE),
+                "keyfile": str(config.cert_dir / PRIVATE_KEY_FILE),
                 "ssl_context": partial(_context, certificate),
             }
-        if os.access("/dev/shm", os.W_OK):
-            # The worker's heart-beat file: not on a root file system that may be read-only.
-            settings["worker_tmp_dir"] = "/dev/shm"
         for name, value in settings.items():
             self.cfg.set(name, value)
 
@@ -178,16 +182,6 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
 def _context(certificate: ServingCertificate, _config: object, _default: object) -> ssl.SSLContext:
     """Of a connection that is accepted now."""
     return certificate.context()
-
-
-def _certificate(config: Config) -> ServingCertificate:
-    assert config.cert_dir is not None
-    report = CertificateReport(
-        reloads=Counter("di_dashboard_certificate_reloads", "Attempts to read it.", ["result"]),
-        expiry=Gauge("di_dashboard_certificate_expiry_seconds", "When it expires."),
-        log=structlog.get_logger(),
-    )
-    return ServingCertificate(config.cert_dir, observer=report, now=lambda: datetime.now(UTC))
 
 
 if __name__ == "__main__":

@@ -67,6 +67,11 @@ def certificate_of(
     """What is served at the TLS port, told of by log and metrics; None without such a port."""
     if tls_port is None:
         return None
+    return reported_certificate(folder, reloads=reloads, expiry=expiry)
+
+
+def reported_certificate(folder: Path, *, reloads: Counter, expiry: Gauge) -> ServingCertificate:
+    """What is served of a folder, told of by log and metrics."""
     report = CertificateReport(reloads=reloads, expiry=expiry, log=structlog.get_logger())
     return ServingCertificate(folder, observer=report, now=lambda: datetime.now(UTC))
 

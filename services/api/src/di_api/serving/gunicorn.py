@@ -14,6 +14,26 @@ from di_api.service.settings import Address
 from di_api.serving.worker import FrontWorker, Serving
 
 
+def process_settings(name: str, log_level: str) -> dict[str, Any]:
+    """What all of ours share: one worker process, our logs, no file but in memory.
+
+    Args:
+        name: of the process.
+        log_level: one of `settings.LEVELS`.
+    """
+    settings: dict[str, Any] = {
+        "workers": 1,
+        "logconfig_dict": gunicorn_logs(log_level),
+        "loglevel": log_level,
+        "proc_name": name,
+        "control_socket_disable": True,
+    }
+    if os.access("/dev/shm", os.W_OK):
+        # The worker's heart-beat file: not on a root file system that may be read-only.
+        settings["worker_tmp_dir"] = "/dev/shm"
+    return settings
+
+
 class Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
     """Starts and watches one worker process; more of them are more pods.
 
@@ -39,18 +59,11 @@ class Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
             load: called in the worker, for threads and connections survive no fork.
         """
         self._settings: dict[str, Any] = {
+            **process_settings(name, log_level),
             "bind": [str(each) for each in binds],
             "worker_class": FrontWorker,
-            "workers": 1,
             "graceful_timeout": int(seconds_to_end) + 2,
-            "logconfig_dict": gunicorn_logs(log_level),
-            "loglevel": log_level,
-            "proc_name": name,
-            "control_socket_disable": True,
         }
-        if os.access("/dev/shm", os.W_OK):
-            # The worker's heart-beat file: not on a root file system that may be read-only.
-            self._settings["worker_tmp_dir"] = "/dev/shm"
         self._load = load
         super().__init__()
 
