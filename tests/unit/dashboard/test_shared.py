@@ -152,13 +152,6 @@ def test_one_too_many_waits_until_somebody_has_left(house: House) -> None:
     assert [house.closed, house.rooms.count] == [["one/a"], 2]
 
 
-def test_at_the_end_all_are_closed(house: House) -> None:
-    house.rooms.enter(ONE, None)
-    house.rooms.enter(OTHER, None)
-    house.rooms.end()
-    assert sorted(house.closed) == ["one/None", "other/None"]
-
-
 def test_a_caller_is_known_by_what_the_token_cannot_be_had_from() -> None:
     assert ONE.token not in ONE.key
     assert ONE.key != OTHER.key

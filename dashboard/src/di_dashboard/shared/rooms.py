@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -60,7 +61,6 @@ class Rooms:
         self._clock = clock
         self._lock = threading.Lock()
         self._rooms: dict[_Key, _Room] = {}
-        self._ended = threading.Event()
 
     @property
     def count(self) -> int:
@@ -68,16 +68,8 @@ class Rooms:
         return len(self._rooms)
 
     def start(self) -> None:
-        """Close what is left from now on, in a thread."""
+        """Close what nobody looks at from now on, in a thread that ends with the process."""
         threading.Thread(target=self._run, daemon=True, name="rooms").start()
-
-    def end(self) -> None:
-        """Close all."""
-        self._ended.set()
-        with self._lock:
-            rooms, self._rooms = [*self._rooms.values()], {}
-        for room in rooms:
-            room.opened.__exit__(None, None, None)
 
     def enter(self, caller: Caller, scope: str | None) -> Parts:
         """What a caller sees of a namespace, or of all.
@@ -93,14 +85,8 @@ class Rooms:
         except ApiError:
             self._close([key])
             raise
-        with self._lock:
-            room = self._rooms.get(key)
-            if room is not None and rights.readable >= room.rights.readable:
-                room.used = self._clock()
-                return room.parts
-        # What somebody may not read any more is forgotten with all the rest.
-        self._close([key])
-        return self._open(key, caller, scope, rights)
+        room = self._used(key, rights)
+        return room.parts if room is not None else self._open(key, caller, scope, rights)
 
     def close_idle(self) -> None:
         """Close those that nobody looks at."""
@@ -135,18 +121,21 @@ class Rooms:
     def _may_stay(self, caller: Caller, scope: str | None) -> bool:
         key = (caller.key, scope)
         try:
-            rights = self._known.of(caller, scope)
+            return self._used(key, self._known.of(caller, scope)) is not None
         except ApiError:
-            rights = None
+            self._close([key])
+            return False
+
+    def _used(self, key: _Key, rights: Rights) -> _Room | None:
+        """One that is open and may stay so, used now."""
         with self._lock:
             room = self._rooms.get(key)
-            if room is None:
-                return False
-            if rights is not None and rights.readable >= room.rights.readable:
+            if room is not None and rights.readable >= room.rights.readable:
                 room.used = self._clock()
-                return True
+                return room
+        # What somebody may not read any more is forgotten with all the rest.
         self._close([key])
-        return False
+        return None
 
     def _close(self, keys: list[_Key]) -> None:
         with self._lock:
@@ -155,5 +144,6 @@ class Rooms:
             room.opened.__exit__(None, None, None)
 
     def _run(self) -> None:
-        while not self._ended.wait(_LOOK_SECONDS):
+        while True:
+            time.sleep(_LOOK_SECONDS)
             self.close_idle()
