@@ -12,7 +12,8 @@ import yaml
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import DIJOBS, PODS, SERVICE_ACCOUNTS, Resource
+from di_api.kube.resources import DIJOBS, PODS, SERVICE_ACCOUNTS
+from di_api.kube.sync import SyncKubeClient
 from di_cli.access.kubeconfig import read_access
 from di_dashboard.looking import HistoryPlace
 from di_dashboard.main import serving
@@ -20,13 +21,10 @@ from tests.browser.chromium import Browser, browser
 from tests.integration.conftest import ApiServer
 from tests.integration.history_process import HistoryProcess, running_history
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+from tests.integration.service_accounts import new_account, token_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
-_ROLES = Resource(group="rbac.authorization.k8s.io", version="v1", plural="roles", kind="Role")
-_BINDINGS = Resource(
-    group="rbac.authorization.k8s.io", version="v1", plural="rolebindings", kind="RoleBinding"
-)
 _PHASES = """
     return [...document.querySelectorAll("#timeline rect title")].map((each) => each.textContent)
 """
@@ -226,7 +224,7 @@ def test_who_may_only_read_is_told_so_in_the_api_servers_words(
     api_server: ApiServer, kube_config: KubeConfig, namespace: str, tab: Browser, tmp_path: Path
 ) -> None:
     async def body(testbed: Testbed) -> None:
-        config = await _reader(testbed, api_server, tmp_path)
+        config = await asyncio.to_thread(_reader, kube_config, api_server, namespace, tmp_path)
         await testbed.submit(job("a", task("learn")))
         with serving(read_access(file=config), namespace=None) as served:
             tab.enter(served.url)
@@ -243,32 +241,19 @@ def test_who_may_only_read_is_told_so_in_the_api_servers_words(
     on_testbed(kube_config, namespace, body)
 
 
-async def _reader(testbed: Testbed, api_server: ApiServer, folder: Path) -> Path:
+def _reader(kube_config: KubeConfig, api_server: ApiServer, namespace: str, folder: Path) -> Path:
     """Access of an account that may read jobs, pods and events of the namespace, and no more."""
-    client, namespace = testbed.client, testbed.namespace
     verbs = ["get", "list", "watch"]
     rules = [
         {"apiGroups": [DIJOBS.group], "resources": ["dijobs"], "verbs": verbs},
         {"apiGroups": [""], "resources": ["pods", "events", "pods/log"], "verbs": verbs},
     ]
-    await client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "reader"}}, namespace)
-    await client.create(_ROLES, {"metadata": {"name": "reader"}, "rules": rules}, namespace)
-    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": namespace}
-    role = {"apiGroup": _ROLES.group, "kind": "Role", "name": "reader"}
-    await client.create(
-        _BINDINGS,
-        {"metadata": {"name": "reader"}, "roleRef": role, "subjects": [subject]},
-        namespace,
-    )
-    made = await client.create(
-        SERVICE_ACCOUNTS,
-        {"metadata": {"name": "reader"}, "spec": {}},
-        namespace,
-        subresource="token",
-    )
+    with SyncKubeClient(config=kube_config) as kube:
+        new_account(kube, namespace, "reader", rules)
+        token = token_of(kube, namespace, "reader")
     config = yaml.safe_load(api_server.kubeconfig.read_text())
     for user in config["users"]:
-        user["user"] = {"token": made["status"]["token"]}
+        user["user"] = {"token": token}
     for context in config["contexts"]:
         context["context"]["namespace"] = namespace
     file = folder / "reader"

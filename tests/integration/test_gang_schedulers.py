@@ -144,8 +144,8 @@ async def bound(testbed: Testbed, name: str) -> list[str]:
     return sorted(pod for pod, node in (await where(testbed, name)).items() if node)
 
 
-async def refusal(testbed: Testbed, name: str, *, of: str = "") -> str:
-    """Wait until the job's condition has the scheduler's words, and these; returns them.
+async def refusal(testbed: Testbed, name: str, *, of: str = "") -> None:
+    """Wait until the job's condition has the scheduler's words, and these.
 
     The scheduler refuses the pods of a group one by one.
     """
@@ -159,9 +159,6 @@ async def refusal(testbed: Testbed, name: str, *, of: str = "") -> str:
         return found["reason"] == "Unschedulable" and of in found["message"]
 
     await testbed.until(is_told, f"{name} to say why it waits")
-    status = await testbed.status(name)
-    message: str = condition(status, status["phase"])["message"]
-    return message
 
 
 @pytest.mark.usefixtures("scheduler")

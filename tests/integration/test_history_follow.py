@@ -13,20 +13,18 @@ import pytest
 import requests
 
 from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICE_ACCOUNTS, Resource
+from di_api.kube.resources import DIJOBS, EVENTS, PODS
 from di_api.kube.sync import SyncKubeClient
 from tests.integration.accounts import installed_accounts
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import new_job, new_pod, read_job, set_status
 from tests.integration.history_process import HistoryProcess, running_history
+from tests.integration.service_accounts import new_account, token_of
 from tests.postgres import new_database, running_postgres
 from tests.unit.history.jobs import clock, condition, ended
 from tests.waiting import wait_until
 
 Object = dict[str, Any]
-_RBAC = "rbac.authorization.k8s.io"
-ROLES = Resource(group=_RBAC, version="v1", plural="roles", kind="Role")
-ROLE_BINDINGS = Resource(group=_RBAC, version="v1", plural="rolebindings", kind="RoleBinding")
 
 
 @pytest.fixture
@@ -90,12 +88,6 @@ def run_and_fail(kube: SyncKubeClient, job: Object) -> str:
         namespace,
     )
     return str(uid)
-
-
-def token_of(kube: SyncKubeClient, namespace: str, name: str, audience: str) -> str:
-    body = {"metadata": {"name": name}, "spec": {"audiences": [audience]}}
-    made = kube.create(SERVICE_ACCOUNTS, body, namespace, subresource="token")
-    return str(made["status"]["token"])
 
 
 def kinds(found: Object) -> set[str]:
@@ -251,14 +243,9 @@ def test_who_may_see_the_job_may_see_its_history(
 ) -> None:
     """And the account of the chart is enough to know of both."""
     job = new_job(kube, namespace)
-    for name in ("reader", "nobody"):
-        kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": name}}, namespace)
     rules = [{"apiGroups": ["diengine.opendilab.org"], "resources": ["dijobs"], "verbs": ["get"]}]
-    kube.create(ROLES, {"metadata": {"name": "see"}, "rules": rules}, namespace)
-    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": namespace}
-    role = {"apiGroup": _RBAC, "kind": "Role", "name": "see"}
-    binding = {"metadata": {"name": "see"}, "subjects": [subject], "roleRef": role}
-    kube.create(ROLE_BINDINGS, binding, namespace)
+    new_account(kube, namespace, "reader", rules)
+    new_account(kube, namespace, "nobody", [])
     path = f"jobs/{namespace}/cartpole"
     database = f"sqlite:///{tmp_path}/history.db"
     with (
@@ -270,7 +257,8 @@ def test_who_may_see_the_job_may_see_its_history(
         run_and_fail(kube, job)
 
         def answer(name: str, audience: str = "di-history", rest: str = "") -> requests.Response:
-            return history.get(f"{path}{rest}", token_of(kube, namespace, name, audience))
+            token = token_of(kube, namespace, name, audience=audience)
+            return history.get(f"{path}{rest}", token)
 
         def is_whole() -> bool:
             found = answer("reader").json()

@@ -19,7 +19,6 @@ from di_api.kube.resources import (
     PODS,
     SERVICE_ACCOUNTS,
     SUBJECT_ACCESS_REVIEWS,
-    Resource,
 )
 from di_api.kube.sync import SyncKubeClient
 from di_certs.files import CA_CERTIFICATE, write_certificates
@@ -34,12 +33,10 @@ from tests.integration.di_server import (
     running_server,
     session_from,
 )
+from tests.integration.service_accounts import grant
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
-_RBAC = "rbac.authorization.k8s.io"
-_ROLES = Resource(group=_RBAC, version="v1", plural="roles", kind="Role")
-_BINDINGS = Resource(group=_RBAC, version="v1", plural="rolebindings", kind="RoleBinding")
 
 
 @pytest.fixture(scope="module")
@@ -177,15 +174,7 @@ def test_people_need_the_permission_on_scale_and_https(world: World) -> None:
         "resourceNames": ["mine"],
         "verbs": ["update"],
     }
-    role = {"metadata": {"name": "scaler"}, "rules": [rule]}
-    world.kube.create(_ROLES, role, world.namespace)
-    subject = {"kind": "ServiceAccount", "name": "ann", "namespace": world.namespace}
-    binding = {
-        "metadata": {"name": "scaler"},
-        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": "scaler"},
-        "subjects": [subject],
-    }
-    world.kube.create(_BINDINGS, binding, world.namespace)
+    grant(world.kube, world.namespace, "ann", [rule])
     # The API server's authorizer learns of a binding by a watch of its own.
     wait_until(lambda: world.is_allowed("ann", rule), 30, what="the binding to hold")
     # What was denied to the other token is remembered.

@@ -15,19 +15,16 @@ import pytest
 import requests
 
 from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS, SERVICE_ACCOUNTS, Resource
+from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
 from di_dashboard.shared.door import FORWARDED_TOKEN
 from tests.integration.conftest import ApiServer, fresh_namespace
 from tests.integration.operator_testbed import job, task
+from tests.integration.service_accounts import new_account, token_of
 from tests.ports import free_port
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
-_ROLES = Resource(group="rbac.authorization.k8s.io", version="v1", plural="roles", kind="Role")
-_BINDINGS = Resource(
-    group="rbac.authorization.k8s.io", version="v1", plural="rolebindings", kind="RoleBinding"
-)
 _SEES = [
     {"apiGroups": ["diengine.opendilab.org"], "resources": ["dijobs"], "verbs": ["list", "watch"]},
     {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["list", "watch"]},
@@ -72,17 +69,10 @@ class Shared:
             allow_redirects=False,
         )
 
-    def account(self, name: str, rules: list[dict[str, Any]], seconds: int = 3600) -> str:
+    def account(self, name: str, rules: list[dict[str, Any]]) -> str:
         """A token of a service account with these rights in `mine`."""
-        meta = {"metadata": {"name": name}}
-        self.kube.create(SERVICE_ACCOUNTS, meta, self.mine)
-        self.kube.create(_ROLES, {**meta, "rules": rules}, self.mine)
-        subject = {"kind": "ServiceAccount", "name": name, "namespace": self.mine}
-        role = {"apiGroup": _ROLES.group, "kind": "Role", "name": name}
-        self.kube.create(_BINDINGS, {**meta, "roleRef": role, "subjects": [subject]}, self.mine)
-        body = {**meta, "spec": {"expirationSeconds": seconds}}
-        made = self.kube.create(SERVICE_ACCOUNTS, body, self.mine, subresource="token")
-        return str(made["status"]["token"])
+        new_account(self.kube, self.mine, name, rules)
+        return token_of(self.kube, self.mine, name)
 
 
 @pytest.fixture(scope="module")

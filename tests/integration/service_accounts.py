@@ -1,0 +1,45 @@
+"""Service accounts with rights of their own, and tokens of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from di_api.kube.resources import SERVICE_ACCOUNTS, Resource
+from di_api.kube.sync import SyncKubeClient
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ROLES: Final = Resource(group=_RBAC, version="v1", plural="roles", kind="Role")
+_BINDINGS: Final = Resource(group=_RBAC, version="v1", plural="rolebindings", kind="RoleBinding")
+
+
+def grant(kube: SyncKubeClient, namespace: str, name: str, rules: Sequence[dict[str, Any]]) -> None:
+    """Give an account of the namespace these rights in it."""
+    meta = {"metadata": {"name": name}}
+    kube.create(_ROLES, {**meta, "rules": [*rules]}, namespace)
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    role = {"apiGroup": _RBAC, "kind": "Role", "name": name}
+    kube.create(_BINDINGS, {**meta, "roleRef": role, "subjects": [subject]}, namespace)
+
+
+def new_account(
+    kube: SyncKubeClient, namespace: str, name: str, rules: Sequence[dict[str, Any]]
+) -> None:
+    """Make an account with these rights in its namespace."""
+    kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": name}}, namespace)
+    grant(kube, namespace, name, rules)
+
+
+def token_of(
+    kube: SyncKubeClient, namespace: str, name: str, *, audience: str = "", seconds: int = 3600
+) -> str:
+    """A token of an account.
+
+    Args:
+        audience: whom it is for; empty: the API server.
+        seconds: it holds; the API server takes none below 600.
+    """
+    spec = {"expirationSeconds": seconds, **({"audiences": [audience]} if audience else {})}
+    body = {"metadata": {"name": name}, "spec": spec}
+    made = kube.create(SERVICE_ACCOUNTS, body, namespace, subresource="token")
+    return str(made["status"]["token"])
