@@ -15,6 +15,7 @@ from di_operator.concurrency import (
     GROWTH,
     IN_COMPANY,
     LINGER,
+    OF_LARGE_IN_COMPANY,
     Tenants,
     Writers,
     spread,
@@ -97,9 +98,19 @@ def test_refused_from_the_start_costs_a_handful() -> None:
 def test_in_company_a_few_are_under_way() -> None:
     server = Server()
     server.in_company = lambda: True
-    server.spread(100)
-    assert server.taken == list(range(100))
+    server.spread(CONCURRENCY)
+    assert server.taken == list(range(CONCURRENCY))
     assert set(server.rounds) == {IN_COMPANY}
+
+
+def test_a_large_job_leaves_room_for_small_ones() -> None:
+    server = Server()
+    server.in_company = lambda: True
+    server.spread(CONCURRENCY + 20)
+    assert server.taken == list(range(CONCURRENCY + 20))
+    hurried = CONCURRENCY // IN_COMPANY
+    assert set(server.rounds[:hurried]) == {IN_COMPANY}
+    assert set(server.rounds[hurried:]) == {OF_LARGE_IN_COMPANY}
 
 
 def test_company_that_comes_finds_room_at_once_and_what_it_leaves_is_taken_again() -> None:
@@ -111,8 +122,9 @@ def test_company_that_comes_finds_room_at_once_and_what_it_leaves_is_taken_again
     came = next(at for at, count in enumerate(begun) if count > 500)
     left = next(at for at, count in enumerate(begun) if count >= 600)
     assert server.rounds[came - 1] == CONCURRENCY
-    assert set(server.rounds[came + 1 : left + 1]) == {IN_COMPANY}
-    assert server.rounds[left + 1 : left + 3] == [IN_COMPANY * (1 + GROWTH), CONCURRENCY]
+    assert set(server.rounds[came + 1 : left + 1]) == {OF_LARGE_IN_COMPANY}
+    grown = OF_LARGE_IN_COMPANY * (1 + GROWTH)
+    assert server.rounds[left + 1 : left + 3] == [grown, grown * (1 + GROWTH)]
 
 
 class Moment:

@@ -16,8 +16,11 @@ BURST: Final = 128
 GROWTH: Final = 2
 """How many more begin for each that has gone well, while there may be more."""
 IN_COMPANY: Final = 4
-"""While other jobs have something to write: a job of a thousand pods must not make a job of four
-wait for it, and at the API server whatever is under way waits for whatever else is."""
+"""While other jobs have something to write: at the API server whatever is under way waits for
+whatever else is."""
+OF_LARGE_IN_COMPANY: Final = 1
+"""Of what comes after the first CONCURRENCY, likewise: a job of a thousand pods must not make a job
+of four wait, and while such jobs come they have half of the API server."""
 AMONG_TENANTS: Final = 8
 """Writes of all jobs of a namespace while another one has something to write. It keeps the API
 server busy, and whoever has one job there does not wait behind as many as there are workers."""
@@ -134,7 +137,8 @@ async def spread(
     refusals, and connections are opened as answers come: the handshakes of a hundred at once would
     hold the event loop for a tenth of a second.
 
-    `in_company` is asked before each: while it says yes, IN_COMPANY are under way and no more.
+    `in_company` is asked before each: while it says yes, IN_COMPANY are under way and no more, and
+    once CONCURRENCY have begun OF_LARGE_IN_COMPANY.
 
     What is under way when one returns False is awaited, not cancelled: a cancelled create may
     have happened. `act` must not raise; if it does, the others are cancelled.
@@ -162,5 +166,5 @@ async def spread(
 def _more(begun: int, under_way: int, in_company: bool) -> int:
     """How many more may begin, when so many have and so many of them are under way."""
     if in_company:
-        return IN_COMPANY - under_way
+        return (IN_COMPANY if begun < CONCURRENCY else OF_LARGE_IN_COMPANY) - under_way
     return max(BURST - begun, CONCURRENCY - under_way)
