@@ -15,6 +15,10 @@ import requests
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.sync import SyncKubeClient
+from di_orchestrator.api import Api, Peers
+from di_orchestrator.client import run
+from di_orchestrator.exchange import Answer, Request, Silence
+from di_orchestrator.transport import Transport
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
     ServerProcess,
@@ -122,6 +126,45 @@ def test_replicas_go_by_their_names_and_the_gap_is_filled_first(
     assert stored() == (3, [1])
     assert ask("POST", replicas=2) == (200, 5)
     assert stored() == (5, None)
+
+
+def test_who_follows_the_pods_of_a_task_is_told_while_the_request_waits(
+    server: ServerProcess, kube: SyncKubeClient, namespace: str
+) -> None:
+    job = new_job(kube, namespace)
+    new_pod(kube, job, 1, "10.0.0.1")
+    api = Api(f"{namespace}/cartpole", "cartpole-learner-0")
+    transport = Transport(server.url)
+    asked: list[Request] = []
+
+    def send(request: Request) -> Answer | Silence:
+        asked.append(request)
+        return transport.send(request)
+
+    def follow(known: Peers | None) -> Peers:
+        return run(api.next_peers("collector", known), send)
+
+    def listed() -> Peers:
+        found = follow(None)
+        assert found.peers
+        return found
+
+    first = wait_until(listed, 30)
+    # The same connection serves what follows an answer without a body.
+    with requests.Session() as session:
+        url = f"{server.url}/v2alpha1/{namespace}.cartpole/pods/collector"
+        headers = {"If-None-Match": first.tag}
+        for _ in range(2):
+            answer = session.get(url, params={"wait": "1"}, headers=headers, timeout=10)
+            assert (answer.status_code, answer.content) == (304, b"")
+        assert session.get(url, timeout=10).json()["data"][0]["rank"] == 1
+    asked.clear()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(follow, first)
+        wait_until(lambda: len(asked) == 1, 10)
+        new_pod(kube, job, 2, "10.0.0.2")
+        assert [peer.rank for peer in waiting.result(30).peers] == [1, 2]
+    assert len(asked) == 1, "it was let wait"
 
 
 def test_an_unknown_job_is_404(server: ServerProcess, namespace: str) -> None:

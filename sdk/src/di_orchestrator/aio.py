@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from typing import TypeVar
 
-from di_orchestrator.api import Api, Member, Members, Peer
+from di_orchestrator.api import Api, Member, Members, Peer, Peers
 from di_orchestrator.client import Send, scaling
 from di_orchestrator.connect import connection
 from di_orchestrator.exchange import Answer, Exchange, Pause, Silence
@@ -59,10 +59,10 @@ class Client:
 
     async def watch_peers(self, task: str) -> AsyncIterator[tuple[Peer, ...]]:
         """As `Client.watch_peers`."""
-        known: tuple[Peer, ...] | None = None
+        known: Peers | None = None
         while True:
             known = await run(self._api.next_peers(task, known), self._send)
-            yield known
+            yield known.peers
 
     async def watch_worlds(self, task: str) -> AsyncIterator[World]:
         """As `Client.watch_worlds`."""

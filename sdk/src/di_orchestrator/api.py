@@ -16,12 +16,15 @@ from di_orchestrator.errors import Unreachable
 from di_orchestrator.exchange import (
     ANSWER_SECONDS,
     LONGEST_PAUSE,
+    NOT_MODIFIED,
     Clock,
     Exchange,
     Patience,
     Pause,
     Request,
+    answer,
     ask,
+    data,
 )
 from di_orchestrator.job import World, world_of
 
@@ -32,7 +35,7 @@ WAIT_SECONDS = 20
 NO_NEWS_PAUSE = 1.0
 """After an answer that is no news: who finds no place to wait is answered at once."""
 POLL_SECONDS = 2.0
-"""Between two looks at the pods of a task, in a small job."""
+"""Between two looks at the pods of a task, in a small job, where di-server does not let wait."""
 POLLS_PER_SECOND = 5.0
 """Looks that all pods of a task take together, a quarter of the requests that a job may make."""
 
@@ -55,6 +58,14 @@ class Peer:
     def url(self) -> str:
         """Where it serves HTTP, if it does."""
         return f"http://{self.address}"
+
+
+@dataclass(frozen=True)
+class Peers:
+    """The pods of a task, and the tag by which di-server knows them again; none of an older one."""
+
+    tag: str
+    peers: tuple[Peer, ...]
 
 
 @dataclass(frozen=True)
@@ -137,13 +148,36 @@ class Api:
         """The pods of a task that run and listen, by rank."""
         return self._ask(Request("GET", f"{self._path}/pods/{quote(task, safe='')}"), _peers)
 
-    def next_peers(self, task: str, known: tuple[Peer, ...] | None) -> Exchange[tuple[Peer, ...]]:
+    def next_peers(self, task: str, known: Peers | None) -> Exchange[Peers]:
         """The same, once they are others than those known; waits as long as that takes."""
+        found = known
         while True:
-            found = yield from _patiently(self.peers(task))
-            if found is not None and found != known:
+            began = self._clock()
+            found = (yield from _patiently(self._peers(task, found))) or found
+            if found is not None and (known is None or found.peers != known.peers):
                 return found
-            yield Pause(max(POLL_SECONDS, len(found or ()) / POLLS_PER_SECOND))
+            if self._clock() - began >= NO_NEWS_PAUSE:
+                # It was let wait, as who asks again at once is.
+                yield Pause(NO_NEWS_PAUSE)
+            else:
+                count = len(found.peers) if found else 0
+                yield Pause(max(POLL_SECONDS, count / POLLS_PER_SECOND))
+
+    def _peers(self, task: str, known: Peers | None) -> Exchange[Peers]:
+        path = f"{self._path}/pods/{quote(task, safe='')}"
+        request = Request("GET", path)
+        if known is not None and known.tag:
+            request = Request(
+                "GET",
+                path,
+                {"wait": str(WAIT_SECONDS)},
+                headers={"If-None-Match": known.tag},
+                seconds=ANSWER_SECONDS + WAIT_SECONDS,
+            )
+        found = yield from answer(request, self._patience, self._clock)
+        if known is not None and found.status == NOT_MODIFIED:
+            return known
+        return Peers(found.tag, data(request, found, _peers))
 
     def next_world(self, task: str, known: int | None) -> Exchange[World]:
         """The world of a process group, once it is another than the known; waits for it."""

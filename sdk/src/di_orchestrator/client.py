@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar, Union
 
-from di_orchestrator.api import Api, Member, Members, Peer
+from di_orchestrator.api import Api, Member, Members, Peer, Peers
 from di_orchestrator.exchange import Answer, Exchange, Pause, Request, Silence
 from di_orchestrator.job import World
 
@@ -74,12 +74,13 @@ class Client:
     def watch_peers(self, task: str) -> Iterator[tuple[Peer, ...]]:
         """The pods of a task: at once, and whenever others run. Rides out a di-server that is away.
 
-        It looks every two seconds, less often in jobs of more than ten such pods.
+        di-server tells of a change within half a second. Where too many wait for one, it looks
+        every two seconds, less often in jobs of more than ten such pods.
         """
-        known: tuple[Peer, ...] | None = None
+        known: Peers | None = None
         while True:
             known = self._run(self._api.next_peers(task, known))
-            yield known
+            yield known.peers
 
     def watch_worlds(self, task: str) -> Iterator[World]:
         """The worlds of a task's process group: the present one, and each one that follows."""

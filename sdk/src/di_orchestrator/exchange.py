@@ -20,6 +20,8 @@ FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
 MAX_REASON = 500
 """Characters of an answer that are told on."""
+NOT_MODIFIED = 304
+_ANSWERED = (200, NOT_MODIFIED)
 _REFUSED_FOR_NOW = (408, 429, 503)
 """Nothing was done, and the same request may be taken later."""
 _LOST_BEHIND_A_PROXY = (502, 504)
@@ -57,11 +59,13 @@ class Answer:
 
     Attributes:
         retry_after: seconds, if it says so.
+        tag: its ETag, if it has one.
     """
 
     status: int
     body: bytes = b""
     retry_after: float = 0.0
+    tag: str = ""
 
     @property
     def message(self) -> str:
@@ -120,13 +124,21 @@ def ask(
         Refused: by di-server; asking again would not help.
         Unreachable: patience is over.
     """
+    found = yield from answer(request, patience, clock, repeatable=repeatable)
+    return data(request, found, read)
+
+
+def answer(
+    request: Request, patience: Patience, clock: Clock, *, repeatable: bool = True
+) -> Exchange[Answer]:
+    """The answer, of status 200 or 304. Args and raises as `ask`."""
     ends, pause = clock() + patience.seconds, FIRST_PAUSE
     while True:
         left = max(ends - clock(), 0.001)
         found = yield replace(request, seconds=min(request.seconds, left))
+        if isinstance(found, Answer) and found.status in _ANSWERED:
+            return found
         reason, least = _judge(request, found, repeatable=repeatable)
-        if reason is None:
-            return _read(request, found, read)
         wait = max(least, pause * (0.5 + patience.random.random()))
         if clock() + wait >= ends:
             raise Unreachable(
@@ -139,11 +151,9 @@ def ask(
 
 def _judge(
     request: Request, found: Answer | Silence | None, *, repeatable: bool
-) -> tuple[str | None, float]:
-    """Why to ask again, and after how many seconds at least; no reason: it is answered."""
+) -> tuple[str, float]:
+    """Why to ask again, and after how many seconds at least."""
     if isinstance(found, Answer):
-        if found.status == 200:
-            return None, 0.0
         said = f"{found.message} (HTTP {found.status})"
         if found.status in _REFUSED_FOR_NOW:
             return said, found.retry_after
@@ -156,12 +166,12 @@ def _judge(
     return said, 0.0
 
 
-def _read(request: Request, found: Answer | Silence | None, read: Callable[[Any], T]) -> T:
-    body = found.body if isinstance(found, Answer) else b""
+def data(request: Request, found: Answer, read: Callable[[Any], T]) -> T:
+    """What is read of the data of an answer. Args and raises as `ask`."""
     try:
-        return read(json.loads(body)["data"])
+        return read(json.loads(found.body)["data"])
     except _ODD:
         raise Unreachable(
-            f"{request}: the answer is none of di-server's: {body[:100]!r}; does DI_SERVER_URL "
-            "lead to it?"
+            f"{request}: the answer is none of di-server's: {found.body[:100]!r}; does "
+            "DI_SERVER_URL lead to it?"
         ) from None

@@ -14,6 +14,7 @@ from di_orchestrator.exchange import Answer, Request, Silence
 
 CONNECT_SECONDS = 5.0
 MAX_ANSWER = 4 * 1024 * 1024
+MAX_TAG = 128
 """Bytes that are read of an answer; the board of a job has a quarter of that at most."""
 _CHUNK = 64 * 1024
 
@@ -99,6 +100,7 @@ def send_once(
                     response.status_code,
                     _body(response, ends, most_bytes),
                     _seconds(response.headers.get("Retry-After", "")),
+                    response.headers.get("ETag", "")[:MAX_TAG],
                 )
         except (OSError, ValueError, requests.RequestException) as error:
             return Silence(f"{method} {url}: {error}")

@@ -10,6 +10,8 @@ import pytest
 import di_orchestrator as di
 from di_api.kube.errors import Unavailable
 from di_orchestrator import aio
+from di_orchestrator.api import POLL_SECONDS, Api
+from di_orchestrator.client import run
 from di_orchestrator.connect import connection
 from di_orchestrator.exchange import Answer, Request, Silence
 from di_server.storage.transforms import transform_pod
@@ -78,6 +80,43 @@ def test_changes_follow_scaling_and_restarts(
     assert [peer.address for peer in next(changes)] == ["10.0.0.9:22270", "10.0.0.3:22270"]
     harness.caches.pods.on_event("DELETED", transform_pod(again))
     assert [peer.pod for peer in next(changes)] == ["cartpole-collector-1"]
+
+
+def test_who_follows_peers_is_let_wait_for_others(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is polled: a pod that runs while the request waits ends it."""
+    monkeypatch.setattr("di_orchestrator.api.POLL_SECONDS", 60.0)
+    changes = di.watch_peers("collector")
+    next(changes)
+    began = harness.clock.now
+
+    def start() -> None:
+        if harness.clock.now - began == 3:
+            started = pod("cartpole-collector-2", 3, "10.0.0.4")
+            harness.caches.pods.on_event("MODIFIED", transform_pod(started))
+
+    harness.clock.after_sleep = start
+    assert [peer.rank for peer in next(changes)] == [1, 2, 3]
+    assert harness.clock.now - began == 3
+
+
+def test_an_older_di_server_is_looked_at_now_and_then() -> None:
+    pods = [{"pod": "a-0", "rank": 0, "address": "10.0.0.1:22270"}]
+    answers = [pods, pods, []]
+    pauses: list[float] = []
+    asked: list[Request] = []
+
+    def send(request: Request) -> Answer:
+        asked.append(request)
+        return Answer(200, json.dumps({"data": answers.pop(0)}).encode())
+
+    api = Api("rl/a", "a-0", clock=lambda: 0.0)
+    known = run(api.next_peers("collector", None), send)
+    found = run(api.next_peers("collector", known), send, pauses.append)
+    assert [known.peers[0].pod, found.peers] == ["a-0", ()]
+    assert pauses == [POLL_SECONDS]
+    assert [dict(each.query) for each in asked] == [{}, {}, {}]
 
 
 def test_worlds_follow_each_other(harness: Harness) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from werkzeug.test import TestResponse
 
+from di_server.storage.transforms import transform_pod
 from tests.unit.server.fakes import Harness, coordinated, job, pod, watch
 
 PATH = "/v2alpha1/rl.cartpole/pods"
@@ -46,3 +48,66 @@ def test_a_job_with_a_coordinator_has_no_tasks(harness: Harness) -> None:
 def test_there_is_nothing_below_a_task(harness: Harness) -> None:
     assert harness.client.get(f"{PATH}/collector/0").status_code in (400, 404)
     assert harness.client.get("/v2alpha1/rl.absent/pods/collector").status_code == 404
+
+
+@pytest.fixture
+def watched(harness: Harness) -> Harness:
+    fill(harness)
+    watch(harness)
+    return harness
+
+
+def tag_of(harness: Harness) -> str:
+    return str(harness.client.get(f"{PATH}/collector").headers["ETag"])
+
+
+def ask(harness: Harness, tag: str, query: str = "wait=20") -> TestResponse:
+    return harness.client.get(f"{PATH}/collector?{query}", headers={"If-None-Match": tag})
+
+
+def test_who_has_the_list_is_not_sent_it_again(watched: Harness) -> None:
+    answer = ask(watched, tag_of(watched), "")
+    assert (answer.status_code, answer.data) == (304, b"")
+    assert answer.headers["ETag"] == tag_of(watched)
+
+
+def test_the_list_of_another_moment_is_told_at_once(watched: Harness) -> None:
+    before = watched.clock.now
+    answer = ask(watched, '"of-before"')
+    assert (answer.status_code, len(answer.get_json()["data"])) == (200, 2)
+    assert watched.clock.now == before
+
+
+def test_who_has_the_list_is_told_when_others_run(watched: Harness) -> None:
+    began = watched.clock.now
+
+    def start() -> None:
+        if watched.clock.now - began == 3:
+            started = pod("cartpole-collector-4", 6, "10.0.0.7")
+            watched.caches.pods.on_event("MODIFIED", transform_pod(started))
+
+    watched.clock.after_sleep = start
+    answer = ask(watched, tag_of(watched))
+    assert [each["rank"] for each in answer.get_json()["data"]] == [1, 2, 6]
+    assert watched.clock.now - began == 3
+    assert not watched.kube.calls
+
+
+def test_a_wait_for_others_ends(watched: Harness) -> None:
+    before = watched.clock.now
+    assert ask(watched, tag_of(watched), "wait=7").status_code == 304
+    assert watched.clock.now - before == 7
+
+
+def test_without_a_cache_nobody_waits(harness: Harness) -> None:
+    fill(harness)
+    before = harness.clock.now
+    assert ask(harness, tag_of(harness)).status_code == 304
+    assert harness.clock.now == before
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [("wait=21", 422), ("wait=x", 400), ("wait=1&wait=1", 400)]
+)
+def test_a_wait_without_bounds_is_refused(watched: Harness, query: str, status: int) -> None:
+    assert ask(watched, tag_of(watched), query).status_code == status

@@ -32,6 +32,7 @@ from di_server.rest import envelope
 from di_server.rest.deferred import Deferred
 from di_server.rest.incoming import TRACE, Incoming, receive, receive_for
 from di_server.rest.operation import Operation
+from di_server.rest.tagged import Tagged
 
 _MAX_HEADERS: Final = 16 * 1024
 _UNROUTED: Final = "none"
@@ -150,6 +151,8 @@ def _route(app: Flask, path: str, name: str, method: str, view: Callable[..., Re
 
 def _handle(handlers: _Handlers, operation: Operation, job: str, below: str = "") -> Response:
     data = handlers.handle(operation, *receive_for(job, request, operation, below))
+    if isinstance(data, Tagged):
+        return envelope.tagged(operation.message, data, request)
     if not isinstance(data, Deferred):
         return envelope.success(operation.message, data)
 

@@ -136,7 +136,7 @@ def build_app(
                 updates=updates,
                 default_max_replicas=settings.default_max_replicas,
                 reports_waiting=max(1, settings.threads // 2),
-                group_waiting=max(1, settings.threads // 4),
+                waiting=max(1, settings.threads // 4),
                 service_domain=settings.service_domain,
                 clock=clock,
                 now=now,

@@ -90,6 +90,12 @@ def document() -> dict[str, Any]:
                     "description": "The same key and body again get the first answer.",
                     "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
                 },
+                "ifNoneMatch": {
+                    "name": "If-None-Match",
+                    "in": "header",
+                    "description": "ETag of an earlier answer.",
+                    "schema": {"type": "string"},
+                },
             },
             "responses": {"Refused": _response("The request is refused.", 1, {"type": "null"})},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -120,6 +126,9 @@ def _operation(
             "required": True,
             "content": {"application/json": {"schema": operation.body}},
         }
+    if operation.is_tagged:
+        parameters.append({"$ref": "#/components/parameters/ifNoneMatch"})
+        result["responses"]["304"] = {"description": "The caller has it already."}
     if operation.idempotent:
         parameters.append({"$ref": "#/components/parameters/idempotencyKey"})
     if parameters:

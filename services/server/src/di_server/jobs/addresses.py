@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
+
+from werkzeug.datastructures import ETags
 
 from di_api.defaults import with_defaults
 from di_api.names import ANNOTATION_RANK, DI_CONTAINER, DI_PORT, DI_PORT_NAME, LABEL_TASK_NAME
@@ -11,9 +14,25 @@ from di_api.ownership import is_controlled_by
 from di_api.validation import pods_per_replica
 from di_server.model.pod import is_leaving
 from di_server.model.tasks import check_has_tasks, place_of
+from di_server.rest.tagged import Tagged
 
 MAX_RANKS: Final = 65_536
 """No job is nearly as large; a rank edited by hand must not make the list endless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsRequest:
+    """What is asked of the pods of a task."""
+
+    task: str
+    known: ETags
+    """Tags of the lists that the caller has."""
+    wait: float = 0.0
+    """Seconds to wait for another one, LONGEST_WAIT at most."""
+
+    def is_news(self, found: Tagged) -> bool:
+        """Whether the caller does not have that list."""
+        return not self.known.contains(found.tag)
 
 
 def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list[str]:

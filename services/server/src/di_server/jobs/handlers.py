@@ -18,6 +18,7 @@ from di_server.jobs.service import JobService
 from di_server.model.references import JobRef
 from di_server.rest.incoming import Incoming
 from di_server.rest.operation import Operation
+from di_server.rest.tagged import Tagged
 
 _log = structlog.get_logger()
 _Handler = Callable[[Grant, Incoming, Deadline], object]
@@ -50,10 +51,9 @@ class JobHandlers:
     def _list(self, grant: Grant, _incoming: Incoming, deadline: Deadline) -> list[str]:
         return self._service.replicas(grant, deadline)
 
-    def _pods(
-        self, grant: Grant, incoming: Incoming, deadline: Deadline
-    ) -> list[dict[str, str | int]]:
-        return self._service.pods(grant, incoming.below, deadline)
+    def _pods(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> Tagged:
+        asked = requests.pods_request(incoming.below, incoming.query, incoming.known)
+        return self._service.pods(grant, asked, deadline)
 
     def _add(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> dict[str, Any]:
         asked = requests.addition(incoming.body)

@@ -90,16 +90,19 @@ SET_REPLICAS: Final = Operation(
     data=_SCALING_DATA,
     idempotent=True,
 )
+WAIT: Final = "wait"
 LIST_PODS: Final = Operation(
     name="listPods",
     method="GET",
     resource="pods",
     below="task",
     verb="get",
-    summary="The pods of a task that run, by rank, and where they listen.",
+    summary="The pods of a task that run, by rank, and where they listen; waits for others.",
     message="successfully get pods",
     body=None,
-    errors={422: "No such task."},
+    query=(WAIT,),
+    is_tagged=True,
+    errors={422: "No such task, or a wait past its bound."},
     data={
         "type": "array",
         "items": {
@@ -145,7 +148,6 @@ SHOW_PROFILINGS: Final = Operation(
     data={"type": "object"},
 )
 GENERATION: Final = "generation"
-WAIT: Final = "wait"
 SHOW_GROUP: Final = Operation(
     name="showGroup",
     method="GET",

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields
+from werkzeug.datastructures import ETags
 
 from di_api.spec import MAX_PODS
 from di_server.deadline import check_wait
+from di_server.jobs.addresses import PodsRequest
 from di_server.jobs.groups import GroupRequest
 from di_server.jobs.operations import GENERATION, WAIT
 from di_server.jobs.scaling import ScalingRequest
@@ -76,18 +78,32 @@ def profilings(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner if len(body) == 1 and isinstance(inner, dict) else body
 
 
+def pods_request(task: str, query: Iterable[tuple[str, str]], known: ETags) -> PodsRequest:
+    """What is asked for by path, query and If-None-Match of `.../pods/<task>`; unknown keys are
+    ignored.
+
+    Raises:
+        Malformed, OutOfBounds: naming the key.
+    """
+    return PodsRequest(task=task, known=known, wait=_wait(read_query(query, (WAIT,))))
+
+
 def group_request(task: str, query: Iterable[tuple[str, str]]) -> GroupRequest:
     """What a path and a query of `.../group/<task>` ask for; unknown keys are ignored.
 
     Raises:
         Malformed, OutOfBounds: naming the key.
     """
-    found = {
-        key: whole_number(key, text) for key, text in read_query(query, (GENERATION, WAIT)).items()
-    }
-    wait = found.get(WAIT, 0)
+    found = read_query(query, (GENERATION, WAIT))
+    known = whole_number(GENERATION, found[GENERATION]) if GENERATION in found else None
+    return GroupRequest(task=task, known=known, wait=_wait(found))
+
+
+def _wait(query: Mapping[str, str]) -> int:
+    """Seconds."""
+    wait = whole_number(WAIT, query.get(WAIT, "0"))
     check_wait(wait)
-    return GroupRequest(task=task, known=found.get(GENERATION), wait=wait)
+    return wait
 
 
 _NO_NUMBER: Final[dict[str, Any]] = {

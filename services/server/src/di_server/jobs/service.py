@@ -12,7 +12,7 @@ from di_api.field_error import mapping
 from di_server.access.grants import Grant
 from di_server.deadline import Clock, Deadline
 from di_server.jobs import profilings, scaling
-from di_server.jobs.addresses import addresses, pods_of
+from di_server.jobs.addresses import PodsRequest, addresses, pods_of
 from di_server.jobs.groups import GroupRequest, described, group_of
 from di_server.jobs.idempotency import IdempotencyKey, ScalingResult
 from di_server.jobs.trace_note import noted
@@ -20,6 +20,7 @@ from di_server.jobs.waiting import Waiting
 from di_server.model.job import Job
 from di_server.model.references import JobRef
 from di_server.problems import Problem
+from di_server.rest.tagged import Tagged
 from di_server.storage.coalescing import Coalescer
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
@@ -44,7 +45,7 @@ class JobService:
         updates: JobUpdates,
         default_max_replicas: int,
         reports_waiting: int,
-        group_waiting: int,
+        waiting: int,
         service_domain: str,
         clock: Clock,
         now: Callable[[], datetime],
@@ -55,7 +56,7 @@ class JobService:
         Args:
             default_max_replicas: bounds the scaling of a task without maxReplicas.
             reports_waiting: so many reports at most wait for others to be written with.
-            group_waiting: so many requests at most wait for news of a process group.
+            waiting: so many requests at most wait for news of a process group or of pods.
             service_domain: the cluster's, for the DNS names of pods.
             now: the API server's wall clock, by which the operator judges progress.
         """
@@ -65,7 +66,7 @@ class JobService:
         self._default_max_replicas = default_max_replicas
         self._service_domain = service_domain
         self._clock = clock
-        self._waiting = Waiting(places=group_waiting, clock=clock, sleep=sleep)
+        self._waiting = Waiting(places=waiting, clock=clock, sleep=sleep)
         self._now = now
         self._reports = Coalescer(
             self._write_reports,
@@ -78,24 +79,47 @@ class JobService:
         """`ip:port` by rank."""
         return self._of_pods(grant, deadline, addresses)
 
-    def pods(self, grant: Grant, task: str, deadline: Deadline) -> list[dict[str, str | int]]:
-        """Those of a task that run, by rank."""
-        return self._of_pods(grant, deadline, lambda job, pods: pods_of(job, pods, task))
+    def pods(self, grant: Grant, asked: PodsRequest, deadline: Deadline) -> Tagged:
+        """Those of a task that run, by rank, as soon as that is news to the caller.
+
+        Only the cache is looked at while it waits.
+        """
+
+        def look(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> Tagged:
+            return Tagged(pods_of(job, pods, asked.task))
+
+        with suppress(*POSSIBLY_STALE):
+            found = self._waiting.until(
+                grant.ref, lambda: self._in_cache(grant, look), asked.is_news, asked.wait
+            )
+            if found is not None:
+                return found
+        return self._of_pods(grant, deadline, look)
 
     def _of_pods(
         self,
         grant: Grant,
         deadline: Deadline,
-        look: Callable[[Mapping[str, Any], Iterable[Mapping[str, Any]]], list[T]],
-    ) -> list[T]:
-        cached = self._jobs.cached(grant.ref)
-        if cached is not None and self._pods.synced:
-            with suppress(*POSSIBLY_STALE):
-                grant.check(cached.raw)
-                return look(cached.raw, self._pods.cached_of(grant.ref))
+        look: Callable[[Mapping[str, Any], Iterable[Mapping[str, Any]]], T],
+    ) -> T:
+        with suppress(*POSSIBLY_STALE):
+            found = self._in_cache(grant, look)
+            if found is not None:
+                return found
         job = self._jobs.get(grant.ref, deadline)
         grant.check(job)
         return look(job, self._pods.of_job(grant.ref, deadline))
+
+    def _in_cache(
+        self,
+        grant: Grant,
+        look: Callable[[Mapping[str, Any], Iterable[Mapping[str, Any]]], T],
+    ) -> T | None:
+        cached = self._jobs.cached(grant.ref)
+        if cached is None or not self._pods.synced:
+            return None
+        grant.check(cached.raw)
+        return look(cached.raw, self._pods.cached_of(grant.ref))
 
     def group(self, grant: Grant, asked: GroupRequest) -> dict[str, Any]:
         """Who belongs to a task's process group, as soon as that is news to the caller.

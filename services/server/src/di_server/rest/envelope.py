@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import orjson
-from flask import Response
+from flask import Request, Response
 
 from di_server.problems import Problem
+from di_server.rest.tagged import Tagged
 
 _JSON = "application/json"
 
@@ -13,6 +14,14 @@ _JSON = "application/json"
 def success(message: str, data: object) -> Response:
     """200 with `data`."""
     return _response(200, 0, message, data)
+
+
+def tagged(message: str, found: Tagged, request: Request) -> Response:
+    """200 with data and its ETag, or 304 where the request shows that tag."""
+    response = success(message, found.data)
+    response.set_etag(found.tag)
+    response.make_conditional(request)
+    return response
 
 
 def success_body(message: str, data: object) -> bytes:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flask import Request
+from werkzeug.datastructures import ETags
 
 from di_server.model.references import JobRef
 from di_server.rest.body import read_object
@@ -38,6 +39,8 @@ class Incoming:
     query: tuple[tuple[str, str], ...]
     """Pairs as they came."""
     idempotency_key: str | None
+    known: ETags
+    """Tags of what it has already."""
     trace: str | None = None
     """The span of the request, a traceparent; None: it has none."""
 
@@ -59,6 +62,7 @@ def receive(request: Request, operation: Operation, below: str = "") -> Incoming
         below=below,
         query=tuple(request.args.items(multi=True)),
         idempotency_key=request.headers.get("Idempotency-Key"),
+        known=request.if_none_match,
         trace=request.environ.get(TRACE),
     )
 

@@ -32,6 +32,8 @@ class Operation:
     """What the last part of its path names, below the resource; empty: it ends there."""
     query: tuple[str, ...] = ()
     """Keys of its query."""
+    is_tagged: bool = False
+    """Whether its answers have an ETag, and it takes If-None-Match."""
     errors: Mapping[int, str] = field(default_factory=dict)
     """Statuses of its own, and when, beside those that all operations of its kind have."""
     idempotent: bool = False
