@@ -13,7 +13,7 @@ from di_api.field_error import items, mapping
 from di_cli.views.allocation import nodes_of
 from di_cli.views.jobs import GPU
 from di_cli.views.queue import is_waiting
-from di_dashboard.parts import Parts, parts
+from di_dashboard.parts import Parts, parts, rendered_once
 from di_dashboard.stories import path_of
 from di_dashboard.views.cluster import cluster_page, live_pods
 from di_dashboard.views.heat import HOURS, Heat, Stay, heat_map, moved, stays_of, timeline_of
@@ -33,6 +33,7 @@ _LONGEST: Final = 40
 
 
 @cluster_pages.get("/cluster")
+@rendered_once
 def cluster() -> str:
     """Nodes by jobs, now and over time; queues; and what waits."""
     here = parts()

@@ -17,7 +17,7 @@ from di_cli.views import events as event_rows
 from di_cli.views.jobs import row
 from di_cli.views.times import clock, local
 from di_dashboard.history import uid_of
-from di_dashboard.parts import parts
+from di_dashboard.parts import parts, rendered_once
 from di_dashboard.views.curves import Chart, charts, together
 from di_dashboard.views.effects import possible
 from di_dashboard.views.jobs import Filters, jobs_page, mood_of, start_of, tasks_of
@@ -36,6 +36,7 @@ _PATIENCE: Final = 5.0
 
 
 @pages.get("/")
+@rendered_once
 def jobs() -> str:
     """All jobs, or those that are asked for."""
     here = parts()
@@ -50,6 +51,7 @@ def jobs() -> str:
 
 
 @pages.get("/jobs/<namespace>/<name>")
+@rendered_once
 def job(namespace: str, name: str) -> str:
     """One job: the one in the cluster, or one that the history has."""
     here, asked = parts(), request.args.get("uid", "")[:_LONGEST_UID]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Protocol
+from functools import wraps
+from typing import Final, ParamSpec, Protocol
 
-from flask import g
+from flask import g, request, session
 from werkzeug.wrappers import Response
 
 from di_api.explain import Explanation, Facts, explain
@@ -18,10 +19,12 @@ from di_dashboard.history import History, Object
 from di_dashboard.kept import Kept
 from di_dashboard.last_words import LastWords
 from di_dashboard.outlook import Outlooks
+from di_dashboard.renders import Renders
 from di_dashboard.stories import Stories
 from di_dashboard.world import World
 
 _HERE: Final = "di_dashboard_parts"
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,7 @@ class Parts:
         namespace: the only one that is looked at; None means all.
         read_only: whether nothing may be changed from here.
         form_token: what each form has to send back.
+        renders: of pages that several look at.
         user: who looks, in words; empty on a machine of one's own.
         stay: asked now and then by what outlives its request: whether it may go on.
     """
@@ -56,6 +60,7 @@ class Parts:
     namespace: str | None
     read_only: bool
     form_token: str
+    renders: Renders = field(default_factory=Renders)
     user: str = ""
     stay: Callable[[], bool] = lambda: True
 
@@ -97,6 +102,19 @@ def parts() -> Parts:
     """Those of the page that answers."""
     found: Parts = getattr(g, _HERE)
     return found
+
+
+def rendered_once(view: Callable[P, str]) -> Callable[P, str]:
+    """For a view whose page depends on nothing but its address and what the cluster is like."""
+
+    @wraps(view)
+    def shown(*args: P.args, **kwargs: P.kwargs) -> str:
+        if session:
+            # Something is said to this one alone.
+            return view(*args, **kwargs)
+        return parts().renders.get(request.full_path, lambda: view(*args, **kwargs))
+
+    return shown
 
 
 def parts_or_none() -> Parts | None:
