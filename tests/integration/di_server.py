@@ -300,7 +300,6 @@ class FromAddress(requests.adapters.HTTPAdapter):
         super().__init__()
 
     @override
-    @override
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, source_address=(self._address, 0), **options)
 

@@ -18,7 +18,9 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
 from di_dashboard.shared.door import FORWARDED_TOKEN
+from di_dashboard.shared.strangers import AT_ONCE
 from tests.integration.conftest import ApiServer, fresh_namespace
+from tests.integration.di_server import session_from
 from tests.integration.operator_testbed import job, task
 from tests.integration.service_accounts import new_account, token_of
 from tests.ports import free_port
@@ -229,3 +231,25 @@ def test_the_token_is_nowhere_in_what_is_shown(shared: Shared) -> None:
     shows(shared, token, "/mine")
     for path in ("/", f"/jobs/{shared.mine}/mine", f"/jobs/{shared.mine}/mine/yaml"):
         assert token not in shared.ask(path, token).text
+
+
+def test_made_up_tokens_of_an_address_are_not_looked_at_for_ever(shared: Shared) -> None:
+    token = shared.account("stays", _SEES)
+    shows(shared, token, "/mine")
+    # An address of its own: others are not to be refused for it.
+    with session_from("127.0.0.2") as session:
+
+        def ask(token: str) -> requests.Response:
+            return session.get(
+                f"http://127.0.0.1:{shared.port}/",
+                headers={"Authorization": f"Bearer {token}"},
+                timeout=15,
+            )
+
+        refused = [ask(f"made-up-{number}") for number in range(AT_ONCE + 8)]
+        assert {each.status_code for each in refused[:AT_ONCE]} == {401}
+        assert refused[-1].status_code == 429
+        assert int(refused[-1].headers["Retry-After"]) >= 1
+        assert "looked at again in a moment" in refused[-1].text
+        assert ask(token).status_code == 200
+    assert shared.ask("/", shared.account("comes", _SEES)).status_code == 200

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Flask, render_template
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, TooManyRequests
 from werkzeug.wrappers import Response
 
 from di_api.wording import span
@@ -79,4 +79,9 @@ def _of_all_pages() -> dict[str, Any]:
 def _told(error: HTTPException) -> tuple[str, int, dict[str, str]]:
     code = error.code or 500
     page = render_template("wrong.html", code=code, what=error.description, name=error.name)
-    return page, code, {"WWW-Authenticate": "Bearer"} if code == HTTPStatus.UNAUTHORIZED else {}
+    headers = {}
+    if code == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, TooManyRequests) and error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    return page, code, headers

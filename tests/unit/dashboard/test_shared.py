@@ -13,6 +13,7 @@ from di_api.kube.errors import ApiError, Unauthorized, Unavailable
 from di_dashboard.parts import Parts
 from di_dashboard.shared.rights import AGAIN_SECONDS, TRUST_SECONDS, Caller, Known, Rights
 from di_dashboard.shared.rooms import Full, Rooms
+from di_dashboard.shared.strangers import AT_ONCE, REFUSED_SECONDS, Strangers, TooMany
 
 ALL = frozenset({"dijobs", "pods", "events", "nodes"})
 ONE, OTHER = Caller("one"), Caller("other")
@@ -155,3 +156,43 @@ def test_one_too_many_waits_until_somebody_has_left(house: House) -> None:
 def test_a_caller_is_known_by_what_the_token_cannot_be_had_from() -> None:
     assert ONE.token not in ONE.key
     assert ONE.key != OTHER.key
+
+
+class Moment:
+    now = 1000.0
+
+
+def test_a_token_that_was_refused_costs_one_review_in_a_while() -> None:
+    strangers = Strangers(clock=lambda: 1000.0)
+    assert not strangers.is_refused(ONE, "10.0.0.1")
+    strangers.count(ONE, "10.0.0.1")
+    assert strangers.is_refused(ONE, "10.0.0.2")
+    assert not strangers.is_refused(OTHER, "10.0.0.1")
+
+
+def test_it_is_looked_at_again_later() -> None:
+    moment = Moment()
+    strangers = Strangers(clock=lambda: moment.now)
+    strangers.count(ONE, "10.0.0.1")
+    moment.now += REFUSED_SECONDS
+    assert not strangers.is_refused(ONE, "10.0.0.1")
+
+
+def test_an_address_of_many_refusals_waits_and_no_other_does() -> None:
+    moment = Moment()
+    strangers = Strangers(clock=lambda: moment.now)
+    for number in range(AT_ONCE):
+        assert not strangers.is_refused(Caller(f"made up {number}"), "10.0.0.1")
+        strangers.count(Caller(f"made up {number}"), "10.0.0.1")
+    with pytest.raises(TooMany) as caught:
+        strangers.is_refused(OTHER, "10.0.0.1")
+    assert not strangers.is_refused(OTHER, "10.0.0.2")
+    moment.now += caught.value.seconds
+    assert not strangers.is_refused(OTHER, "10.0.0.1")
+
+
+def test_who_is_known_is_no_stranger(house: House) -> None:
+    house.rooms.enter(ONE, None)
+    assert [house.known.knows(ONE), house.known.knows(OTHER)] == [True, False]
+    house.now += TRUST_SECONDS
+    assert not house.known.knows(ONE)

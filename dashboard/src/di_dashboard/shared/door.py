@@ -7,11 +7,13 @@ than kubectl with it would.
 from __future__ import annotations
 
 import hmac
+import math
 import re
 from hashlib import sha256
 from typing import Final
 
 from flask import Flask, Response, abort, redirect, render_template, request, url_for
+from werkzeug.exceptions import TooManyRequests
 from werkzeug.wrappers import Response as AnyResponse
 
 from di_api.kube.errors import ApiError, Forbidden, Unauthorized
@@ -19,10 +21,14 @@ from di_dashboard.gate import SAFE, check_form
 from di_dashboard.parts import Parts
 from di_dashboard.shared.rights import Caller, Known
 from di_dashboard.shared.rooms import Full, Rooms
+from di_dashboard.shared.strangers import Strangers, TooMany
 
 COOKIE: Final = "di-dashboard-namespace"
 FORWARDED_TOKEN: Final = "X-Forwarded-Access-Token"
 """Where oauth2-proxy puts it with --pass-access-token."""
+_NO_TOKEN_OF_THIS_CLUSTER: Final = (
+    "The token that came with the request is none of this cluster, or not any more."
+)
 _MOST_TOKEN: Final = 16 << 10
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ALL: Final = ""
@@ -38,8 +44,9 @@ class TokenDoor:
         secret: what form tokens are made of; of this process.
     """
 
-    def __init__(self, rooms: Rooms, known: Known, *, secret: bytes) -> None:
+    def __init__(self, rooms: Rooms, known: Known, strangers: Strangers, *, secret: bytes) -> None:
         self._rooms = rooms
+        self._strangers = strangers
         self._known = known
         self._secret = secret
 
@@ -55,13 +62,20 @@ class TokenDoor:
         if request.method not in SAFE:
             hosts = [request.host, request.headers.get("X-Forwarded-Host", "")]
             check_form(self.form_token(caller), hosts=hosts)
+        address = request.remote_addr or ""
         try:
+            if not self._known.knows(caller) and self._strangers.is_refused(caller, address):
+                abort(401, _NO_TOKEN_OF_THIS_CLUSTER)
             return self._entered(caller)
+        except TooMany as error:
+            raise TooManyRequests(
+                f"Tokens that came from {address} were refused too often; those that are not known "
+                "yet are looked at again in a moment.",
+                retry_after=math.ceil(error.seconds),
+            ) from error
         except Unauthorized:
-            abort(
-                401,
-                "The token that came with the request is none of this cluster, or not any more.",
-            )
+            self._strangers.count(caller, address)
+            abort(401, _NO_TOKEN_OF_THIS_CLUSTER)
         except Forbidden as error:
             abort(403, f"The API server refuses even to say who you are: {error.message}")
         except ApiError as error:

@@ -39,6 +39,7 @@ from di_dashboard.shared.config import Config, load_config
 from di_dashboard.shared.door import TokenDoor, add_choice
 from di_dashboard.shared.rights import Caller, Known, Rights, ask
 from di_dashboard.shared.rooms import Rooms
+from di_dashboard.shared.strangers import Strangers
 
 _END_SECONDS: Final = 5
 _IDLE_CONNECTIONS: Final = 256
@@ -133,7 +134,7 @@ def load(config: Config, kube: KubeConfig, history: HistoryPlace | None) -> Flas
     rooms = Rooms(
         opening, known, most=config.callers, idle_seconds=config.idle_seconds, clock=time.monotonic
     )
-    door = TokenDoor(rooms, known, secret=secret)
+    door = TokenDoor(rooms, known, Strangers(clock=time.monotonic), secret=secret)
     rooms.start()
     app = create_app(door)
     app.config["SESSION_COOKIE_SECURE"] = config.cert_dir is not None

@@ -101,6 +101,14 @@ class Known:
         self._lock = threading.Lock()
         self._found: OrderedDict[tuple[str, str | None], tuple[float, Rights]] = OrderedDict()
 
+    def knows(self, caller: Caller) -> bool:
+        """Whether the API server has taken the token, not long ago."""
+        until = self._clock() - TRUST_SECONDS
+        with self._lock:
+            return any(
+                key == caller.key and at > until for (key, _), (at, _) in self._found.items()
+            )
+
     def of(self, caller: Caller, scope: str | None) -> Rights:
         """What they may look at.
 
