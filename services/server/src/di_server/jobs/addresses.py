@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from werkzeug.datastructures import ETags
-
 from di_api.defaults import with_defaults
 from di_api.names import ANNOTATION_RANK, DI_CONTAINER, DI_PORT, DI_PORT_NAME, LABEL_TASK_NAME
 from di_api.ownership import is_controlled_by
@@ -25,14 +23,14 @@ class PodsRequest:
     """What is asked of the pods of a task."""
 
     task: str
-    known: ETags
+    known: frozenset[str]
     """Tags of the lists that the caller has."""
     wait: float = 0.0
     """Seconds to wait for another one, LONGEST_WAIT at most."""
 
     def is_news(self, found: Tagged) -> bool:
         """Whether the caller does not have that list."""
-        return not self.known.contains(found.tag)
+        return found.tag not in self.known
 
 
 def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields
-from werkzeug.datastructures import ETags
 
 from di_api.spec import MAX_PODS
 from di_server.deadline import check_wait
@@ -78,7 +77,7 @@ def profilings(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner if len(body) == 1 and isinstance(inner, dict) else body
 
 
-def pods_request(task: str, query: Iterable[tuple[str, str]], known: ETags) -> PodsRequest:
+def pods_request(task: str, query: Iterable[tuple[str, str]], known: frozenset[str]) -> PodsRequest:
     """What is asked for by path, query and If-None-Match of `.../pods/<task>`; unknown keys are
     ignored.
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flask import Request
-from werkzeug.datastructures import ETags
 
 from di_server.model.references import JobRef
 from di_server.rest.body import read_object
@@ -39,7 +38,7 @@ class Incoming:
     query: tuple[tuple[str, str], ...]
     """Pairs as they came."""
     idempotency_key: str | None
-    known: ETags
+    known: frozenset[str]
     """Tags of what it has already."""
     trace: str | None = None
     """The span of the request, a traceparent; None: it has none."""
@@ -62,7 +61,7 @@ def receive(request: Request, operation: Operation, below: str = "") -> Incoming
         below=below,
         query=tuple(request.args.items(multi=True)),
         idempotency_key=request.headers.get("Idempotency-Key"),
-        known=request.if_none_match,
+        known=frozenset(request.if_none_match.as_set(include_weak=True)),
         trace=request.environ.get(TRACE),
     )
 
