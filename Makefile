@@ -30,7 +30,8 @@ help: ## this list
 # ---------------------------------------------------------------- the tools
 $(VENV)/.ready: requirements.lock $(addsuffix /pyproject.toml,$(OURS))
 	@./bootstrap $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-compile \
+		-r requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 		$(addprefix --editable ,$(OURS))
 	@touch $@

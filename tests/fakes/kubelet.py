@@ -65,6 +65,7 @@ class FakeKubelet:
         extended: further resources that the node says it has, such as GPUs.
         taint: key of a NoSchedule taint: only pods that tolerate it come here.
         others: names of further nodes that are there and Ready; only `run_on` brings pods there.
+        labels: of the nodes, beside that of their name.
     """
 
     def __init__(
@@ -77,7 +78,9 @@ class FakeKubelet:
         extended: Mapping[str, str] | None = None,
         taint: str | None = None,
         others: Sequence[str] = (),
+        labels: Mapping[str, str] = {},
     ) -> None:
+        self._labels = dict(labels)
         self._extended = dict(extended or {})
         self._client = client
         self._heart = heart or client
@@ -177,9 +180,13 @@ class FakeKubelet:
             self._begin(uid, self._live(pod))
 
     def _may_run(self, pod: Object) -> bool:
-        """Whether the node has all kinds of what the pod asks for, and is not ruled out by name or
-        taint. Pods of another scheduler are that one's alone.
+        """Whether the node has all kinds of what the pod asks for, and is not ruled out by label or
+        taint, nor the pod one that only a scheduler can place. Pods of another scheduler are that
+        one's alone.
         """
+        affinity = pod["spec"].get("affinity") or {}
+        if pod["spec"].get("schedulingGates") or "podAffinity" in affinity:
+            return False
         if node_of(pod["spec"]):
             # Whether it goes there, and nowhere else, the scheduler alone is to say.
             return False
@@ -189,7 +196,8 @@ class FakeKubelet:
         if not tolerated.issuperset(taint["key"] for taint in self._taints):
             return False
         selector = pod["spec"].get("nodeSelector") or {}
-        if selector.get("kubernetes.io/hostname", self.node) != self.node:
+        labels = {"kubernetes.io/hostname": self.node} | self._labels
+        if any(selector.get(key, value) != value for key, value in labels.items()):
             return False
         asked = {
             kind
@@ -282,7 +290,7 @@ class FakeKubelet:
             "lastTransitionTime": now,
         }
         node = {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | self._labels},
             "spec": {"taints": [*taints]},
             "status": {
                 "capacity": room,

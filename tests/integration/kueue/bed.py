@@ -93,7 +93,12 @@ class Bed:
 
     @asynccontextmanager
     async def with_queues(
-        self, *more: Object, cohort: bool = False, spec: Object | None = None, **cpus: str
+        self,
+        *more: Object,
+        cohort: bool = False,
+        spec: Object | None = None,
+        flavor: Object | None = None,
+        **cpus: str,
     ) -> AsyncIterator[None]:
         """Queues of those names with so many cores each; their Workloads go when the block ends.
 
@@ -101,10 +106,11 @@ class Bed:
             more: other objects that come first.
             cohort: whether they lend to one another.
             spec: fields of each ClusterQueue, in place of preemption.
+            flavor: fields of the ResourceFlavor.
             cpus: by name.
         """
         self.flavor = f"flavor-{self.testbed.namespace}"
-        bodies = [*more, resource_flavor(self.flavor)]
+        bodies = [*more, resource_flavor(self.flavor, **(flavor or {}))]
         fields = {"preemption": PREEMPTING} if spec is None else spec
         for queue, cpu in cpus.items():
             name = self.name_of(queue)

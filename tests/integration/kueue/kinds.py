@@ -18,6 +18,7 @@ def _resource(plural: str, kind: str, *, namespaced: bool = False) -> Resource:
 
 
 COHORTS = _resource("cohorts", "Cohort")
+TOPOLOGIES = _resource("topologies", "Topology")
 CLUSTER_QUEUES = _resource("clusterqueues", "ClusterQueue")
 LOCAL_QUEUES = _resource("localqueues", "LocalQueue", namespaced=True)
 BY_KIND = {
@@ -25,6 +26,7 @@ BY_KIND = {
     for each in (
         RESOURCE_FLAVORS,
         COHORTS,
+        TOPOLOGIES,
         CLUSTER_QUEUES,
         LOCAL_QUEUES,
         WORKLOADS,
@@ -44,6 +46,11 @@ def _body(kind: str, name: str, spec: Mapping[str, Any], namespace: str | None =
 def resource_flavor(name: str, **spec: Any) -> Object:
     """A kind of nodes; further fields such as `nodeLabels` and `tolerations`."""
     return _body("ResourceFlavor", name, spec)
+
+
+def topology(name: str, *levels: str) -> Object:
+    """The labels of nodes that tell domains apart, the widest first."""
+    return _body("Topology", name, {"levels": [{"nodeLabel": each} for each in levels]})
 
 
 def resource_group(flavors: Mapping[str, Mapping[str, str]], **limits: str) -> Object:

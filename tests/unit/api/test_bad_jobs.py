@@ -10,6 +10,7 @@ from tests.unit.api.jobs import Job, job, leader, of_spec, task, template, with_
 
 RPC = {"name": "rpc"}
 HTTP = {"name": "http", "port": 80}
+NEAR = {"tasks": ["learner"], "required": "example.com/rack"}
 
 BAD = {
     "a gang that is not yes or no": (
@@ -38,6 +39,49 @@ BAD = {
         job(scheduling={"gangScheduler": "scheduler-plugins", "queue": "rl"}),
         'spec.scheduling.queue: "rl": goes with gangScheduler volcano; other schedulers have no '
         "queues",
+    ),
+    "pods near each other whose nodes the allocator chooses": (
+        job(preemptible=True, scheduling={"topology": [NEAR]}),
+        "spec.scheduling.topology: a list of 1: does "
+        "not go with preemptible: the allocator chooses the node of each pod",
+    ),
+    "pods near each other in a gang of the allocator": (
+        job(scheduling={"gang": True, "topology": [NEAR]}),
+        "spec.scheduling.topology: a list of 1: does "
+        "not go with scheduling.gang: the allocator finds room for each pod by itself; "
+        "gangScheduler goes with it",
+    ),
+    "pods near each other of no task": (
+        job(scheduling={"topology": [NEAR | {"tasks": ["actor"]}]}),
+        'spec.scheduling.topology[0].tasks[0]: "actor": no task of this job has that name',
+    ),
+    "pods near each other of an empty list": (
+        job(scheduling={"topology": [NEAR | {"tasks": []}]}),
+        "spec.scheduling.topology[0].tasks: []: must name a task",
+    ),
+    "pods near each other without a label": (
+        job(scheduling={"topology": [{"tasks": ["learner"]}]}),
+        "spec.scheduling.topology[0].required: is required, unless preferred is given",
+    ),
+    "pods near each other in two ways": (
+        job(scheduling={"topology": [NEAR | {"preferred": "example.com/rack"}]}),
+        'spec.scheduling.topology[0].preferred: "example.com/rack": exactly one of required and '
+        "preferred is given",
+    ),
+    "a label that no node can have": (
+        job(scheduling={"topology": [NEAR | {"required": "a rack"}]}),
+        'spec.scheduling.topology[0].required: "a rack": must be the key of a node\'s label, such '
+        "as topology.kubernetes.io/zone",
+    ),
+    "two words on where a task is": (
+        job(scheduling={"topology": [NEAR, NEAR | {"colocate": "Tasks"}]}),
+        'spec.scheduling.topology[1].tasks[0]: "learner": spec.scheduling.topology[0] says already '
+        "where all its pods are",
+    ),
+    "replicas of one pod near each other": (
+        job(scheduling={"topology": [NEAR | {"colocate": "Replica"}]}),
+        'spec.scheduling.topology[0].tasks[0]: "learner": colocate Replica is for podsPerReplica '
+        "above 1",
     ),
     "scheduling that is no object": (
         of_spec({"tasks": [task()], "scheduling": []}),

@@ -78,6 +78,9 @@ Service's selector."""
 LABEL_REPLICA_LEADER: Final = "diengine/replica-leader"
 """MARKED on the first pod of each replica of a task whose Service selects leaders. Read by that
 Service's selector."""
+LABEL_REPLICA: Final = "diengine/replica-index"
+"""Which replica a pod is of, on those that are to be near the others of it. Read by the affinity of
+those pods."""
 MARKED: Final = "true"
 LABEL_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
 """The PodGroup that a pod is scheduled with. The operator writes it; read by the scheduler of

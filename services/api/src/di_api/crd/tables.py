@@ -40,6 +40,7 @@ from di_api.spec.kinds import (
 from di_api.spec.task import Task
 from di_api.spec.task_port import TaskPort
 from di_api.spec.task_service import ServicePort
+from di_api.spec.topology import Topology
 
 _OBJECTS: Final[Mapping[str, type]] = {
     "spec": JobSpec,
@@ -48,6 +49,7 @@ _OBJECTS: Final[Mapping[str, type]] = {
     "spec.tasks[].ports[]": TaskPort,
     "spec.failurePolicy": FailurePolicy,
     "spec.failurePolicy.rules[]": FailureRule,
+    "spec.scheduling.topology[]": Topology,
     "spec.coordinated": Coordinated,
     "spec.coordinated.replicas[]": Replica,
 }

@@ -33,6 +33,7 @@ from di_api.spec.task import Task, TaskType, tasks_by_pod
 from di_api.spec.task_port import PortScope, TaskPort
 from di_api.spec.task_service import Protocol, Selected, ServicePort, TaskService
 from di_api.spec.template import Template
+from di_api.spec.topology import Colocate, Topology
 
 __all__ = [
     "MAX_INT64",
@@ -41,6 +42,7 @@ __all__ = [
     "MAX_VACANT",
     "Checkpoint",
     "CleanPodPolicy",
+    "Colocate",
     "Coordinated",
     "Drain",
     "ElasticTier",
@@ -73,5 +75,6 @@ __all__ = [
     "TaskService",
     "TaskType",
     "Template",
+    "Topology",
     "tasks_by_pod",
 ]

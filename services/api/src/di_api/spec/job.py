@@ -26,6 +26,7 @@ from di_api.spec.kinds import (
 )
 from di_api.spec.progress import ProgressPolicy
 from di_api.spec.task import Task
+from di_api.spec.topology import Topology
 
 
 class Priority(StrEnum):
@@ -118,6 +119,14 @@ class Scheduling:
             absent="Volcano's own default",
         ),
     ] = None
+    topology: Annotated[
+        tuple[Topology, ...],
+        Declared(
+            kind=Structs(Topology, "constraint", MAX_TASKS),
+            about="Pods that run near each other, in one zone or rack.",
+            more="[How](teams.md#topology).",
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

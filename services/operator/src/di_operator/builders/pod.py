@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from di_api import names
-from di_api.spec import Task, TaskType
+from di_api.spec import Task, TaskType, Topology
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.companion import naming_companions
@@ -21,6 +21,7 @@ from di_operator.builders.pod_group import Gang, scheduled_by
 from di_operator.builders.ports import JobPorts, with_ports
 from di_operator.builders.process_group import group_environment
 from di_operator.builders.task_service import service_labels
+from di_operator.builders.topology import Domains, near, replica_label, topology_of
 
 Object = Mapping[str, Any]
 
@@ -66,6 +67,10 @@ class PodFrame:
     ports: JobPorts = field(default_factory=JobPorts)
     gang: Gang | None = None
     """The group that a scheduler binds together; None: there is none."""
+    topology: tuple[Topology, ...] = ()
+    """Which pods are to be near each other."""
+    domains: Domains = field(default_factory=Domains)
+    """Where Kueue decides which domain they go to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +98,8 @@ class PodRecipe:
             # The job runs without its elastic tier and those that stand by.
             is_member = self.rank is not None and self.task.is_core(self.index)
             body = scheduled_by(body, gang, is_member=is_member)
+        if self.rank is not None:
+            body = self.frame.domains.gated(body, self.task, self.index)
         fit = fitted(
             body,
             memory=self.memory,
@@ -110,6 +117,7 @@ def pod_body(
 
     The user's template stays as it is but for: restartPolicy, hostname and subdomain; our labels
     and annotations; variables, volumes, mounts and a priority class that it does not define itself;
+    affinity to the pods that it is to be near;
     ``di-port`` if no container has it; the container of a nodeCheck before all others, and the
     nodes to avoid. Where the allocator chose a ``node``, it is for that one.
     """
@@ -146,6 +154,8 @@ def pod_body(
         body["volumes"] = volumes
     body = with_priority_class(body, frame.priority_class)
     body = avoiding(body, frame.avoided.get(task.name, ()))
+    topology = topology_of(task, frame.topology)
+    body = near(body, frame.job, task, index, topology)
     if node:
         body = placed(body, node, frame.binding)
     notes: dict[str, str] = {}
@@ -165,6 +175,7 @@ def pod_body(
                 names.LABEL_TASK_TYPE: task.type.value,
                 names.LABEL_TASK_NAME: task.name,
                 **_standing(task, index, rank),
+                **replica_label(task, index, topology),
                 **({names.LABEL_TIER: _tier(task, index)} if task.elastic is not None else {}),
             },
             "annotations": {

@@ -7,10 +7,11 @@ admitted when there is quota left, and evicted before any core.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from di_api.spec import JobSpec, Role, Task, Template
+from di_operator.builders.topology import leader_pod_set
 
 HEADROOM: Final = 2
 """Replicas of a task of a preemptible job that are asked for beyond those it has: the allocator
@@ -46,6 +47,8 @@ class PodSet:
     template: Template
     least: int | None = None
     """Pods that are enough to begin with, if that is fewer."""
+    topology: Mapping[str, Any] | None = None
+    """What is asked of their domains."""
 
     def body(self) -> dict[str, Any]:
         """As Kueue has it."""
@@ -58,6 +61,8 @@ class PodSet:
         }
         if self.least is not None:
             body["minCount"] = self.least
+        if self.topology is not None:
+            body["topologyRequest"] = dict(self.topology)
         return body
 
 
@@ -129,7 +134,7 @@ def _by_template(
     if leader is other or not others:
         yield PodSet(name=task, count=leaders + others, template=leader)
         return
-    yield PodSet(name=f"{task}-leader", count=leaders, template=leader)
+    yield PodSet(name=leader_pod_set(task), count=leaders, template=leader)
     yield PodSet(name=task, count=others, template=other)
 
 
@@ -137,7 +142,7 @@ def _with_one_variable(pod_sets: Iterable[PodSet]) -> Iterator[PodSet]:
     found = False
     for each in pod_sets:
         if each.least is not None and found:
-            yield PodSet(name=each.name, count=each.count, template=each.template)
+            yield replace(each, least=None)
         else:
             found = found or each.least is not None
             yield each
@@ -145,4 +150,4 @@ def _with_one_variable(pod_sets: Iterable[PodSet]) -> Iterator[PodSet]:
 
 def admitted_pods(portion: Portion, counts: Mapping[str, int]) -> int:
     """How many pods of the core of a task have been admitted, by the podSets' counts."""
-    return counts.get(portion.task.name, 0) + counts.get(f"{portion.task.name}-leader", 0)
+    return counts.get(portion.task.name, 0) + counts.get(leader_pod_set(portion.task.name), 0)

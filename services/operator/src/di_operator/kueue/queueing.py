@@ -15,6 +15,7 @@ from di_api.names import (
 )
 from di_api.queued import is_suspended_by_queue, queue_of
 from di_api.spec import JobSpec, Task
+from di_operator.builders.topology import Domains
 from di_operator.kueue.bodies import PRIORITIES, Standing
 from di_operator.kueue.injection import FindFlavor, injection_of, unknown_flavors
 from di_operator.kueue.portions import (
@@ -25,6 +26,7 @@ from di_operator.kueue.portions import (
     core_pod_sets,
     portions_of,
 )
+from di_operator.kueue.topology import domains_of, with_requests
 from di_operator.kueue.workload import Object, State, Words, Workload, read_all
 
 NOT_SERVED: Final = (
@@ -173,6 +175,11 @@ class Queueing:
             return task
         return replace(task, template=injection.into(task.template))
 
+    @property
+    def domains(self) -> Domains:
+        """The podSets whose pods Kueue sends to their domains."""
+        return domains_of(self.core)
+
     def _assigned(self, task: str) -> Workload | None:
         """The Workload that says where replicas of a task run: the core, or of what has no part in
         it the first that was admitted. All others are made to go to the same flavors."""
@@ -216,13 +223,14 @@ def read_queueing(
     tasks = tuple(tasks)
     placed = _placed(tasks, placement) if placement is not None else None
     portions = portions_of(spec, tasks, placed=placed) if spec is not None else ()
-    pod_sets = core_pod_sets(portions)
+    topology = spec.scheduling.topology if spec is not None else ()
+    pod_sets, unsupported = with_requests(core_pod_sets(portions), topology)
     standing, problem = _standing(job, queue or "", spec, kueue, core)
     by_queue = is_suspended_by_queue(job)
     return Queueing(
         standing=standing,
         obstacle=kueue.obstacle,
-        problem=problem or _problem(core, pod_sets, kueue),
+        problem=problem or unsupported or _problem(core, pod_sets, kueue),
         is_held=spec is not None and spec.suspend and not by_queue,
         by_queue=by_queue,
         goes_on=goes_on,

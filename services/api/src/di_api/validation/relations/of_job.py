@@ -29,6 +29,7 @@ from di_api.validation.size import total_errors
 from di_api.validation.standby import contended_standbys, names_of_standbys
 from di_api.validation.success import wrong_success_policy
 from di_api.validation.tasks import reused_task_names
+from di_api.validation.topology import topology_of_nobody, wrong_topology
 from di_api.validation.vacancies import vacant_of_allocator
 
 
@@ -64,6 +65,10 @@ _NO_PROGRESS: Final = "!has(self.progressPolicy)"
 _NO_GANG_SCHEDULER: Final = (
     "!has(self.scheduling) || !has(self.scheduling.gangScheduler) || "
     "self.scheduling.gangScheduler == 'none'"
+)
+_NO_TOPOLOGY: Final = (
+    "!has(self.scheduling) || !has(self.scheduling.topology) || "
+    "self.scheduling.topology.size() == 0"
 )
 
 OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
@@ -173,6 +178,18 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
         ),
     ),
     Relation(
+        errors=lambda whole: topology_of_nobody(whole.spec),
+        rules=(
+            {
+                "rule": f"{_NO_TOPOLOGY} || !(self.preemptible || self.scheduling.gang || "
+                "has(self.coordinated))",
+                "message": "topology goes neither with preemptible nor with scheduling.gang nor "
+                "with a coordinator",
+                "fieldPath": ".scheduling.topology",
+            },
+        ),
+    ),
+    Relation(
         errors=lambda whole: queue_of_nobody(whole.spec),
         rules=(
             {
@@ -231,6 +248,7 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
     Relation(errors=lambda whole: shared_pod_names(whole.tasks), is_all=False),
     Relation(errors=lambda whole: names_of_standbys(whole.tasks), is_all=False),
     Relation(errors=lambda whole: wrong_success_policy(whole.spec, whole.tasks), is_all=False),
+    Relation(errors=lambda whole: wrong_topology(whole.spec, whole.tasks), is_all=False),
     Relation(errors=lambda whole: taken_names(whole.tasks), is_all=False),
     Relation(errors=lambda whole: confused_variables(whole.tasks), is_all=False),
     Relation(errors=lambda whole: wrong_failure_policy(whole.spec, whole.tasks), is_all=False),

@@ -22,6 +22,7 @@ from di_operator.builders.configmap import (
 from di_operator.builders.pod import PodFrame, PodRecipe
 from di_operator.builders.ports import JobPorts
 from di_operator.builders.task_service import service_environment
+from di_operator.builders.topology import Domains
 from di_operator.lifecycle.actions import Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.decision import Settings
@@ -224,6 +225,8 @@ def _creations(
         ),
         ports=JobPorts.of(snapshot.uid, snapshot.tasks),
         gang=gang_of(snapshot),
+        topology=snapshot.spec.scheduling.topology,
+        domains=queueing.domains if (queueing := snapshot.queueing) is not None else Domains(),
         services=service_environment(snapshot.job, snapshot.tasks, settings.service_domain),
     )
     for slot in slots:

@@ -1,0 +1,65 @@
+"""`spec.scheduling.topology`: pods that are to be near each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from di_api.spec.bounds import MAX_TASKS
+from di_api.spec.declared import Declared
+from di_api.spec.kinds import Labels, OneOf, Text
+
+_LONGEST_KEY = 317
+"""Characters of a node label's key: a DNS subdomain, a slash and a name."""
+
+
+class Colocate(StrEnum):
+    """Which pods of the tasks are in one domain."""
+
+    TASKS = "Tasks"
+    """All of them."""
+    TASK = "Task"
+    """Those of each task."""
+    REPLICA = "Replica"
+    """Those of each replica."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """Pods that run in one domain: on nodes with the same value of a label."""
+
+    tasks: Annotated[
+        tuple[str, ...],
+        Declared(kind=Labels("task", MAX_TASKS), about="Names of tasks."),
+    ]
+    colocate: Annotated[
+        Colocate,
+        Declared(
+            kind=OneOf(Colocate),
+            about="Which of their pods are in one domain: all (`Tasks`), those of each task "
+            "(`Task`), or those of each replica of several pods (`Replica`).",
+            is_filled_in=False,
+            absent="`Task`",
+        ),
+    ] = Colocate.TASK
+    required: Annotated[
+        str | None,
+        Declared(
+            kind=Text(_LONGEST_KEY),
+            about="The label of nodes that tells domains apart; where no domain has room the pods "
+            "wait. Exactly one of `required` and `preferred`.",
+        ),
+    ] = None
+    preferred: Annotated[
+        str | None,
+        Declared(
+            kind=Text(_LONGEST_KEY),
+            about="The same; where no domain has room they run in several.",
+        ),
+    ] = None
+
+    @property
+    def level(self) -> str:
+        """The label of nodes."""
+        return self.required or self.preferred or ""

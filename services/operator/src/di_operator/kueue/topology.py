@@ -1,0 +1,89 @@
+"""What is asked of Kueue about the domains of pods, and what pods carry that it sends to one.
+
+Fields and rules are those of topology-aware scheduling,
+https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/: of several podSets it keeps two
+together, of which one is a single pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from di_api.field_error import items, mapping
+from di_api.spec import Colocate, Topology
+from di_operator.builders.topology import ANNOTATIONS_ASKED, Domains, leader_pod_set
+from di_operator.kueue.portions import PodSet
+from di_operator.kueue.workload import Words, Workload
+
+_TOGETHER: Final = 2
+"""PodSets that Kueue keeps together."""
+
+
+def domains_of(core: Workload | None) -> Domains:
+    """Those of the core that has been admitted."""
+    if core is None:
+        return Domains()
+    pod_sets = {
+        str(found.get("name")): _asked(mapping(found.get("topologyRequest")))
+        for found in map(mapping, items(mapping(core.raw.get("spec")).get("podSets")))
+        if mapping(core.assigned.get(str(found.get("name")))).get("topologyAssignment")
+    }
+    return Domains(workload=core.name, pod_sets=pod_sets)
+
+
+def _asked(request: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        annotation: str(request[mode])
+        for mode, annotation in ANNOTATIONS_ASKED.items()
+        if request.get(mode)
+    }
+
+
+def with_requests(
+    pod_sets: Sequence[PodSet], topology: Iterable[Topology]
+) -> tuple[tuple[PodSet, ...], Words | None]:
+    """The podSets with what is asked of their domains, and why Kueue cannot do it."""
+    found = {each.name: each for each in pod_sets}
+    problem = None
+    for index, each in enumerate(topology):
+        if each.colocate is Colocate.REPLICA:
+            problem = problem or _replicas(each)
+            continue
+        groups = [each.tasks] if each.colocate is Colocate.TASKS else [(t,) for t in each.tasks]
+        for tasks in groups:
+            names = [n for t in tasks for n in (leader_pod_set(t), t) if n in found]
+            problem = problem or _together(each, [found[name] for name in names])
+            request = _request(each, f"topology-{index}-{tasks[0]}" if len(names) > 1 else None)
+            found |= {name: replace(found[name], topology=request) for name in names}
+    return tuple(found.values()), problem
+
+
+def _request(topology: Topology, group: str | None) -> Mapping[str, Any]:
+    mode = "required" if topology.required else "preferred"
+    # Of what is preferred only, Kueue is not asked to keep podSets together.
+    named = {"podSetGroupName": group} if group and topology.required else {}
+    return {mode: topology.level, **named}
+
+
+def _together(topology: Topology, pod_sets: Sequence[PodSet]) -> Words | None:
+    if not topology.required or len(pod_sets) < _TOGETHER:
+        return None
+    if len(pod_sets) == _TOGETHER and min(each.count for each in pod_sets) == 1:
+        return None
+    names = ", ".join(f"{each.count} of {each.name}" for each in pod_sets)
+    return Words(
+        reason="TopologyNotSupported",
+        message="Kueue keeps two groups of equal pods in one domain, of which one is a single pod; "
+        f"spec.scheduling.topology requires it of {names}",
+    )
+
+
+def _replicas(topology: Topology) -> Words | None:
+    if not topology.required:
+        return None
+    return Words(
+        reason="TopologyNotSupported",
+        message="in a queue of Kueue colocate Replica can be preferred, not required",
+    )
