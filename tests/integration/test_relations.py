@@ -137,6 +137,9 @@ def specs() -> st.SearchStrategy[Object]:
                     "gang": st.booleans(),
                     "gangScheduler": st.sampled_from([each.value for each in GangScheduler]),
                     "queue": st.just("rl"),
+                    "topology": st.lists(
+                        st.just({"tasks": [NAMES[0]], "required": "example.com/rack"}), max_size=1
+                    ),
                 },
             ),
             "progressPolicy": progress_policies(),
