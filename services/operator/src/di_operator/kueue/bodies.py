@@ -24,7 +24,7 @@ from di_api.names import (
 )
 from di_operator.builders.metadata import object_metadata
 from di_operator.kueue.portions import PodSet
-from di_operator.kueue.workload import Workload
+from di_operator.kueue.workload import WAITS_FOR_RECOVERY, Workload
 
 PRIORITIES: Final = {"normal": 0, "high": 1000}
 """Of a Workload, by its job's `priority`."""
@@ -119,7 +119,14 @@ def released(workload: Workload, now: str) -> dict[str, Any]:
 
 def reported_ready(workload: Workload, now: str) -> dict[str, Any]:
     """The patch of its status that says that all its pods are ready, or have succeeded."""
-    condition = ("PodsReady", True, "Started", "All pods are ready or have succeeded")
+    reason = "Recovered" if workload.is_recovering else "Started"
+    condition = ("PodsReady", True, reason, "All pods are ready or have succeeded")
+    return {"status": {"conditions": _with(workload, now, condition)}}
+
+
+def reported_unready(workload: Workload, now: str) -> dict[str, Any]:
+    """The patch of its status that says that they were, and are not any more."""
+    condition = ("PodsReady", False, WAITS_FOR_RECOVERY, "Not all pods are ready any more")
     return {"status": {"conditions": _with(workload, now, condition)}}
 
 

@@ -24,6 +24,8 @@ from di_api.ownership import controller_uid
 
 Object = Mapping[str, Any]
 
+WAITS_FOR_RECOVERY: Final = "WaitForRecovery"
+"""Kueue's word for pods that were ready and are not."""
 _WAITS: Final = "Kueue has not looked at it yet"
 
 
@@ -79,6 +81,8 @@ class Workload:
     assigned: Mapping[str, Object]
     """What Kueue has assigned to each podSet."""
     pods_ready: bool
+    is_recovering: bool
+    """Whether its pods were ready once, since it was admitted, and are not now."""
     raw: Object
 
     @classmethod
@@ -113,6 +117,7 @@ class Workload:
                 for each in map(mapping, items(admission.get("podSetAssignments")))
             },
             pods_ready=_is_true(conditions, "PodsReady"),
+            is_recovering=mapping(conditions.get("PodsReady")).get("reason") == WAITS_FOR_RECOVERY,
             raw=raw,
         )
 

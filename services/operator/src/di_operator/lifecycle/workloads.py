@@ -22,6 +22,7 @@ from di_operator.kueue.bodies import (
     released,
     reported_finished,
     reported_ready,
+    reported_unready,
     unfinalized,
 )
 from di_operator.kueue.portions import Portion, extra_pod_sets
@@ -184,12 +185,14 @@ def _keep_up(workload: Workload, queueing: Queueing) -> Iterator[Action]:
 
 
 def _report_ready(snapshot: Snapshot, core: Workload, now: datetime) -> Iterator[Action]:
-    """Say that all pods are ready, once: Kueue may evict those that say nothing for too long."""
+    """Say whether all pods are ready: Kueue may evict those that are not for too long."""
     needed = [slot for slot in snapshot.slots if slot.is_core]
     there = {pod.name for pod in (*snapshot.ready, *snapshot.succeeded)}
     ready = bool(needed) and all(slot.name in there for slot in needed)
     if ready and not core.pods_ready:
         yield _patch_status(core, reported_ready(core, format_time(now)))
+    elif core.pods_ready and not ready:
+        yield _patch_status(core, reported_unready(core, format_time(now)))
 
 
 def _extras(
