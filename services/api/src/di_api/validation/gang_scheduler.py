@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from di_api.field_error import FieldError, mapping
 from di_api.spec.job import GangScheduler
-
-_FIELD: Final = "spec.scheduling.gangScheduler"
+from di_api.validation.placed_together import placed_by_others
 
 
 def contended_gangs(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """Jobs whose pods somebody else binds, or that do not come together."""
-    scheduler = mapping(spec.get("scheduling")).get("gangScheduler")
-    if scheduler in (None, GangScheduler.NONE):
+    if mapping(spec.get("scheduling")).get("gangScheduler") in (None, GangScheduler.NONE):
         return
-    if spec.get("preemptible") is True:
-        message = "does not go with preemptible: the allocator chooses the node of each pod"
-        yield FieldError(_FIELD, scheduler, message)
-    if mapping(spec.get("scheduling")).get("gang") is True:
-        message = (
-            "does not go with scheduling.gang: the allocator would hold back pods that this "
-            "scheduler waits for; choose one of the two"
-        )
-        yield FieldError(_FIELD, scheduler, message)
-    if spec.get("coordinated") is not None:
-        yield FieldError(_FIELD, scheduler, "the pods of a coordinator come one by one")
+    yield from placed_by_others(
+        "gangScheduler",
+        spec,
+        with_gang="the allocator would hold back pods that this scheduler waits for; choose one of "
+        "the two",
+    )
 
 
 def queue_of_nobody(spec: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.spec.topology import Colocate
+from di_api.validation.placed_together import placed_by_others
 from di_api.validation.size import pods_per_replica
 from di_api.validation.tasks import Tasks, task_names, wrong_names
 
@@ -20,20 +21,12 @@ _LONGEST_PREFIX: Final = 253
 
 def topology_of_nobody(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """Jobs whose pods somebody else places, or that do not come together."""
-    found = mapping(spec.get("scheduling")).get("topology")
-    if not found:
-        return
-    if spec.get("preemptible") is True:
-        message = "does not go with preemptible: the allocator chooses the node of each pod"
-        yield FieldError(_FIELD, found, message)
-    if mapping(spec.get("scheduling")).get("gang") is True:
-        message = (
-            "does not go with scheduling.gang: the allocator finds room for each pod by itself; "
-            "gangScheduler goes with it"
+    if mapping(spec.get("scheduling")).get("topology"):
+        yield from placed_by_others(
+            "topology",
+            spec,
+            with_gang="the allocator finds room for each pod by itself; gangScheduler goes with it",
         )
-        yield FieldError(_FIELD, found, message)
-    if spec.get("coordinated") is not None:
-        yield FieldError(_FIELD, found, "the pods of a coordinator come one by one")
 
 
 def wrong_topology(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:

@@ -1,0 +1,28 @@
+"""Pods that a scheduler puts together: what does not go with that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from di_api.field_error import FieldError, mapping
+
+
+def placed_by_others(
+    field: str, spec: Mapping[str, Any], *, with_gang: str
+) -> Iterator[FieldError]:
+    """Jobs whose pods our own allocator places, or that do not come together.
+
+    Args:
+        field: of `scheduling`, which asks a scheduler for it.
+        with_gang: why it does not go with `scheduling.gang`.
+    """
+    scheduling = mapping(spec.get("scheduling"))
+    path, value = f"spec.scheduling.{field}", scheduling.get(field)
+    if spec.get("preemptible") is True:
+        message = "does not go with preemptible: the allocator chooses the node of each pod"
+        yield FieldError(path, value, message)
+    if scheduling.get("gang") is True:
+        yield FieldError(path, value, f"does not go with scheduling.gang: {with_gang}")
+    if spec.get("coordinated") is not None:
+        yield FieldError(path, value, "the pods of a coordinator come one by one")
