@@ -73,3 +73,8 @@ def test_why_says_what_kueue_says_and_what_to_do(waiting: Di) -> None:
     assert lines[0] == f"first waits in queue team-a: {MISSING}"
     assert "WaitingForQuota" in lines[1]
     assert "nothing: it is admitted by itself" in lines[-1]
+
+
+def test_why_says_what_to_do_about_what_kueue_cannot_keep_together(di: Di) -> None:
+    di.world.put(f"{JOBS}/far", queued("too many", name="far", reason="TopologyNotSupported"))
+    assert "another scheduling.topology" in di("why", "far").lines[-1]

@@ -87,6 +87,7 @@ class QueuedCluster(ClusterModel):
                 "name": each["name"],
                 "count": counts.get(each["name"], each["count"]),
                 "flavors": {"cpu": "default"},
+                **({"topologyAssignment": {"levels": []}} if "topologyRequest" in each else {}),
             }
             for each in body["spec"]["podSets"]
         ]

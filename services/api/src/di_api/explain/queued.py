@@ -25,6 +25,8 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "is more than the queue may ever have",
     "NoMatchingFlavor": "compare nodeSelector, affinity and tolerations with kubectl get "
     "resourceflavors -o yaml",
+    "TopologyNotSupported": "make the job anew with another scheduling.topology (Kueue keeps two "
+    "groups of pods together, of which one is a single pod), or without a queue",
     "TopologyPlacementFailed": "ask for a wider domain, or wait until one has room",
     "Misconfigured": "kubectl get localqueues -n {namespace}: label the job with one that is "
     "there, or have it created; the job is taken up by itself then",

@@ -94,11 +94,11 @@ class PodRecipe:
         body = pod_body(
             self.frame, task=self.task, index=self.index, rank=self.rank, node=self.node
         )
+        # The job runs without its elastic tier and those that stand by.
+        is_core = self.rank is not None and self.task.is_core(self.index)
         if (gang := self.frame.gang) is not None:
-            # The job runs without its elastic tier and those that stand by.
-            is_member = self.rank is not None and self.task.is_core(self.index)
-            body = scheduled_by(body, gang, is_member=is_member)
-        if self.rank is not None:
+            body = scheduled_by(body, gang, is_member=is_core)
+        if is_core:
             body = self.frame.domains.gated(body, self.task, self.index)
         fit = fitted(
             body,
