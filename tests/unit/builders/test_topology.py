@@ -78,6 +78,13 @@ def test_pods_wait_at_a_gate_where_kueue_sends_them() -> None:
         "annotations": {"kueue.x-k8s.io/workload": "x-core", **asked},
     }
     assert Domains().gated(pod, TASK, 1) is pod
-    with_leaders = Domains(workload="x-core", pod_sets={"rollout": {}, "rollout-leader": {}})
-    labels = [with_leaders.gated(pod, TASK, at)["metadata"]["labels"] for at in (0, 1)]
-    assert [each["kueue.x-k8s.io/podset"] for each in labels] == ["rollout-leader", "rollout"]
+    pod_sets: dict[str, dict[str, str]] = {"rollout": {}, "rollout-leader": {}}
+
+    def names(leaders: dict[str, str]) -> list[str]:
+        domains = Domains(workload="x-core", pod_sets=pod_sets, leaders=leaders)
+        labels = [domains.gated(pod, TASK, at)["metadata"]["labels"] for at in (0, 1)]
+        return [each["kueue.x-k8s.io/podset"] for each in labels]
+
+    assert names({"rollout": "rollout-leader"}) == ["rollout-leader", "rollout"]
+    # The other one is a task of that name.
+    assert names({}) == ["rollout", "rollout"]

@@ -13,8 +13,8 @@ from di_operator.kueue.workload import Workload
 ZONE = "topology.kubernetes.io/zone"
 
 
-def pod_set(name: str, count: int) -> PodSet:
-    return PodSet(name=name, count=count, template={})
+def pod_set(task: str, count: int, *, of_leaders: bool = False) -> PodSet:
+    return PodSet(task=task, of_leaders=of_leaders, count=count, template={})
 
 
 def requests(*pod_sets: PodSet, **topology: Any) -> tuple[Mapping[str, Any], str]:
@@ -45,9 +45,17 @@ def test_two_tasks_share_a_domain_where_one_is_a_single_pod() -> None:
 
 
 def test_leaders_with_a_template_of_their_own_are_of_their_task() -> None:
-    pod_sets = pod_set("rollout-leader", 1), pod_set("rollout", 3)
+    pod_sets = pod_set("rollout", 1, of_leaders=True), pod_set("rollout", 3)
     asked, _ = requests(*pod_sets, tasks=("rollout",), required=ZONE)
     assert asked["rollout-leader"] == {"required": ZONE, "podSetGroupName": "topology-0-rollout"}
+
+
+def test_a_task_may_be_called_as_the_leaders_of_another() -> None:
+    pod_sets = pod_set("work", 3), pod_set("work-leader", 2)
+    assert requests(*pod_sets, tasks=("work",), required=ZONE) == (
+        {"work": {"required": ZONE}},
+        "",
+    )
 
 
 def test_replicas_are_preferred_only() -> None:
@@ -69,8 +77,10 @@ def test_domains_are_those_that_kueue_has_assigned() -> None:
         }
         return Workload.read(raw)
 
-    assigned = domains_of(core(topologyAssignment={"levels": [ZONE]}))
+    leaders = [pod_set("rollout", 1, of_leaders=True)]
+    assigned = domains_of(core(topologyAssignment={"levels": [ZONE]}), leaders)
+    assert assigned.leaders == {"rollout": "rollout-leader"}
     assert assigned.workload == "x-core"
     assert assigned.pod_sets == {"rollout": {"kueue.x-k8s.io/podset-required-topology": ZONE}}
-    assert domains_of(core()).pod_sets == {}
-    assert domains_of(None).pod_sets == {}
+    assert domains_of(core(), []).pod_sets == {}
+    assert domains_of(None, []).pod_sets == {}

@@ -40,11 +40,12 @@ class Domains:
     workload: str = ""
     pod_sets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By name the annotations that say what the podSet asks for: Kueue looks at no pod without."""
+    leaders: Mapping[str, str] = field(default_factory=dict)
+    """The podSets of leaders that differ from the other pods of their task, by task."""
 
     def gated(self, pod: dict[str, Any], task: Task, index: int) -> dict[str, Any]:
         """Return a pod's body that waits for its domain, if Kueue has one for it."""
-        leader = leader_pod_set(task.name)
-        name = leader if task.is_leader(index) and leader in self.pod_sets else task.name
+        name = self.leaders.get(task.name, task.name) if task.is_leader(index) else task.name
         asked = self.pod_sets.get(name)
         if asked is None:
             return pod
@@ -60,11 +61,6 @@ class Domains:
         }
         gates = [*(spec.get("schedulingGates") or ()), {"name": GATE}]
         return {**pod, "metadata": metadata, "spec": {**spec, "schedulingGates": gates}}
-
-
-def leader_pod_set(task: str) -> str:
-    """The name of the podSet of leaders, where they differ from the other pods of their task."""
-    return f"{task}-leader"
 
 
 def topology_of(task: Task, topology: Iterable[Topology]) -> tuple[Topology, ...]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from di_api.spec import JobSpec, Role, Task, Template
-from di_operator.builders.topology import leader_pod_set
 
 HEADROOM: Final = 2
 """Replicas of a task of a preemptible job that are asked for beyond those it has: the allocator
@@ -42,13 +41,21 @@ class Portion:
 class PodSet:
     """A podSet of a Workload."""
 
-    name: str
+    task: str
+    """Whose pods they are."""
+    of_leaders: bool = False
+    """Whether they are the leaders of replicas, where these differ from the other pods."""
     count: int
     template: Template
     least: int | None = None
     """Pods that are enough to begin with, if that is fewer."""
     topology: Mapping[str, Any] | None = None
     """What is asked of their domains."""
+
+    @property
+    def name(self) -> str:
+        """Its name. Another task may have that of leaders: then Kueue takes neither."""
+        return f"{self.task}-leader" if self.of_leaders else self.task
 
     def body(self) -> dict[str, Any]:
         """As Kueue has it."""
@@ -122,7 +129,7 @@ def _core_pod_sets(portions: Iterable[Portion]) -> Iterator[PodSet]:
         if len(pod_sets) == 1 and portion.least < portion.base:
             least = portion.least * size + task.standby
             yield PodSet(
-                name=task.name, count=pod_sets[0].count, template=task.template, least=least
+                task=task.name, count=pod_sets[0].count, template=task.template, least=least
             )
         else:
             yield from pod_sets
@@ -132,10 +139,10 @@ def _by_template(
     task: str, leader: Template, other: Template, leaders: int, others: int
 ) -> Iterator[PodSet]:
     if leader is other or not others:
-        yield PodSet(name=task, count=leaders + others, template=leader)
+        yield PodSet(task=task, count=leaders + others, template=leader)
         return
-    yield PodSet(name=leader_pod_set(task), count=leaders, template=leader)
-    yield PodSet(name=task, count=others, template=other)
+    yield PodSet(task=task, of_leaders=True, count=leaders, template=leader)
+    yield PodSet(task=task, count=others, template=other)
 
 
 def _with_one_variable(pod_sets: Iterable[PodSet]) -> Iterator[PodSet]:
@@ -146,8 +153,3 @@ def _with_one_variable(pod_sets: Iterable[PodSet]) -> Iterator[PodSet]:
         else:
             found = found or each.least is not None
             yield each
-
-
-def admitted_pods(portion: Portion, counts: Mapping[str, int]) -> int:
-    """How many pods of the core of a task have been admitted, by the podSets' counts."""
-    return counts.get(portion.task.name, 0) + counts.get(leader_pod_set(portion.task.name), 0)

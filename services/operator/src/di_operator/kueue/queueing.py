@@ -22,7 +22,6 @@ from di_operator.kueue.portions import (
     MAX_POD_SETS,
     PodSet,
     Portion,
-    admitted_pods,
     core_pod_sets,
     portions_of,
 )
@@ -116,7 +115,8 @@ class Queueing:
         """How many pods of a task have been admitted with the core."""
         if self.core is None or not portion.base:
             return 0
-        return admitted_pods(portion, {name: self.core.count(name) for name in self.core.assigned})
+        mine = (each for each in self.pod_sets if each.task == portion.task.name)
+        return sum(self.core.count(each.name) for each in mine)
 
     def extras_of(self, task: str) -> tuple[Workload, ...]:
         """The Workloads of replicas of a task beyond the core."""
@@ -178,7 +178,7 @@ class Queueing:
     @property
     def domains(self) -> Domains:
         """The podSets whose pods Kueue sends to their domains."""
-        return domains_of(self.core)
+        return domains_of(self.core, self.pod_sets)
 
     def _assigned(self, task: str) -> Workload | None:
         """The Workload that says where replicas of a task run: the core, or of what has no part in

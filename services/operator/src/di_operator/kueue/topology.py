@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.spec import Colocate, Topology
-from di_operator.builders.topology import ANNOTATIONS_ASKED, Domains, leader_pod_set
+from di_operator.builders.topology import ANNOTATIONS_ASKED, Domains
 from di_operator.kueue.portions import PodSet
 from di_operator.kueue.workload import Words, Workload
 
@@ -21,16 +21,17 @@ _TOGETHER: Final = 2
 """PodSets that Kueue keeps together."""
 
 
-def domains_of(core: Workload | None) -> Domains:
-    """Those of the core that has been admitted."""
+def domains_of(core: Workload | None, found: Iterable[PodSet]) -> Domains:
+    """Those of the core that has been admitted, made of these podSets."""
     if core is None:
         return Domains()
     pod_sets = {
-        str(found.get("name")): _asked(mapping(found.get("topologyRequest")))
-        for found in map(mapping, items(mapping(core.raw.get("spec")).get("podSets")))
-        if mapping(core.assigned.get(str(found.get("name")))).get("topologyAssignment")
+        str(each.get("name")): _asked(mapping(each.get("topologyRequest")))
+        for each in map(mapping, items(mapping(core.raw.get("spec")).get("podSets")))
+        if mapping(core.assigned.get(str(each.get("name")))).get("topologyAssignment")
     }
-    return Domains(workload=core.name, pod_sets=pod_sets)
+    leaders = {each.task: each.name for each in found if each.of_leaders}
+    return Domains(workload=core.name, pod_sets=pod_sets, leaders=leaders)
 
 
 def _asked(request: Mapping[str, Any]) -> dict[str, str]:
@@ -45,19 +46,21 @@ def with_requests(
     pod_sets: Sequence[PodSet], topology: Iterable[Topology]
 ) -> tuple[tuple[PodSet, ...], Words | None]:
     """The podSets with what is asked of their domains, and why Kueue cannot do it."""
-    found = {each.name: each for each in pod_sets}
-    problem = None
+    found, problem = [*pod_sets], None
     for index, each in enumerate(topology):
         if each.colocate is Colocate.REPLICA:
             problem = problem or _replicas(each)
             continue
         groups = [each.tasks] if each.colocate is Colocate.TASKS else [(t,) for t in each.tasks]
         for tasks in groups:
-            names = [n for t in tasks for n in (leader_pod_set(t), t) if n in found]
-            problem = problem or _together(each, [found[name] for name in names])
-            request = _request(each, f"topology-{index}-{tasks[0]}" if len(names) > 1 else None)
-            found |= {name: replace(found[name], topology=request) for name in names}
-    return tuple(found.values()), problem
+            mine = [pod_set for pod_set in found if pod_set.task in tasks]
+            problem = problem or _together(each, mine)
+            request = _request(each, f"topology-{index}-{tasks[0]}" if len(mine) > 1 else None)
+            found = [
+                replace(pod_set, topology=request) if pod_set.task in tasks else pod_set
+                for pod_set in found
+            ]
+    return tuple(found), problem
 
 
 def _request(topology: Topology, group: str | None) -> Mapping[str, Any]:
