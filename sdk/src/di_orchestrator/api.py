@@ -156,10 +156,8 @@ class Api:
             found = (yield from _patiently(self._peers(task, found))) or found
             if found is not None and (known is None or found.peers != known.peers):
                 return found
-            if self._clock() - began >= NO_NEWS_PAUSE:
-                # It was let wait, as who asks again at once is.
-                yield Pause(NO_NEWS_PAUSE)
-            else:
+            # Who was let wait asks again at once, lest a change is told late.
+            if self._clock() - began < NO_NEWS_PAUSE:
                 count = len(found.peers) if found else 0
                 yield Pause(max(POLL_SECONDS, count / POLLS_PER_SECOND))
 

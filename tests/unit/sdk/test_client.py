@@ -90,15 +90,31 @@ def test_who_follows_peers_is_let_wait_for_others(
     changes = di.watch_peers("collector")
     next(changes)
     began = harness.clock.now
+    started = pod("cartpole-collector-2", 3, "10.0.0.4")
 
     def start() -> None:
-        if harness.clock.now - began == 3:
-            started = pod("cartpole-collector-2", 3, "10.0.0.4")
+        if harness.clock.now - began >= 3:
             harness.caches.pods.on_event("MODIFIED", transform_pod(started))
 
     harness.clock.after_sleep = start
     assert [peer.rank for peer in next(changes)] == [1, 2, 3]
     assert harness.clock.now - began == 3
+
+
+def test_who_was_let_wait_in_vain_asks_again_at_once() -> None:
+    moment = [0.0]
+    pods = json.dumps({"data": [{"pod": "a-0", "rank": 0, "address": "10.0.0.1:22270"}]}).encode()
+    answers = [Answer(200, pods, tag='"1"'), Answer(304), Answer(200, b'{"data": []}', tag='"2"')]
+    pauses: list[float] = []
+
+    def send(request: Request) -> Answer:
+        moment[0] += float(request.query.get("wait", 0))
+        return answers.pop(0)
+
+    api = Api("rl/a", "a-0", clock=lambda: moment[0])
+    known = run(api.next_peers("collector", None), send)
+    assert run(api.next_peers("collector", known), send, pauses.append).peers == ()
+    assert pauses == []
 
 
 def test_an_older_di_server_is_looked_at_now_and_then() -> None:
