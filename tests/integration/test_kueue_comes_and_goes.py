@@ -6,7 +6,7 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import RESOURCE_FLAVORS, WORKLOADS
+from di_api.kube.resources import PODS, RESOURCE_FLAVORS, WORKLOADS
 from tests.integration.operator_testbed import Testbed, on_testbed
 from tests.integration.scripted_kueue import (
     queued_job,
@@ -82,7 +82,8 @@ def test_the_quota_of_a_deleted_job_is_held_until_its_pods_are_gone(
 ) -> None:
     async def body(testbed: Testbed) -> None:
         async with served(kube_config, testbed.client), testbed.operator(sync_period=1.0):
-            await testbed.submit(queued_job("a", stop_after="3"))
+            # For as long as the garbage collector may need, which learns of new kinds now and then.
+            await testbed.submit(queued_job("a", stop_after="120"))
             await until_said(testbed, "Waiting")
             await say(testbed, CORE, None, QuotaReserved=True, Admitted=True)
             await testbed.phase("a", "Running")
@@ -93,7 +94,11 @@ def test_the_quota_of_a_deleted_job_is_held_until_its_pods_are_gone(
                 return found is not None and "deletionTimestamp" in found["metadata"]
 
             await testbed.until(is_deleted, "the garbage collector to have found the Workload")
-            assert await testbed.pods("a")
+            pods = await testbed.pods("a")
+            assert len(pods) == 2
+            for pod in pods:
+                assert await workload(testbed, CORE) is not None
+                await testbed.client.delete(PODS, pod, testbed.namespace, grace_period_seconds=0)
             await until_gone(testbed, CORE)
             assert not await testbed.pods("a")
 

@@ -8,13 +8,14 @@ from datetime import timedelta
 from random import Random
 
 import pytest
+from typing_extensions import override
 
 from di_api.kube.errors import ApiError, Unavailable
-from di_api.kube.resources import LEASES
+from di_api.kube.resources import LEASES, Resource
 from di_operator.controller import NotLeading
 from di_operator.election import Election, Timing
 from tests.unit.operator import virtual_time
-from tests.unit.operator.fake_api import FakeApi
+from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.virtual_time import VirtualClock
 
 LEASE = ("Lease", "di-system", "di-operator")
@@ -221,5 +222,72 @@ def test_a_wall_clock_that_jumps_changes_nothing(hours: int) -> None:
         assert not waiting.done()
         keeping.cancel()
         waiting.cancel()
+
+    virtual_time.run(scenario())
+
+
+class SlowApi(FakeApi):
+    """Renewals take so many seconds each, at most as long as they may; then one in no time."""
+
+    def __init__(self, *seconds: float, arrives: bool = False) -> None:
+        super().__init__()
+        self._seconds = [*seconds]
+        # Whether one whose answer is lost was written.
+        self._arrives = arrives
+
+    @override
+    async def replace(
+        self,
+        resource: Resource,
+        name: str,
+        body: Object,
+        namespace: str = "",
+        *,
+        timeout: float | None = None,
+    ) -> Object:
+        assert timeout is not None
+        seconds = self._seconds.pop(0) if self._seconds else 0.0
+        await asyncio.sleep(min(seconds, timeout))
+        if seconds <= timeout:
+            return await super().replace(resource, name, body, namespace, timeout=timeout)
+        if self._arrives:
+            await super().replace(resource, name, body, namespace, timeout=timeout)
+        raise Unavailable(kind=resource.kind, name=name, code=0)
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        SlowApi(99.0, 1.5),
+        SlowApi(1.0, 99.0),
+        SlowApi(1.5, 99.0, 1.5),
+        SlowApi(99.0, arrives=True),
+        SlowApi(1.0, 99.0, arrives=True),
+    ],
+    ids=["then a slow one", "after a slow one", "between", "arrived", "arrived after a slow one"],
+)
+def test_one_renewal_without_an_answer_costs_no_lease(api: SlowApi) -> None:
+    async def scenario() -> None:
+        leader = candidate(api, "one")
+        await leader.acquire()
+        keeping = asyncio.create_task(leader.keep())
+        for _ in range(400):
+            await asyncio.sleep(0.1)
+            leader.check()
+        assert not keeping.done()
+        keeping.cancel()
+
+    virtual_time.run(scenario())
+
+
+def test_renewals_are_a_period_apart_however_long_each_takes() -> None:
+    async def scenario() -> None:
+        api = SlowApi(*[1.0] * 100)
+        leader = candidate(api, "one")
+        await leader.acquire()
+        keeping = asyncio.create_task(leader.keep())
+        await asyncio.sleep(20.5)
+        keeping.cancel()
+        assert 8 <= api.calls["replace", "Lease"] <= 10
 
     virtual_time.run(scenario())

@@ -99,8 +99,12 @@ class Election:
         Raises:
             NotLeading: somebody else holds it, or it could not be renewed in time.
         """
+        due = self._clock.monotonic()
         while True:
-            await self._clock.sleep(self._timing.retry_period)
+            # Counted from the last attempt's start: after one that has hung there is no time left.
+            due += self._timing.retry_period
+            await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
+            due = self._clock.monotonic()
             renewed = await self._try()
             if not renewed and (not self.holds() or self._held_by_another()):
                 self._renewed_at = None
@@ -219,8 +223,8 @@ class Election:
         )
 
     def _request_timeout(self) -> float:
-        # A request that hangs must leave room for another attempt before the deadline.
-        return self._timing.renew_deadline / 2
+        # One that hangs leaves room for another, as long, before the deadline.
+        return (self._timing.renew_deadline - self._timing.retry_period) / 2
 
     def _pause(self) -> float:
         # Candidates that started together must not race for ever.
