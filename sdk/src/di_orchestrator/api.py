@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -146,14 +147,14 @@ class Api:
 
     def peers(self, task: str) -> Exchange[tuple[Peer, ...]]:
         """The pods of a task that run and listen, by rank."""
-        return self._ask(Request("GET", f"{self._path}/pods/{quote(task, safe='')}"), _peers)
+        return self._ask(Request("GET", self._pods(task)), _peers)
 
     def next_peers(self, task: str, known: Peers | None) -> Exchange[Peers]:
         """The same, once they are others than those known; waits as long as that takes."""
         found = known
         while True:
             began = self._clock()
-            found = (yield from _patiently(self._peers(task, found))) or found
+            found = (yield from _patiently(self._listed(task, found))) or found
             if found is not None and (known is None or found.peers != known.peers):
                 return found
             # Who was let wait asks again at once, lest a change is told late.
@@ -161,17 +162,10 @@ class Api:
                 count = len(found.peers) if found else 0
                 yield Pause(max(POLL_SECONDS, count / POLLS_PER_SECOND))
 
-    def _peers(self, task: str, known: Peers | None) -> Exchange[Peers]:
-        path = f"{self._path}/pods/{quote(task, safe='')}"
-        request = Request("GET", path)
+    def _listed(self, task: str, known: Peers | None) -> Exchange[Peers]:
+        request = Request("GET", self._pods(task))
         if known is not None and known.tag:
-            request = Request(
-                "GET",
-                path,
-                {"wait": str(WAIT_SECONDS)},
-                headers={"If-None-Match": known.tag},
-                seconds=ANSWER_SECONDS + WAIT_SECONDS,
-            )
+            request = replace(_waiting(self._pods(task)), headers={"If-None-Match": known.tag})
         found = yield from answer(request, self._patience, self._clock)
         if known is not None and found.status == NOT_MODIFIED:
             return known
@@ -222,13 +216,21 @@ class Api:
         return self._ask(request, lambda found: int(found["replicas"]))
 
     def _wait(self, path: str, query: Mapping[str, str], read: Callable[[Any], T]) -> Exchange[T]:
-        whole = {**query, "wait": str(WAIT_SECONDS)}
-        return self._ask(Request("GET", path, whole, seconds=ANSWER_SECONDS + WAIT_SECONDS), read)
+        return self._ask(_waiting(path, query), read)
+
+    def _pods(self, task: str) -> str:
+        return f"{self._path}/pods/{quote(task, safe='')}"
 
     def _ask(
         self, request: Request, read: Callable[[Any], T], patience: Patience | None = None
     ) -> Exchange[T]:
         return ask(request, read, patience or self._patience, self._clock)
+
+
+def _waiting(path: str, query: Mapping[str, str] = MappingProxyType({})) -> Request:
+    """A request that di-server may answer later."""
+    whole = {**query, "wait": str(WAIT_SECONDS)}
+    return Request("GET", path, whole, seconds=ANSWER_SECONDS + WAIT_SECONDS)
 
 
 def _patiently(exchange: Exchange[T]) -> Exchange[T | None]:

@@ -14,8 +14,9 @@ from di_orchestrator.exchange import Answer, Request, Silence
 
 CONNECT_SECONDS = 5.0
 MAX_ANSWER = 4 * 1024 * 1024
-MAX_TAG = 128
 """Bytes that are read of an answer; the board of a job has a quarter of that at most."""
+MAX_TAG = 128
+"""Characters that are kept of an ETag; those of di-server have 18."""
 _CHUNK = 64 * 1024
 
 
