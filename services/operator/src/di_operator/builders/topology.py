@@ -84,7 +84,7 @@ def near(
         term = {
             "topologyKey": each.level,
             "labelSelector": {
-                "matchLabels": {**job_labels(job), **_of_replica(task, index, each)},
+                "matchLabels": {**job_labels(job), **replica_label(task, index, [each])},
                 "matchExpressions": [
                     {"key": names.LABEL_TASK_NAME, "operator": "In", "values": _tasks(task, each)}
                 ],
@@ -99,10 +99,6 @@ def near(
 
 def _tasks(task: Task, topology: Topology) -> list[str]:
     return [*topology.tasks] if topology.colocate is Colocate.TASKS else [task.name]
-
-
-def _of_replica(task: Task, index: int, topology: Topology) -> dict[str, str]:
-    return replica_label(task, index, [topology])
 
 
 def _with(spec: Object, when: str, term: Object) -> dict[str, Any]:
