@@ -62,14 +62,20 @@ _TOO_MANY: Final = (
 )
 
 _NO_PROGRESS: Final = "!has(self.progressPolicy)"
-_NO_GANG_SCHEDULER: Final = (
-    "!has(self.scheduling) || !has(self.scheduling.gangScheduler) || "
-    "self.scheduling.gangScheduler == 'none'"
-)
-_NO_TOPOLOGY: Final = (
-    "!has(self.scheduling) || !has(self.scheduling.topology) || "
-    "self.scheduling.topology.size() == 0"
-)
+
+
+def _placed_by_others(field: str, *, but: str) -> tuple[Rule, ...]:
+    """The rule of `di_api.validation.placed_together`; `but`: the field asks for nothing."""
+    return (
+        {
+            "rule": f"!has(self.scheduling) || !has(self.scheduling.{field}) || {but} || "
+            "!(self.preemptible || self.scheduling.gang || has(self.coordinated))",
+            "message": f"{field} goes neither with preemptible nor with scheduling.gang nor with a "
+            "coordinator",
+            "fieldPath": f".scheduling.{field}",
+        },
+    )
+
 
 OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
     Relation(
@@ -167,27 +173,11 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
     ),
     Relation(
         errors=lambda whole: contended_gangs(whole.spec),
-        rules=(
-            {
-                "rule": f"{_NO_GANG_SCHEDULER} || !(self.preemptible || self.scheduling.gang || "
-                "has(self.coordinated))",
-                "message": "gangScheduler goes neither with preemptible nor with scheduling.gang "
-                "nor with a coordinator",
-                "fieldPath": ".scheduling.gangScheduler",
-            },
-        ),
+        rules=_placed_by_others("gangScheduler", but="self.scheduling.gangScheduler == 'none'"),
     ),
     Relation(
         errors=lambda whole: topology_of_nobody(whole.spec),
-        rules=(
-            {
-                "rule": f"{_NO_TOPOLOGY} || !(self.preemptible || self.scheduling.gang || "
-                "has(self.coordinated))",
-                "message": "topology goes neither with preemptible nor with scheduling.gang nor "
-                "with a coordinator",
-                "fieldPath": ".scheduling.topology",
-            },
-        ),
+        rules=_placed_by_others("topology", but="self.scheduling.topology.size() == 0"),
     ),
     Relation(
         errors=lambda whole: queue_of_nobody(whole.spec),
