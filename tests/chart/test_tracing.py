@@ -41,10 +41,12 @@ def test_both_services_are_told_and_may_reach_it(chart: Chart) -> None:
 def test_the_server_may_note_a_trace_on_a_job_and_no_more(chart: Chart) -> None:
     policy = chart.render(ON).one("ValidatingAdmissionPolicy", "di-di-orchestrator-server-jobs")
     found = policy["spec"]["validations"][1]
-    assert "['diengine/idempotency', 'diengine/trace']" in found["expression"]
+    assert (
+        "['diengine/changed-by', 'diengine/idempotency', 'diengine/trace']" in found["expression"]
+    )
     assert found["message"] == (
-        "di-server may change only the annotation diengine/idempotency and diengine/trace "
-        "of a DIJob's metadata"
+        "di-server may change only the annotations diengine/changed-by and diengine/idempotency "
+        "and diengine/trace of a DIJob's metadata"
     )
 
 

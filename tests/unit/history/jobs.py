@@ -39,6 +39,7 @@ def job(
     name: str = "x",
     namespace: str = "rl",
     created: int = 0,
+    changed_by: str = "",
     **status: Any,
 ) -> dict[str, Any]:
     return {
@@ -56,6 +57,7 @@ def job(
                 "team": "a",
                 "kubectl.kubernetes.io/last-applied-configuration": "{}",
                 "diengine/idempotency": "[]",
+                "diengine/changed-by": changed_by,
             },
         },
         "spec": {

@@ -118,6 +118,45 @@ TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[Line]]] = {
             )
         ],
     ),
+    "where the job says which user it was, that is told as well": (
+        job(11),
+        job(
+            12,
+            generation=2,
+            collectors=4,
+            changed_by="2 pod x-learner-0",
+            managers=(manager("di-server", 70),),
+        ),
+        [
+            (
+                EntryKind.SCALING,
+                70,
+                {
+                    "task": "collector",
+                    "before": 2,
+                    "after": 4,
+                    "who": "pod x-learner-0 (di-server)",
+                },
+            )
+        ],
+    ),
+    "a user of an earlier change was not the one": (
+        job(11),
+        job(
+            12,
+            generation=2,
+            collectors=4,
+            changed_by="1 ann",
+            managers=(manager("kubectl-edit", 70),),
+        ),
+        [
+            (
+                EntryKind.SCALING,
+                70,
+                {"task": "collector", "before": 2, "after": 4, "who": "kubectl-edit"},
+            )
+        ],
+    ),
     "a condition beside the phases is told when it turns": (
         job(11, conditions=[condition("Hung", "False", 30)]),
         job(12, conditions=[condition("Hung", "True", 45, reason="Hung", message="no step")]),

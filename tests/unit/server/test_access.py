@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from di_api.names import ANNOTATION_CHANGED_BY
 from di_server.config import AuthMode
 from tests.unit.server.fakes import Harness, Object, job, make_harness, pod
 
@@ -83,6 +84,15 @@ class TestWithToken:
         harness.kube.allowed.add((user["username"], "update", "rl/cartpole"))
         harness.clock.sleep(11)
         assert _call(harness, token="t")[0] == 200
+
+    def test_who_asked_is_noted_on_the_job(self, mode: AuthMode) -> None:
+        harness = _harness(mode)
+        harness.job()["metadata"]["generation"] = 6
+        harness.kube.users = {"p": _pod_user(), "t": {"username": "ann"}}
+        harness.kube.allowed.add(("ann", "update", "rl/cartpole"))
+        for token, who in (("p", "pod mine"), ("t", "ann")):
+            assert _call(harness, token=token)[0] == 200
+            assert harness.job()["metadata"]["annotations"][ANNOTATION_CHANGED_BY] == f"7 {who}"
 
     def test_reading_and_changing_are_two_permissions(self, mode: AuthMode) -> None:
         harness = _harness(mode)

@@ -12,7 +12,7 @@ from di_webhook.admission import mutate, validate
 from tests.unit.webhook.reviews import job, review
 
 QUEUE = "kueue.x-k8s.io/queue-name"
-SUSPENDED_BY = "/metadata/annotations"
+SUSPENDED_BY = "/metadata/annotations/diengine~1suspended-by"
 
 
 def queued(queue: str = "team", **spec: Any) -> dict[str, Any]:
@@ -38,12 +38,16 @@ def test_a_new_job_with_a_queue_is_suspended_by_it() -> None:
     body = queued()
     body["metadata"]["annotations"] = {"mine": "kept"}
     assert patch_of(review(body)) == [
-        {
-            "op": "add",
-            "path": SUSPENDED_BY,
-            "value": {"mine": "kept", "diengine/suspended-by": "queue"},
-        },
         {"op": "add", "path": "/spec/suspend", "value": True},
+        {"op": "add", "path": SUSPENDED_BY, "value": "queue"},
+    ]
+
+
+def test_it_is_noted_also_where_there_was_no_annotation() -> None:
+    assert patch_of(review(queued())) == [
+        {"op": "add", "path": "/spec/suspend", "value": True},
+        {"op": "add", "path": "/metadata/annotations", "value": {}},
+        {"op": "add", "path": SUSPENDED_BY, "value": "queue"},
     ]
 
 

@@ -134,6 +134,8 @@ MANAGER: Final = f"{GROUP}/{OPERATOR_NAME}"
 operator."""
 
 # --- Annotations: the operator writes them on every pod. ---
+ANNOTATION_CHANGED_BY: Final = "diengine/changed-by"
+"""On a job: the generation that its spec has, and who gave it that; see `changed_by.py`."""
 ANNOTATION_REPLICAS: Final = "diengine/replicas"
 """R, the job's replica count, when the pod was made. Read by the operator."""
 ANNOTATION_RANK: Final = "diengine/rank"

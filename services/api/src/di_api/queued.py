@@ -28,20 +28,18 @@ def is_suspended_by_queue(job: Mapping[str, Any]) -> bool:
     return is_marked and mapping(job.get("spec")).get("suspend") is True
 
 
-def suspension_patch(job: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The RFC 6902 operations that suspend a new job with a queue, and note who did it.
+def waits_in_queue(job: Mapping[str, Any]) -> bool:
+    """Whether a new job is to be suspended for its queue.
 
     One that its user has suspended already waits in no queue before it is resumed.
     """
     spec = job.get("spec")
-    if queue_of(job) is None or not isinstance(spec, Mapping) or spec.get("suspend") is True:
-        return []
-    mark = {ANNOTATION_SUSPENDED_BY: SUSPENDED_BY_QUEUE}
-    annotations = mapping(mapping(job.get("metadata")).get("annotations"))
-    return [
-        {"op": "add", "path": "/metadata/annotations", "value": {**annotations, **mark}},
-        {"op": "add", "path": "/spec/suspend", "value": True},
-    ]
+    has_queue = queue_of(job) is not None and isinstance(spec, Mapping)
+    return has_queue and mapping(spec).get("suspend") is not True
+
+
+SUSPENSION_NOTE: Final = {ANNOTATION_SUSPENDED_BY: SUSPENDED_BY_QUEUE}
+"""The annotation of a job that its queue suspends."""
 
 
 def changed_queue(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from di_api import names
+from di_api.annotations import annotation_patch
+from di_api.changed_by import admitted_note
 from di_api.companions import CompanionKind
 from di_api.conversion import with_unseen
-from di_api.defaults import defaults_patch, success_policy_patch
+from di_api.defaults import defaults_patch, success_policy_patch, with_defaults
 from di_api.difference import first_difference
 from di_api.failure_defaults import failure_policy_patch
 from di_api.field_error import FieldError, mapping
-from di_api.queued import suspension_patch
+from di_api.queued import SUSPENSION_NOTE, waits_in_queue
 from di_api.validation import foreign_kinds, validate_job, validate_update
 from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
 from di_webhook.wording import in_older_words, in_words
@@ -46,6 +48,8 @@ class _Request:
     sub_resource: str
     namespace: str
     name: str
+    user: str
+    """Who makes the request; empty: it does not say."""
     object: Any
     old_object: Any
 
@@ -59,9 +63,10 @@ class _Request:
         return self.operation in _DECIDED_OPERATIONS and not self.sub_resource
 
 
-def mutate(body: bytes) -> Answer:
-    """Answer a mutating review: allow, with a JSON Patch of the missing defaults if any."""
-    return _review(body, _mutation)
+def mutate(body: bytes, speakers: Collection[str] = ()) -> Answer:
+    """Answer a mutating review: allow, with a JSON Patch of what is missing, if anything is:
+    defaults, and who changes the spec. `speakers` are users who change it for others."""
+    return _review(body, partial(_mutation, speakers=speakers))
 
 
 def validate(body: bytes, companions: Sequence[CompanionKind] = ()) -> Answer:
@@ -104,7 +109,7 @@ def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Ans
     )
 
 
-def _mutation(request: _Request) -> Mapping[str, Any]:
+def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]:
     job, patch = request.object, []
     old = mapping(request.old_object)
     if request.by_older_version and old:
@@ -118,8 +123,15 @@ def _mutation(request: _Request) -> Mapping[str, Any]:
     before = None if request.operation == "CREATE" else old
     patch += success_policy_patch(job, before)
     patch += failure_policy_patch(job, before)
-    if request.operation == "CREATE":
-        patch += suspension_patch(job)
+    notes: dict[str, str] = {}
+    if request.operation == "CREATE" and waits_in_queue(job):
+        patch.append({"op": "add", "path": "/spec/suspend", "value": True})
+        notes |= SUSPENSION_NOTE
+    filled = (
+        {**job, "spec": with_defaults(job["spec"])} if isinstance(job.get("spec"), dict) else job
+    )
+    notes |= admitted_note(filled, before, request.user, speakers)
+    patch += annotation_patch(job, notes)
     if not patch:
         return {"allowed": True}
     encoded = base64.b64encode(json.dumps(patch).encode()).decode()
@@ -174,6 +186,7 @@ def _parse(body: bytes) -> _Request:
         sub_resource=_text(request, "subResource", uid),
         namespace=_text(request, "namespace", uid),
         name=_text(request, "name", uid),
+        user=_text(mapping(request.get("userInfo")), "username", uid),
         object=request.get("object"),
         old_object=request.get("oldObject"),
     )

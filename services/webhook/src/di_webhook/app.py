@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ def create_app(
     pages: Pages,
     monotonic: Callable[[], float],
     companion_kinds: Sequence[CompanionKind] = (),
+    speakers: Collection[str] = (),
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> Flask:
     """Make the webhook's WSGI application.
@@ -39,6 +40,7 @@ def create_app(
         pages: for probes; they are served here too.
         monotonic: seconds, for latencies.
         companion_kinds: of objects that jobs may bring along.
+        speakers: users who change jobs for others, and say for whom.
         max_body_bytes: larger bodies get 413 before they are read.
     """
     app = Flask("di_webhook", static_folder=None)
@@ -58,7 +60,7 @@ def create_app(
 
     @app.post("/mutate")
     def mutate() -> Response:
-        return answer("mutate", admission.mutate)
+        return answer("mutate", partial(admission.mutate, speakers=speakers))
 
     @app.post("/validate")
     def validate() -> Response:

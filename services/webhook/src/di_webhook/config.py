@@ -16,6 +16,7 @@ from di_api.service.settings import (
     LOG_LEVEL,
     Address,
     AddressField,
+    NamesField,
     Setting,
     read_settings,
 )
@@ -31,6 +32,8 @@ class Config:
     threads: int
     companion_kinds: tuple[CompanionKind, ...]
     """Of objects that jobs may bring along."""
+    speakers: tuple[str, ...]
+    """Users who change jobs for others, and say for whom."""
     log_level: str
 
 
@@ -56,6 +59,11 @@ _SETTINGS: Final = (
         "reviews answered at once",
     ),
     COMPANION_KINDS,
+    Setting(
+        "speakers",
+        NamesField(load_default=()),
+        "users, with commas, who change jobs for others and say for whom: di-server's account",
+    ),
     LOG_LEVEL,
 )
 

@@ -41,6 +41,7 @@ def main() -> None:
         pages=pages,
         monotonic=time.monotonic,
         companion_kinds=config.companion_kinds,
+        speakers=config.speakers,
     )
     serve(app, pages, config=config, certificate=certificate)
 

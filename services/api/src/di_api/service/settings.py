@@ -69,6 +69,14 @@ class AddressesField(fields.Field[tuple[Address, ...]]):
         return tuple(each.deserialize(part) for part in str(value).split(","))
 
 
+class NamesField(fields.Field[tuple[str, ...]]):
+    """Names with commas between."""
+
+    @override
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> tuple[str, ...]:
+        return tuple(filter(None, map(str.strip, str(value).split(","))))
+
+
 class ReferenceField(fields.Field[tuple[str, str]]):
     """`namespace/name` of an object."""
 

@@ -9,7 +9,7 @@ from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.spec.coordinated import Role
 from di_history.changes.samples import sample_of
-from di_history.changes.snapshot import creator, manifest_of, snapshot_of, spec_writer
+from di_history.changes.snapshot import changer, creator, manifest_of, snapshot_of
 from di_history.changes.times import millis
 from di_history.packing import to_json
 from di_history.records import (
@@ -126,7 +126,7 @@ def _revision(before: Object, after: Object, seen: Millis) -> Iterator[Record]:
     number = _number(mapping(after.get("metadata")).get("generation"))
     if number == _number(mapping(before.get("metadata")).get("generation")) and before:
         return
-    who, at = spec_writer(after, before)
+    who, at = changer(after, before)
     yield Revision(
         job=uid_of(after),
         number=number,
@@ -138,7 +138,7 @@ def _revision(before: Object, after: Object, seen: Millis) -> Iterator[Record]:
 
 def _scalings(before: Object, after: Object, seen: Millis) -> Iterator[Record]:
     old, new = _replicas(before), _replicas(after)
-    who, at = spec_writer(after, before)
+    who, at = changer(after, before)
     number = _number(mapping(after.get("metadata")).get("generation"))
     for task in old.keys() & new.keys():
         if old[task] != new[task]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from di_api.changed_by import changed_by
 from di_api.field_error import items, mapping
 from di_history.changes.times import millis
 from di_history.records import Millis
@@ -69,6 +70,13 @@ def spec_writer(job: Object, before: Object) -> tuple[str, Millis | None]:
         if at is not None and (best is None or found[:2] >= best[:2]):
             best = found
     return (best[2], best[0]) if best else ("", None)
+
+
+def changer(job: Object, before: Object) -> tuple[str, Millis | None]:
+    """Who changed the spec last, and when: the user, if the job says, and the program."""
+    program, at = spec_writer(job, before)
+    user = changed_by(job)
+    return (f"{user} ({program})" if user and program else user or program), at
 
 
 def _spec_writers(job: Object) -> Iterator[tuple[str, str]]:

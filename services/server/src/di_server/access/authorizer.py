@@ -169,7 +169,7 @@ class Authorizer:
             return found
         self._check_encrypted(caller)
         if self._permissions.may(token, user, verb, ref, deadline):
-            return Grant(ref)
+            return Grant(ref, user=user.name)
         raise NotAllowed(f"{user.name} may not {verb} dijobs/scale {ref.id}")
 
     def _authorize_all(

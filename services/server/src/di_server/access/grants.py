@@ -20,6 +20,13 @@ class Grant:
     job_uid: str | None = None
     pod: str | None = None
     """Name of the pod that has it, None if it is nobody's pod."""
+    user: str = ""
+    """Name of the user who has it, if it is nobody's pod and the server asks who calls."""
+
+    @property
+    def who(self) -> str:
+        """For people: a pod says more than its account; empty: anybody."""
+        return f"pod {self.pod}" if self.pod else self.user
 
     def check(self, job: Mapping[str, Any]) -> None:
         """Refuse another job than the one the grant was made for.

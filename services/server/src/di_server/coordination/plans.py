@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from di_api.annotations import annotation_patch
+from di_api.changed_by import change_note
 from di_api.coordinated import SUFFIX_ALPHABET, SUFFIX_LENGTH, replica_name
 from di_api.names import GPU_RESOURCE
 from di_api.spec import MAX_REPLICAS, Replica, Role
@@ -122,9 +124,9 @@ def is_done(job: Job, plan: Plan) -> bool:
     return all((each.name in there) == (each.name in wanted) for each in plan.touched)
 
 
-def patch(job: Job, plan: Plan) -> Sequence[dict[str, Any]]:
-    """The JSON patch (RFC 6902) that writes the plan; it fails with a conflict unless the job
-    is as it was read."""
+def patch(job: Job, plan: Plan, who: str = "") -> Sequence[dict[str, Any]]:
+    """The JSON patch (RFC 6902) that writes the plan, and `who` asked for it, if that is known; it
+    fails with a conflict unless the job is as it was read."""
     return [
         # Setting the version that was read, rather than testing it: a failed test is a 422
         # that reads like a bad request, a wrong version is a 409.
@@ -134,6 +136,7 @@ def patch(job: Job, plan: Plan) -> Sequence[dict[str, Any]]:
             "path": "/spec/coordinated/replicas",
             "value": [each.dump() for each in plan.replicas],
         },
+        *annotation_patch(job.raw, change_note(job.raw["metadata"].get("generation"), who)),
     ]
 
 

@@ -135,7 +135,8 @@ class CoordinationService:
             if not plan.touched:
                 # Without a write no version proves that the plan was made on the job as it is.
                 return Update((plan, found))
-            return Update((plan, found), () if done else plans.patch(job, plan), settled=True)
+            operations = () if done else plans.patch(job, plan, grant.who)
+            return Update((plan, found), operations, settled=True)
 
         _, found = self._updates.update_spec(
             grant.ref, update, deadline, policy=self._policy, on_lost=on_lost

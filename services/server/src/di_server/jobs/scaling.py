@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from di_api.annotations import annotation_patch
+from di_api.changed_by import change_note
 from di_api.defaults import with_defaults
 from di_api.field_error import mapping
 from di_api.names import MAX_LABEL, pod_name, standby_name
@@ -22,7 +24,7 @@ from di_api.validation import (
 )
 from di_server.config import DEFAULT_MAX_REPLICAS
 from di_server.jobs.idempotency import IdempotencyKey, IdempotencyRecords, ScalingResult, recording
-from di_server.jobs.trace_note import annotating, tracing
+from di_server.jobs.trace_note import tracing
 from di_server.jobs.victims import named_replicas
 from di_server.model.job import check_active
 from di_server.model.tasks import check_has_tasks, place_of
@@ -64,13 +66,15 @@ def decide(
     key: IdempotencyKey | None,
     *,
     trace: str | None = None,
+    who: str = "",
     default_max_replicas: int = DEFAULT_MAX_REPLICAS,
 ) -> Replay | ScalingPatch:
     """Decide what a scaling request writes.
 
     A key is looked up before anything else: a retry must get its first result also when the job
-    has finished, or reached a bound, since. `trace` is noted on the job. `default_max_replicas`
-    bounds a task without maxReplicas; one that has more already may shrink.
+    has finished, or reached a bound, since. `trace` is noted on the job, and `who` asked, if that
+    is known. `default_max_replicas` bounds a task without maxReplicas; one that has more already
+    may shrink.
 
     Raises:
         NotNow: the job is finished, suspended or being deleted, or the key was used otherwise.
@@ -120,7 +124,14 @@ def decide(
         },
         {"op": "add", "path": f"/spec/tasks/{index}/replicas", "value": replicas},
         *_vacating(f"/spec/tasks/{index}/vacant", [*before], [*vacant]),
-        *annotating(job, recording(records, key, result), tracing(trace)),
+        *annotation_patch(
+            job,
+            {
+                **recording(records, key, result),
+                **tracing(trace),
+                **change_note(metadata.get("generation"), who),
+            },
+        ),
     ]
     return ScalingPatch(operations, result)
 

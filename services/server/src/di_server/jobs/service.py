@@ -66,7 +66,7 @@ class JobService:
         self._default_max_replicas = default_max_replicas
         self._service_domain = service_domain
         self._clock = clock
-        self._waiting = Waiting(places=waiting, clock=clock, sleep=sleep)
+        self._waiting = Waiting(places=waiting, is_ending=is_ending, clock=clock, sleep=sleep)
         self._now = now
         self._reports = Coalescer(
             self._write_reports,
@@ -160,7 +160,12 @@ class JobService:
         def decide(job: Job) -> Update[ScalingResult]:
             grant.check(job.raw)
             found = scaling.decide(
-                job.raw, asked, key, trace=note, default_max_replicas=self._default_max_replicas
+                job.raw,
+                asked,
+                key,
+                trace=note,
+                who=grant.who,
+                default_max_replicas=self._default_max_replicas,
             )
             match found:
                 case scaling.Replay(result):

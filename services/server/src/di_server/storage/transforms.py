@@ -63,7 +63,7 @@ def transform_job(job: Object) -> Object:
     annotations = metadata.get("annotations") or {}
     return {
         "metadata": {
-            **_some(metadata, _METADATA),
+            **_some(metadata, (*_METADATA, "generation")),
             # Of the others the keys: adding the first one of all replaces whatever is there.
             "annotations": dict.fromkeys(annotations, "")
             | _some(annotations, (ANNOTATION_IDEMPOTENCY,)),
