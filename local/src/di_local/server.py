@@ -27,7 +27,8 @@ async def di_server(network: Network, kube: KubeConfig) -> AsyncIterator[None]:
             "DI_SERVER_WATCH_NODES": "false",
         },
     )
-    front = load(settings=config, kube_config=kube).front
+    serving = load(settings=config, kube_config=kube)
+    front = serving.front
     loop = asyncio.new_event_loop()
 
     def serve() -> None:
@@ -41,5 +42,7 @@ async def di_server(network: Network, kube: KubeConfig) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        # Or the threads of those who wait for news would keep this process.
+        serving.on_drain()
         loop.call_soon_threadsafe(front.stop)
         await asyncio.to_thread(thread.join, _END_SECONDS)

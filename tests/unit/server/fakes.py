@@ -371,6 +371,7 @@ def make_harness(
             clock=clock,
             exemplars=traces is not OFF,
         ),
+        draining=draining,
         metrics=metrics,
         clock=clock,
         now=clock.wall,

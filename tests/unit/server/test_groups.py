@@ -244,6 +244,16 @@ def test_a_job_or_a_task_may_have_any_name(harness: Harness) -> None:
             assert (status, said) == (422, "no such task; the tasks of this job are learner")
 
 
+def test_who_waits_is_answered_when_the_process_ends() -> None:
+    clock, ending = Clock(), threading.Event()
+    clock.after_sleep = ending.set
+    waiting = Waiting(places=4, is_ending=ending.is_set, clock=clock, sleep=clock.sleep)
+
+    began = clock()
+    assert waiting.until(JobRef("rl", "a"), lambda: "old", lambda _: False, 20) == "old"
+    assert clock() - began < 1
+
+
 def test_requests_wait_at_their_places_and_the_others_do_not() -> None:
     arrived, leave = threading.Semaphore(0), threading.Event()
     clock = Clock()
@@ -252,7 +262,7 @@ def test_requests_wait_at_their_places_and_the_others_do_not() -> None:
         arrived.release()
         assert leave.wait(10)
 
-    waiting = Waiting(places=4, clock=clock, sleep=sleep)
+    waiting = Waiting(places=4, is_ending=lambda: False, clock=clock, sleep=sleep)
 
     def wait(job: str) -> str | None:
         return waiting.until(JobRef("rl", job), lambda: "old", lambda _: leave.is_set(), 20)

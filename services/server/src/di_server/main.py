@@ -88,6 +88,7 @@ def build_app(
     members: Members,
     server: str,
     probes: Probes,
+    draining: threading.Event,
     metrics: Metrics,
     clock: Clock,
     now: Callable[[], datetime],
@@ -95,7 +96,8 @@ def build_app(
     rng: Random,
     traces: Tracing = OFF,
 ) -> Flask:
-    """Put the parts of one process together; `server` is its name among its peers."""
+    """Put the parts of one process together; `server` is its name among its peers, and `draining`
+    is set when it is about to end."""
     for resource, cache in caches.by_resource.items():
         metrics.watch(resource, cache)
     metrics.count_members(lambda: len(members), lambda: members.waiting)
@@ -138,6 +140,7 @@ def build_app(
                 reports_waiting=max(1, settings.threads // 2),
                 waiting=max(1, settings.threads // 4),
                 service_domain=settings.service_domain,
+                is_ending=draining.is_set,
                 clock=clock,
                 now=now,
                 sleep=sleep,
@@ -218,6 +221,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         members=members,
         server=server,
         probes=probes,
+        draining=draining,
         metrics=metrics,
         clock=time.monotonic,
         now=server_time.now,

@@ -47,6 +47,7 @@ class JobService:
         reports_waiting: int,
         waiting: int,
         service_domain: str,
+        is_ending: Callable[[], bool],
         clock: Clock,
         now: Callable[[], datetime],
         sleep: Callable[[float], None],
@@ -58,6 +59,7 @@ class JobService:
             reports_waiting: so many reports at most wait for others to be written with.
             waiting: so many requests at most wait for news of a process group or of pods.
             service_domain: the cluster's, for the DNS names of pods.
+            is_ending: whether the process is about to end; who waits is answered then.
             now: the API server's wall clock, by which the operator judges progress.
         """
         self._jobs = jobs

@@ -20,15 +20,24 @@ T = TypeVar("T")
 class Waiting:
     """Places for requests that wait; half of them at most for one job.
 
-    Who finds none is answered at once, as one whose time is up.
+    Who finds none is answered at once, as one whose time is up; so are all when the process ends,
+    which would wait for their threads.
     """
 
-    def __init__(self, *, places: int, clock: Clock, sleep: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        *,
+        places: int,
+        is_ending: Callable[[], bool],
+        clock: Clock,
+        sleep: Callable[[float], None],
+    ) -> None:
         """`places` are one or more."""
         self._free = places
         self._of_a_job = max(1, places // 2)
         self._taken: Counter[JobRef] = Counter()
         self._lock = threading.Lock()
+        self._is_ending = is_ending
         self._clock = clock
         self._sleep = sleep
 
@@ -45,7 +54,7 @@ class Waiting:
         with self._place(ref) as has_place:
             while has_place and found is not None and not is_news(found):
                 left = end - self._clock()
-                if left <= 0:
+                if left <= 0 or self._is_ending():
                     break
                 self._sleep(min(INTERVAL, left))
                 found = look()

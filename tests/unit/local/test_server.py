@@ -1,0 +1,56 @@
+"""The di-server of a run ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from di_api.kube.config import KubeConfig
+from di_api.serving.worker import Serving
+from di_local import server
+from di_local.addresses import Network
+from tests.waiting import wait_until
+
+
+class _Front:
+    """Serves nobody."""
+
+    def __init__(self) -> None:
+        self._stopped = asyncio.Event()
+
+    async def serve(self, _listeners: Any, *, grace: float) -> None:
+        assert grace == 0.0
+        await self._stopped.wait()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+def test_who_waits_there_for_news_does_not_keep_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draining = threading.Event()
+    # What a request that waits holds: a thread that Python joins before it ends.
+    waiting = threading.Thread(target=draining.wait)
+
+    def load(**_: Any) -> Serving:
+        waiting.start()
+        front: Any = _Front()
+        return Serving(grace=5.0, front=front, on_drain=draining.set)
+
+    async def run() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            network = Network("127.0.0", listener)
+            async with server.di_server(network, KubeConfig(server="http://127.0.0.1:9")):
+                assert waiting.is_alive()
+
+    monkeypatch.setattr(server, "load", load)
+    try:
+        asyncio.run(run())
+        wait_until(lambda: not waiting.is_alive(), 10)
+    finally:
+        draining.set()
