@@ -111,7 +111,8 @@ def test_a_certificate_that_nobody_would_make_is_refused(chart: Chart) -> None:
 def test_who_may_see_what_is_not_the_networks_to_say(chart: Chart) -> None:
     values = ("networkPolicy.enabled=true", "history.enabled=true")
     policy = chart.render(ON, *values).one("NetworkPolicy", "di-dashboard")["spec"]
-    assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": 8443}]}]
+    ports = [{"protocol": "TCP", "port": port} for port in (8443, 8082)]
+    assert policy["ingress"] == [{"ports": ports}]
     history = policy["egress"][-1]["to"][0]["podSelector"]["matchLabels"]
     assert history["app.kubernetes.io/component"] == "history"
 

@@ -12,6 +12,7 @@ from prometheus_client.core import Metric
 
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import Resource
+from di_dashboard.shared.metrics import Metrics as DashboardMetrics
 from di_history.metrics import Metrics as HistoryMetrics
 from di_operator.controller import JobKey
 from di_operator.election import Election
@@ -61,6 +62,7 @@ def _families() -> dict[str, list[Metric]]:
         "server": list(server.registry.collect()),
         "history": list(history.registry.collect()),
         "webhook": list(webhook.registry.collect()),
+        "dashboard": list(DashboardMetrics().registry.collect()),
     }
 
 

@@ -46,6 +46,7 @@ class Shared:
     """A page that runs, and two namespaces with a job each."""
 
     port: int
+    health_port: int
     kube: SyncKubeClient
     mine: str
     theirs: str
@@ -84,9 +85,10 @@ def shared(
     folder: Path = tmp_path_factory.mktemp("shared")
     assert kube_config.ca_pem is not None
     (folder / "ca.crt").write_bytes(kube_config.ca_pem)
-    port = free_port()
+    port, health_port = free_port(), free_port()
     command = [
         *(sys.executable, "-m", "di_dashboard.shared.main", "--bind", f"127.0.0.1:{port}"),
+        *("--health-bind", f"127.0.0.1:{health_port}"),
         *("--api-server", kube_config.server, "--api-ca", str(folder / "ca.crt")),
     ]
     # Nothing of this machine's user may reach it.
@@ -100,7 +102,7 @@ def shared(
     ):
         kube.create(DIJOBS, job("mine", task("learn")), mine)
         kube.create(DIJOBS, job("theirs", task("learn")), theirs)
-        found = Shared(port, kube, mine, theirs)
+        found = Shared(port, health_port, kube, mine, theirs)
 
         def is_well() -> bool:
             assert process.poll() is None, (folder / "log").read_text()
@@ -135,6 +137,26 @@ def test_a_token_that_is_none_is_refused(shared: Shared) -> None:
     answer = shared.ask("/", "made-up")
     assert answer.status_code == 401
     assert "none of this cluster" in answer.text
+
+
+def test_what_it_does_is_counted_and_names_nobody(shared: Shared) -> None:
+    def measured() -> str:
+        return requests.get(f"http://127.0.0.1:{shared.health_port}/metrics", timeout=15).text
+
+    def refused(text: str) -> float:
+        found = re.search(r'^di_dashboard_refusals_total{reason="token"} (.*)$', text, re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
+    before = refused(measured())
+    shared.ask("/", "made-up-as-well")
+    shows(shared, shared.account("counted", _SEES), "/mine")
+    text = measured()
+    assert refused(text) == before + 1
+    watches = re.search(r"^di_dashboard_watches (.*)$", text, re.MULTILINE)
+    assert watches is not None
+    assert float(watches[1]) >= 1
+    assert "counted" not in text
+    assert shared.mine not in text
 
 
 def test_each_sees_the_jobs_that_they_may_list(shared: Shared) -> None:

@@ -22,6 +22,8 @@ class Config:
     bind: Address
     cert_dir: Path | None
     """Folder with tls.crt and tls.key, read anew when they change; None: plain HTTP."""
+    health_bind: Address | None
+    """Plain HTTP for `/metrics`; None: nowhere."""
     api_server: str | None
     """URL of the API server; None: as a pod is told."""
     api_ca: Path
@@ -59,6 +61,11 @@ _SETTINGS: Final = (
         "cert_dir",
         fields.Function(deserialize=Path, load_default=None),
         "folder with tls.crt and tls.key, read anew when they change; empty: plain HTTP",
+    ),
+    Setting(
+        "health_bind",
+        AddressField(load_default=None),
+        "address of one more listener, plain HTTP, for /metrics; empty: none",
     ),
     Setting(
         "api_server",

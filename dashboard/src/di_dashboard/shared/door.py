@@ -14,11 +14,13 @@ from typing import Final
 
 from flask import Flask, Response, abort, redirect, render_template, request, url_for
 from werkzeug.exceptions import TooManyRequests
+from werkzeug.exceptions import Unauthorized as UnknownToken
 from werkzeug.wrappers import Response as AnyResponse
 
 from di_api.kube.errors import ApiError, Forbidden, Unauthorized
 from di_dashboard.gate import SAFE, check_form
 from di_dashboard.parts import Parts
+from di_dashboard.shared.metrics import Metrics
 from di_dashboard.shared.rights import Caller, Known
 from di_dashboard.shared.rooms import Full, Rooms
 from di_dashboard.shared.strangers import Strangers, TooMany
@@ -44,8 +46,17 @@ class TokenDoor:
         secret: what form tokens are made of; of this process.
     """
 
-    def __init__(self, rooms: Rooms, known: Known, strangers: Strangers, *, secret: bytes) -> None:
+    def __init__(
+        self,
+        rooms: Rooms,
+        known: Known,
+        strangers: Strangers,
+        *,
+        secret: bytes,
+        metrics: Metrics,
+    ) -> None:
         self._rooms = rooms
+        self._metrics = metrics
         self._strangers = strangers
         self._known = known
         self._secret = secret
@@ -65,9 +76,10 @@ class TokenDoor:
         address = request.remote_addr or ""
         try:
             if not self._known.knows(caller) and self._strangers.is_refused(caller, address):
-                abort(401, _NO_TOKEN_OF_THIS_CLUSTER)
+                raise self._unknown()
             return self._entered(caller)
         except TooMany as error:
+            self._metrics.refusals.labels("address").inc()
             raise TooManyRequests(
                 f"Tokens that came from {address} were refused too often; those that are not known "
                 "yet are looked at again in a moment.",
@@ -75,13 +87,18 @@ class TokenDoor:
             ) from error
         except Unauthorized:
             self._strangers.count(caller, address)
-            abort(401, _NO_TOKEN_OF_THIS_CLUSTER)
+            raise self._unknown() from None
         except Forbidden as error:
             abort(403, f"The API server refuses even to say who you are: {error.message}")
         except ApiError as error:
             abort(503, f"The API server does not answer: {error.message or error.reason}")
         except Full as error:
+            self._metrics.refusals.labels("room").inc()
             abort(503, f"{error}.")
+
+    def _unknown(self) -> UnknownToken:
+        self._metrics.refusals.labels("token").inc()
+        return UnknownToken(_NO_TOKEN_OF_THIS_CLUSTER)
 
     def _entered(self, caller: Caller) -> Parts | AnyResponse:
         if request.endpoint == "choose":

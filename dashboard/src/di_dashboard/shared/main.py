@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # ships no types
-from prometheus_client import Counter, Gauge
 from typing_extensions import override
 
 from di_api.kube.config import ConfigError, KubeConfig
@@ -37,18 +36,13 @@ from di_dashboard.looking import HistoryPlace, client_of, looking
 from di_dashboard.parts import Parts
 from di_dashboard.shared.config import Config, load_config
 from di_dashboard.shared.door import TokenDoor, add_choice
+from di_dashboard.shared.metrics import Metrics
 from di_dashboard.shared.rights import Caller, Known, Rights, ask
 from di_dashboard.shared.rooms import Rooms
 from di_dashboard.shared.strangers import Strangers
 
 _END_SECONDS: Final = 5
 _IDLE_CONNECTIONS: Final = 256
-_RELOADS: Final = Counter(
-    "di_dashboard_certificate_reloads", "Attempts to read the certificate, by result.", ["result"]
-)
-_EXPIRY: Final = Gauge(
-    "di_dashboard_certificate_expiry_timestamp_seconds", "When the serving certificate expires."
-)
 
 
 def main() -> None:
@@ -60,7 +54,8 @@ def main() -> None:
     except (SettingsError, ConfigError, OSError) as error:
         refuse_to_start(DASHBOARD_NAME, error)
     configure_logs(config.log_level)
-    _Gunicorn(config, partial(load, config, kube, history)).run()
+    metrics = Metrics()
+    _Gunicorn(config, metrics, partial(load, config, kube, history, metrics)).run()
 
 
 def api_server(config: Config, environ: Any) -> KubeConfig:
@@ -94,7 +89,7 @@ def history_place(config: Config) -> HistoryPlace | None:
     )
 
 
-def load(config: Config, kube: KubeConfig, history: HistoryPlace | None) -> Flask:
+def load(config: Config, kube: KubeConfig, history: HistoryPlace | None, metrics: Metrics) -> Flask:
     """The application; called in the worker: threads and connections survive no fork."""
     clock = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
 
@@ -134,8 +129,12 @@ def load(config: Config, kube: KubeConfig, history: HistoryPlace | None) -> Flas
     rooms = Rooms(
         opening, known, most=config.callers, idle_seconds=config.idle_seconds, clock=time.monotonic
     )
-    door = TokenDoor(rooms, known, Strangers(clock=time.monotonic), secret=secret)
+    strangers = Strangers(clock=time.monotonic)
+    door = TokenDoor(rooms, known, strangers, secret=secret, metrics=metrics)
     rooms.start()
+    metrics.show_watches(lambda: rooms.count)
+    if config.health_bind is not None:
+        metrics.serve(config.health_bind)
     app = create_app(door)
     app.config["SESSION_COOKIE_SECURE"] = config.cert_dir is not None
     add_choice(app)
@@ -145,8 +144,9 @@ def load(config: Config, kube: KubeConfig, history: HistoryPlace | None) -> Flas
 class _Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
     """One worker: what is open is in its memory. A page that is told of changes holds a thread."""
 
-    def __init__(self, config: Config, load: Callable[[], Flask]) -> None:
+    def __init__(self, config: Config, metrics: Metrics, load: Callable[[], Flask]) -> None:
         self._config = config
+        self._metrics = metrics
         self._load = load
         super().__init__()
 
@@ -165,7 +165,9 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
             "accesslog": None,
         }
         if config.cert_dir is not None:
-            certificate = reported_certificate(config.cert_dir, reloads=_RELOADS, expiry=_EXPIRY)
+            certificate = reported_certificate(
+                config.cert_dir, reloads=self._metrics.reloads, expiry=self._metrics.expiry
+            )
             settings |= {
                 # Both have to be named for gunicorn to speak TLS; what is served is the context.
                 "certfile": str(config.cert_dir / CERTIFICATE_FILE),
