@@ -84,7 +84,7 @@ class Reading:
     resized: bool
     interval: tuple[float, float, float]
     by_pace: float
-    """What is left if it goes on as it did."""
+    """What is left if it goes on as it did; 0: nobody can say now."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,11 +125,14 @@ class Follower:
             mark=before.mark if before else None,
             before=before.before if before else None,
             # A job that is not resized is none of the allocator's.
-            attained=0.0 if self.is_fixed else job.attained,
+            attained=0.0 if self.is_fixed else max(0.0, job.attained - replicas * RESTART_SECONDS),
             replicas=replicas,
             resized=not self.is_fixed and most_replicas(job) > 1,
         )
-        mark, found = mark_of(present), expect(present, moment(now))
+        # Of one that is not Running yet nothing is said anew.
+        is_up = moment(now) >= since
+        mark = mark_of(present) if is_up else present.mark
+        found = expect(present, moment(now)) if is_up else present.before
         kept = present.before if found else None
         due = now - self._written.get(job.name, -WRITE_PERIOD) >= WRITE_PERIOD
         is_moved = found is not None and has_moved(found, kept, moment(now))
@@ -138,8 +141,7 @@ class Follower:
             self._written[job.name] = now
             kept = found
         self._runs[job.name] = replace(present, mark=mark, before=kept)
-        by_pace = left_by_pace(present)
-        if kept is not None and by_pace is not None:
+        if kept is not None:
             self.readings.append(
                 Reading(
                     job=job.name,
@@ -147,7 +149,7 @@ class Follower:
                     done=step / total,
                     resized=present.resized,
                     interval=_seconds(kept),
-                    by_pace=by_pace,
+                    by_pace=(left_by_pace(present) if is_up else None) or 0.0,
                 )
             )
 

@@ -10,10 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.expected_completion import ExpectedCompletion
-from di_operator.lifecycle.expected_completion import RESIZED, STEADY, Mark, Run, expect, spread_at
+from di_operator.lifecycle.expected_completion import (
+    FAREWELL,
+    RESIZED,
+    STEADY,
+    Mark,
+    Run,
+    expect,
+    spread_at,
+)
 from di_operator.lifecycle.reported import Reported
 from di_operator.lifecycle.timestamps import format_time
-from tests.unit.lifecycle.cluster_model import ClusterModel, running, task
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 TASKS = (task("learner", 2), task("collector", 2))
 TOTAL = 100
@@ -51,7 +59,7 @@ def test_what_is_left_goes_on_at_the_pace_since_the_first_report() -> None:
     spread = spread_at(STEADY, 0.2)
     assert cluster.status["pace"] == {"since": "2026-01-01T12:01:00Z", "step": 10}
     assert left(cluster) == pytest.approx(
-        [4800 * spread.earliest, 4800, 4800 * spread.latest], abs=1
+        [4800 * spread.earliest, 4800, 4800 * spread.latest + FAREWELL], abs=1
     )
 
 
@@ -206,6 +214,43 @@ def test_one_that_the_allocator_has_just_enlarged_is_as_much_faster() -> None:
     told = expect(run, _NOW)
     assert told is not None
     assert (told.expected - _NOW).total_seconds() == pytest.approx(90 * 60 / 3)
+
+
+def placed(*, starting: float) -> ClusterModel:
+    """A job of one replica on each of two nodes that took so long to run there."""
+    cluster = ClusterModel(job(task("learner", 2), preemptible=True, backoffLimit=3))
+    cluster.place(learner="a b")
+    cluster.settle()
+    cluster.wait(starting)
+    cluster.run()
+    cluster.settle()
+    assert cluster.phase == "Running"
+    return cluster
+
+
+def test_the_first_pace_of_one_that_was_placed_leaves_out_its_start() -> None:
+    cluster = placed(starting=90)
+    cluster.wait(30)
+    report(cluster, 10)
+    found = left(cluster)
+    assert found is not None
+    # Ten steps in 30 seconds, ninety to go.
+    assert found[1] == pytest.approx(270 * spread_at(STEADY, 0.1).expected, abs=1)
+
+
+def test_the_first_pace_after_a_restart_counts_what_ran_there_before() -> None:
+    cluster = placed(starting=0)
+    cluster.wait(100)
+    cluster.fail("x-learner-0")
+    cluster.settle()
+    cluster.run(*cluster.pods)
+    cluster.settle()
+    assert (cluster.phase, cluster.status["restarts"]) == ("Running", 1)
+    report(cluster, 50)
+    cluster.wait(10)
+    found = left(cluster)
+    assert found is not None
+    assert found[1] + 10 == pytest.approx(100 * spread_at(STEADY, 0.5).expected, abs=2)
 
 
 @pytest.mark.parametrize("spreads", [RESIZED, STEADY])

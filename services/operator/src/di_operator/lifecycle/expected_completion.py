@@ -24,6 +24,8 @@ WORTH_TELLING: Final = 0.1
 """Of the time that is left: what an expectation has to move by to be told."""
 SILENCE: Final = 600.0
 """Seconds without a report after which nothing is foretold any more, or as long as was left."""
+FAREWELL: Final = 5.0
+"""Seconds after the last step that `latest` allows for: a checkpoint, and the ends of the pods."""
 LONGEST: Final = 10 * 365 * 86400.0
 """Seconds; what would take longer is not foretold."""
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
@@ -42,14 +44,14 @@ class Spread:
 
 
 RESIZED: Final[Sequence[Spread]] = (
-    Spread(done=0.025, earliest=0.11, expected=0.26, latest=0.61),
-    Spread(done=0.075, earliest=0.34, expected=0.61, latest=1.05),
-    Spread(done=0.15, earliest=0.46, expected=0.65, latest=1.14),
-    Spread(done=0.3, earliest=0.35, expected=0.73, latest=1.08),
-    Spread(done=0.5, earliest=0.57, expected=0.84, latest=1.06),
-    Spread(done=0.7, earliest=0.44, expected=0.78, latest=1.0),
-    Spread(done=0.85, earliest=0.77, expected=0.97, latest=1.03),
-    Spread(done=0.95, earliest=0.8, expected=0.99, latest=1.04),
+    Spread(done=0.025, earliest=0.16, expected=0.28, latest=0.64),
+    Spread(done=0.075, earliest=0.34, expected=0.56, latest=1.12),
+    Spread(done=0.15, earliest=0.47, expected=0.65, latest=1.14),
+    Spread(done=0.3, earliest=0.37, expected=0.74, latest=1.05),
+    Spread(done=0.5, earliest=0.58, expected=0.84, latest=1.01),
+    Spread(done=0.7, earliest=0.74, expected=0.88, latest=1.0),
+    Spread(done=0.85, earliest=0.78, expected=0.96, latest=1.01),
+    Spread(done=0.95, earliest=0.8, expected=0.99, latest=1.01),
 )
 """Of jobs that the allocator may give other numbers of replicas: most get more as they go on."""
 STEADY: Final[Sequence[Spread]] = (
@@ -97,7 +99,7 @@ class Run:
     before: ExpectedCompletion | None = None
     """What was expected of it last, for as long as it has no pace of its own."""
     attained: float = 0.0
-    """Replica-seconds that the allocator had given it by the last report; 0: it has given none."""
+    """Replica-seconds in which it could work by the last report; 0: the allocator gave it none."""
     replicas: int = 0
     """That it has given it now."""
     resized: bool = False
@@ -142,8 +144,12 @@ def expect(run: Run, now: datetime) -> ExpectedCompletion | None:
         return None
     spread = spread_at(RESIZED if run.resized else STEADY, step / total)
     earliest, expected, latest = (
-        min(at + timedelta(seconds=left * share), run.deadline or _NEVER)
-        for share in (spread.earliest, spread.expected, spread.latest)
+        min(at + timedelta(seconds=seconds), run.deadline or _NEVER)
+        for seconds in (
+            left * spread.earliest,
+            left * spread.expected,
+            left * spread.latest + FAREWELL,
+        )
     )
     if latest <= now:
         return None

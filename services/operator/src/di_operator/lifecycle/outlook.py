@@ -10,7 +10,7 @@ from typing import Any, Final
 from di_api.phase import Phase
 from di_api.spec import Task
 from di_operator.lifecycle import expected_start
-from di_operator.lifecycle.conditions import is_true
+from di_operator.lifecycle.conditions import find, is_true
 from di_operator.lifecycle.deadline import time_left
 from di_operator.lifecycle.expected_completion import (
     LONGEST,
@@ -23,6 +23,8 @@ from di_operator.lifecycle.expected_completion import (
 from di_operator.lifecycle.placement import is_placed
 from di_operator.lifecycle.reasons import Problem
 from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.status import Status
+from di_operator.lifecycle.timestamps import parse_time
 
 _OF_END: Final = ("expectedCompletion", "pace")
 FIELDS: Final = (*_OF_END, expected_start.FIELD)
@@ -102,18 +104,34 @@ def _run_of(snapshot: Snapshot, now: datetime) -> Run | None:
     if status.phase is not Phase.RUNNING or since is None or snapshot.spec is None:
         return None
     placement, left = status.placement or {}, time_left(snapshot, now)
+    replicas = sum(map(len, placement.values()))
     hangs = is_true(status.conditions, Problem.HUNG)
     return Run(
         reported=status.reported,
         since=since,
         mark=status.pace,
         before=None if hangs else status.expectation,
-        attained=status.attained(at) if at is not None else 0.0,
-        replicas=sum(map(len, placement.values())),
+        attained=_worked(status, replicas, since, at) if at is not None else 0.0,
+        replicas=replicas,
         resized=is_placed(placement) and any(map(_is_resizable, snapshot.tasks)),
         deadline=now + timedelta(seconds=left) if left is not None and left < LONGEST else None,
         hangs=hangs,
     )
+
+
+def _worked(status: Status, replicas: int, since: datetime, at: datetime) -> float:
+    """Replica-seconds by a report, without those in which a job that was placed had yet to start.
+
+    Short jobs report once or twice, and a start of half a minute would be half of their pace.
+    """
+    attained = status.attained(at)
+    restarted = find(status.conditions, Phase.RESTARTING.value)
+    again = parse_time((restarted or {}).get("lastTransitionTime"))
+    if status.placed_at is None or (again is not None and again >= status.placed_at):
+        # It ran there before it was restarted: when that start began nobody has written down.
+        return attained
+    starting = max(0.0, (since - status.placed_at).total_seconds())
+    return max(0.0, attained - starting * replicas)
 
 
 def _is_resizable(task: Task) -> bool:
