@@ -9,7 +9,7 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -19,14 +19,17 @@ from tests.faults import trace
 from tests.faults.generate import generate, sample
 from tests.faults.plan import Plan
 from tests.faults.report import write_report
-from tests.faults.session import LANES, Verdict, api_server, carry_out
-from tests.faults.workloads import WORKLOADS
+from tests.faults.session import LANES, Verdict, api_server, api_server_with_kueue, carry_out
+from tests.faults.workloads import QUEUED, STORIES, WORKLOADS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run; returns the number of the process: 1 if any plan found a bug."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="plans whose id contains this")
+    parser.add_argument(
+        "--queued", action="store_true", help="plans of jobs with a queue, beside a real Kueue"
+    )
     parser.add_argument("--sample", type=int, metavar="N", help="about so many of them, evenly")
     parser.add_argument("--lanes", type=int, default=LANES, help="plans side by side")
     parser.add_argument("--out", type=Path, default=Path("out/faults"), help="the report's folder")
@@ -37,14 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="record traces of clean runs anew, of workloads whose name contains --only",
     )
     options = parser.parse_args(arguments)
-    plans = _clean_runs(options.only) if options.record else _chosen(options)
+    workloads = QUEUED if options.queued else WORKLOADS
+    plans = _clean_runs(workloads, options.only) if options.record else _chosen(workloads, options)
     if options.list:
         print(*plans, sep="\n")
         return 0
     out: Path = options.out.absolute()
     shutil.rmtree(out, ignore_errors=True)
     started = time.monotonic()
-    with api_server(out) as config, _progress() as progress:
+    serve = api_server_with_kueue if options.queued else api_server
+    with serve(out) as config, _progress() as progress:
         bar = progress.add_task("plans", total=len(plans), bugs=0)
         bugs = 0
 
@@ -59,19 +64,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         results = carry_out(config, out, plans, lanes=options.lanes, on_verdict=on_verdict)
     if options.record:
-        trace.save({**trace.load(), **results.traces})
+        trace.save({**trace.load(STORIES), **results.traces})
     file = write_report(results, out, seconds=time.monotonic() - started)
     print(f"{len(plans)} plans, {bugs} found something: {file}")
     return 1 if bugs else 0
 
 
-def _chosen(options: argparse.Namespace) -> tuple[Plan, ...]:
-    plans = tuple(plan for plan in generate(trace.load()) if options.only in plan.id)
+def _chosen(workloads: Collection[str], options: argparse.Namespace) -> tuple[Plan, ...]:
+    found = generate(trace.load(workloads))
+    plans = tuple(plan for plan in found if options.only in plan.id)
     return sample(plans, options.sample) if options.sample else plans
 
 
-def _clean_runs(only: str) -> tuple[Plan, ...]:
-    return tuple(Plan(workload=name) for name in WORKLOADS if only in name)
+def _clean_runs(workloads: Collection[str], only: str) -> tuple[Plan, ...]:
+    return tuple(Plan(workload=name) for name in workloads if only in name)
 
 
 def _progress() -> Progress:

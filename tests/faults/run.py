@@ -14,7 +14,7 @@ from tests.faults.journal import Done
 from tests.faults.plan import Fault, Notice, Plan, Request
 from tests.faults.scene import Scene, scene
 from tests.faults.testbed import Object, Testbed
-from tests.faults.workloads import REPLICAS, WORKLOADS
+from tests.faults.workloads import REPLICAS, STORIES
 
 # Seconds without a write after which nothing more will come, if all is as it should be.
 QUIET = 0.8
@@ -70,7 +70,7 @@ async def run(testbed: Testbed, plan: Plan, expected: Callable[[Footprint], bool
 async def _play(play: Scene, plan: Plan) -> str | None:
     try:
         if plan.ends is None:
-            await WORKLOADS[plan.workload](play)
+            await STORIES[plan.workload](play)
         else:
             await _play_to_failure(play, plan)
     except AssertionError as error:
@@ -88,7 +88,7 @@ async def _play_to_failure(play: Scene, plan: Plan) -> None:
             condition["reason"] == plan.ends for condition in status.get("conditions", ())
         )
 
-    story = asyncio.ensure_future(WORKLOADS[plan.workload](play))
+    story = asyncio.ensure_future(STORIES[plan.workload](play))
     try:
         await play.reached(f"Failed, {plan.ends}", has_failed)
     finally:

@@ -17,6 +17,14 @@ from tests.faults.plan import Fault, Kill, Terminate
 from tests.faults.proxy import FaultProxy
 from tests.faults.stage import JOB
 from tests.faults.testbed import Object, Testbed
+from tests.integration.kueue.installation import until_answered
+from tests.integration.kueue.kinds import (
+    BY_KIND,
+    CLUSTER_QUEUES,
+    cluster_queue,
+    local_queue,
+    resource_flavor,
+)
 from tests.ports import free_port
 from tests.waiting import wait_until_async
 
@@ -28,6 +36,7 @@ SYNC_PERIOD = 3.0
 _RESTART_PAUSE = 1.0
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps"}
 """What jobs may bring along."""
+QUEUE = "team"
 _HELD = "fake/held"
 _numbers = itertools.count(1)
 
@@ -175,6 +184,20 @@ class Scene:
 
     async def let_go(self, pod: str) -> None:
         await self._set_finalizers(pod, [])
+
+    async def queue(self, cpu: str) -> str:
+        flavor = resource_flavor(self.namespace)
+        shared = cluster_queue(self.namespace, {self.namespace: {"cpu": cpu}})
+        local = local_queue(QUEUE, self.namespace, self.namespace)
+        for body in (flavor, shared, local):
+            await self.testbed.client.create(BY_KIND[body["kind"]], body)
+        for body in (shared, local):
+            await until_answered(self.testbed.client, body)
+        return QUEUE
+
+    async def stop_queue(self, policy: str | None) -> None:
+        spec = {"spec": {"stopPolicy": policy or "None"}}
+        await self.testbed.client.patch(CLUSTER_QUEUES, self.namespace, spec)
 
     async def reached(
         self, what: str, test: Callable[[Object], bool], deadline: float = DEADLINE

@@ -21,6 +21,8 @@ from tests.faults.scene import Scene, scene
 from tests.faults.testbed import prepared
 from tests.faults.trace import Trace
 from tests.integration.conftest import api_server_with_crd
+from tests.integration.kueue.installation import register
+from tests.integration.kueue.process import kueue_process
 from tests.waiting import wait_until
 
 CLEAN_RUNS = 3
@@ -64,6 +66,23 @@ def api_server(folder: Path) -> Iterator[KubeConfig]:
         # `up` leaves alone what it still finds running.
         wait_until(lambda: _pid_of_controllers(cluster) is None, 10)
         cluster.up()
+        yield config
+
+
+@contextmanager
+def api_server_with_kueue(folder: Path) -> Iterator[KubeConfig]:
+    """Bring up an API server with the CRD and with Kueue beside it."""
+    with (
+        api_server_with_crd("faults-kueue") as (cluster, config),
+        kueue_process(
+            binary=cluster.binary("kueue"),
+            manifests=cluster.manifests("kueue"),
+            kubeconfig=Path(cluster.kubeconfig),
+            host=cluster.host_address,
+            folder=folder / "kueue",
+        ) as kueue,
+    ):
+        register(config, kueue)
         yield config
 
 

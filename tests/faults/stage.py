@@ -52,6 +52,14 @@ class Stage(Protocol):
 
     def job(self) -> Object | None: ...
 
+    async def queue(self, cpu: str) -> str:
+        """A queue of Kueue with so many cores; returns its name."""
+        ...
+
+    async def stop_queue(self, policy: str | None) -> None:
+        """Stop it (`Hold`, `HoldAndDrain`), or let it go on."""
+        ...
+
     async def hand_over(self) -> None:
         """Tell the leader to stop, while another replica stands by."""
         ...

@@ -24,7 +24,7 @@ PLANS: Mapping[str, Plan] = {
     plan.id: plan
     for plan in (
         *(Plan(workload=workload) for workload in WORKLOADS),
-        *sample(generate(trace.load()), SAMPLE),
+        *sample(generate(trace.load(WORKLOADS)), SAMPLE),
         *REGRESSIONS,
     )
 }
@@ -52,7 +52,7 @@ def test_the_end_is_that_of_a_clean_run(plan: str, verdicts: Mapping[str, Verdic
 
 def test_the_operator_writes_what_the_recorded_traces_say(results: Results) -> None:
     """Otherwise plans miss their moment: record anew with `python -m tests.faults --record`."""
-    recorded = trace.load()
+    recorded = trace.load(WORKLOADS)
     for workload, found in results.traces.items():
         seen = {str(write) for write in found.writes}
         missing = [

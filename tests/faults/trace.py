@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -42,14 +42,15 @@ class Trace:
         return tuple(request for request in self.requests if request.is_write)
 
 
-def load(file: Path = FILE) -> dict[str, Trace]:
-    """Read recorded traces, by workload."""
+def load(workloads: Collection[str], file: Path = FILE) -> dict[str, Trace]:
+    """Read recorded traces of workloads, by their names."""
     return {
         workload: Trace(
             requests=tuple(Request(**fields) for fields in found["requests"]),
             notices=tuple(Notice(**fields) for fields in found["notices"]),
         )
         for workload, found in json.loads(file.read_text()).items()
+        if workload in workloads
     }
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from di_api.names import ANNOTATION_SUSPENDED_BY, LABEL_QUEUE, SUSPENDED_BY_QUEUE
 from tests.faults.stage import JOB, Stage, Story, finish_all, is_in, runs
 from tests.faults.testbed import CHECKED_NODES, Object
 from tests.integration.operator_testbed import coordinated_job, job, replica, task
@@ -291,6 +292,34 @@ def _is_ready(pod: Object) -> bool:
     return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
 
 
+async def queued(stage: Stage) -> None:
+    queue = await stage.queue("2")
+    work = {**task("work", 2, stop_after="0.1"), "minReplicas": 1, "maxReplicas": 3, "elastic": {}}
+    (container,) = work["template"]["spec"]["containers"]
+    container["resources"] = {"requests": {"cpu": "1"}}
+    # As the webhook leaves it.
+    body = job(JOB, work, suspend=True)
+    body["metadata"] |= {
+        "labels": {LABEL_QUEUE: queue},
+        "annotations": {ANNOTATION_SUSPENDED_BY: SUSPENDED_BY_QUEUE},
+    }
+    core, extra = f"{JOB}-work-0", f"{JOB}-work-1"
+    await stage.submit(body)
+    # The status counts who comes and goes as soon as there may be one.
+    await stage.until("its two pods", _serve(stage, core, extra))
+    await stage.reached("Running", runs(2))
+    await stage.stop_queue("HoldAndDrain")
+    await stage.until("its pods to be gone", lambda: not stage.pods())
+    await stage.reached("Pending", is_in("Pending"))
+    await stage.stop_queue(None)
+    await stage.until("its two pods again", _serve(stage, core, extra))
+    await stage.reached("Running", runs(2))
+    await stage.patch({"tasks": [{**work, "replicas": 1}]})
+    await stage.until("the one that comes and goes to be gone", _serve(stage, core))
+    await stage.reached("its quota to be back", lambda status: status["admitted"] == {"work": 1})
+    await finish_all(stage)
+
+
 WORKLOADS: Mapping[str, Story] = {
     "success": success,
     "failure": failure,
@@ -311,6 +340,11 @@ WORKLOADS: Mapping[str, Story] = {
     "companions": companions,
     "standby": standby,
 }
+
+QUEUED: Mapping[str, Story] = {"queued": queued}
+"""Of jobs with a queue: beside a real Kueue, in an API server that has its kinds."""
+
+STORIES: Mapping[str, Story] = {**WORKLOADS, **QUEUED}
 
 RACING = frozenset({"delete", "recreate"})
 """Where a user deletes a job: the garbage collector and the operator race for its objects."""

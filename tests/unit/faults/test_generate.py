@@ -7,14 +7,14 @@ from collections import Counter
 from tests.faults import trace
 from tests.faults.generate import ERRORS, generate, sample
 from tests.faults.plan import Kill, Refuse
-from tests.faults.workloads import WORKLOADS
+from tests.faults.workloads import STORIES
 
-TRACES = trace.load()
+TRACES = trace.load(STORIES)
 PLANS = generate(TRACES)
 
 
 def test_every_workload_has_a_trace() -> None:
-    assert list(TRACES) == list(WORKLOADS)
+    assert list(TRACES) == list(STORIES)
 
 
 def test_no_two_plans_are_the_same() -> None:

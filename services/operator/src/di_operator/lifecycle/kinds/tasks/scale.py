@@ -17,6 +17,7 @@ from di_api.phase import Phase
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.losses import countable, is_counting
 from di_operator.lifecycle.pods import Pod, refusal_of
+from di_operator.lifecycle.queued import barred_slots
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.rules import Part, Seen, Then
 from di_operator.lifecycle.settling import settling
@@ -28,6 +29,9 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """Count a changed number of replicas, or lost ones, and announce that they are put right."""
     ended = countable(snapshot, (*_lost(snapshot), *snapshot.displaced))
     gone, elastic = _gone(snapshot, now), snapshot.elastic
+    # Their queue took them and says when they are back: nothing was lost, and nothing is to pause.
+    evicted = barred_slots(snapshot) & elastic
+    ended = [pod for pod in ended if pod.name not in evicted]
     core = _change_of_core(
         snapshot,
         [pod for pod in ended if pod.name not in elastic],
