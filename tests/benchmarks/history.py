@@ -145,7 +145,13 @@ def measure(engine: Engine, jobs: int) -> dict[str, float]:
         "log_bytes_per_job": raw / jobs,
     }
     began = time.perf_counter()
-    swept = sweep(engine, Retention(age=10**13, size=1 << 50), now=T0, since=0)
+    swept = sweep(
+        engine,
+        Retention(age=10**13, size=1 << 50),
+        now=T0,
+        since=0,
+        forget_elsewhere=lambda *_: None,
+    )
     found["first_sweep_seconds"] = time.perf_counter() - began
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
@@ -163,6 +169,7 @@ def measure(engine: Engine, jobs: int) -> dict[str, float]:
 def _ask(engine: Engine, jobs: int, rng: random.Random) -> dict[str, float]:
     client = create_app(
         reader=Reader(engine),
+        whole_logs=None,
         access=Access(mode=AuthMode.OFF, kube=_Nobody(), review_rate=1.0, clock=time.monotonic),
         is_ready=lambda: True,
         metrics=Metrics(),

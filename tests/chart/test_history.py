@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from tests.chart.test_rbac import DIJOBS, TOKENS, permissions
 
 ON = "history.enabled=true"
 DATABASE = "history.database.existingSecret=history-database"
-OWN_KEYS = {"database", "persistence", "retention", "tls"}
+OWN_KEYS = {"database", "objectStorage", "persistence", "retention", "tls"}
+BUCKET = "history.objectStorage.bucket=rl-logs"
 EVERYTHING = {
     DIJOBS: "list watch",
     "pods": "list watch",
@@ -211,3 +213,62 @@ def test_the_notes_say_how_it_is_reached(chart: Chart) -> None:
     assert "https://di-history.di-system.svc:8443" in chart.notes(ON)
     assert "goes with its pod" in chart.notes(ON, "history.persistence.enabled=false")
     assert "history" not in chart.notes()
+
+
+def test_whole_logs_have_a_bucket_and_a_folder_to_wait_in(chart: Chart) -> None:
+    storage = "history.objectStorage"
+    rendered = chart.render(
+        *(ON, BUCKET, "networkPolicy.enabled=true"),
+        *(f"{storage}.existingSecret=mine", f"{storage}.caKey=ca.crt", f"{storage}.port=9000"),
+        *(f"{storage}.endpoint=https://s3.example:9000", f"{storage}.spoolMebibytes=100"),
+        f"{storage}.serviceAccountAnnotations.role=mine",
+    )
+    pod = rendered.one("Deployment", "di-history")["spec"]["template"]["spec"]
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    environment = {each["name"]: each["valueFrom"] for each in pod["containers"][0]["env"]}
+
+    assert volumes["spool"] == {"name": "spool", "emptyDir": {"sizeLimit": "164Mi"}}
+    assert volumes["object-storage"]["secret"] == {
+        "secretName": "mine",
+        "items": [{"key": "ca.crt", "path": "ca.crt"}],
+    }
+    assert environment == {
+        key: {"secretKeyRef": {"name": "mine", "key": key}}
+        for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    }
+    config = load_config([], dict(rendered.one("ConfigMap", "di-history")["data"]))
+    assert (config.object_storage, config.object_endpoint, config.object_region) == (
+        "s3://rl-logs/di-history",
+        "https://s3.example:9000",
+        "us-east-1",
+    )
+    assert config.object_ca_file == Path("/object-storage/ca.crt")
+    assert (config.spool_dir, config.spool_bytes) == (Path("/spool"), 100 << 20)
+    assert config.whole_log_bytes == 256 << 20
+    egress = rendered.one("NetworkPolicy", "di-history")["spec"]["egress"]
+    assert {"protocol": "TCP", "port": 9000} in egress[-1]["ports"]
+    account = rendered.one("ServiceAccount", "di-history")["metadata"]
+    assert account["annotations"] == {"role": "mine"}
+
+
+def test_without_a_secret_it_is_an_identity_of_the_pod(chart: Chart) -> None:
+    found = container(chart, BUCKET)
+    assert "env" not in found
+    assert "spool" in {each["name"] for each in found["volumeMounts"]}
+    assert not [each for each in settings(chart) if "OBJECT" in each or "SPOOL" in each]
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ((BUCKET, "history.retention.logKibibytes=0"), "whole logs, and no logs at all"),
+        ((BUCKET, "history.objectStorage.caKey=ca.crt"), "name the Secret that has that key"),
+        (("history.objectStorage.endpoint=s3.example:9000",), "endpoint"),
+        (("history.objectStorage.bucket=Mine",), "bucket"),
+    ],
+)
+def test_a_storage_that_cannot_be_is_refused(
+    chart: Chart, values: tuple[str, ...], why: str
+) -> None:
+    with pytest.raises(Refused, match=why):
+        chart.render(ON, *values)

@@ -24,6 +24,7 @@ from di_cluster.settings import Settings
 from tests.e2e.deployments import is_admitted
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
+from tests.s3 import ACCESS_KEY, BUCKET, SECRET_KEY, Storage, running_storage
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,17 +106,31 @@ def images(unreleased: Release) -> dict[str, Image]:
 
 
 @pytest.fixture(scope="session")
+def bucket(
+    cluster: Cluster | CurrentCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Storage | None]:
+    """Where whole logs go; None: pods of a cluster elsewhere do not reach this machine."""
+    if isinstance(cluster, CurrentCluster):
+        yield None
+        return
+    program, folder = cluster.binary("versitygw"), tmp_path_factory.mktemp("storage")
+    with running_storage(program, folder, host=cluster.host_address) as storage:
+        yield storage
+
+
+@pytest.fixture(scope="session")
 def release(
     request: pytest.FixtureRequest,
     unreleased: Release,
     images: dict[str, Image],
     kubectl: Kubectl,
+    bucket: Storage | None,
 ) -> Iterator[Release]:
     """The installed chart, every pod ready, in a namespace of the strictest Pod Security level."""
     kubectl("create", "namespace", NAMESPACE)
     kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     try:
-        unreleased.install(images, arguments=VALUES)
+        unreleased.install(images, arguments=[*VALUES, *_stored(kubectl, bucket)])
         probe = job("probe", namespace="default", tasks=[task("learner", image="a", program="")])
         # The node's proxy has the pods' addresses a moment after helm has seen them ready.
         wait_until(lambda: is_admitted(kubectl, probe), 30, every=0.5)
@@ -160,6 +175,20 @@ def fresh_namespace(kubectl: Kubectl) -> Iterator[str]:
 def python_image(images: dict[str, Image], release: Release) -> str:
     """An image with Python that every node has."""
     return images["server"].reference
+
+
+def _stored(kubectl: Kubectl, bucket: Storage | None) -> list[str]:
+    """The values of a history that keeps whole logs."""
+    if bucket is None:
+        return []
+    keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+    kubectl(
+        *("--namespace", NAMESPACE, "create", "secret", "generic", "logs-bucket"),
+        *(f"--from-literal={key}={value}" for key, value in keys.items()),
+    )
+    storage = {"bucket": BUCKET, "endpoint": bucket.endpoint, "existingSecret": "logs-bucket"}
+    values = ",".join(f"history.objectStorage.{key}={value}" for key, value in storage.items())
+    return ["--set", values]
 
 
 def _collect_logs(kubectl: Kubectl) -> None:

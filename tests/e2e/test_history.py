@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from di_cli.main import run
 from tests.e2e.conftest import NAMESPACE
 from tests.e2e.jobs import job, task
 from tests.e2e.kubectl import Kubectl
+from tests.s3 import Storage
 from tests.waiting import wait_until
 
 FAILS = "print('the last words'); raise SystemExit(3)"
@@ -62,6 +64,8 @@ def test_the_logs_of_a_job_outlive_it(
     found = wait_until(told, 60, every=0.5)
 
     assert "gone-learner-0 exit code 3" in found
+    user = kubectl("auth", "whoami", "--output=jsonpath={.status.userInfo.username}")
+    assert f"{user} (kubectl" in found
     assert said("logs", "gone", "--ended") == "gone-learner-0  the last words\n"
 
     # The same over HTTPS, known by what pods know di-server by.
@@ -73,6 +77,44 @@ def test_the_logs_of_a_job_outlive_it(
         # Without the name it is called by an address that its certificate does not have.
         assert run([*words]) == ExitCode.UNAVAILABLE
     assert "certificate verify failed" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("release", "user")
+def test_all_of_a_log_is_in_the_storage(
+    kubectl: Kubectl,
+    namespace: str,
+    python_image: str,
+    bucket: Storage | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if bucket is None:
+        pytest.skip("pods of a cluster elsewhere do not reach a storage of this machine")
+    kubectl(
+        *("--namespace", namespace, "create", "rolebinding", "default-view"),
+        *("--clusterrole=view", f"--serviceaccount={namespace}:default"),
+    )
+    # More than the end that is in the database.
+    talks = "print(*(f'{n} ' + 'x' * 1000 for n in range(2000)), sep='\\n')"
+    learner = task("learner", image=python_image, program=talks)
+    kubectl.apply(job("talks", namespace=namespace, tasks=[learner]))
+    wait_until(lambda: kubectl.phase("talks", namespace=namespace) == "Succeeded", 60, every=0.5)
+    kubectl("--namespace", namespace, "delete", "dijob", "talks")
+
+    def lines(*more: str) -> list[str]:
+        capsys.readouterr()
+        run(["logs", "talks", "--ended", *more, "--namespace", namespace])
+        return capsys.readouterr().out.splitlines()
+
+    def whole() -> list[str] | None:
+        found = lines("--whole")
+        return found if len(found) == 2000 else None
+
+    found = wait_until(whole, 60, every=0.5) or []
+
+    assert found[0].startswith("talks-learner-0  0 xxx")
+    assert 0 < len(lines("--tail=5000")) < 1500
+    (key,) = (each for each in bucket.objects() if f"/{namespace}/" in each)
+    assert gzip.decompress(bucket.read(key)).count(b"\n") == 2000
 
 
 @contextmanager

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from obstore.store import MemoryStore
 from sqlalchemy import Engine
 
 from di_api.kube.errors import Unavailable
 from di_api.kube.resources import TOKEN_REVIEWS, Resource
 from di_history.config import AuthMode
 from di_history.metrics import Metrics
-from di_history.records import EndedLog, Entry, EntryKind, JobGone, Placement, Revision, Sample
+from di_history.records import (
+    EndedLog,
+    Entry,
+    EntryKind,
+    JobGone,
+    Placement,
+    Revision,
+    Sample,
+    WholeLog,
+)
 from di_history.rest.access import Access
 from di_history.rest.app import create_app
 from di_history.store.engine import migrate, open_engine
 from di_history.store.reader import Reader
 from di_history.store.writer import Writer
+from di_history.whole_logs import WholeLogs
 from tests.integration.test_history_store import seen
 from tests.unit.history.jobs import NOON, UID
 
+WHOLE = f"rl/{UID}/x-learner-0-p1/di-container-0.log.gz"
 HERE = {"REMOTE_ADDR": "127.0.0.1"}
 GOOD = {"Authorization": "Bearer good"}
 
@@ -111,6 +124,26 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
                 text=None,
                 note="gone",
             ),
+            WholeLog(
+                job=UID,
+                pod_uid="p1",
+                container="di-container",
+                attempt=0,
+                key=WHOLE,
+                size=20,
+                cut=False,
+                note="",
+            ),
+            WholeLog(
+                job=UID,
+                pod_uid="p2",
+                container="di-container",
+                attempt=0,
+                key="",
+                size=0,
+                cut=False,
+                note="the disk is full",
+            ),
             JobGone(uid=UID, at=NOON + 9_000),
         ]
     )
@@ -131,11 +164,17 @@ def client(engine: Engine, reviews: Reviews) -> FlaskClient:
 
 
 def _client(
-    engine: Engine, reviews: Reviews, mode: AuthMode = AuthMode.REQUIRED, *, ready: bool = True
+    engine: Engine,
+    reviews: Reviews,
+    mode: AuthMode = AuthMode.REQUIRED,
+    *,
+    ready: bool = True,
+    whole_logs: WholeLogs | None = None,
 ) -> FlaskClient:
     clock = iter(range(10_000))
     app = create_app(
         reader=Reader(engine),
+        whole_logs=whole_logs,
         access=Access(mode=mode, kube=reviews, review_rate=1.0, clock=lambda: next(clock) / 1000),
         is_ready=lambda: ready,
         metrics=Metrics(),
@@ -250,6 +289,54 @@ def test_what_is_refused(client: FlaskClient, path: str, status: int) -> None:
 
 def test_nothing_here_is_changed(client: FlaskClient) -> None:
     assert client.post("/v1/jobs", headers=GOOD).status_code == 405
+
+
+@pytest.fixture
+def bucket() -> WholeLogs:
+    logs = WholeLogs(MemoryStore())
+    logs.keep(WHOLE, [gzip.compress(b"before\n<script>\n")])
+    return logs
+
+
+def test_all_of_a_log_comes_from_the_storage(
+    engine: Engine, reviews: Reviews, bucket: WholeLogs
+) -> None:
+    client = _client(engine, reviews, whole_logs=bucket)
+    path = "/v1/jobs/rl/x/logs/x-learner-0"
+
+    answer = client.get(f"{path}?whole=true", headers=GOOD)
+    assert (answer.status_code, answer.text) == (200, "before\n<script>\n")
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert client.get(f"{path}?whole=false", headers=GOOD).text == "<script>\n"
+    assert client.get(f"{path}?whole=all", headers=GOOD).status_code == 400
+    reviews.allowed.discard(("get", "pods/log", "rl"))
+    assert (
+        _client(engine, reviews, whole_logs=bucket)
+        .get(f"{path}?whole=true", headers=GOOD)
+        .status_code
+        == 403
+    )
+
+
+def test_why_there_is_no_whole_log_is_said(
+    engine: Engine, reviews: Reviews, bucket: WholeLogs, client: FlaskClient
+) -> None:
+    def said(client: FlaskClient, pod: str) -> str:
+        answer = client.get(f"/v1/jobs/rl/x/logs/{pod}?whole=true", headers=GOOD)
+        assert answer.status_code == 404
+        return str(answer.get_json()["message"])
+
+    with_bucket = _client(engine, reviews, whole_logs=bucket)
+    assert said(client, "x-learner-0") == "whole logs are not kept here, only their ends"
+    assert said(with_bucket, "none") == "the whole log of pod none is not kept"
+    assert said(with_bucket, "x-collector-0") == (
+        "the whole log of pod x-collector-0 is not kept: the disk is full"
+    )
+    bucket.forget("rl", UID)
+    assert said(with_bucket, "x-learner-0") == (
+        "the whole log of pod x-learner-0 is not in the storage any more"
+    )
 
 
 def test_logs_need_the_right_to_logs(engine: Engine, reviews: Reviews) -> None:

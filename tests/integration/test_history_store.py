@@ -29,6 +29,7 @@ from di_history.records import (
     Record,
     Revision,
     Sample,
+    WholeLog,
 )
 from di_history.store.engine import migrate, open_engine, size_of
 from di_history.store.reader import MOST_SAMPLES, Reader, Wanted
@@ -40,6 +41,17 @@ from tests.postgres import new_database, running_postgres
 DAY = 86_400_000
 T0 = 1_767_268_800_000
 FOR_EVER = Retention(age=10_000 * DAY, size=1 << 40)
+WANTED = LogWanted(
+    job="u1",
+    namespace="rl",
+    pod="p1",
+    pod_uid="p1",
+    container="di-container",
+    attempt=0,
+    previous=False,
+    final=True,
+    failed=False,
+)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +107,12 @@ def writer(engine: Engine) -> Writer:
 @pytest.fixture
 def reader(engine: Engine) -> Reader:
     return Reader(engine)
+
+
+def nowhere(namespace: str, uid: str) -> None:
+    """Nothing is kept but the rows."""
+    assert namespace
+    assert uid
 
 
 def seen(uid: str = "u1", version: int = 1, **fields: Any) -> JobSeen:
@@ -322,19 +340,8 @@ def test_a_log_is_read_as_it_was(writer: Writer, reader: Reader) -> None:
     assert found is not None
     assert (found["text"], found["cut"], found["size"]) == (body, True, len(body))
     assert reader.log("u1", "p2") is None
-    wanted = LogWanted(
-        job="u1",
-        namespace="rl",
-        pod="p1",
-        pod_uid="p1",
-        container="di-container",
-        attempt=0,
-        previous=False,
-        final=True,
-        failed=False,
-    )
-    assert reader.has_log(wanted)
-    assert not reader.has_log(replace(wanted, attempt=1))
+    assert reader.has_log(WANTED, whole=False)
+    assert not reader.has_log(replace(WANTED, attempt=1), whole=False)
 
 
 def test_the_log_of_a_container_that_has_ended_replaces_the_one_before(
@@ -385,7 +392,7 @@ def test_series_get_coarser_with_age(engine: Engine, writer: Writer, reader: Rea
     writer.write([Sample(job="u1", at=at, values={"step": float(at)}) for at in points])
 
     for _ in range(2):  # the second sweep finds nothing to do
-        sweep(engine, FOR_EVER, now=now, since=0)
+        sweep(engine, FOR_EVER, now=now, since=0, forget_elsewhere=nowhere)
         left = [each["at"] for each in reader.samples("u1")]
         assert [at for at in left if at > now - 3_600_000] == sorted(points[-180:])
         for age, spacing in ages.values():
@@ -409,7 +416,13 @@ def test_what_is_old_is_given_up_with_all_that_is_of_it(engine: Engine, writer: 
     writer.write(everything())
     writer.write([seen("u2", name="y"), entry("a", uid="u2")])
 
-    swept = sweep(engine, Retention(age=DAY, size=1 << 40), now=T0 + 2 * DAY, since=0)
+    swept = sweep(
+        engine,
+        Retention(age=DAY, size=1 << 40),
+        now=T0 + 2 * DAY,
+        since=0,
+        forget_elsewhere=nowhere,
+    )
 
     assert (swept.aged, swept.crowded) == (1, 0)
     counts = rows(engine)
@@ -427,7 +440,9 @@ def test_when_there_is_too_much_the_jobs_go_that_ended_first(
         body = replace(log("p1", noise.randbytes(50_000)), job=uid)
         writer.write([seen(uid, name=f"x{i}", completed=T0 + i if i else None), body])
 
-    swept = sweep(engine, Retention(age=DAY, size=160_000), now=T0 + 9, since=0)
+    swept = sweep(
+        engine, Retention(age=DAY, size=160_000), now=T0 + 9, since=0, forget_elsewhere=nowhere
+    )
 
     assert [each["name"] for each in reader.jobs(Wanted())] == ["x5", "x4", "x0"]
     assert swept.crowded == 3
@@ -444,12 +459,84 @@ def test_the_weight_of_a_job_is_about_what_it_takes(engine: Engine, writer: Writ
         records: list[Record] = [seen(uid, name=f"x{i}"), body]
         records += [entry(f"k{k}", uid=uid, message="m" * 200) for k in range(200)]
         writer.write(records)
-    swept = sweep(engine, FOR_EVER, now=T0, since=0)
+    swept = sweep(engine, FOR_EVER, now=T0, since=0, forget_elsewhere=nowhere)
     with engine.connect() as connection:
         connection.execute(text("SELECT 1"))
         taken = size_of(connection) - empty
 
     assert 0.6 < swept.size / taken < 1.4
+
+
+def test_what_is_kept_elsewhere_goes_before_the_rows_that_lead_there(
+    engine: Engine, writer: Writer, reader: Reader
+) -> None:
+    ended = {f"u{i}": seen(f"u{i}", name=f"x{i}", created=T0 + i) for i in range(3)}
+    writer.write([*ended.values(), *(JobGone(uid=uid, at=T0) for uid in ended)])
+    asked = []
+
+    def forget(namespace: str, uid: str) -> None:
+        assert len(reader.jobs(Wanted())) == 3
+        asked.append((namespace, uid))
+        if len(asked) == 2:
+            raise RuntimeError("the storage is away")
+
+    aged = Retention(age=DAY, size=1 << 40)
+    with pytest.raises(RuntimeError):
+        sweep(engine, aged, now=T0 + 2 * DAY, since=0, forget_elsewhere=forget)
+    assert len(reader.jobs(Wanted())) == 3
+
+    swept = sweep(engine, aged, now=T0 + 2 * DAY, since=0, forget_elsewhere=forget)
+
+    assert swept.aged == 3
+    assert asked[2:] == [("rl", uid) for uid in ended]
+    assert reader.jobs(Wanted()) == []
+
+
+def test_where_all_of_a_log_is_comes_after_its_end_and_stays(
+    writer: Writer, reader: Reader
+) -> None:
+    whole = WholeLog(
+        job="u1",
+        pod_uid=WANTED.pod_uid,
+        container=WANTED.container,
+        attempt=WANTED.attempt,
+        key="rl/u1/a.log.gz",
+        size=7,
+        cut=True,
+        note="",
+    )
+    before, end = log("p1", b"x", final=False), log("p1", b"xy")
+    lost = replace(whole, key="", size=0, note="away")
+
+    writer.write([seen(), before, lost])
+    assert not reader.has_log(WANTED, whole=True)
+    assert reader.whole_log("u1", WANTED.pod) == {
+        "whole_key": None,
+        "whole_note": "away",
+        "whole_cut": None,
+        "whole_size": None,
+    }
+    writer.write([end, whole])
+    # Somebody else who was late, and what is seen once more.
+    writer.write([lost, end])
+
+    assert reader.has_log(WANTED, whole=True)
+    assert reader.whole_log("u1", WANTED.pod, WANTED.container) == {
+        "whole_key": "rl/u1/a.log.gz",
+        "whole_note": None,
+        "whole_cut": True,
+        "whole_size": 7,
+    }
+    assert reader.whole_log("u1", "another") is None
+
+
+def test_an_end_without_all_of_it_is_read_again_where_all_is_wanted(
+    writer: Writer, reader: Reader
+) -> None:
+    writer.write([seen(), log("p1", b"x")])
+
+    assert reader.has_log(WANTED, whole=False)
+    assert not reader.has_log(WANTED, whole=True)
 
 
 def test_other_databases_are_refused_by_name() -> None:

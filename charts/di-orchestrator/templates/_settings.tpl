@@ -12,6 +12,14 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and $namespaced .Values.history.enabled }}
 {{- fail "watchNamespace with history.enabled: checking tokens needs a ClusterRole. Set rbac.allowClusterRoles=true, or history.enabled=false." }}
 {{- end }}
+{{- with .Values.history.objectStorage }}
+{{- if and .caKey (not .existingSecret) }}
+{{- fail "history.objectStorage.caKey without existingSecret: name the Secret that has that key, or leave caKey empty." }}
+{{- end }}
+{{- if and .bucket (eq (int $.Values.history.retention.logKibibytes) 0) }}
+{{- fail "history.objectStorage.bucket with history.retention.logKibibytes=0: whole logs, and no logs at all. Set logKibibytes to more, or leave bucket empty." }}
+{{- end }}
+{{- end }}
 {{- if and .Values.history.enabled (not .Values.history.database.existingSecret) (gt (int .Values.history.replicas) 1) }}
 {{- fail "history.replicas above 1 without a database: SQLite's file has one pod. Name the Secret of a PostgreSQL database in history.database.existingSecret, or set history.replicas=1." }}
 {{- end }}

@@ -111,6 +111,14 @@ COMPONENTS = (
         stamps={},
     ),
     Component(
+        name="versitygw",
+        version="1.8.0",
+        # What it prints is not its version alone: what is found on PATH is never taken.
+        programs={"versitygw": ("--version",)},
+        built_as={},
+        stamps={"main.Version": "1.8.0"},
+    ),
+    Component(
         name="kwok",
         version="0.8.0",
         programs={"kwok": ("--version",)},

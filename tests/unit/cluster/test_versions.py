@@ -17,6 +17,7 @@ MODULES = {
     "helm": r"helm\.sh/helm/v4 v(\S+)",
     "oras": r"oras\.land/oras v(\S+)",
     "notation": r"github\.com/notaryproject/notation v(\S+)",
+    "versitygw": r"github\.com/versity/versitygw v(\S+)",
     "kwok": r"sigs\.k8s\.io/kwok v(\S+)",
     "coredns": r"github\.com/coredns/coredns v(\S+)",
     "scheduler-plugins": r"sigs\.k8s\.io/scheduler-plugins v(\S+)",

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from random import Random
+from tempfile import gettempdir
 from typing import Any
+
+import pytest
+from obstore.store import MemoryStore
 
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_history.changes.pods import LogWanted
 from di_history.ended_logs import LogReader
 from di_history.metrics import Metrics
-from di_history.records import EndedLog, Record
+from di_history.records import EndedLog, Record, WholeLog
+from di_history.spool import Room
+from di_history.uploads import Uploads
+from di_history.whole_logs import WholeLogs, key_of
 from tests.fakes.api_server import StandIn
 from tests.waiting import wait_until_async
 
@@ -34,14 +43,26 @@ def wanted(pod: str = "x-learner-0", *, final: bool = True) -> LogWanted:
 
 
 def read(
-    lines: list[str] | None, *wishes: LogWanted, most: int = 1 << 20, kept: Iterable[str] = ()
+    lines: list[str] | None,
+    *wishes: LogWanted,
+    most: int = 1 << 20,
+    kept: Iterable[str] = (),
+    whole: WholeLogs | None = None,
+    stored: bool = True,
 ) -> tuple[list[EndedLog], list[str]]:
     """What is handed over, and which paths were asked for."""
     records: list[EndedLog] = []
+    whole_records: list[WholeLog] = []
     done = []
 
     def put(found: Iterable[Record]) -> None:
-        records.extend(each for each in found if isinstance(each, EndedLog))
+        for each in found:
+            if isinstance(each, EndedLog):
+                records.append(each)
+            elif isinstance(each, WholeLog):
+                # The row that it is to be found by is written before.
+                assert each.pod_uid in [log.pod_uid for log in records]
+                whole_records.append(each)
 
     def has_log(wish: LogWanted) -> bool:
         done.append(wish)
@@ -51,13 +72,21 @@ def read(
         config = KubeConfig(server=server.url)
         async with KubeClient(config=config) as client:
             reader = LogReader(
-                client=client, put=put, has_log=has_log, most=most, now=lambda: 7, metrics=Metrics()
+                client=client,
+                put=put,
+                has_log=has_log,
+                most=most,
+                uploads=_uploads(whole, put) if whole is not None else None,
+                now=lambda: 7,
+                metrics=Metrics(),
             )
             reader.want(wishes)
             task = asyncio.create_task(reader.run())
             expected = len([each for each in wishes if each.pod not in kept and each.final])
             await wait_until_async(_async(lambda: len(done) == len(wishes)), 10, what="all asked")
             await wait_until_async(_async(lambda: len(records) >= expected), 10, what="all read")
+            if whole is not None and stored:
+                await wait_until_async(_async(lambda: whole_records), 10, what="all stored")
             task.cancel()
 
     with StandIn() as server:
@@ -69,6 +98,18 @@ def read(
             server.refusals["GET", f"{_POD}/log"] = gone
         asyncio.run(run(server))
         return records, [path for _, path, _ in server.requests]
+
+
+def _uploads(whole: WholeLogs, put: Callable[[Iterable[Record]], None]) -> Uploads:
+    return Uploads(
+        whole,
+        room=Room(folder=Path(gettempdir()), most=1 << 20),
+        most=1 << 20,
+        put=put,
+        metrics=Metrics(),
+        clock=lambda: 0.0,
+        rng=Random(1),
+    )
 
 
 def _async(predicate: Any) -> Any:
@@ -97,6 +138,25 @@ def test_of_a_longer_one_the_last_whole_lines_are_kept() -> None:
     assert 400 < len(log.text) <= 500
     assert log.cut
     assert "tailLines=16" in path
+
+
+def test_of_a_longer_one_all_is_stored_where_that_is_wanted() -> None:
+    whole = WholeLogs(MemoryStore())
+    ((log,), (path,)) = read(LINES, wanted(), most=500, whole=whole)
+
+    assert log.text is not None
+    assert len(log.text) <= 500
+    assert b"".join(whole.read(key_of(wanted()))).decode().splitlines() == LINES
+    assert "tailLines" not in path
+
+
+def test_nothing_is_stored_of_a_log_that_is_gone() -> None:
+    whole = WholeLogs(MemoryStore())
+    for lines in (None, ["unable to retrieve container logs for containerd://1"]):
+        ((log,), _) = read(lines, wanted(), whole=whole, stored=False)
+        assert log.text is None
+        with pytest.raises(KeyError):
+            whole.read(key_of(wanted()))
 
 
 def test_a_log_that_is_gone_is_recorded_as_lost() -> None:
@@ -130,6 +190,7 @@ def test_none_is_read_where_none_is_to_be_kept() -> None:
         put=records.extend,
         has_log=lambda _: False,
         most=0,
+        uploads=None,
         now=lambda: 7,
         metrics=Metrics(),
     )

@@ -35,6 +35,7 @@ def follower(server: StandIn, put: Put, metrics: Metrics, **known: Any) -> Follo
         put=put,
         has_log=lambda _: True,
         log_bytes=1000,
+        uploads=lambda: None,
         metrics=metrics,
         now=lambda: NOON + 1000,
         clock=time.monotonic,

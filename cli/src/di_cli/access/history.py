@@ -11,9 +11,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from ipaddress import ip_address
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, cast
 from urllib.parse import quote, urlsplit
 
 import urllib3
@@ -67,13 +68,29 @@ class History:
         """A log of a job's pod; raises as `json` does."""
         return self._ask(namespace, job, rest, query).decode("utf-8", "replace")
 
+    def lines(self, namespace: str, job: str, rest: str, **query: str) -> Iterator[str]:
+        """A log's lines as they come, of any length; raises as `json` does, later lines too."""
+        with self._open(_path(namespace, job, rest), query, namespace) as response:
+            # Else it would be closed with its last byte, before the last line is taken out.
+            response.auto_close = False
+            raw = cast("BinaryIO", response)
+            for line in TextIOWrapper(raw, encoding="utf-8", errors="replace"):
+                yield line.removesuffix("\n")
+
     def _ask(self, namespace: str, job: str, rest: str, query: dict[str, str]) -> bytes:
-        path = f"/jobs/{quote(namespace, safe='')}/{quote(job, safe='')}{rest}"
-        return self.get(path, query, namespace)
+        return self.get(_path(namespace, job, rest), query, namespace)
 
     def get(self, path: str, query: Mapping[str, str], namespace: str) -> bytes:
         """The answer to any path below `/v1`; `namespace` is whose token is shown. Raises as `json`
         does."""
+        with self._open(path, query, namespace) as response:
+            return response.read(_MOST_BYTES)
+
+    @contextmanager
+    def _open(
+        self, path: str, query: Mapping[str, str], namespace: str
+    ) -> Iterator[urllib3.HTTPResponse]:
+        """An answer that is none of a refusal, with its body still to be read."""
         context = ssl.create_default_context(cadata=self.authority or None)
         name = self.tls_server_name
         expected: dict[str, Any] = {"server_hostname": name, "assert_hostname": name}
@@ -93,7 +110,10 @@ class History:
                     preload_content=False,
                 )
                 try:
-                    raw = response.read(_MOST_BYTES)
+                    if response.status != 200:
+                        raw = response.read(_MOST_BYTES)
+                        raise self._refusal(response.status, raw, namespace)
+                    yield cast("urllib3.HTTPResponse", response)
                 finally:
                     response.close()
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -103,9 +123,6 @@ class History:
                 remedy="di history --help: --server says where it is",
                 code=ExitCode.UNAVAILABLE,
             ) from error
-        if response.status != 200:
-            raise self._refusal(response.status, raw, namespace)
-        return raw
 
     def _refusal(self, status: int, raw: bytes, namespace: str) -> CommandError:
         try:
@@ -125,6 +142,10 @@ class History:
             remedy=remedy,
             code=_CODES.get(status, ExitCode.FAILED),
         )
+
+
+def _path(namespace: str, job: str, rest: str) -> str:
+    return f"/jobs/{quote(namespace, safe='')}/{quote(job, safe='')}{rest}"
 
 
 @contextmanager

@@ -52,6 +52,12 @@ def logs(
     ended: Annotated[
         bool, typer.Option("--ended", help="Of pods that are gone, as di-history keeps them.")
     ] = False,
+    whole: Annotated[
+        bool,
+        typer.Option(
+            "--whole", help="With --ended: all of each log, from the object storage, pod by pod."
+        ),
+    ] = False,
     server: Server = None,
     account: Account = "default",
     authority: Authority = None,
@@ -61,10 +67,12 @@ def logs(
     local: Local = None,
 ) -> None:
     """Show the logs of all pods of a job together, in order of time."""
+    if whole and (not ended or tail is not None):
+        raise typer.BadParameter("--whole goes with --ended, and without --tail")
     if ended:
         if follow or previous or since:
             raise typer.BadParameter(
-                "--ended goes with --task, --rank, --container and --tail alone"
+                "--ended goes with --task, --rank, --container, --tail and --whole alone"
             )
         with (
             open_session(namespace, context) as session,
@@ -85,6 +93,7 @@ def logs(
                 rank=rank,
                 container=container,
                 tail=tail,
+                whole=whole,
             )
         return
     asked = Asked(
@@ -135,17 +144,23 @@ def _print_ended(
     rank: int | None,
     container: str,
     tail: int | None,
+    whole: bool,
 ) -> None:
-    pods = ended_pods(kept.json(namespace, name), task, rank)
+    pods = ended_pods(kept.json(namespace, name), task, rank, whole=whole)
     if not pods:
         raise CommandError(
-            f"no log of a pod of {name} is kept",
+            f"no {'whole ' if whole else ''}log of a pod of {name} is kept",
             remedy=f"di history {name}; di logs {name} shows those of pods that are there",
             code=ExitCode.NOT_FOUND,
         )
     if len(pods) > MOST_PODS:
         note(f"of {len(pods)} pods the first {MOST_PODS}; --task and --rank choose others")
     query = {"container": container} if container else {}
+    if whole:
+        for pod in pods[:MOST_PODS]:
+            for line in kept.lines(namespace, name, f"/logs/{pod}", whole="true", **query):
+                _print(Line(time="", pod=pod, text=line.partition(" ")[2]), max(map(len, pods)))
+        return
     logs = [(pod, kept.text(namespace, name, f"/logs/{pod}", **query)) for pod in pods[:MOST_PODS]]
     width = max(map(len, pods))
     for pod, text in merged(logs, _TAIL if tail is None else tail):

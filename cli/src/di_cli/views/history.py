@@ -62,8 +62,10 @@ def placements(found: Object) -> list[tuple[str, ...]]:
     ]
 
 
-def ended_pods(found: Object, task: str | None, rank: int | None) -> list[str]:
-    """Names of the pods that have a log, of one task or rank if that is asked for."""
+def ended_pods(
+    found: Object, task: str | None, rank: int | None, *, whole: bool = False
+) -> list[str]:
+    """Names of the pods that have a log, or all of one, of one task or rank if that is asked."""
     placed = {
         str(each.get("pod")): (each.get("task"), each.get("rank"))
         for each in map(mapping, items(found.get("placements")))
@@ -74,7 +76,8 @@ def ended_pods(found: Object, task: str | None, rank: int | None) -> list[str]:
         return (task is None or of_task == task) and (rank is None or of_rank == rank)
 
     kept = (mapping(each) for each in items(found.get("logs")))
-    names = (str(each.get("pod")) for each in kept if not each.get("note"))
+    is_kept = (lambda log: log.get("object")) if whole else (lambda log: not log.get("note"))
+    names = (str(each.get("pod")) for each in kept if is_kept(each))
     return [name for name in dict.fromkeys(names) if is_meant(name)]
 
 

@@ -64,6 +64,19 @@ class Config:
     """Of each container's log that are kept, its last ones; 0: none."""
     job_log_bytes: int
     """Of all logs of one job together, compressed."""
+    object_storage: str
+    """`s3://BUCKET/PREFIX`, for whole logs; empty: their ends, in the database, are all."""
+    object_endpoint: str
+    """Of a storage that is not AWS's; empty: AWS's, of the region."""
+    object_region: str
+    object_ca_file: Path | None
+    """The authority of the endpoint's certificate, PEM; None: public ones."""
+    spool_dir: Path
+    """Folder for whole logs on their way."""
+    spool_bytes: int
+    """Of all of them together, compressed."""
+    whole_log_bytes: int
+    """Of one whole log, before compression, its first ones."""
     log_level: str
     drain_seconds: float
     """After SIGTERM: how long new connections are still taken."""
@@ -134,6 +147,41 @@ _SETTINGS: Final = (
         "job_log_bytes",
         fields.Integer(load_default=1_700_000, validate=validate.Range(0, _GIB)),
         "bytes of all logs of one job together, compressed",
+    ),
+    Setting(
+        "object_storage",
+        fields.String(load_default=""),
+        "s3://BUCKET/PREFIX for whole logs; empty: none; credentials are AWS's variables",
+    ),
+    Setting(
+        "object_endpoint",
+        fields.String(load_default=""),
+        "https://HOST:PORT of a storage that is not AWS's; empty: AWS's",
+    ),
+    Setting(
+        "object_region",
+        fields.String(load_default="us-east-1", validate=validate.Length(1, 64)),
+        "the region of the bucket",
+    ),
+    Setting(
+        "object_ca_file",
+        fields.Function(deserialize=Path, load_default=None),
+        "the authority of the endpoint's certificate, PEM; empty: public ones",
+    ),
+    Setting(
+        "spool_dir",
+        fields.Function(deserialize=Path, load_default=Path("/spool")),
+        "folder for whole logs on their way to the storage",
+    ),
+    Setting(
+        "spool_bytes",
+        fields.Integer(load_default=_GIB, validate=validate.Range(1 << 20, 1 << 50)),
+        "bytes of all of them together, compressed",
+    ),
+    Setting(
+        "whole_log_bytes",
+        fields.Integer(load_default=256 << 20, validate=validate.Range(1 << 10, 1 << 40)),
+        "first bytes of one whole log that are stored, before compression",
     ),
     LOG_LEVEL,
     Setting(

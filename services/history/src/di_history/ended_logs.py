@@ -1,10 +1,10 @@
-"""Reads the ends of logs while they can still be read."""
+"""Reads logs while they can still be read: their ends, and all of them where that is wanted."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,14 +12,18 @@ from sqlalchemy.exc import SQLAlchemyError
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, NotFound
 from di_api.kube.resources import PODS
+from di_api.kube.streams import Tail
 from di_api.kube.wire import url_path
 from di_history.changes.pods import LogWanted
 from di_history.metrics import Metrics
 from di_history.records import EndedLog, Millis, Record
+from di_history.spool import Spool
+from di_history.uploads import Uploads
 
 MOST_READ_AT_ONCE: Final = 8
 MOST_WANTED: Final = 20_000
 _SECONDS: Final = 20.0
+_WHOLE_SECONDS: Final = 120.0
 _TRIES: Final = 3
 _PAUSE: Final = 1.0
 _SHORTEST_LINE: Final = 32
@@ -33,6 +37,7 @@ class LogReader:
         put: takes the records.
         has_log: whether a log is kept already; called in a thread.
         most: bytes of each log, its last ones.
+        uploads: takes the whole of each log; None: its end is enough.
         now: milliseconds.
     """
 
@@ -43,6 +48,7 @@ class LogReader:
         put: Callable[[Iterable[Record]], None],
         has_log: Callable[[LogWanted], bool],
         most: int,
+        uploads: Uploads | None,
         now: Callable[[], Millis],
         metrics: Metrics,
     ) -> None:
@@ -50,6 +56,7 @@ class LogReader:
         self._put = put
         self._has_log = has_log
         self._most = most
+        self._uploads = uploads
         self._now = now
         self._metrics = metrics
         self._queue: asyncio.Queue[LogWanted] = asyncio.Queue()
@@ -74,6 +81,8 @@ class LogReader:
         async with asyncio.TaskGroup() as group:
             for _ in range(MOST_READ_AT_ONCE):
                 group.create_task(self._work())
+            if self._uploads is not None:
+                group.create_task(self._uploads.run())
 
     async def _work(self) -> None:
         while True:
@@ -84,41 +93,58 @@ class LogReader:
         with suppress(SQLAlchemyError):
             if await asyncio.to_thread(self._has_log, wanted):
                 return
-        try:
-            text = await self._fetch(wanted)
-        except ApiError as error:
-            # Before its end only in case that is not seen: nothing is lost yet.
-            if wanted.final:
-                self._lost(wanted, str(error))
-            return
-        if text and not text[:1].isdigit() and len(text) < self._most:
-            # What begins with no time is the kubelet's excuse for a log that it does not find.
-            if wanted.final:
-                self._lost(wanted, text.decode("utf-8", "replace"))
-            return
-        cut = len(text) >= self._most
-        if cut:
-            # It begins within a line.
-            text = text.partition(b"\n")[2] or text
-        self._metrics.logs.labels("kept").inc()
-        self._put([self._record(wanted, text=text, cut=cut)])
+        with ExitStack() as stack:
+            try:
+                text, spool = await self._fetch(wanted, stack)
+            except ApiError as error:
+                # Before its end only in case that is not seen: nothing is lost yet.
+                if wanted.final:
+                    self._lost(wanted, str(error))
+                return
+            cut = len(text) >= self._most
+            if text and not text[:1].isdigit() and not cut:
+                # What begins with no time is the kubelet's excuse for a log that it does not find.
+                if wanted.final:
+                    self._lost(wanted, text.decode("utf-8", "replace"))
+                return
+            if cut:
+                # It begins within a line.
+                text = text.partition(b"\n")[2] or text
+            self._metrics.logs.labels("kept").inc()
+            self._put([self._record(wanted, text=text, cut=cut)])
+            if self._uploads is not None and spool is not None:
+                stack.pop_all()
+                self._uploads.add(wanted, spool)
 
-    async def _fetch(self, wanted: LogWanted) -> bytes:
+    async def _fetch(self, wanted: LogWanted, stack: ExitStack) -> tuple[bytes, Spool | None]:
+        """Its last bytes, and all of it if that is wanted."""
+        is_whole = self._uploads is not None
         path = url_path(
             PODS.path(wanted.namespace, wanted.pod, "log"),
             {
                 "container": wanted.container,
                 "previous": True if wanted.previous else None,
                 "timestamps": True,
-                "tailLines": self._most // _SHORTEST_LINE + 1,
+                "tailLines": None if is_whole else self._most // _SHORTEST_LINE + 1,
             },
         )
         for attempt in range(_TRIES):
+            end = Tail(self._most)
+            spool = stack.enter_context(self._uploads.spool()) if self._uploads else None
+
+            def take(chunk: bytes, end: Tail = end, spool: Spool | None = spool) -> None:
+                end.take(chunk)
+                if spool is not None:
+                    spool.take(chunk)
+
             try:
-                return await self._client.tail(path, most=self._most, timeout=_SECONDS)
+                seconds = _WHOLE_SECONDS if is_whole else _SECONDS
+                await self._client.pour(path, take, timeout=seconds)
+                return end.read(), spool
             except NotFound:
                 raise
             except ApiError:
+                stack.close()
                 if attempt == _TRIES - 1:
                     raise
                 await asyncio.sleep(_PAUSE * 2**attempt)

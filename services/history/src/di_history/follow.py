@@ -41,6 +41,7 @@ from di_history.ended_logs import LogReader
 from di_history.metrics import Metrics
 from di_history.packing import from_json, pack, to_json, unpack
 from di_history.records import Millis, Placement, Record
+from di_history.uploads import Uploads
 
 _log = structlog.get_logger()
 
@@ -76,6 +77,7 @@ class Follower:
     Args:
         put: takes records; Overflow ends the run.
         has_log: whether a log is kept already; called in a thread.
+        uploads: what takes whole logs, of this run; None: nothing does.
         now: milliseconds.
     """
 
@@ -88,6 +90,7 @@ class Follower:
         put: Put,
         has_log: Callable[[LogWanted], bool],
         log_bytes: int,
+        uploads: Callable[[], Uploads | None],
         metrics: Metrics,
         now: Callable[[], Millis],
         clock: Callable[[], float],
@@ -99,6 +102,7 @@ class Follower:
         self._put = put
         self._has_log = has_log
         self._log_bytes = log_bytes
+        self._uploads = uploads
         self._metrics = metrics
         self._now = now
         self._clock = clock
@@ -137,6 +141,7 @@ class Follower:
                 put=self._put,
                 has_log=self._has_log,
                 most=self._log_bytes,
+                uploads=self._uploads(),
                 now=self._now,
                 metrics=self._metrics,
             )

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -19,10 +22,13 @@ from di_history.batches import Batches
 from di_history.follow import Follower, Known
 from di_history.metrics import Metrics
 from di_history.records import Millis
+from di_history.spool import Room
 from di_history.store.engine import migrate
 from di_history.store.reader import Reader
 from di_history.store.retention import Retention, sweep
 from di_history.store.writer import Writer
+from di_history.uploads import Uploads
+from di_history.whole_logs import StorageError, WholeLogs
 
 _log = structlog.get_logger()
 
@@ -31,6 +37,20 @@ _OVERLAP: Final = 3_600_000
 """Milliseconds: logs come after the last sight of their job."""
 _DRAIN_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolSettings:
+    """Where whole logs wait for the storage.
+
+    Attributes:
+        room: bytes of all together, compressed.
+        most: bytes of one, before compression.
+    """
+
+    folder: Path
+    room: int
+    most: int
 
 
 class Keeper:
@@ -45,6 +65,8 @@ class Keeper:
         retention: Retention,
         log_bytes: int,
         job_log_bytes: int,
+        whole_logs: WholeLogs | None,
+        spool: SpoolSettings,
         metrics: Metrics,
         now: Callable[[], Millis],
         clock: Callable[[], float],
@@ -55,6 +77,8 @@ class Keeper:
         self._namespace = namespace
         self._retention = retention
         self._log_bytes = log_bytes
+        self._whole_logs = whole_logs
+        self._spool = spool
         self._metrics = metrics
         self._now = now
         self._clock = clock
@@ -116,9 +140,10 @@ class Keeper:
                         placed=self._reader.placed(),
                         followed=self._reader.followed(),
                     ),
-                    has_log=self._reader.has_log,
+                    has_log=partial(self._reader.has_log, whole=self._whole_logs is not None),
                     put=self._batches.put,
                     log_bytes=self._log_bytes,
+                    uploads=self._uploads,
                     metrics=self._metrics,
                     now=self._now,
                     clock=self._clock,
@@ -135,6 +160,19 @@ class Keeper:
             if self._clock() - began > 60.0:
                 backoff.reset()
             self._ending.wait(backoff.delay())
+
+    def _uploads(self) -> Uploads | None:
+        if self._whole_logs is None:
+            return None
+        return Uploads(
+            self._whole_logs,
+            room=Room(folder=self._spool.folder, most=self._spool.room),
+            most=self._spool.most,
+            put=self._batches.put,
+            metrics=self._metrics,
+            clock=self._clock,
+            rng=self._rng,
+        )
 
     def _write(self) -> None:
         while not self._migrated.wait(_LOOK_SECONDS):
@@ -153,16 +191,26 @@ class Keeper:
         while not self._ending.is_set():
             began = self._now()
             try:
-                swept = sweep(self._engine, self._retention, now=began, since=since)
+                swept = sweep(
+                    self._engine,
+                    self._retention,
+                    now=began,
+                    since=since,
+                    forget_elsewhere=self._forget_elsewhere,
+                )
                 since = began - _OVERLAP
                 self._metrics.size.set(swept.size)
                 self._metrics.given_up.labels("age").inc(swept.aged)
                 self._metrics.given_up.labels("room").inc(swept.crowded)
-            except SQLAlchemyError as error:
-                _log.warning("nothing was given up", error=describe(error))
+            except (SQLAlchemyError, StorageError) as error:
+                _log.warning("not all was given up that is old", error=describe(error))
             except Exception:
                 _log.exception("sweeping failed")
             self._ending.wait(SWEEP_SECONDS)
+
+    def _forget_elsewhere(self, namespace: str, uid: str) -> None:
+        if self._whole_logs is not None:
+            self._whole_logs.forget(namespace, uid)
 
     def _followed(self) -> Millis | None:
         follower = self._follower

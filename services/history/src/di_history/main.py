@@ -24,7 +24,7 @@ from di_api.serving.gunicorn import Gunicorn
 from di_api.serving.worker import Serving
 from di_history import probes
 from di_history.config import Config, load_config
-from di_history.keeping import Keeper
+from di_history.keeping import Keeper, SpoolSettings
 from di_history.metrics import Metrics
 from di_history.records import Millis
 from di_history.rest.access import Access
@@ -32,6 +32,7 @@ from di_history.rest.app import create_app, failure_body
 from di_history.store.engine import STATEMENT_SECONDS, open_engine
 from di_history.store.reader import Reader
 from di_history.store.retention import Retention
+from di_history.whole_logs import WholeLogs, open_bucket
 
 _READ_SECONDS: Final = 5.0
 _GRACE_SECONDS: Final = _READ_SECONDS + STATEMENT_SECONDS
@@ -59,6 +60,7 @@ def main() -> None:
         kube_config = load_kube_config(settings.kubeconfig, clock=time.monotonic)
         # Said now, and not by a worker that dies.
         open_engine(settings.database).dispose()
+        _whole_logs(settings)
     except (SettingsError, KubeConfigError) as error:
         refuse_to_start(HISTORY_NAME, error)
     configure_logs(settings.log_level)
@@ -75,6 +77,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
     """What the worker serves; called in it: threads and connections survive no fork."""
     metrics, draining = Metrics(), threading.Event()
     engine = open_engine(settings.database, connections=settings.threads + _BESIDE_REQUESTS)
+    whole_logs = _whole_logs(settings)
     keeper = Keeper(
         engine=engine,
         config=kube_config,
@@ -82,6 +85,12 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         retention=Retention(age=round(settings.days * _DAY), size=settings.most_bytes),
         log_bytes=settings.log_bytes,
         job_log_bytes=settings.job_log_bytes,
+        whole_logs=whole_logs,
+        spool=SpoolSettings(
+            folder=settings.spool_dir,
+            room=settings.spool_bytes,
+            most=settings.whole_log_bytes,
+        ),
         metrics=metrics,
         now=_now,
         clock=time.monotonic,
@@ -92,6 +101,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
     )
     app = create_app(
         reader=Reader(engine),
+        whole_logs=whole_logs,
         access=Access(
             mode=settings.auth,
             kube=SyncKubeClient(config=kube_config, connections=settings.threads),
@@ -130,6 +140,27 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         drain_seconds=settings.drain_seconds,
         on_drain=drain,
     )
+
+
+def _whole_logs(settings: Config) -> WholeLogs | None:
+    """The bucket, if there is to be one.
+
+    Raises:
+        SettingsError: what is said of it means nothing.
+    """
+    if not settings.object_storage:
+        return None
+    if settings.log_bytes == 0:
+        raise SettingsError("object_storage with log_bytes=0: whole logs, and no logs at all")
+    try:
+        return open_bucket(
+            settings.object_storage,
+            endpoint=settings.object_endpoint,
+            region=settings.object_region,
+            authority=settings.object_ca_file.read_bytes() if settings.object_ca_file else None,
+        )
+    except (OSError, ValueError) as error:
+        raise SettingsError(str(error)) from error
 
 
 def _now() -> Millis:

@@ -62,6 +62,17 @@ class Metrics:
             ["result"],
             registry=self.registry,
         )
+        self.whole_logs = Counter(
+            "di_history_whole_logs",
+            "Whole logs of ended containers, by result: stored as objects, or lost.",
+            ["result"],
+            registry=self.registry,
+        )
+        self._spooled = Gauge(
+            "di_history_spooled_bytes",
+            "Bytes of whole logs, compressed, that wait for the object storage.",
+            registry=self.registry,
+        )
         self._followed = Gauge(
             "di_history_followed_seconds",
             "Seconds since all that happened was last seen; NaN before the first time.",
@@ -93,6 +104,10 @@ class Metrics:
     def count_waiting(self, waiting: Callable[[], int]) -> None:
         """Show how many records wait."""
         self._waiting.set_function(waiting)
+
+    def show_spooled(self, size: Callable[[], int]) -> None:
+        """Show how much waits for the storage."""
+        self._spooled.set_function(size)
 
     def show_followed(self, age: Callable[[], float | None]) -> None:
         """Show how old the picture is."""

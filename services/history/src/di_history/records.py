@@ -161,4 +161,25 @@ class EndedLog:
     note: str = ""
 
 
-Record: TypeAlias = JobSeen | JobGone | Revision | Entry | Placement | Sample | EndedLog
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeLog:
+    """Where all of a log is that has an `EndedLog`.
+
+    Attributes:
+        key: of the object; empty: there is none.
+        size: bytes of the log.
+        cut: whether there was more after them.
+        note: why there is no object.
+    """
+
+    job: str
+    pod_uid: str
+    container: str
+    attempt: int
+    key: str
+    size: int
+    cut: bool
+    note: str
+
+
+Record: TypeAlias = JobSeen | JobGone | Revision | Entry | Placement | Sample | EndedLog | WholeLog

@@ -19,7 +19,7 @@ from di_api.kube.errors import Gone
 from di_api.kube.http import Broken, Connections, Server, TooLarge
 from di_api.kube.resources import Resource
 from di_api.kube.sockets import Sockets
-from di_api.kube.streams import abort, events, read_bounded, read_tail
+from di_api.kube.streams import Tail, abort, events, read_bounded
 from di_api.kube.wire import MERGE_PATCH, Object, Objects, Target
 from di_api.wording import reason_of
 
@@ -332,6 +332,17 @@ class KubeClient:
 
     async def tail(self, path: str, *, most: int, timeout: float | None = None) -> bytes:
         """GET a path as `raw` does, and return its last `most` bytes; no more is kept of it."""
+        kept = Tail(most)
+        await self.pour(path, kept.take, timeout=timeout)
+        return kept.read()
+
+    async def pour(
+        self, path: str, take: Callable[[bytes], None], *, timeout: float | None = None
+    ) -> None:
+        """GET a path as `raw` does, and hand over its body, of any length, as it comes.
+
+        After an error `take` may have been called with a part of it. What it raises is raised.
+        """
         target = Target(_NON_RESOURCE, name=path)
         seconds = self._timeout if timeout is None else timeout
         limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_TIMEOUT))
@@ -343,7 +354,8 @@ class KubeClient:
                     if code >= 300:
                         raw = await read_bounded(response, target)
                         raise wire.decode_error(code, raw, response.headers, target)
-                    return await read_tail(response, most)
+                    async for chunk in response.content.iter_any():
+                        take(chunk)
             except TimeoutError as error:
                 raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
             except (aiohttp.ClientError, OSError) as error:

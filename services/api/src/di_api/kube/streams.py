@@ -1,4 +1,4 @@
-"""Bodies that are read as they come: events of a watch, ends of logs."""
+"""Bodies that are read as they come: events of a watch, logs."""
 
 from __future__ import annotations
 
@@ -34,14 +34,26 @@ async def read_bounded(response: aiohttp.ClientResponse, target: Target) -> byte
     return b"".join(chunks)
 
 
-async def read_tail(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """The last bytes of a body of any length."""
-    kept = bytearray()
-    async for chunk in response.content.iter_any():
-        kept += chunk
-        if len(kept) > 2 * most:
-            del kept[: len(kept) - most]
-    return bytes(kept[-most:]) if most else b""
+class Tail:
+    """The last bytes of what it is handed, whatever there was before.
+
+    Args:
+        most: how many.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept = bytearray()
+
+    def take(self, chunk: bytes) -> None:
+        """Take what comes next."""
+        self._kept += chunk
+        if len(self._kept) > 2 * self._most:
+            del self._kept[: len(self._kept) - self._most]
+
+    def read(self) -> bytes:
+        """The last bytes so far."""
+        return bytes(self._kept[-self._most :]) if self._most else b""
 
 
 async def events(

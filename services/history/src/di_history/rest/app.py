@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import orjson
@@ -16,9 +16,18 @@ from di_api.wording import describe
 from di_history.metrics import Metrics
 from di_history.rest.access import AWAY_SECONDS, Access, Caller
 from di_history.rest.problems import NotKept
-from di_history.rest.query import checked_name, kinds_of, only, page_after, time_of, wanted_jobs
+from di_history.rest.query import (
+    checked_name,
+    flag,
+    kinds_of,
+    only,
+    page_after,
+    time_of,
+    wanted_jobs,
+)
 from di_history.rest.views import all_shown, shown
 from di_history.store.reader import Reader
+from di_history.whole_logs import StorageError, WholeLogs
 
 PREFIX: Final = "/v1"
 _JOB: Final = f"{PREFIX}/jobs/<namespace>/<name>"
@@ -31,8 +40,16 @@ Object = dict[str, Any]
 class Handlers:
     """What each path answers."""
 
-    def __init__(self, *, reader: Reader, access: Access, is_ready: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        *,
+        reader: Reader,
+        whole_logs: WholeLogs | None,
+        access: Access,
+        is_ready: Callable[[], bool],
+    ) -> None:
         self._reader = reader
+        self._whole_logs = whole_logs
         self._access = access
         self._is_ready = is_ready
 
@@ -81,22 +98,40 @@ class Handlers:
         return _json(manifest)
 
     def log(self, namespace: str, name: str, pod: str) -> Response:
-        """The end of the log of a pod that is gone, as text."""
-        only(request.args, "uid", "container")
+        """The end of the log of a pod that is gone, or all of it, as text."""
+        only(request.args, "uid", "container", "whole")
+        is_whole = flag(request.args, "whole")
         container = request.args.get("container")
         checked_name(pod, "pod")
         if container is not None:
             checked_name(container, "container")
         self._access.admit_to_logs(_caller(), namespace)
         found = self._find(namespace, name)
+        if is_whole:
+            return self._whole_log(found["uid"], pod, container)
         log = self._reader.log(found["uid"], pod, container)
         if log is None:
             raise NotKept(f"no log of pod {pod} of job {namespace}/{name} is kept")
         if log["text"] is None:
             raise NotKept(f"the log of pod {pod} is not kept: {log['note']}")
-        response = Response(log["text"], mimetype="text/plain")
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        return response
+        return _text(log["text"])
+
+    def _whole_log(self, job: str, pod: str, container: str | None) -> Response:
+        if self._whole_logs is None:
+            raise NotKept("whole logs are not kept here, only their ends")
+        log = self._reader.whole_log(job, pod, container)
+        key, note = (log["whole_key"], log["whole_note"]) if log else (None, None)
+        if key is None:
+            raise NotKept(f"the whole log of pod {pod} is not kept" + (f": {note}" if note else ""))
+        try:
+            return _text(self._whole_logs.read(key))
+        except KeyError:
+            raise NotKept(f"the whole log of pod {pod} is not in the storage any more") from None
+        except StorageError as error:
+            _log.warning("the object storage failed a request", error=str(error))
+            raise Busy(
+                "the object storage cannot be read now, try again", retry_after=AWAY_SECONDS
+            ) from error
 
     def placements(self) -> Response:
         """Which pods were on which nodes, in a span of time."""
@@ -135,6 +170,7 @@ class Handlers:
 def create_app(
     *,
     reader: Reader,
+    whole_logs: WholeLogs | None,
     access: Access,
     is_ready: Callable[[], bool],
     metrics: Metrics,
@@ -142,7 +178,7 @@ def create_app(
 ) -> Flask:
     """Put the application together; `is_ready` says whether the tables are there."""
     app = Flask("di_history", static_folder=None)
-    handlers = Handlers(reader=reader, access=access, is_ready=is_ready)
+    handlers = Handlers(reader=reader, whole_logs=whole_logs, access=access, is_ready=is_ready)
     routes: dict[str, Callable[..., Response]] = {
         f"{PREFIX}/jobs": handlers.jobs,
         _JOB: handlers.job,
@@ -174,6 +210,12 @@ def _caller() -> Caller:
 
 def _json(value: object) -> Response:
     return Response(orjson.dumps(value), mimetype="application/json")
+
+
+def _text(content: bytes | Iterator[bytes]) -> Response:
+    response = Response(content, mimetype="text/plain")
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
 
 
 def _failure(status: int, message: str) -> Response:

@@ -37,14 +37,11 @@ def wanted_jobs(arguments: Mapping[str, str]) -> Wanted:
     phase = arguments.get("phase")
     if phase is not None and phase not in [each.value for each in Phase]:
         raise Malformed(f"phase must be one of {', '.join(Phase)}")
-    over = arguments.get("over")
-    if over not in (None, "true", "false"):
-        raise Malformed("over must be true or false")
     return Wanted(
         namespace=name_of(arguments, "namespace"),
         name=name_of(arguments, "name"),
         phase=phase,
-        is_over=None if over is None else over == "true",
+        is_over=flag(arguments, "over"),
         since=time_of(arguments, "since"),
         before=_page(arguments.get("page")),
         limit=_number(arguments, "limit", default=_PAGE_SIZE, most=MOST_JOBS),
@@ -67,6 +64,18 @@ def kinds_of(arguments: Mapping[str, str]) -> list[EntryKind]:
         return [EntryKind(each) for each in text.split(",")] if text else []
     except ValueError as error:
         raise Malformed(f"kinds must be some of {', '.join(EntryKind)}") from error
+
+
+def flag(arguments: Mapping[str, str], key: str) -> bool | None:
+    """`true` or `false`; None: it is absent.
+
+    Raises:
+        Malformed: it is neither.
+    """
+    text = arguments.get(key)
+    if text not in (None, "true", "false"):
+        raise Malformed(f"{key} must be true or false")
+    return None if text is None else text == "true"
 
 
 def time_of(arguments: Mapping[str, str], key: str) -> Millis | None:

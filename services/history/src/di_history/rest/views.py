@@ -11,7 +11,14 @@ Object = dict[str, Any]
 _TIMES: Final = frozenset(
     {"at", "created", "completed", "deleted", "seen", "since", "until", "from", "after"}
 )
-_NAMES: Final = {"pod_uid": "podUid", "exit_code": "exitCode"}
+_NAMES: Final = {
+    "pod_uid": "podUid",
+    "exit_code": "exitCode",
+    "whole_key": "object",
+    "whole_size": "wholeSize",
+    "whole_cut": "wholeCut",
+    "whole_note": "wholeNote",
+}
 
 
 def shown(row: Mapping[str, Any]) -> Object:

@@ -207,6 +207,22 @@ class Reader:
         body = found[0].pop("body")
         return {**found[0], "text": None if body is None else unpack(body)}
 
+    def whole_log(self, job: str, pod: str, container: str | None = None) -> Object | None:
+        """Where all of the last log is that was stored of a pod of that name, or why it is not.
+
+        Of several the last one that has an object.
+        """
+        query = (
+            select(logs.c.whole_key, logs.c.whole_note, logs.c.whole_cut, logs.c.whole_size)
+            .where(logs.c.job == job, logs.c.pod == pod)
+            .order_by(logs.c.whole_key.is_(None), logs.c.at.desc(), logs.c.attempt.desc())
+            .limit(1)
+        )
+        if container is not None:
+            query = query.where(logs.c.container == container)
+        found = self._all(query)
+        return found[0] if found else None
+
     def followed(self) -> Millis | None:
         """Until when everything that had happened is known to be written."""
         found = self._all(select(marks.c.at).where(marks.c.name == FOLLOWED))
@@ -217,8 +233,8 @@ class Reader:
         query = select(jobs.c.uid, jobs.c.snapshot).where(jobs.c.deleted.is_(None))
         return {each["uid"]: bytes(each["snapshot"]) for each in self._all(query)}
 
-    def has_log(self, wanted: LogWanted) -> bool:
-        """Whether the end of that log is kept already, or known to be lost."""
+    def has_log(self, wanted: LogWanted, *, whole: bool) -> bool:
+        """Whether the end of that log, or all of it, is kept already or known to be lost."""
         query = select(logs.c.at).where(
             logs.c.job == wanted.job,
             logs.c.pod_uid == wanted.pod_uid,
@@ -226,6 +242,8 @@ class Reader:
             logs.c.attempt == wanted.attempt,
             logs.c.final.is_(True),
         )
+        if whole:
+            query = query.where(or_(logs.c.whole_key.is_not(None), logs.c.whole_note.is_not(None)))
         return bool(self._all(query))
 
     def placed(self) -> list[Object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,19 +47,30 @@ class Swept:
     size: int
 
 
-def sweep(engine: Engine, retention: Retention, *, now: Millis, since: Millis) -> Swept:
+def sweep(
+    engine: Engine,
+    retention: Retention,
+    *,
+    now: Millis,
+    since: Millis,
+    forget_elsewhere: Callable[[str, str], None],
+) -> Swept:
     """Thin series, weigh the jobs seen since `since`, and give up those that are over.
 
     Each step is a transaction; a sweep that was cut short is finished by the next one, and two
     replicas do no more than one.
+
+    Args:
+        forget_elsewhere: gives up what is kept of a job, by namespace and UID, in other places; a
+            job of which it raises keeps its rows, and the sweep ends with that.
     """
     _thin(engine, now)
     with engine.begin() as connection:
         connection.execute(
             update(jobs).where(jobs.c.seen >= since).values(bytes=stored_bytes(jobs.c.uid))
         )
-    aged = _forget_aged(engine, now - retention.age)
-    crowded = _forget_crowded(engine, retention.size)
+    aged = _forget_aged(engine, now - retention.age, forget_elsewhere)
+    crowded = _forget_crowded(engine, retention.size, forget_elsewhere)
     with engine.connect() as connection:
         size = connection.execute(select(func.coalesce(func.sum(jobs.c.bytes), 0))).scalar_one()
     return Swept(aged=aged, crowded=crowded, size=int(size))
@@ -86,41 +98,55 @@ def _thin(engine: Engine, now: Millis) -> None:
             )
 
 
-def _forget_aged(engine: Engine, before: Millis) -> int:
+def _forget_aged(engine: Engine, before: Millis, elsewhere: Callable[[str, str], None]) -> int:
     count = 0
     while True:
-        with engine.begin() as connection:
-            uids = connection.execute(
-                select(jobs.c.uid).where(_is_over(), _ended < before).limit(_AT_ONCE)
-            ).scalars()
-            found = list(uids)
-            if not found:
-                return count
-            forget(connection, found, OF_JOBS)
-            count += len(found)
+        with engine.connect() as connection:
+            found = connection.execute(
+                select(jobs.c.namespace, jobs.c.uid)
+                .where(_is_over(), _ended < before)
+                .limit(_AT_ONCE)
+            ).all()
+        if not found:
+            return count
+        _forget(engine, [(namespace, uid) for namespace, uid in found], elsewhere)
+        count += len(found)
 
 
-def _forget_crowded(engine: Engine, most: int) -> int:
+def _forget_crowded(engine: Engine, most: int, elsewhere: Callable[[str, str], None]) -> int:
     count = 0
     while True:
-        with engine.begin() as connection:
+        with engine.connect() as connection:
             size = connection.execute(select(func.coalesce(func.sum(jobs.c.bytes), 0))).scalar_one()
             over = int(size) - most
             if over <= 0:
                 return count
             oldest = connection.execute(
-                select(jobs.c.uid, jobs.c.bytes).where(_is_over()).order_by(_ended).limit(_AT_ONCE)
+                select(jobs.c.namespace, jobs.c.uid, jobs.c.bytes)
+                .where(_is_over())
+                .order_by(_ended)
+                .limit(_AT_ONCE)
             ).all()
-            chosen: list[str] = []
-            for uid, weight in oldest:
-                if over <= 0:
-                    break
-                chosen.append(uid)
-                over -= weight
-            if not chosen:
-                return count
-            forget(connection, chosen, OF_JOBS)
-            count += len(chosen)
+        chosen: list[tuple[str, str]] = []
+        for namespace, uid, weight in oldest:
+            if over <= 0:
+                break
+            chosen.append((namespace, uid))
+            over -= weight
+        if not chosen:
+            return count
+        _forget(engine, chosen, elsewhere)
+        count += len(chosen)
+
+
+def _forget(
+    engine: Engine, chosen: Sequence[tuple[str, str]], elsewhere: Callable[[str, str], None]
+) -> None:
+    # Before the rows, which lead there; and in no transaction, which writers would wait for.
+    for namespace, uid in chosen:
+        elsewhere(namespace, uid)
+    with engine.begin() as connection:
+        forget(connection, [uid for _, uid in chosen], OF_JOBS)
 
 
 def _is_over() -> ColumnElement[bool]:

@@ -110,6 +110,10 @@ logs = Table(
     Column("note", String(255), nullable=False),
     Column("tail", Text, nullable=False),
     Column("body", LargeBinary),
+    Column("whole_key", String(1024)),
+    Column("whole_size", BigInteger),
+    Column("whole_cut", Boolean),
+    Column("whole_note", String(255)),
 )
 
 marks = Table(

@@ -19,6 +19,7 @@ from di_history.records import (
     Record,
     Revision,
     Sample,
+    WholeLog,
 )
 from di_history.store.tables import entries, jobs, logs, marks, placements, revisions, samples
 
@@ -28,6 +29,7 @@ _LONGEST_KEY: Final = 255
 _LONGEST_NAME: Final = 253
 _LONGEST_TEXT: Final = 4096
 _KEYS: Final = ("uid", "job", "number", "key", "pod_uid", "container", "attempt")
+_OF_WHOLE: Final = ("whole_key", "whole_size", "whole_cut", "whole_note")
 Row = dict[str, Any]
 
 
@@ -82,6 +84,8 @@ class Writer:
             self._execute(connection, self._log, map(_log, logged))
             for job in sorted({each.job for each in logged}):
                 self._bound_logs(connection, job)
+            for whole in sorted(rows.get(WholeLog, ()), key=lambda each: str(each.job)):
+                connection.execute(_whole(whole))
             if followed is not None:
                 self._mark(connection, FOLLOWED, followed)
 
@@ -119,7 +123,11 @@ class Writer:
         key = [column.name for column in logs.primary_key]
         return statement.on_conflict_do_update(
             index_elements=key,
-            set_={each.name: new[each.name] for each in logs.columns if each.name not in key},
+            set_={
+                each.name: new[each.name]
+                for each in logs.columns
+                if each.name not in (*key, *_OF_WHOLE)
+            },
             # One that could not be read replaces none that could.
             where=(logs.c.final.is_(False)) & (or_(new.body.is_not(None), logs.c.body.is_(None))),
         )
@@ -232,6 +240,22 @@ def _log(log: EndedLog) -> Row:
         "tail": last_lines(log.text or b""),
         "body": body,
     }
+
+
+def _whole(whole: WholeLog) -> Any:
+    """Say where all of a log is. That there is no object is said of none that has one already."""
+    statement = update(logs).where(
+        logs.c.job == whole.job,
+        logs.c.pod_uid == whole.pod_uid,
+        logs.c.container == whole.container,
+        logs.c.attempt == whole.attempt,
+    )
+    if not whole.key:
+        note = _text(whole.note, 255)
+        return statement.where(logs.c.whole_key.is_(None)).values(whole_note=note)
+    return statement.values(
+        whole_key=whole.key, whole_size=whole.size, whole_cut=whole.cut, whole_note=None
+    )
 
 
 def _json(value: Mapping[str, Any]) -> str:

@@ -1,0 +1,129 @@
+"""Hands whole logs to the storage, and waits for it while it is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+import structlog
+
+from di_api.service.backoff import Backoff
+from di_history.changes.pods import LogWanted
+from di_history.metrics import Metrics
+from di_history.records import Record, WholeLog
+from di_history.spool import Room, Spool
+from di_history.whole_logs import StorageError, WholeLogs, key_of
+
+_log = structlog.get_logger()
+
+AT_ONCE: Final = 4
+PATIENCE: Final = 3600.0
+"""Seconds that a log waits for the storage."""
+_LONGEST_PAUSE: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    wanted: LogWanted
+    spool: Spool
+    since: float
+
+
+class Uploads:
+    """Makes objects of spooled logs, a few at a time, the oldest first.
+
+    While the storage is away they wait, as many as there is room for, and for an hour; what has
+    waited in vain is recorded with the storage's own words. One that it does not take keeps
+    nobody else from their turn.
+
+    Args:
+        most: bytes of each log, before compression.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        logs: WholeLogs,
+        *,
+        room: Room,
+        most: int,
+        put: Callable[[Iterable[Record]], None],
+        metrics: Metrics,
+        clock: Callable[[], float],
+        rng: Random,
+    ) -> None:
+        self._logs = logs
+        self._room = room
+        self._most = most
+        self._put = put
+        self._metrics = metrics
+        self._clock = clock
+        self._backoff = Backoff(minimum=0.5, maximum=_LONGEST_PAUSE, rng=rng)
+        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
+        metrics.show_spooled(lambda: room.used)
+
+    def spool(self) -> Spool:
+        """Where the next log goes."""
+        return Spool(self._room, most=self._most)
+
+    def add(self, wanted: LogWanted, spool: Spool) -> None:
+        """Have a log that was read to its end stored, after the record of its last lines."""
+        spool.finish()
+        if spool.fault:
+            self._lost(wanted, spool.fault)
+            spool.close()
+        else:
+            self._queue.put_nowait(_Waiting(wanted=wanted, spool=spool, since=self._clock()))
+
+    def _lost(self, wanted: LogWanted, why: str) -> None:
+        self._metrics.whole_logs.labels("lost").inc()
+        self._put([_record(wanted, note=why)])
+
+    async def run(self) -> None:
+        """Store, for as long as nobody cancels it."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            each = await self._queue.get()
+            key = key_of(each.wanted)
+            try:
+                await asyncio.to_thread(self._logs.keep, key, each.spool.parts())
+            except StorageError as error:
+                await self._failed(each, str(error))
+                continue
+            self._backoff.reset()
+            self._metrics.whole_logs.labels("stored").inc()
+            size, cut = each.spool.size, each.spool.cut
+            each.spool.close()
+            self._put([_record(each.wanted, key=key, size=size, cut=cut)])
+
+    async def _failed(self, each: _Waiting, why: str) -> None:
+        if self._clock() - each.since > PATIENCE:
+            each.spool.close()
+            self._lost(each.wanted, why)
+            return
+        self._queue.put_nowait(each)
+        pause = self._backoff.delay()
+        _log.warning("a log cannot be stored yet", pod=each.wanted.pod, error=why, pause=pause)
+        await asyncio.sleep(pause)
+
+
+def _record(
+    wanted: LogWanted, *, key: str = "", size: int = 0, cut: bool = False, note: str = ""
+) -> WholeLog:
+    return WholeLog(
+        job=wanted.job,
+        pod_uid=wanted.pod_uid,
+        container=wanted.container,
+        attempt=wanted.attempt,
+        key=key,
+        size=size,
+        cut=cut,
+        note=note,
+    )

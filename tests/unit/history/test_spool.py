@@ -1,0 +1,75 @@
+"""Logs on their way to the storage: whole, bounded, and of no consequence to each other."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from di_history.spool import Room, Spool
+
+MIB = 1 << 20
+
+
+def written(spool: Spool) -> bytes:
+    spool.finish()
+    return gzip.decompress(b"".join(spool.parts()))
+
+
+def test_a_log_comes_out_as_it_went_in(tmp_path: Path) -> None:
+    room = Room(folder=tmp_path, most=MIB)
+    with Spool(room, most=MIB) as spool:
+        for _ in range(100):
+            spool.take(b"a line\n")
+        assert written(spool) == b"a line\n" * 100
+        # As often as the storage has to be tried.
+        assert gzip.decompress(b"".join(spool.parts())) == b"a line\n" * 100
+        assert (spool.size, spool.cut, spool.fault) == (700, False, "")
+        assert room.used > 0
+    assert room.used == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_a_longer_one_there_is_the_beginning(tmp_path: Path) -> None:
+    with Spool(Room(folder=tmp_path, most=MIB), most=10) as spool:
+        for _ in range(3):
+            spool.take(b"1234567\n")
+        assert written(spool) == b"1234567\n12"
+        assert (spool.size, spool.cut, spool.fault) == (10, True, "")
+
+
+def test_all_together_have_one_bound(tmp_path: Path) -> None:
+    room = Room(folder=tmp_path, most=MIB)
+    with Spool(room, most=100 * MIB) as first, Spool(room, most=100 * MIB) as second:
+        for _ in range(20):
+            first.take(os.urandom(100_000))
+        assert first.fault == "too many logs wait for the storage"
+        second.take(b"x")
+        assert second.fault == first.fault
+        assert room.used < 1.2 * MIB
+        first.close()
+        with Spool(room, most=MIB) as third:
+            third.take(b"there is room again")
+            assert written(third) == b"there is room again"
+    assert room.used == 0
+
+
+@pytest.mark.parametrize("size", [1, 10 * MIB], ids=["at the end", "at once"])
+def test_a_full_disk_is_the_fault_of_one_log(
+    size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    full = Path("/dev/full")
+    monkeypatch.setattr("di_history.spool.TemporaryFile", lambda **_: full.open("wb"))
+    with Spool(Room(folder=tmp_path, most=100 * MIB), most=100 * MIB) as spool:
+        spool.take(os.urandom(size))
+        spool.finish()
+        assert spool.fault == "No space left on device"
+
+
+def test_so_is_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with Spool(Room(folder=tmp_path / "none", most=MIB), most=MIB) as spool:
+        spool.take(b"x")
+        spool.finish()
+        assert spool.fault == "No such file or directory"
