@@ -37,7 +37,7 @@ def test_every_service_is_scraped_at_its_health_port(chart: Chart) -> None:
     assert monitor["metadata"]["labels"]["release"] == "stack"
     selector = monitor["spec"]["selector"]
     (expression,) = selector["matchExpressions"]
-    assert sorted(expression["values"]) == sorted((*COMPONENTS, "history"))
+    assert sorted(expression["values"]) == sorted((*COMPONENTS, "history", "dashboard"))
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     for deployment in rendered.of_kind("Deployment").values():
         pod = deployment["spec"]["template"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from di_api.changed_by import changed_by
 from di_api.names import DI_PORT, LABEL_JOB, NODE_HOLE, pod_fqdn
 from tests.e2e.examples import EXAMPLES, job_of, wait_for_end, with_image
 from tests.e2e.jobs import job, sleep, task
@@ -216,8 +217,10 @@ def test_a_pod_scales_its_own_job_and_nobody_is_disturbed(
     assert status == 200
     shrunk = wait_for_pods(kubectl, "x", *names(learner=1, collector=1), namespace=namespace)
     assert {n: p.uid for n, p in shrunk.items()} == {n: p.uid for n, p in before.items()}
-    job_status = kubectl.get("dijob", "x", namespace=namespace)["status"]
-    assert (job_status["reschedules"], job_status.get("restarts", 0)) == (2, 0)
+    job = kubectl.get("dijob", "x", namespace=namespace)
+    assert (job["status"]["reschedules"], job["status"].get("restarts", 0)) == (2, 0)
+    # The webhook takes di-server's word for who that was.
+    assert changed_by(job).startswith("pod x-")
     for change in ("from 1 to 3", "from 3 to 1"):
         wait_for_event(kubectl, "x", f"collector {change}", namespace=namespace)
 
@@ -229,6 +232,8 @@ def test_a_person_scales_by_kubectl_and_freed_ranks_are_used_again(
     assert ranks(before)["x-evaluator-0"] == 4
 
     patch_replicas(kubectl, namespace, 1, 1)
+    me = kubectl("auth", "whoami", "--output=jsonpath={.status.userInfo.username}")
+    assert changed_by(kubectl.get("dijob", "x", namespace=namespace)) == me
     wait_for_pods(kubectl, "x", *names(learner=1, collector=1, evaluator=1), namespace=namespace)
     patch_replicas(kubectl, namespace, 2, 2)
     after = wait_for_pods(

@@ -320,6 +320,7 @@ def make_harness(
     tls_port: int | None = None,
     peer_token_file: Path | None = None,
     traces: Tracing = OFF,
+    names_callers: bool = False,
 ) -> Harness:
     """Build the application over an empty fake."""
     kube, clock, draining, caches = FakeKube(), Clock(), threading.Event(), Caches()
@@ -340,6 +341,7 @@ def make_harness(
         rate=rate,
         burst=burst,
         default_max_replicas=DEFAULT_MAX_REPLICAS,
+        names_callers=names_callers,
         refusal_rate=1.0,
         refusal_burst=refusal_burst,
         review_rate=review_rate,

@@ -16,8 +16,10 @@ POD_NAME = "authentication.kubernetes.io/pod-name"
 POD_UID = "authentication.kubernetes.io/pod-uid"
 
 
-def _harness(mode: AuthMode, *, tls_port: int | None = None) -> Harness:
-    harness = make_harness(auth=mode, tls_port=tls_port)
+def _harness(
+    mode: AuthMode, *, tls_port: int | None = None, names_callers: bool = False
+) -> Harness:
+    harness = make_harness(auth=mode, tls_port=tls_port, names_callers=names_callers)
     other = job("other", uid="uid-2")
     harness.add(job(), other)
     harness.add_pods(pod("mine", 0, "10.0.0.1"), pod("theirs", 0, "10.0.0.2", owner=other))
@@ -86,13 +88,19 @@ class TestWithToken:
         assert _call(harness, token="t")[0] == 200
 
     def test_who_asked_is_noted_on_the_job(self, mode: AuthMode) -> None:
-        harness = _harness(mode)
+        harness = _harness(mode, names_callers=True)
         harness.job()["metadata"]["generation"] = 6
         harness.kube.users = {"p": _pod_user(), "t": {"username": "ann"}}
         harness.kube.allowed.add(("ann", "update", "rl/cartpole"))
         for token, who in (("p", "pod mine"), ("t", "ann")):
             assert _call(harness, token=token)[0] == 200
             assert harness.job()["metadata"]["annotations"][ANNOTATION_CHANGED_BY] == f"7 {who}"
+
+    def test_without_a_webhook_that_believes_it_nobody_is_named(self, mode: AuthMode) -> None:
+        harness = _harness(mode)
+        harness.kube.users["p"] = _pod_user()
+        assert _call(harness, token="p")[0] == 200
+        assert ANNOTATION_CHANGED_BY not in harness.job()["metadata"].get("annotations", {})
 
     def test_reading_and_changing_are_two_permissions(self, mode: AuthMode) -> None:
         harness = _harness(mode)

@@ -43,8 +43,7 @@ def review(obj: Any, *, old: Any = None, operation: Any = "CREATE", **request: A
         "name": "cartpole",
         "namespace": "default",
         "operation": operation,
-        # Of nobody: who changes a job is noted on it, and most tests are about something else.
-        "userInfo": {},
+        "userInfo": {"username": "admin"},
         "object": obj,
         "oldObject": old,
         "dryRun": False,

@@ -69,6 +69,8 @@ class Config:
     """Requests one job may send at once."""
     default_max_replicas: int
     """Most replicas that a task without maxReplicas is scaled to."""
+    names_callers: bool
+    """Whether jobs say who asked for their last change."""
     refusal_rate: float
     """Requests a second that one address may send without saying who it is, for long."""
     refusal_burst: int
@@ -153,6 +155,11 @@ _SETTINGS: Final = (
         "default_max_replicas",
         fields.Integer(load_default=DEFAULT_MAX_REPLICAS, validate=validate.Range(1, MAX_PODS)),
         "most replicas that a task without maxReplicas is scaled to",
+    ),
+    Setting(
+        "names_callers",
+        fields.Boolean(load_default=False),
+        "whether jobs say who asked for their last change, to a webhook that believes it",
     ),
     Setting(
         "refusal_rate",

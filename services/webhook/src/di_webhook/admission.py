@@ -65,7 +65,8 @@ class _Request:
 
 def mutate(body: bytes, speakers: Collection[str] = ()) -> Answer:
     """Answer a mutating review: allow, with a JSON Patch of what is missing, if anything is:
-    defaults, and who changes the spec. `speakers` are users who change it for others."""
+    defaults, and who changes the spec. `speakers` are users who change it for others; without any
+    nobody is named."""
     return _review(body, partial(_mutation, speakers=speakers))
 
 
@@ -127,15 +128,18 @@ def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]
     if request.operation == "CREATE" and waits_in_queue(job):
         patch.append({"op": "add", "path": "/spec/suspend", "value": True})
         notes |= SUSPENSION_NOTE
-    filled = (
-        {**job, "spec": with_defaults(job["spec"])} if isinstance(job.get("spec"), dict) else job
-    )
-    notes |= admitted_note(filled, before, request.user, speakers)
+    if speakers:
+        notes |= admitted_note(_filled(job), before, request.user, speakers)
     patch += annotation_patch(job, notes)
     if not patch:
         return {"allowed": True}
     encoded = base64.b64encode(json.dumps(patch).encode()).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+
+def _filled(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec = job.get("spec")
+    return {**job, "spec": with_defaults(spec)} if isinstance(spec, dict) else job
 
 
 def _validation(request: _Request, companions: Sequence[CompanionKind]) -> Mapping[str, Any]:

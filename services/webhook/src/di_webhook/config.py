@@ -33,7 +33,8 @@ class Config:
     companion_kinds: tuple[CompanionKind, ...]
     """Of objects that jobs may bring along."""
     speakers: tuple[str, ...]
-    """Users who change jobs for others, and say for whom."""
+    """Users who change jobs for others, and say for whom; without any nobody is named on jobs: the
+    admission policies of an earlier chart know no such annotation."""
     log_level: str
 
 
@@ -62,7 +63,8 @@ _SETTINGS: Final = (
     Setting(
         "speakers",
         NamesField(load_default=()),
-        "users, with commas, who change jobs for others and say for whom: di-server's account",
+        "users, with commas, who change jobs for others and say for whom (di-server's account); "
+        "empty: nobody is named on jobs",
     ),
     LOG_LEVEL,
 )

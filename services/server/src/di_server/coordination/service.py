@@ -48,13 +48,16 @@ class CoordinationService:
         pods: PodStore,
         learners: LearnerStore,
         updates: JobUpdates,
+        names_callers: bool,
         policy: RetryPolicy,
         rng: Random,
     ) -> None:
+        """Put the parts together; `names_callers`: jobs say who asked for their last change."""
         self._jobs = jobs
         self._pods = pods
         self._learners = learners
         self._updates = updates
+        self._names_callers = names_callers
         self._policy = policy
         self._rng = rng
 
@@ -135,7 +138,8 @@ class CoordinationService:
             if not plan.touched:
                 # Without a write no version proves that the plan was made on the job as it is.
                 return Update((plan, found))
-            operations = () if done else plans.patch(job, plan, grant.who)
+            who = grant.who if self._names_callers else ""
+            operations = () if done else plans.patch(job, plan, who)
             return Update((plan, found), operations, settled=True)
 
         _, found = self._updates.update_spec(

@@ -44,6 +44,7 @@ class JobService:
         pods: PodStore,
         updates: JobUpdates,
         default_max_replicas: int,
+        names_callers: bool,
         reports_waiting: int,
         waiting: int,
         service_domain: str,
@@ -56,6 +57,7 @@ class JobService:
 
         Args:
             default_max_replicas: bounds the scaling of a task without maxReplicas.
+            names_callers: whether jobs say who asked for their last change.
             reports_waiting: so many reports at most wait for others to be written with.
             waiting: so many requests at most wait for news of a process group or of pods.
             service_domain: the cluster's, for the DNS names of pods.
@@ -66,6 +68,7 @@ class JobService:
         self._pods = pods
         self._updates = updates
         self._default_max_replicas = default_max_replicas
+        self._names_callers = names_callers
         self._service_domain = service_domain
         self._clock = clock
         self._waiting = Waiting(places=waiting, is_ending=is_ending, clock=clock, sleep=sleep)
@@ -166,7 +169,7 @@ class JobService:
                 asked,
                 key,
                 trace=note,
-                who=grant.who,
+                who=grant.who if self._names_callers else "",
                 default_max_replicas=self._default_max_replicas,
             )
             match found:
