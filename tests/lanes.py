@@ -1,4 +1,5 @@
-"""All tests in two lanes side by side: those that only compute, and those that wait for clusters.
+"""All tests in two lanes side by side: those that compute, and then have an API server of their
+own, and those that wait for clusters.
 
     python -m tests.lanes [PYTEST OPTION ...]
 
@@ -15,8 +16,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import IO
 
-COMPUTING = ("tests/unit", "tests/golden", "tests/poison", "tests/chart")
-WAITING = ("tests/integration", "tests/faults", "tests/e2e")
+APART = "tests/integration/kueue"
+"""Of its folder's tests those that share nothing with the others."""
+FIRST = ("tests/unit", "tests/golden", "tests/poison", "tests/chart", "tests/faults", APART)
+SECOND = ("tests/integration", "tests/e2e")
 _NO_TESTS = 5
 """pytest's exit code where options choose none."""
 
@@ -57,4 +60,4 @@ def _begin(
 
 if __name__ == "__main__":
     options = sys.argv[1:]
-    raise SystemExit(run([[*COMPUTING, *options], [*WAITING, *options]]))
+    raise SystemExit(run([[*FIRST, *options], [*SECOND, f"--ignore={APART}", *options]]))

@@ -59,14 +59,19 @@ def api_server(folder: Path) -> Iterator[KubeConfig]:
     policy.write_text(json.dumps(_AUDIT_POLICY))
     audit = (f"--audit-policy-file={policy}", f"--audit-log-path={audit_log(folder)}")
     with api_server_with_crd("faults", *audit) as (cluster, config):
-        # The garbage collector looks for new resources twice a minute, and at its start.
-        pid = _pid_of_controllers(cluster)
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        # `up` leaves alone what it still finds running.
-        wait_until(lambda: _pid_of_controllers(cluster) is None, 10)
-        cluster.up()
+        renew_controllers(cluster)
         yield config
+
+
+def renew_controllers(cluster: Cluster) -> None:
+    """Have the garbage collector know what is served now: it looks for new resources twice a
+    minute, and at its start."""
+    pid = _pid_of_controllers(cluster)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    # `up` leaves alone what it still finds running.
+    wait_until(lambda: _pid_of_controllers(cluster) is None, 10)
+    cluster.up()
 
 
 @contextmanager
@@ -83,6 +88,7 @@ def api_server_with_kueue(folder: Path) -> Iterator[KubeConfig]:
         ) as kueue,
     ):
         register(config, kueue)
+        renew_controllers(cluster)
         yield config
 
 

@@ -14,11 +14,11 @@ from tests.faults import trace
 from tests.faults.conftest import chosen_parameters
 from tests.faults.generate import generate, sample
 from tests.faults.plan import Plan
-from tests.faults.session import Results, Verdict, carry_out
+from tests.faults.session import Results, Verdict, carry_out, renew_controllers
 from tests.faults.workloads import QUEUED
 from tests.integration.kueue.conftest import KueueServer
 
-SAMPLE = 24
+SAMPLE = 16
 PLANS: Mapping[str, Plan] = {
     plan.id: plan
     for plan in (
@@ -36,6 +36,7 @@ def results(
 ) -> Results:
     """Run the plans whose tests were chosen."""
     chosen = chosen_parameters(request.session, "plan")
+    renew_controllers(kueue_server.cluster)
     folder: Path = tmp_path_factory.mktemp("faults")
     return carry_out(kueue_server.config, folder, [PLANS[plan] for plan in PLANS if plan in chosen])
 
