@@ -41,6 +41,6 @@ def test_a_dockerfile(component: str) -> None:
     text = "\n".join(lines).replace("\\\n", "")
     # A base without a package manager must do, and every download is checked.
     assert not re.search(r"\b(apt|apt-get|apk|curl|wget)\b", text)
-    installs = re.findall(r"bin/pip(?: --python \S+)? (?:install|wheel)[^&]*", text)
+    installs = re.findall(r"bin/(?:uv )?pip(?: --python \S+)? (?:install|wheel)[^&]*", text)
     assert installs
     assert all("--require-hashes" in i or "--no-index" in i for i in installs)
