@@ -48,6 +48,17 @@ def test_what_the_operator_writes_there_belongs_to_a_job(chart: Chart) -> None:
     }
 
 
+def test_the_right_to_ask_for_nodes_is_given_by_the_values(chart: Chart) -> None:
+    wanted = {"podtemplates", "provisioningrequests.autoscaling.x-k8s.io"}
+    assert not wanted & permissions(chart.render(), "di-operator")["*"].keys()
+    rendered = chart.render("scheduling.provisioningRequests=true")
+    found = permissions(rendered, "di-operator")["*"]
+    assert {found[key] for key in wanted} == {"create get patch"}
+    kinds = guarded(rendered)
+    assert "podtemplates" in kinds[""]
+    assert kinds["autoscaling.x-k8s.io"] == {"provisioningrequests"}
+
+
 def test_a_scheduler_that_nobody_knows_is_refused(chart: Chart) -> None:
     with pytest.raises(Refused, match="gangSchedulers"):
         chart.render("scheduling.gangSchedulers={slurm}")

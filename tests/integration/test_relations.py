@@ -137,6 +137,7 @@ def specs() -> st.SearchStrategy[Object]:
                     "gang": st.booleans(),
                     "gangScheduler": st.sampled_from([each.value for each in GangScheduler]),
                     "queue": st.just("rl"),
+                    "provisioningClassName": st.just("check-capacity.autoscaling.x-k8s.io"),
                     "topology": st.lists(
                         st.just({"tasks": [NAMES[0]], "required": "example.com/rack"}), max_size=1
                     ),

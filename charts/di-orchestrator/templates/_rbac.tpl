@@ -70,7 +70,7 @@ ConfigMaps, which the operator has other uses for.
 {{- end }}
 
 {{/*
-The PodGroups that the operator keeps for jobs, by API group, as JSON: {group: [resource, ...]}.
+What the operator keeps for jobs that schedulers, evictions and autoscalers go by, by API group, as JSON: {group: [resource, ...]}.
 */}}
 {{- define "di.scheduling-objects" -}}
 {{- $groups := dict "scheduler-plugins" "scheduling.x-k8s.io" "volcano" "scheduling.volcano.sh" }}
@@ -80,6 +80,10 @@ The PodGroups that the operator keeps for jobs, by API group, as JSON: {group: [
 {{- end }}
 {{- if .Values.scheduling.disruptionBudgets }}
 {{- $_ := set $found "policy" (list "poddisruptionbudgets") }}
+{{- end }}
+{{- if .Values.scheduling.provisioningRequests }}
+{{- $_ := set $found "" (list "podtemplates") }}
+{{- $_ := set $found "autoscaling.x-k8s.io" (list "provisioningrequests") }}
 {{- end }}
 {{- toJson $found }}
 {{- end }}

@@ -40,6 +40,16 @@ BAD = {
         'spec.scheduling.queue: "rl": goes with gangScheduler volcano; other schedulers have no '
         "queues",
     ),
+    "nodes asked for and chosen by the allocator": (
+        job(preemptible=True, scheduling={"provisioningClassName": "a"}),
+        'spec.scheduling.provisioningClassName: "a": does not go with preemptible: the allocator '
+        "chooses the node of each pod",
+    ),
+    "nodes asked for in a gang of the allocator": (
+        job(scheduling={"gang": True, "provisioningClassName": "a"}),
+        'spec.scheduling.provisioningClassName: "a": does not go with scheduling.gang: the '
+        "allocator waits for room on nodes that are there; choose one of the two",
+    ),
     "pods near each other whose nodes the allocator chooses": (
         job(preemptible=True, scheduling={"topology": [NEAR]}),
         "spec.scheduling.topology: a list of 1: does "

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from di_webhook.admission import mutate, validate
-from tests.unit.webhook.reviews import job, review
+from tests.unit.webhook.reviews import UID, job, review
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 SUSPENDED_BY = "/metadata/annotations/diengine~1suspended-by"
@@ -61,6 +61,19 @@ def test_it_is_noted_also_where_there_was_no_annotation() -> None:
 )
 def test_others_are_as_they_were(body: dict[str, Any]) -> None:
     assert patch_of(review(body)) == []
+
+
+def test_a_queue_asks_for_nodes_itself() -> None:
+    body = queued(scheduling={"provisioningClassName": "a"})
+    message = validate(review(body)).body["response"]["status"]["message"]
+    assert message.startswith(
+        'spec.scheduling.provisioningClassName: "a": does not go with the label '
+        "kueue.x-k8s.io/queue-name: there an admission check of Kueue asks for nodes"
+    )
+    assert validate(review(job(scheduling={"provisioningClassName": "a"}))).body["response"] == {
+        "uid": UID,
+        "allowed": True,
+    }
 
 
 def test_one_that_is_resumed_is_not_suspended_again() -> None:

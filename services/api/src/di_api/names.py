@@ -134,6 +134,10 @@ MANAGER: Final = f"{GROUP}/{OPERATOR_NAME}"
 operator."""
 
 # --- Annotations: the operator writes them on every pod. ---
+ANNOTATION_CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
+"""On a pod: the ProvisioningRequest whose room it takes."""
+ANNOTATION_PROVISIONING_CLASS: Final = "autoscaling.x-k8s.io/provisioning-class-name"
+"""On a pod: the class of that."""
 ANNOTATION_CHANGED_BY: Final = "diengine/changed-by"
 """On a job: the generation that its spec has, and who gave it that; see `changed_by.py`."""
 ANNOTATION_REPLICAS: Final = "diengine/replicas"

@@ -119,6 +119,16 @@ class Scheduling:
             absent="Volcano's own default",
         ),
     ] = None
+    provisioning_class_name: Annotated[
+        str | None,
+        Declared(
+            kind=Text(),
+            about="The class of the ProvisioningRequest by which nodes are asked for, before there "
+            "is any pod.",
+            more="[What has to be installed](teams-autoscalers.md#nodes).",
+            absent="pods are made at once",
+        ),
+    ] = None
     topology: Annotated[
         tuple[Topology, ...],
         Declared(

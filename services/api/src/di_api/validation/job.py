@@ -16,6 +16,7 @@ from di_api.validation.companions import companion_errors
 from di_api.validation.core_types import template_errors, volumes_errors
 from di_api.validation.names import name_errors, node_list_errors
 from di_api.validation.patched_templates import patched_errors
+from di_api.validation.provisioning import nodes_asked_for_twice
 from di_api.validation.relations import broken_rules
 from di_api.validation.reserved_keys import reserved_keys
 from di_api.validation.shape import cut_to_limits, shape_errors
@@ -53,6 +54,7 @@ def _errors(
         *node_list_errors(metadata, spec),
         *reserved_keys(metadata.get("name"), spec),
         *companion_errors(metadata, spec),
+        *nodes_asked_for_twice(metadata, spec),
     ]
     known = {error.path for error in errors}
     return errors + [error for error in _core_objects(spec) if error.path not in known]

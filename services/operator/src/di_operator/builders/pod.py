@@ -20,6 +20,7 @@ from di_operator.builders.pinning import Binding, avoiding, placed
 from di_operator.builders.pod_group import Gang, scheduled_by
 from di_operator.builders.ports import JobPorts, with_ports
 from di_operator.builders.process_group import group_environment
+from di_operator.builders.provisioning import Provisioned, using
 from di_operator.builders.task_service import service_labels
 from di_operator.builders.topology import Domains, near, replica_label, topology_of
 
@@ -67,6 +68,8 @@ class PodFrame:
     ports: JobPorts = field(default_factory=JobPorts)
     gang: Gang | None = None
     """The group that a scheduler binds together; None: there is none."""
+    provisioned: Provisioned | None = None
+    """The request that made room for the pods that the job needs."""
     topology: tuple[Topology, ...] = ()
     """Which pods are to be near each other."""
     domains: Domains = field(default_factory=Domains)
@@ -100,6 +103,8 @@ class PodRecipe:
             body = scheduled_by(body, gang, is_member=is_core)
         if is_core:
             body = self.frame.domains.gated(body, self.task, self.index)
+            if (room := self.frame.provisioned) is not None:
+                body = using(body, room)
         fit = fitted(
             body,
             memory=self.memory,

@@ -173,8 +173,8 @@ class Reason(_Declared):
     SCHEDULING_KIND_MISSING = (
         "SchedulingKindMissing",
         "Warning",
-        "Pending: nothing in this cluster serves the kind that `gangScheduler` asks for; tried "
-        "again as after `QuotaExceeded`",
+        "Pending: nothing in this cluster serves the kind that `gangScheduler` or "
+        "`provisioningClassName` asks for; tried again as after `QuotaExceeded`",
     )
     SCHEDULING_OBJECT_REFUSED = (
         "SchedulingObjectRefused",

@@ -7,6 +7,7 @@ is made again, one that was edited is put right.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,6 +20,14 @@ from di_api.phase import Phase
 from di_api.spec import GangScheduler, JobSpec, Task, Template
 from di_operator.builders.disruption_budget import BUDGETS, DisruptionBudgetRecipe
 from di_operator.builders.pod_group import KINDS, Gang, PodGroupRecipe
+from di_operator.builders.provisioning import (
+    REQUESTS,
+    TEMPLATES,
+    PodTemplateRecipe,
+    Provisioned,
+    ProvisioningRequestRecipe,
+    waits_for_nodes,
+)
 from di_operator.lifecycle.actions import (
     CreateSchedulingObject,
     Creation,
@@ -72,6 +81,15 @@ def gang_of(snapshot: Snapshot) -> Gang | None:
     return Gang(kind=kind, group=snapshot.name) if kind is not None else None
 
 
+def provisioned_of(snapshot: Snapshot) -> Provisioned | None:
+    """The request that makes room for a job's pods; None: nodes are not asked for."""
+    if snapshot.spec is None or snapshot.spec.scheduling.provisioning_class_name is None:
+        return None
+    return Provisioned(
+        request=snapshot.name, class_name=snapshot.spec.scheduling.provisioning_class_name
+    )
+
+
 def with_scheduling_objects(
     snapshot: Snapshot, plan: Plan, now: datetime, settings: Settings
 ) -> Plan:
@@ -100,7 +118,20 @@ def with_scheduling_objects(
     requeue = plan.requeue_after
     if snapshot.status.phase is not Phase.RUNNING:
         requeue = earliest(requeue, NEXT_LOOK)
+    if plan.created and (no_nodes := _waits_for_nodes(snapshot)) is not None:
+        return replace(
+            plan, creations=tuple(steps), created=0, waiting=no_nodes, requeue_after=requeue
+        )
     return replace(plan, creations=(*steps, *plan.creations), requeue_after=requeue)
+
+
+def _waits_for_nodes(snapshot: Snapshot) -> str | None:
+    """Why a job makes no pods yet. One that has some has had its nodes."""
+    room, found = provisioned_of(snapshot), snapshot.scheduling_objects
+    if room is None or found is None or snapshot.live:
+        return None
+    why = waits_for_nodes(found.get(object_key(REQUESTS, room.request)))
+    return None if why is None else f"waiting for {REQUESTS.kind} {room.request}: {why}"
 
 
 def object_key(resource: Resource, name: str) -> str:
@@ -133,9 +164,25 @@ def _wanted(
 ) -> Iterator[_Wanted]:
     if spec.scheduling.gang_scheduler is not GangScheduler.NONE:
         yield _pod_group(snapshot, plan, spec, now, settings)
+    if (class_name := spec.scheduling.provisioning_class_name) is not None:
+        yield from _nodes(snapshot, class_name)
     for task in spec.tasks:
         if task.max_unavailable is not None:
             yield _disruption_budget(snapshot, task, task.max_unavailable)
+
+
+def _nodes(snapshot: Snapshot, class_name: str) -> Iterator[_Wanted]:
+    """The request for the nodes of all that a job needs, also of tasks that wait for others; what
+    its pods are like comes before it."""
+    counts = Counter(slot.task.name for slot in snapshot.slots if slot.is_core)
+    for task in snapshot.tasks:
+        if counts[task.name]:
+            template = PodTemplateRecipe(
+                job=snapshot.job, task=task.name, template=task.template_of(0)
+            )
+            yield _Wanted(resource=TEMPLATES, name=template.name, recipe=template, may_lag=True)
+    recipe = ProvisioningRequestRecipe(job=snapshot.job, class_name=class_name, counts=counts)
+    yield _Wanted(resource=REQUESTS, name=recipe.name, recipe=recipe, may_lag=True)
 
 
 def _disruption_budget(snapshot: Snapshot, task: Task, most: int) -> _Wanted:

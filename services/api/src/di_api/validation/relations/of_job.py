@@ -23,6 +23,7 @@ from di_api.validation.node_check import contended_nodes, taken_names
 from di_api.validation.pod_groups import shared_pod_names
 from di_api.validation.ports import confused_variables
 from di_api.validation.progress import wrong_restarts, wrong_time_outs
+from di_api.validation.provisioning import MAX_POD_SETS, nodes_of_nobody
 from di_api.validation.relations.row import Relation, Rule, Whole
 from di_api.validation.scalable import contended_replicas
 from di_api.validation.size import total_errors
@@ -178,6 +179,19 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
     Relation(
         errors=lambda whole: topology_of_nobody(whole.spec),
         rules=_placed_by_others("topology", but="self.scheduling.topology.size() == 0"),
+    ),
+    Relation(
+        errors=lambda whole: nodes_of_nobody(whole.spec, whole.tasks),
+        rules=(
+            *_placed_by_others("provisioningClassName", but="false"),
+            {
+                "rule": "!has(self.scheduling) || "
+                "!has(self.scheduling.provisioningClassName) || !has(self.tasks) || "
+                f"self.tasks.size() <= {MAX_POD_SETS}",
+                "message": f"a ProvisioningRequest has {MAX_POD_SETS} groups of pods at most",
+                "fieldPath": ".scheduling.provisioningClassName",
+            },
+        ),
     ),
     Relation(
         errors=lambda whole: queue_of_nobody(whole.spec),

@@ -38,7 +38,7 @@ from di_operator.lifecycle.node_checks import checked_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.queued import barred_slots, evicted_pods, with_quota
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
-from di_operator.lifecycle.scheduling_objects import gang_of
+from di_operator.lifecycle.scheduling_objects import gang_of, provisioned_of
 from di_operator.lifecycle.settling import settling
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.verdict import count_of, earliest
@@ -225,6 +225,7 @@ def _creations(
         ),
         ports=JobPorts.of(snapshot.uid, snapshot.tasks),
         gang=gang_of(snapshot),
+        provisioned=provisioned_of(snapshot),
         topology=snapshot.spec.scheduling.topology,
         domains=queueing.domains if (queueing := snapshot.queueing) is not None else Domains(),
         services=service_environment(snapshot.job, snapshot.tasks, settings.service_domain),

@@ -1,0 +1,129 @@
+"""Nodes that are asked for before there are pods: a job's ProvisioningRequest.
+
+The kinds, the conditions and the annotations of pods are those of
+https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/apis/provisioningrequest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api import names
+from di_api.field_error import items, mapping
+from di_api.kube.resources import Resource
+from di_operator.builders.metadata import object_metadata
+
+Object = Mapping[str, Any]
+
+REQUESTS: Final = Resource(
+    group="autoscaling.x-k8s.io",
+    version="v1",
+    plural="provisioningrequests",
+    kind="ProvisioningRequest",
+)
+TEMPLATES: Final = Resource(group="", version="v1", plural="podtemplates", kind="PodTemplate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodTemplateRecipe:
+    """What the pods of a task are like, for whoever makes nodes for them."""
+
+    job: Object
+    task: str
+    template: Object
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return template_name(self.job, self.task)
+
+    def build(self) -> dict[str, Any]:
+        """The template's body."""
+        return {
+            "apiVersion": TEMPLATES.api_version,
+            "kind": TEMPLATES.kind,
+            "metadata": object_metadata(self.job, self.name),
+            "template": dict(self.template),
+        }
+
+    def changes(self, _found: Object) -> None:
+        """Nothing: what was asked for with it is not asked for again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisioningRequestRecipe:
+    """The request of a job, still to be built."""
+
+    job: Object
+    class_name: str
+    counts: Mapping[str, int]
+    """Pods that the job needs, by task."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return str(self.job["metadata"]["name"])
+
+    def build(self) -> dict[str, Any]:
+        """The request's body."""
+        return {
+            "apiVersion": REQUESTS.api_version,
+            "kind": REQUESTS.kind,
+            "metadata": object_metadata(self.job, self.name),
+            "spec": {
+                "provisioningClassName": self.class_name,
+                "podSets": [
+                    {"podTemplateRef": {"name": template_name(self.job, task)}, "count": count}
+                    for task, count in self.counts.items()
+                ],
+            },
+        }
+
+    def changes(self, _found: Object) -> None:
+        """Nothing: its spec may not change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provisioned:
+    """The request that made room for a job's pods."""
+
+    request: str
+    class_name: str
+
+
+def template_name(job: Object, task: str) -> str:
+    """What the PodTemplate of a task is called."""
+    return f"{job['metadata']['name']}-{task}"
+
+
+def using(pod: dict[str, Any], room: Provisioned) -> dict[str, Any]:
+    """Return a pod's body that takes the room which was made for it, and no other's."""
+    metadata = pod["metadata"]
+    notes = {
+        names.ANNOTATION_CONSUMES: room.request,
+        names.ANNOTATION_PROVISIONING_CLASS: room.class_name,
+    }
+    annotations = {**metadata.get("annotations", {}), **notes}
+    return {**pod, "metadata": {**metadata, "annotations": annotations}}
+
+
+def waits_for_nodes(found: Object | None) -> str | None:
+    """Why a job has no nodes yet, by its request; None: it has. An autoscaler that was too late
+    for what it had promised (`BookingExpired`, `CapacityRevoked`) has still made them once."""
+    if found is None:
+        return "no answer yet"
+    conditions = {
+        each.get("type"): each
+        for each in map(mapping, items(mapping(found.get("status")).get("conditions")))
+        if each.get("status") == "True"
+    }
+    if "Provisioned" in conditions:
+        return None
+    if (failed := conditions.get("Failed")) is not None:
+        why = failed.get("message") or failed.get("reason") or "no reason given"
+        return f"it has failed and is not tried again unless somebody deletes it: {why}"
+    told = items(mapping(found.get("status")).get("conditions"))
+    last = next((each for each in map(mapping, reversed(told)) if each.get("message")), {})
+    return str(last.get("message") or "no answer yet")
