@@ -119,18 +119,33 @@ def bucket(
 
 
 @pytest.fixture(scope="session")
+def values(bucket: Storage | None) -> list[str]:
+    """Arguments of helm: what differs from what users install."""
+    if bucket is None:
+        return [*VALUES]
+    storage = {"bucket": BUCKET, "endpoint": bucket.endpoint, "existingSecret": "logs-bucket"}
+    told = ",".join(f"history.objectStorage.{key}={value}" for key, value in storage.items())
+    return [*VALUES, "--set", told]
+
+
+@pytest.fixture(scope="session")
 def release(
     request: pytest.FixtureRequest,
     unreleased: Release,
     images: dict[str, Image],
     kubectl: Kubectl,
-    bucket: Storage | None,
+    values: list[str],
 ) -> Iterator[Release]:
     """The installed chart, every pod ready, in a namespace of the strictest Pod Security level."""
     kubectl("create", "namespace", NAMESPACE)
     kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
+    keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+    kubectl(
+        *("--namespace", NAMESPACE, "create", "secret", "generic", "logs-bucket"),
+        *(f"--from-literal={key}={value}" for key, value in keys.items()),
+    )
     try:
-        unreleased.install(images, arguments=[*VALUES, *_stored(kubectl, bucket)])
+        unreleased.install(images, arguments=values)
         probe = job("probe", namespace="default", tasks=[task("learner", image="a", program="")])
         # The node's proxy has the pods' addresses a moment after helm has seen them ready.
         wait_until(lambda: is_admitted(kubectl, probe), 30, every=0.5)
@@ -175,20 +190,6 @@ def fresh_namespace(kubectl: Kubectl) -> Iterator[str]:
 def python_image(images: dict[str, Image], release: Release) -> str:
     """An image with Python that every node has."""
     return images["server"].reference
-
-
-def _stored(kubectl: Kubectl, bucket: Storage | None) -> list[str]:
-    """The values of a history that keeps whole logs."""
-    if bucket is None:
-        return []
-    keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
-    kubectl(
-        *("--namespace", NAMESPACE, "create", "secret", "generic", "logs-bucket"),
-        *(f"--from-literal={key}={value}" for key, value in keys.items()),
-    )
-    storage = {"bucket": BUCKET, "endpoint": bucket.endpoint, "existingSecret": "logs-bucket"}
-    values = ",".join(f"history.objectStorage.{key}={value}" for key, value in storage.items())
-    return ["--set", values]
 
 
 def _collect_logs(kubectl: Kubectl) -> None:

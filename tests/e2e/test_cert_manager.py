@@ -17,7 +17,7 @@ from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.images import Image
 from di_cluster.release import Release
-from tests.e2e.conftest import LOGS, VALUES
+from tests.e2e.conftest import LOGS
 from tests.e2e.deployments import is_admitted
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
@@ -58,16 +58,17 @@ def issued(
     kubectl: Kubectl,
     release: Release,
     images: dict[str, Image],
+    values: list[str],
 ) -> Iterator[Release]:
     """The release in mode `cert-manager`; in its own mode again at the end."""
     if isinstance(cluster, CurrentCluster):
         pytest.skip("what cert-manager a cluster of somebody's has, and whether, is its owner's")
     with cert_manager(cluster, kubectl):
         try:
-            release.install(images, arguments=[*VALUES, "--set", "certificates.mode=cert-manager"])
+            release.install(images, arguments=[*values, "--set", "certificates.mode=cert-manager"])
             yield release
         finally:
-            release.install(images, arguments=VALUES)
+            release.install(images, arguments=values)
 
 
 def renew(kubectl: Kubectl, certificate: str, *, namespace: str) -> None:
