@@ -31,9 +31,9 @@ from di_api.names import LABEL_JOB
 from tests.benchmarks import processes, samples
 from tests.benchmarks.processes import ROOT
 from tests.benchmarks.samples import Spread
-from tests.integration.conftest import api_server_with_crd, fresh_namespace
+from tests.integration.conftest import fresh_namespace
 from tests.integration.kueue.bed import queued_job
-from tests.integration.kueue.installation import installed, register
+from tests.integration.kueue.installation import installed, kueue_api_server
 from tests.integration.kueue.kinds import (
     PREEMPTING,
     Object,
@@ -42,7 +42,7 @@ from tests.integration.kueue.kinds import (
     local_queue,
     resource_flavor,
 )
-from tests.integration.kueue.process import KueueProcess, kueue_process
+from tests.integration.kueue.process import KueueProcess
 from tests.integration.kueue.quota import Usage, watched_usage
 from tests.ports import free_port
 from tests.waiting import wait_until_async
@@ -238,18 +238,12 @@ def main() -> None:
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
     with (
-        api_server_with_crd("bench") as (cluster, config),
-        kueue_process(
-            binary=cluster.binary("kueue"),
-            manifests=cluster.manifests("kueue"),
-            kubeconfig=Path(cluster.kubeconfig),
-            host=cluster.host_address,
-            folder=logs / "kueue",
-        ) as kueue,
+        kueue_api_server("bench", logs / "kueue") as server,
+        fresh_namespace(server.config) as namespace,
     ):
-        register(config, kueue)
-        with fresh_namespace(config) as namespace:
-            found = asyncio.run(measure(config, cluster.kubeconfig, namespace, kueue, options))
+        found = asyncio.run(
+            measure(server.config, server.cluster.kubeconfig, namespace, server.kueue, options)
+        )
     text = json.dumps(found, indent=2)
     (OUT / "queued.json").write_text(f"{text}\n")
     print(text)

@@ -21,8 +21,7 @@ from tests.faults.scene import Scene, scene
 from tests.faults.testbed import prepared
 from tests.faults.trace import Trace
 from tests.integration.conftest import api_server_with_crd
-from tests.integration.kueue.installation import register
-from tests.integration.kueue.process import kueue_process
+from tests.integration.kueue.installation import kueue_api_server
 from tests.waiting import wait_until
 
 CLEAN_RUNS = 3
@@ -77,19 +76,9 @@ def renew_controllers(cluster: Cluster) -> None:
 @contextmanager
 def api_server_with_kueue(folder: Path) -> Iterator[KubeConfig]:
     """Bring up an API server with the CRD and with Kueue beside it."""
-    with (
-        api_server_with_crd("faults-kueue") as (cluster, config),
-        kueue_process(
-            binary=cluster.binary("kueue"),
-            manifests=cluster.manifests("kueue"),
-            kubeconfig=Path(cluster.kubeconfig),
-            host=cluster.host_address,
-            folder=folder / "kueue",
-        ) as kueue,
-    ):
-        register(config, kueue)
-        renew_controllers(cluster)
-        yield config
+    with kueue_api_server("faults-kueue", folder / "kueue") as server:
+        renew_controllers(server.cluster)
+        yield server.config
 
 
 def _pid_of_controllers(cluster: Cluster) -> int | None:

@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from di_api.kube.config import KubeConfig
-from di_cluster.cluster import Cluster
 from tests.integration.admitting import admitting
-from tests.integration.conftest import api_server_with_crd, fresh_namespace
-from tests.integration.kueue.installation import register
-from tests.integration.kueue.process import KueueProcess, kueue_process
+from tests.integration.conftest import fresh_namespace
+from tests.integration.kueue.installation import KueueServer, kueue_api_server
+from tests.integration.kueue.process import KueueProcess
 from tests.integration.webhook_process import WebhookProcess, webhook_process
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KueueServer:
-    """An API server that has Kueue's kinds and webhooks, and the process that serves them."""
-
-    cluster: Cluster
-    config: KubeConfig
-    kueue: KueueProcess
 
 
 @pytest.fixture(scope="package")
 def kueue_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KueueServer]:
     """Kueue runs; a test that ends it starts it again."""
-    with (
-        api_server_with_crd("kueue") as (cluster, config),
-        kueue_process(
-            binary=cluster.binary("kueue"),
-            manifests=cluster.manifests("kueue"),
-            kubeconfig=Path(cluster.kubeconfig),
-            host=cluster.host_address,
-            folder=tmp_path_factory.mktemp("kueue"),
-        ) as kueue,
-    ):
-        register(config, kueue)
-        yield KueueServer(cluster=cluster, config=config, kueue=kueue)
+    with kueue_api_server("kueue", tmp_path_factory.mktemp("kueue")) as server:
+        yield server
 
 
 @pytest.fixture

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError, NotFound
 from di_api.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, WORKLOADS
-from tests.integration.conftest import install_crd
+from di_cluster.cluster import Cluster
+from tests.integration.conftest import api_server_with_crd, install_crd
 from tests.integration.kueue.kinds import (
     BY_KIND,
     CLUSTER_QUEUES,
@@ -19,12 +22,39 @@ from tests.integration.kueue.kinds import (
     cluster_queue,
     condition,
 )
-from tests.integration.kueue.process import KueueProcess
+from tests.integration.kueue.process import KueueProcess, kueue_process
 from tests.waiting import wait_until_async
 
 _WEBHOOKS = "kueue"
 _FINALIZER = "kueue.x-k8s.io/resource-in-use"
 """Its webhook gives it to every ClusterQueue."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KueueServer:
+    """An API server that has Kueue's kinds and webhooks, and the process that serves them."""
+
+    cluster: Cluster
+    config: KubeConfig
+    kueue: KueueProcess
+
+
+@contextmanager
+def kueue_api_server(name: str, folder: Path) -> Iterator[KueueServer]:
+    """An API server with the CRD, in a cluster that is called after `name`, and Kueue beside it,
+    whose log is in `folder`."""
+    with (
+        api_server_with_crd(name) as (cluster, config),
+        kueue_process(
+            binary=cluster.binary("kueue"),
+            manifests=cluster.manifests("kueue"),
+            kubeconfig=Path(cluster.kubeconfig),
+            host=cluster.host_address,
+            folder=folder,
+        ) as kueue,
+    ):
+        register(config, kueue)
+        yield KueueServer(cluster=cluster, config=config, kueue=kueue)
 
 
 def register(config: KubeConfig, kueue: KueueProcess) -> None:

@@ -16,7 +16,7 @@ from tests.faults.generate import generate, sample
 from tests.faults.plan import Plan
 from tests.faults.session import Results, Verdict, carry_out, renew_controllers
 from tests.faults.workloads import QUEUED
-from tests.integration.kueue.conftest import KueueServer
+from tests.integration.kueue.installation import KueueServer
 
 SAMPLE = 16
 PLANS: Mapping[str, Plan] = {

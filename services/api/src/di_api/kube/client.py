@@ -19,7 +19,7 @@ from di_api.kube.errors import Gone
 from di_api.kube.http import Broken, Connections, Server, TooLarge
 from di_api.kube.resources import Resource
 from di_api.kube.sockets import Sockets
-from di_api.kube.streams import Tail, abort, events, read_bounded
+from di_api.kube.streams import abort, events, read_bounded
 from di_api.kube.wire import MERGE_PATCH, Object, Objects, Target
 from di_api.wording import reason_of
 
@@ -329,12 +329,6 @@ class KubeClient:
     async def raw(self, path: str, *, timeout: float | None = None) -> bytes:
         """GET a path that is no resource (/metrics, /openapi/v3, ...) and return its bytes."""
         return await self._send("GET", path, Target(_NON_RESOURCE, name=path), timeout=timeout)
-
-    async def tail(self, path: str, *, most: int, timeout: float | None = None) -> bytes:
-        """GET a path as `raw` does, and return its last `most` bytes; no more is kept of it."""
-        kept = Tail(most)
-        await self.pour(path, kept.take, timeout=timeout)
-        return kept.read()
 
     async def pour(
         self, path: str, take: Callable[[bytes], None], *, timeout: float | None = None

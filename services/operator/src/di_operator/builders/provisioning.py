@@ -114,16 +114,12 @@ def waits_for_nodes(found: Object | None) -> str | None:
     for what it had promised (`BookingExpired`, `CapacityRevoked`) has still made them once."""
     if found is None:
         return "no answer yet"
-    conditions = {
-        each.get("type"): each
-        for each in map(mapping, items(mapping(found.get("status")).get("conditions")))
-        if each.get("status") == "True"
-    }
-    if "Provisioned" in conditions:
+    conditions = [mapping(each) for each in items(mapping(found.get("status")).get("conditions"))]
+    true = {each.get("type"): each for each in conditions if each.get("status") == "True"}
+    if "Provisioned" in true:
         return None
-    if (failed := conditions.get("Failed")) is not None:
+    if (failed := true.get("Failed")) is not None:
         why = failed.get("message") or failed.get("reason") or "no reason given"
         return f"it has failed and is not tried again unless somebody deletes it: {why}"
-    told = items(mapping(found.get("status")).get("conditions"))
-    last = next((each for each in map(mapping, reversed(told)) if each.get("message")), {})
-    return str(last.get("message") or "no answer yet")
+    said = [each["message"] for each in conditions if each.get("message")]
+    return str(said[-1]) if said else "no answer yet"
