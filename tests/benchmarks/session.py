@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +98,7 @@ async def session(
     replicas: int,
     holds: Path | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
+    operator: Sequence[str] = (),
 ) -> AsyncIterator[Session]:
     """Start a candidate and let one job through: it leads, its connections are open."""
     namespace = await testbed.namespace()
@@ -108,6 +109,7 @@ async def session(
             replicas=replicas,
             holds=holds,
             settings=settings,
+            operator=operator,
         ) as candidate,
         Follower(testbed.client, namespace) as follower,
     ):

@@ -9,7 +9,7 @@ import shutil
 import sys
 import uuid
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,16 +115,18 @@ class Testbed:
         replicas: int,
         holds: Path | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
+        operator: Sequence[str] = (),
     ) -> AsyncIterator[Candidate]:
         """Run the operator or the bare client for a namespace; the operator with further settings.
 
         Both are ready when the first job of theirs is done; `replicas` is what the bare client
         is to be prepared for. With `holds` the operator records there how long its loop was held.
-        `settings` are further variables of the operator.
+        `settings` are further variables of the operator, `operator` is its command where it is not
+        that of this environment.
         """
         environment, port = {}, free_port()
         if kind == OPERATOR:
-            command = [str(Path(sys.executable).with_name("di-operator"))]
+            command = [*operator] or [str(Path(sys.executable).with_name("di-operator"))]
             if holds is not None:
                 holds.touch()
                 command = [sys.executable, "-m", "tests.benchmarks.holds", str(holds)]

@@ -276,31 +276,38 @@ def on_testbed(
     """Run `body` on a testbed of its own: kubelet and watchers up, no operator yet."""
 
     async def main() -> None:
-        async with (
-            KubeClient(config=kube_config) as client,
-            FakeKubelet(client, namespace=namespace) as kubelet,
-        ):
-            testbed = Testbed(
-                kube_config=kube_config, namespace=namespace, client=client, kubelet=kubelet
-            )
-            jobs = WatchCache(
-                client,
-                DIJOBS,
-                namespace=namespace,
-                clock=asyncio.get_running_loop().time,
-                rng=random.Random(),
-            )
-            jobs.subscribe(_recorder(testbed))
-            kubelet.cache.subscribe(_counter(testbed))
-            watching = asyncio.create_task(jobs.run())
-            await jobs.synced.wait()
-            try:
-                await body(testbed)
-            finally:
-                watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
+        async with open_testbed(kube_config, namespace) as testbed:
+            await body(testbed)
 
     asyncio.run(main())
+
+
+@asynccontextmanager
+async def open_testbed(kube_config: KubeConfig, namespace: str) -> AsyncIterator[Testbed]:
+    """A testbed in a namespace that is there: kubelet and watchers up, no operator yet."""
+    async with (
+        KubeClient(config=kube_config) as client,
+        FakeKubelet(client, namespace=namespace) as kubelet,
+    ):
+        testbed = Testbed(
+            kube_config=kube_config, namespace=namespace, client=client, kubelet=kubelet
+        )
+        jobs = WatchCache(
+            client,
+            DIJOBS,
+            namespace=namespace,
+            clock=asyncio.get_running_loop().time,
+            rng=random.Random(),
+        )
+        jobs.subscribe(_recorder(testbed))
+        kubelet.cache.subscribe(_counter(testbed))
+        watching = asyncio.create_task(jobs.run())
+        await jobs.synced.wait()
+        try:
+            yield testbed
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
 
 def _recorder(testbed: Testbed) -> Callable[[str, Object], None]:

@@ -21,6 +21,9 @@ COHORTS = _resource("cohorts", "Cohort")
 TOPOLOGIES = _resource("topologies", "Topology")
 CLUSTER_QUEUES = _resource("clusterqueues", "ClusterQueue")
 LOCAL_QUEUES = _resource("localqueues", "LocalQueue", namespaced=True)
+ADMISSION_CHECKS = _resource("admissionchecks", "AdmissionCheck")
+MULTIKUEUE_CONFIGS = _resource("multikueueconfigs", "MultiKueueConfig")
+MULTIKUEUE_CLUSTERS = _resource("multikueueclusters", "MultiKueueCluster")
 BY_KIND = {
     each.kind: each
     for each in (
@@ -31,6 +34,9 @@ BY_KIND = {
         LOCAL_QUEUES,
         WORKLOADS,
         WORKLOAD_PRIORITY_CLASSES,
+        ADMISSION_CHECKS,
+        MULTIKUEUE_CONFIGS,
+        MULTIKUEUE_CLUSTERS,
     )
 }
 

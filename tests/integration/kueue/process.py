@@ -28,6 +28,9 @@ from tests.waiting import wait_until
 
 Object = dict[str, Any]
 GROUP = "kueue.x-k8s.io"
+NAMESPACE = "kueue-system"
+"""Its own."""
+_FRAMEWORK = "DIJob.v2alpha1.diengine.opendilab.org"
 # Their stored version needs no conversion, but the API server wants to know who would do it.
 _CONVERTED = {"localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters"}
 _METRICS_CERTIFICATES = "kueue/metrics/certs"
@@ -182,6 +185,8 @@ class KueueProcess:
             "leaderElection": {"leaderElect": False},
             "internalCertManagement": {"enable": False},
             "integrations": {"frameworks": ["batch/job"]},
+            "namespace": NAMESPACE,
+            "multiKueue": {"externalFrameworks": [{"name": _FRAMEWORK}]},
             "clientConnection": {"qps": 300, "burst": 500},
             # An aggregated API server, which nobody could call here.
             "featureGates": {"VisibilityOnDemand": False},

@@ -95,3 +95,36 @@ def test_a_job_that_runs_keeps_its_queue(old: dict[str, Any], new: dict[str, Any
     assert not refusals(old, new)
     old["spec"]["suspend"], old["status"] = False, {"phase": "Succeeded"}
     assert not refusals(old, new)
+
+
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+
+
+def sent(replicas: int = 1, **status: Any) -> dict[str, Any]:
+    """A job that another cluster is to run, as the webhook let it in."""
+    body = queued(managedBy=MULTIKUEUE, suspend=True)
+    body["metadata"]["annotations"] = {"diengine/suspended-by": "queue"}
+    body["spec"]["tasks"][0]["replicas"] = replicas
+    return body | ({"status": status} if status else {})
+
+
+def test_what_another_cluster_is_to_run_needs_a_queue_that_sends_it_there() -> None:
+    message = validate(review(job(managedBy=MULTIKUEUE))).body["response"]["status"]["message"]
+    assert message.startswith(f'spec.managedBy: "{MULTIKUEUE}": {MULTIKUEUE} runs jobs with')
+    for body in (queued(managedBy=MULTIKUEUE), job(managedBy="example.com/other")):
+        assert validate(review(body)).body["response"]["allowed"]
+
+
+def test_what_another_cluster_runs_is_suspended_before_it_changes() -> None:
+    runs: dict[str, Any] = {"phase": "Running", "conditions": [{"type": "Queued", "status": "False"}]}
+    waits: dict[str, Any] = {"phase": "Pending", "conditions": [{"type": "Queued", "status": "True"}]}
+    assert "while another cluster runs the job" in refusals(sent(**runs), sent(2))
+    assert not refusals(sent(**waits), sent(2))
+    assert not refusals(sent(), sent(2))
+    by_user = sent(**runs)
+    by_user["metadata"]["annotations"] = {}
+    assert not refusals(by_user, sent(2))
+    # What concerns the manager's cluster alone.
+    kept = sent()
+    kept["spec"] |= {"suspend": False, "ttlSecondsAfterFinished": 60}
+    assert not refusals(sent(**runs), kept)

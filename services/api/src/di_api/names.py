@@ -129,6 +129,12 @@ SUSPENDED_BY_QUEUE: Final = "queue"
 FINALIZER_QUOTA: Final = f"{GROUP}/holds-quota"
 """On Workloads: what they have of a quota is not free before the pods are gone. Written and read by
 the operator."""
+PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
+"""A label, or an annotation where it is too long for one, of a job that MultiKueue has made here
+for another cluster: the Workload that it made with it. Written by Kueue, read by the operator."""
+DISPATCHER: Final = "kueue.x-k8s.io/multikueue"
+"""`spec.managedBy` of a job that MultiKueue has run in another cluster. Written by users, read by
+the webhook and the operator."""
 MANAGER: Final = f"{GROUP}/{OPERATOR_NAME}"
 """`spec.managedBy` of a job that the operator runs, as is one that has none. Read by the
 operator."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from di_api.field_error import items, mapping
-from di_api.names import GROUP, KIND, MANAGER
+from di_api.names import DISPATCHER, GROUP, KIND, MANAGER
 
 
 def controlling_job(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -52,3 +52,8 @@ def names_earlier_job(owner: Mapping[str, Any] | None, *, name: str, uid: str) -
 def is_managed_elsewhere(job: Mapping[str, Any]) -> bool:
     """Whether another controller runs the job."""
     return mapping(job.get("spec")).get("managedBy") not in (None, "", MANAGER)
+
+
+def is_dispatched(job: Mapping[str, Any]) -> bool:
+    """Whether MultiKueue has the job run in another cluster."""
+    return mapping(job.get("spec")).get("managedBy") == DISPATCHER

@@ -92,6 +92,28 @@ CASES: dict[str, tuple[Facts, Cause]] = {
         ),
         Cause.SUSPENDED,
     ),
+    "another cluster runs it": (
+        facts(
+            job(
+                "Running",
+                metadata={"annotations": {"diengine/suspended-by": "queue"}},
+                spec={"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue"},
+            )
+        ),
+        Cause.ELSEWHERE,
+    ),
+    "it waits for another cluster": (
+        facts(
+            job(
+                "Pending",
+                "JobQueued",
+                metadata={"annotations": {"diengine/suspended-by": "queue"}},
+                spec={"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue"},
+                conditions=[condition("Queued", value=True, reason="Waiting")],
+            )
+        ),
+        Cause.QUEUE,
+    ),
     "a queue has admitted it": (
         facts(
             job("Running", conditions=[condition("Queued", value=False, reason="Admitted")]),

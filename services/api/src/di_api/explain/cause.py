@@ -61,6 +61,7 @@ class Cause(StrEnum):
     STARTING = "Starting"
     SCALED = "Scaled"
     RESTARTED = "Restarted"
+    ELSEWHERE = "Elsewhere"
     RUNNING = "Running"
     SUCCEEDED = "Succeeded"
     UNKNOWN = "Unknown"

@@ -15,7 +15,7 @@ from di_api.explain.history import event_signs, past_signs, probe_signs
 from di_api.explain.job import Job, text_of
 from di_api.explain.kinds import KINDS, Kind, first_kind
 from di_api.explain.places import any_of_its_kind
-from di_api.explain.queued import queued
+from di_api.explain.queued import elsewhere, queued
 from di_api.explain.reasons import REASONS
 from di_api.explain.signs import Sign, name_of, present_signs
 from di_api.phase import Phase
@@ -263,6 +263,7 @@ LADDER: Final[tuple[Step, ...]] = (
     _succeeded,
     _operator_silent,
     queued,
+    elsewhere,
     _suspended,
     _hung,
     _unreadable,

@@ -11,6 +11,8 @@ from di_api.explain.explanation import Evidence, Explanation
 from di_api.explain.job import Job
 from di_api.field_error import mapping
 from di_api.names import LABEL_QUEUE
+from di_api.ownership import is_dispatched
+from di_api.phase import Phase
 from di_api.queued import is_suspended_by_queue, queue_of
 
 _ITS_TURN: Final = "nothing: it is admitted by itself when others give back what is missing"
@@ -57,4 +59,19 @@ def queued(job: Job) -> Explanation | None:
             *operator_says(job),
         ),
         remedy=remedy.format_map({"namespace": job.facts.namespace}),
+    )
+
+
+def elsewhere(job: Job) -> Explanation | None:
+    """That another cluster runs a job, by MultiKueue: its pods are there."""
+    body = mapping(job.facts.job)
+    if not is_dispatched(body) or job.phase in (None, Phase.PENDING):
+        return None
+    name, namespace = job.facts.name, job.facts.namespace
+    return Explanation(
+        cause=Cause.ELSEWHERE,
+        summary=f"{name} is {job.phase} in another cluster, where MultiKueue has sent it",
+        evidence=operator_says(job),
+        remedy=f"kubectl get workload {name}-core -n {namespace} -o yaml has its name "
+        f"(status.clusterName): ask there, di why {name} --context NAME",
     )

@@ -277,7 +277,9 @@ class JobSpec:
         Declared(
             kind=Text(),
             about="Which controller runs the job. Any other than "
-            "`diengine.opendilab.org/di-operator` has the operator leave it alone.",
+            "`diengine.opendilab.org/di-operator` has the operator leave it alone; "
+            "`kueue.x-k8s.io/multikueue` has [MultiKueue](teams-clusters.md) run it in another "
+            "cluster.",
             absent="the operator",
         ),
     ] = None

@@ -14,6 +14,7 @@ from di_api.defaults import with_defaults
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.validation.companions import companion_errors
 from di_api.validation.core_types import template_errors, volumes_errors
+from di_api.validation.dispatched import dispatched_without_queue
 from di_api.validation.names import name_errors, node_list_errors
 from di_api.validation.patched_templates import patched_errors
 from di_api.validation.provisioning import nodes_asked_for_twice
@@ -55,6 +56,7 @@ def _errors(
         *reserved_keys(metadata.get("name"), spec),
         *companion_errors(metadata, spec),
         *nodes_asked_for_twice(metadata, spec),
+        *dispatched_without_queue(metadata, spec),
     ]
     known = {error.path for error in errors}
     return errors + [error for error in _core_objects(spec) if error.path not in known]

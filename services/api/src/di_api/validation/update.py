@@ -11,6 +11,7 @@ from di_api.difference import first_difference
 from di_api.field_error import FieldError, items, mapping
 from di_api.phase import Phase
 from di_api.queued import changed_queue
+from di_api.validation.dispatched import changed_while_dispatched
 from di_api.validation.fixed_fields import changed_fixed_fields, located
 from di_api.validation.job import validate_job
 
@@ -42,7 +43,11 @@ def _changed_spec(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldE
     if _is_finished(old):
         path, value = located("spec", changed, after)
         return [FieldError(path, value, "may not change, the job has finished")]
-    return [*changed_fixed_fields(before, after), *_new_errors(old, new)]
+    return [
+        *changed_fixed_fields(before, after),
+        *changed_while_dispatched(old, before, after),
+        *_new_errors(old, new),
+    ]
 
 
 def _new_errors(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -89,6 +89,17 @@ def digest_of(pod_sets: Iterable[PodSet]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def adopted(workload: Workload, job: Mapping[str, Any]) -> dict[str, Any]:
+    """The patch that makes a Workload, which was made for the job by another, the job's own."""
+    owners = object_metadata(job, workload.name)["ownerReferences"]
+    return {
+        "metadata": {
+            "ownerReferences": owners,
+            "finalizers": [*workload.finalizers, FINALIZER_QUOTA],
+        }
+    }
+
+
 def unfinalized(workload: Workload) -> dict[str, Any]:
     """The patch that lets a deleted Workload go."""
     kept = [each for each in workload.finalizers if each != FINALIZER_QUOTA]

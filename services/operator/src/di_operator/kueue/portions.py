@@ -74,13 +74,18 @@ class PodSet:
 
 
 def portions_of(
-    spec: JobSpec, tasks: Iterable[Task], *, placed: Mapping[str, int] | None
+    spec: JobSpec, tasks: Iterable[Task], *, placed: Mapping[str, int] | None, whole: bool
 ) -> tuple[Portion, ...]:
     """Divide a job; `tasks` are those of the spec, or the roles that a coordinator asks for.
 
     `placed` are the replicas of each task that the allocator has placed. None: nobody allocates,
-    and preemptible jobs are like all others.
+    and preemptible jobs are like all others. Where the job goes to a cluster as one (`whole`), all
+    is core.
     """
+    if whole:
+        return tuple(
+            Portion(task=task, base=task.replicas, least=task.replicas, extras=0) for task in tasks
+        )
     if spec.preemptible and placed is not None:
         return tuple(_of_allocated(task, placed.get(task.name, 0)) for task in tasks)
     return tuple(_portion(spec, task) for task in tasks)

@@ -25,6 +25,7 @@ from di_operator.kueue.portions import (
     core_pod_sets,
     portions_of,
 )
+from di_operator.kueue.side import Side, prebuilt_workload, side_of
 from di_operator.kueue.topology import domains_of, with_requests
 from di_operator.kueue.workload import Object, State, Words, Workload, read_all
 
@@ -53,6 +54,7 @@ class Kueue:
 class Queueing:
     """A job with a queue, and its Workloads."""
 
+    side: Side
     standing: Standing
     obstacle: str | None
     problem: Words | None
@@ -78,9 +80,13 @@ class Queueing:
 
     @property
     def is_admitted(self) -> bool:
-        """Whether the core has quota to use."""
+        """Whether the core has quota to use, or another cluster has it for the job."""
         core = self.core
-        return core is not None and core.state is State.ADMITTED and not core.deleting
+        if core is None or core.deleting:
+            return False
+        # From the choice of a cluster on the job's status may be that from there.
+        is_sent = core.state is State.RESERVED and core.cluster is not None
+        return core.state is State.ADMITTED or (self.side is Side.MANAGER and is_sent)
 
     @property
     def is_open(self) -> bool:
@@ -101,7 +107,8 @@ class Queueing:
         if self.problem is not None:
             return self.problem
         if self.core is None or self.core.deleting:
-            return Words(reason="Creating", message="its Workload is still to be made")
+            by = " by MultiKueue" if self.side is Side.WORKER else ""
+            return Words(reason="Creating", message=f"its Workload is still to be made{by}")
         if self.core.state is State.FINISHED:
             return Words(reason="Finished", message="its Workload has ended; another is made")
         return self.core.words
@@ -218,16 +225,28 @@ def read_queueing(
     if queue is None and not found:
         return None
     uid = job["metadata"]["uid"]
-    own = [each for each in found if each.owner == uid]
-    core = next((each for each in own if each.is_core), None)
+    side = side_of(job)
+    prebuilt = prebuilt_workload(job) if side is Side.WORKER else None
+    own = [
+        each
+        for each in found
+        if each.owner == uid or (each.owner is None and each.name == prebuilt)
+    ]
+    core = next(
+        (each for each in own if (each.is_core if prebuilt is None else each.name == prebuilt)),
+        None,
+    )
     tasks = tuple(tasks)
     placed = _placed(tasks, placement) if placement is not None else None
-    portions = portions_of(spec, tasks, placed=placed) if spec is not None else ()
+    portions = (
+        portions_of(spec, tasks, placed=placed, whole=side.is_whole) if spec is not None else ()
+    )
     topology = spec.scheduling.topology if spec is not None else ()
     pod_sets, unsupported = with_requests(core_pod_sets(portions), topology)
     standing, problem = _standing(job, queue or "", spec, kueue, core)
     by_queue = is_suspended_by_queue(job)
     return Queueing(
+        side=side,
         standing=standing,
         obstacle=kueue.obstacle,
         problem=problem or unsupported or _problem(core, pod_sets, kueue),
@@ -237,7 +256,7 @@ def read_queueing(
         portions=portions,
         pod_sets=pod_sets,
         core=core,
-        extras=tuple(each for each in own if not each.is_core),
+        extras=tuple(each for each in own if each is not core),
         old=tuple(each for each in found if each.owner not in (None, uid)),
         flavor=kueue.flavor,
     )

@@ -78,6 +78,8 @@ class Workload:
     priority_class: str | None
     digest: str
     """Of the podSets that it was made with."""
+    cluster: str | None
+    """Of several clusters the one that was chosen."""
     assigned: Mapping[str, Object]
     """What Kueue has assigned to each podSet."""
     pods_ready: bool
@@ -112,6 +114,7 @@ class Workload:
             priority=priority if isinstance(priority, int) else None,
             priority_class=_text(mapping(spec.get("priorityClassRef")).get("name")),
             digest=str(annotations.get(ANNOTATION_DIGEST) or ""),
+            cluster=_text(status.get("clusterName")),
             assigned={
                 str(each.get("name")): each
                 for each in map(mapping, items(admission.get("podSetAssignments")))
@@ -153,7 +156,7 @@ def _words(state: State, conditions: Mapping[str, Object], checks: Iterable[obje
     reason, message = _text(found.get("reason")), _text(found.get("message"))
     if state is State.RESERVED and not message:
         waits = sorted(
-            f"{check.get('name')} is {check.get('state')}"
+            f"{check.get('name')} is {check.get('state')}{_in_brackets(check.get('message'))}"
             for check in map(mapping, checks)
             if check.get("state") != "Ready"
         )
@@ -167,3 +170,7 @@ def _is_true(conditions: Mapping[str, Object], kind: str) -> bool:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _in_brackets(words: object) -> str:
+    return f" ({words})" if isinstance(words, str) and words else ""

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from di_api.ownership import is_managed_elsewhere
 from di_api.phase import Phase
+from di_operator.kueue.side import Side
 from di_operator.lifecycle.blocked import blocked_time_left, tell_blocked
 from di_operator.lifecycle.cleanup import clean_up
 from di_operator.lifecycle.companions import with_companions
@@ -47,13 +48,16 @@ NEXT_STEP = 1.0
 
 def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     """Return the decision for the job; pure and total. ``now`` is timezone-aware UTC."""
-    if is_managed_elsewhere(snapshot.job):
+    is_dispatched = snapshot.queueing is not None and snapshot.queueing.side is Side.MANAGER
+    if is_managed_elsewhere(snapshot.job) and not is_dispatched:
         return Decision()
     upkeep = queue_steps(snapshot, now)
     if snapshot.is_deleted:
         return Decision(upkeep=upkeep)  # the garbage collector follows the owner references
     if snapshot.status.is_finished:
         return replace(_after_the_end(snapshot, now), upkeep=upkeep)
+    if is_dispatched:
+        return replace(_while_dispatched(snapshot, now), upkeep=upkeep)
     kind = kind_of(snapshot.job, snapshot.spec)
     step = _judge(kind, snapshot, now, settings)
     if isinstance(step, Plan):
@@ -110,6 +114,23 @@ def _judge(kind: Kind, snapshot: Snapshot, now: datetime, settings: Settings) ->
         or judge_progress(snapshot, now)
         or step
     )
+
+
+def _while_dispatched(snapshot: Snapshot, now: datetime) -> Decision:
+    """Decide on a job that another cluster is to run.
+
+    While it does, the status is what MultiKueue copies from there; ours while there is no such
+    cluster.
+    """
+    if snapshot.spec is None:
+        verdict = None if snapshot.is_frozen else _refused(snapshot)
+    else:
+        verdict = judge_queue(snapshot, now)
+        if verdict is None and snapshot.queueing is not None and snapshot.queueing.is_held:
+            verdict = judge_suspension(snapshot, now)
+    if verdict is None:
+        return Decision()
+    return conclude(kind_of(snapshot.job, snapshot.spec), snapshot, verdict, now)
 
 
 def _refused(snapshot: Snapshot) -> Verdict:

@@ -12,6 +12,7 @@ from di_api.names import LABEL_TASK_NAME
 from di_api.phase import Phase
 from di_operator.kueue.portions import Portion
 from di_operator.kueue.queueing import Queueing, resumed, suspended
+from di_operator.kueue.side import Side
 from di_operator.lifecycle.actions import Patch
 from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import JobEvent
@@ -36,7 +37,8 @@ def judge_queue(snapshot: Snapshot, now: datetime) -> Verdict | None:
     if queueing is None or not queueing.has_queue or queueing.is_held or snapshot.spec is None:
         return None
     if queueing.is_open:
-        if not queueing.by_queue:
+        # What MultiKueue has run elsewhere stays suspended here.
+        if not queueing.by_queue or queueing.side is Side.MANAGER:
             return None
         message = "admitted, and is resumed"
         return Verdict(

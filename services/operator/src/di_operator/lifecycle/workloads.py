@@ -18,6 +18,7 @@ from di_api.names import ANNOTATION_DIGEST, CORE
 from di_api.phase import Phase
 from di_operator.kueue.bodies import (
     WorkloadRecipe,
+    adopted,
     digest_of,
     released,
     reported_finished,
@@ -27,6 +28,7 @@ from di_operator.kueue.bodies import (
 )
 from di_operator.kueue.portions import Portion, extra_pod_sets
 from di_operator.kueue.queueing import Queueing
+from di_operator.kueue.side import Side
 from di_operator.kueue.workload import State, Workload
 from di_operator.lifecycle.actions import Action, Create, Delete, Patch
 from di_operator.lifecycle.deletion import delete
@@ -72,9 +74,12 @@ def _steps(snapshot: Snapshot, queueing: Queueing, now: datetime) -> Iterator[Ac
         if not busy:
             yield from chain.from_iterable(map(_removal, queueing.workloads))
     elif queueing.core is None:
-        # Names are free again once an earlier job's are gone.
-        if queueing.problem is None and queueing.pod_sets and not queueing.old:
+        # Names are free again once an earlier job's are gone. MultiKueue makes what is its.
+        is_ours = queueing.side is not Side.WORKER
+        if is_ours and queueing.problem is None and queueing.pod_sets and not queueing.old:
             yield _create_core(snapshot, queueing)
+    elif queueing.core.owner is None and not queueing.core.deleting:
+        yield _patch(queueing.core, adopted(queueing.core, snapshot.job))
     else:
         yield from _of_core(snapshot, queueing, queueing.core, now, busy=busy)
 
@@ -87,7 +92,9 @@ def _of_core(
             yield from chain.from_iterable(map(_removal, queueing.workloads))
     elif core.state is State.ADMITTED:
         yield from _keep_up(core, queueing)
-        yield from _report_ready(snapshot, core, now)
+        # MultiKueue says of the pods of another cluster whether they are ready.
+        if queueing.side is not Side.MANAGER:
+            yield from _report_ready(snapshot, core, now)
         for portion in queueing.portions:
             yield from _extras(snapshot, queueing, portion, now)
     else:
@@ -150,7 +157,7 @@ def _create_core(snapshot: Snapshot, queueing: Queueing) -> Create:
 
 def _renew(core: Workload, queueing: Queueing) -> Iterator[Action]:
     """Bring a core to what the job asks for by now; what has reserved quota is made anew."""
-    if not queueing.pod_sets:
+    if not queueing.pod_sets or queueing.side is Side.WORKER:
         return
     is_same = core.digest == digest_of(queueing.pod_sets)
     if not is_same and core.state is State.RESERVED:
@@ -170,7 +177,12 @@ def _renew(core: Workload, queueing: Queueing) -> Iterator[Action]:
 
 
 def _keep_up(workload: Workload, queueing: Queueing) -> Iterator[Action]:
-    """Write the job's queue and priority where they have changed; the queue while none is held."""
+    """Write the job's queue and priority where they have changed; the queue while none is held.
+
+    What MultiKueue has made has to stay as it is in the manager's cluster.
+    """
+    if queueing.side is Side.WORKER:
+        return
     standing = queueing.standing.spec(is_core=workload.is_core)
     changed: dict[str, Any] = {}
     if workload.priority != standing["priority"]:

@@ -1,0 +1,58 @@
+"""Jobs that MultiKueue has run in another cluster: they need a queue, and are bound to what that
+cluster was told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from di_api.difference import first_difference
+from di_api.field_error import FieldError, items, mapping
+from di_api.names import DISPATCHER, LABEL_QUEUE
+from di_api.ownership import is_dispatched
+from di_api.queued import is_suspended_by_queue, queue_of
+from di_api.validation.fixed_fields import located
+
+_OF_THE_MANAGER: Final = ("suspend", "ttlSecondsAfterFinished")
+"""Fields that mean something in the manager's cluster while another runs the job."""
+
+
+def dispatched_without_queue(
+    metadata: Mapping[str, Any], spec: Mapping[str, Any]
+) -> Iterator[FieldError]:
+    """The error of a job that is to run in another cluster, and in no queue that sends it there."""
+    job = {"metadata": metadata, "spec": spec}
+    if is_dispatched(job) and queue_of(job) is None:
+        message = f"{DISPATCHER} runs jobs with the label {LABEL_QUEUE}, and this one has none"
+        yield FieldError("spec.managedBy", DISPATCHER, message)
+
+
+def changed_while_dispatched(
+    old: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Iterator[FieldError]:
+    """The error of a change that the cluster which runs the job is not told of.
+
+    `before` and `after` are the specs of `old` and of what it is to be.
+    """
+    if not is_dispatched(old) or _has_no_cluster(old):
+        return
+    kept = [{k: v for k, v in each.items() if k not in _OF_THE_MANAGER} for each in (before, after)]
+    changed = first_difference(*kept)
+    if changed is not None:
+        path, value = located("spec", changed, after)
+        message = (
+            "may not change while another cluster runs the job, which is not told of it "
+            "(MultiKueue); suspend it first"
+        )
+        yield FieldError(path, value, message)
+
+
+def _has_no_cluster(job: Mapping[str, Any]) -> bool:
+    status = mapping(job.get("status"))
+    conditions = map(mapping, items(status.get("conditions")))
+    waits = any(
+        each.get("type") == "Queued" and each.get("status") == "True" for each in conditions
+    )
+    is_suspended = mapping(job.get("spec")).get("suspend") is True
+    by_user = is_suspended and not is_suspended_by_queue(job)
+    return waits or by_user or not status.get("phase")
