@@ -93,6 +93,49 @@ print("asked for one more")
     assert "Succeeded in" in said
 
 
+@pytest.mark.parametrize("kind", ["sync", "asyncio"])
+def test_a_program_follows_its_peers_as_they_come_and_go(command: Command, kind: str) -> None:
+    """By requests that wait at the di-server of the run, not by polling."""
+    program = """
+import asyncio, time
+import di_orchestrator as di
+from di_orchestrator import aio, api
+
+api.POLL_SECONDS = 60.0
+
+class Story:
+    counts = []
+    def tell(self, peers):
+        # Scaled up once the collector runs, and down once both do.
+        if len(peers) in self.counts[-1:]:
+            return False
+        self.counts.append(len(peers))
+        if len(peers) == 2 or (len(peers) == 1 and 2 not in self.counts):
+            di.scale("collector", to=3 - len(peers))
+        return self.counts[-2:] == [2, 1]
+
+async def follow():
+    story = Story()
+    async for peers in aio.client().watch_peers("collector"):
+        if story.tell(peers):
+            return
+
+began = time.monotonic()
+if KIND == "asyncio":
+    asyncio.run(follow())
+else:
+    story = Story()
+    any(map(story.tell, di.watch_peers("collector")))
+assert time.monotonic() - began < 30
+print("followed", Story.counts)
+""".replace("KIND", repr(kind))
+    learner, collector = task(program), task(FOR_EVER, "collector", maxReplicas=3)
+    learner["template"]["spec"]["containers"][0]["command"] = [sys.executable, "-c", program]
+    code, said = command.run("-f", command.manifest(job(learner, collector)))
+    assert code == 0, said
+    assert "1, 2, 1]" in said
+
+
 def test_a_coordinator_reaches_by_name_what_it_asks_for(command: Command) -> None:
     coordinator = """
 import socket, time

@@ -116,8 +116,14 @@ def test_what_another_cluster_is_to_run_needs_a_queue_that_sends_it_there() -> N
 
 
 def test_what_another_cluster_runs_is_suspended_before_it_changes() -> None:
-    runs: dict[str, Any] = {"phase": "Running", "conditions": [{"type": "Queued", "status": "False"}]}
-    waits: dict[str, Any] = {"phase": "Pending", "conditions": [{"type": "Queued", "status": "True"}]}
+    runs: dict[str, Any] = {
+        "phase": "Running",
+        "conditions": [{"type": "Queued", "status": "False"}],
+    }
+    waits: dict[str, Any] = {
+        "phase": "Pending",
+        "conditions": [{"type": "Queued", "status": "True"}],
+    }
     assert "while another cluster runs the job" in refusals(sent(**runs), sent(2))
     assert not refusals(sent(**waits), sent(2))
     assert not refusals(sent(), sent(2))
