@@ -30,7 +30,7 @@ def test_every_dependency_is_pinned_to_hashes(lock: str) -> None:
 def test_a_dockerfile(component: str) -> None:
     lines = (SERVICES / component / "Dockerfile").read_text().splitlines()
     instructions = [line for line in lines if re.match(r"[A-Z]+ ", line)]
-    assert instructions[0] == "ARG BASE_IMAGE=python:3.12-slim"
+    assert instructions[0] == "ARG BASE_IMAGE=python:3.13-slim"
     assert {i for i in instructions if i.startswith("FROM ")} == {
         "FROM ${BASE_IMAGE} AS builder",
         "FROM ${BASE_IMAGE}",

@@ -1,86 +1,39 @@
-"""`di run` in containers of a real engine, podman of the distribution."""
+"""`di run` in containers of real engines, podman and Docker of the distribution."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
 from di_cluster.images import Image
-from di_cluster.settings import Settings
+from tests.e2e.container_engines import ENGINES, SECONDS, Engine
 from tests.e2e.jobs import job, task
 from tests.waiting import wait_until
 
-SECONDS = 120
+
+@pytest.fixture(scope="module", params=list(ENGINES))
+def machine(
+    request: pytest.FixtureRequest,
+    images: Mapping[str, Image],
+) -> Iterator[Engine]:
+    """Runs of a machine with one of the engines and the image of di-server of this source tree."""
+    # Short: a socket's path has a hundred characters.
+    with (
+        tempfile.TemporaryDirectory(prefix="di-engine-") as folder,
+        ENGINES[request.param](Path(folder), images["server"]) as engine,
+    ):
+        yield engine
 
 
-@pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory, images: Mapping[str, Image]) -> Iterator[Run]:
-    """Runs of a machine with podman, which finds the images of this source tree."""
-    folder = tmp_path_factory.mktemp("podman")
-    environ = {
-        **os.environ,
-        "DEBIAN_FRONTEND": "noninteractive",
-        "CONTAINERS_CONF": str(folder / "containers.conf"),
-        "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
-        "XDG_STATE_HOME": str(folder / "state"),
-    }
-    _install(environ)
-    # A machine may forbid to raise limits, and have both hierarchies of control groups.
-    Path(environ["CONTAINERS_CONF"]).write_text(
-        '[containers]\ndefault_ulimits = []\n[engine]\nruntime = "runc"\n'
-    )
-    store = Settings.from_environment(os.environ).cache / "images/store"
-    Path(environ["CONTAINERS_STORAGE_CONF"]).write_text(
-        f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/store"\nrunroot = "{folder}/run"\n'
-        f'[storage.options]\nadditionalimagestores = ["{store}"]\n'
-    )
-    yield Run(environ, images["server"].reference)
-    subprocess.run(
-        ["podman", "rm", "--all", "--force"], env=environ, capture_output=True, check=True
-    )
-
-
-class Run:
-    """How `di run` is called."""
-
-    def __init__(self, environ: Mapping[str, str], image: str) -> None:
-        self.environ = environ
-        self.image = image
-
-    def __call__(self, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(words),
-            cwd=folder,
-            env=dict(self.environ),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-
-    def command(self, words: Sequence[str]) -> list[str]:
-        return [sys.executable, "-m", "di_local", "run", *words]
-
-    def containers(self) -> list[str]:
-        """The names of all containers, running or not."""
-        words = ["podman", "ps", "--all", "--format", "{{.Names}}"]
-        found = subprocess.run(
-            words, env=dict(self.environ), capture_output=True, text=True, check=True
-        )
-        return found.stdout.split()
-
-
-def test_a_program_runs_in_containers_of_an_image(machine: Run, tmp_path: Path) -> None:
+def test_a_program_runs_in_containers_of_an_image(machine: Engine, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import os, pathlib, socket, sys\n"
         "own = os.environ['DI_NODES'].split(',')\n"
@@ -100,7 +53,7 @@ def test_a_program_runs_in_containers_of_an_image(machine: Run, tmp_path: Path) 
     )
     found = machine(tmp_path, "train.py", "--collectors", "1", "--image", machine.image, "-f")
     assert found.returncode == 0, found.stdout
-    assert "in containers of podman" in found.stdout
+    assert f"in containers of {machine.name}" in found.stdout
     # The first process of its container, of the image's own Python.
     assert re.search(r"train-learner-0 +1 /\S+ False", found.stdout), found.stdout
     assert (tmp_path / "said").read_text() == "train-collector-0"
@@ -109,7 +62,7 @@ def test_a_program_runs_in_containers_of_an_image(machine: Run, tmp_path: Path) 
 
 
 def test_a_manifest_runs_in_its_own_images_with_volumes_and_handlers(
-    machine: Run, tmp_path: Path
+    machine: Engine, tmp_path: Path
 ) -> None:
     program = (
         "import os, pathlib\n"
@@ -154,7 +107,7 @@ def test_a_manifest_runs_in_its_own_images_with_volumes_and_handlers(
     assert machine.containers() == []
 
 
-def test_an_image_runs_what_it_says_itself(machine: Run, tmp_path: Path) -> None:
+def test_an_image_runs_what_it_says_itself(machine: Engine, tmp_path: Path) -> None:
     learner = task("learner", image=machine.image, program="")
     container = learner["template"]["spec"]["containers"][0]
     del container["command"]
@@ -167,7 +120,7 @@ def test_an_image_runs_what_it_says_itself(machine: Run, tmp_path: Path) -> None
     assert "gunicorn" in found.stdout or "di-server" in found.stdout, found.stdout
 
 
-def test_containers_of_a_run_that_is_killed_are_removed(machine: Run, tmp_path: Path) -> None:
+def test_containers_of_a_run_that_is_killed_are_removed(machine: Engine, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import time\ntime.sleep(3600)\n")
     with subprocess.Popen(
         machine.command(["train.py", "--image", machine.image]),
@@ -180,18 +133,9 @@ def test_containers_of_a_run_that_is_killed_are_removed(machine: Run, tmp_path: 
     wait_until(lambda: not machine.containers(), SECONDS)
 
 
-def test_an_image_that_cannot_be_pulled_is_refused(machine: Run, tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_pulled_is_refused(machine: Engine, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("")
     found = machine(tmp_path, "train.py", "--image", "127.0.0.1:1/none:1")
     assert found.returncode == 2
-    assert "refused: podman has no image 127.0.0.1:1/none:1 and cannot pull it" in found.stdout
-
-
-def _install(environ: Mapping[str, str]) -> None:
-    if shutil.which("podman") is not None:
-        return
-    for words in (
-        ["apt-get", "update", "-qq"],
-        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "podman", "runc"],
-    ):
-        subprocess.run(words, env=dict(environ), capture_output=True, check=True)
+    words = f"refused: {machine.name} has no image 127.0.0.1:1/none:1 and cannot pull it"
+    assert words in found.stdout

@@ -140,7 +140,7 @@ def test_a_built_image_is_loaded_once_and_again_when_it_changed(
     cluster: Cluster, api: ApiServer, tmp_path: Path
 ) -> None:
     (tmp_path / "Dockerfile").write_text(
-        "ARG BASE_IMAGE=python:3.12-slim\nFROM ${BASE_IMAGE}\nCOPY word /word\n"
+        "ARG BASE_IMAGE=python:3.13-slim\nFROM ${BASE_IMAGE}\nCOPY word /word\n"
     )
     # What it imports of Python's library need not be compiled first.
     compiled = "python3 -B -c 'import asyncio, os; os.stat(asyncio.__cached__)'"

@@ -17,7 +17,7 @@ from di_api.kube.resources import DIJOB_TASKS, PODS, Resource
 from di_api.names import ANNOTATION_SCALED, API_VERSION, TASK_KIND
 from tests.integration.autoscaler_metrics import metrics
 from tests.integration.conftest import CRD_FILE, ROOT, ApiServer, install_crd
-from tests.integration.operator_testbed import Object, Testbed, job, on_testbed, task
+from tests.integration.operator_testbed import Object, Testbed, condition, job, on_testbed, task
 
 pytestmark = pytest.mark.usefixtures("crd", "job_tasks")
 
@@ -190,6 +190,11 @@ def test_the_autoscaler_of_kubernetes_scales_tasks_as_the_page_has_it(
             wanted = {"learner": 1, "collector": collectors, "evaluator": evaluators}
             return await replicas() == wanted
 
+        async def is_refused() -> bool:
+            scaler = await testbed.client.get(AUTOSCALERS, "cartpole-evaluator", namespace)
+            told = condition(scaler["status"], "AbleToScale")
+            return told["status"] == "False" and "maxReplicas" in told["message"]
+
         async def compute(cpu: str) -> None:
             for pod in (await testbed.pods("cartpole")).values():
                 await stand_in.use(pod, cpu)
@@ -215,6 +220,12 @@ def test_the_autoscaler_of_kubernetes_scales_tasks_as_the_page_has_it(
             await stand_in.say("50m", {"dijob": "cartpole"})
             await compute("70m")
             await testbed.until(lambda: have(1, 2), "fewer collectors")
+            # One whose bounds are wider than the task's is refused, and tells of it.
+            wider = {"spec": {"maxReplicas": 50}}
+            await testbed.client.patch(AUTOSCALERS, "cartpole-evaluator", wider, namespace)
+            await compute("990m")
+            await testbed.until(is_refused, "the autoscaler to say that it cannot scale")
+            assert await have(1, 2)
 
     on_testbed(kube_config, namespace, body)
 

@@ -14,7 +14,7 @@ from di_cluster.reporter import Reporter
 
 DOCKERFILE = """\
 # A comment.
-ARG BASE_IMAGE=python:3.12-slim
+ARG BASE_IMAGE=python:3.13-slim
 FROM ${BASE_IMAGE} AS builder
 # Another one.
 COPY --chmod=755 app \\
@@ -109,7 +109,7 @@ def test_another_list_of_what_is_left_out_goes_first(context: Path) -> None:
         "COPY <<EOF /app/x",
         "COPY missing /app/",
         "ADD https://example.org/x /x",
-        "FROM python:3.12-slim",
+        "FROM python:3.13-slim",
         "RUN --mount=type=bind,source=app,target=/x true",
         "# escape=`",
     ],

@@ -282,7 +282,7 @@ def test_more_tasks_than_kueue_takes_are_said() -> None:
 
 
 def test_a_job_of_another_controller_is_left_alone() -> None:
-    cluster = submitted(managedBy="kueue.x-k8s.io/multikueue")
+    cluster = submitted(managedBy="example.com/another")
     assert not cluster.writes
 
 
