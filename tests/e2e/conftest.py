@@ -36,13 +36,21 @@ HERE = Path(__file__).parent
 ORDER = {"test_install.py": 1, "test_sharing.py": 3, "test_uninstall.py": 4}
 NODES, GPUS = 16, 4
 """Simulated nodes, and what each of them has."""
+LENDER, BORROWER = "team-research", "team-product"
+"""Namespaces with a queue of the allocator each: who has a guarantee, and who a quota and thrice the
+weight, by which the other would have a quarter of the GPUs."""
+GUARANTEE, QUOTA = 32, 48
 VALUES = (
     "--set",
     "operator.allocator.periodSeconds=5,history.enabled=true,history.persistence.enabled=false,"
     "dashboard.enabled=true",
+    "--set-json",
+    "operator.allocator.arguments.queues="
+    f'{{"{LENDER}":{{"guarantee":{{"nvidia.com/gpu":{GUARANTEE}}}}},'
+    f'"{BORROWER}":{{"weight":3,"quota":{{"nvidia.com/gpu":{QUOTA}}}}}}}',
 )
-"""What differs from what users install: the allocator looks again every few seconds, and what
-happens is kept for as long as its pod lives."""
+"""What differs from what users install: the allocator looks again every few seconds and has queues,
+and what happens is kept for as long as its pod lives."""
 FIXTURES_SECONDS = 1800
 """The first test waits for a cluster, all images and the chart: minutes, on a slow machine."""
 
@@ -180,7 +188,13 @@ def namespace(release: Release, kubectl: Kubectl) -> Iterator[str]:
 @contextmanager
 def fresh_namespace(kubectl: Kubectl) -> Iterator[str]:
     """A namespace of its own, for a test or for a file of them."""
-    name = f"e2e-{secrets.token_hex(4)}"
+    with named_namespace(kubectl, f"e2e-{secrets.token_hex(4)}") as name:
+        yield name
+
+
+@contextmanager
+def named_namespace(kubectl: Kubectl, name: str) -> Iterator[str]:
+    """A namespace of a name that something else gives."""
     kubectl("create", "namespace", name)
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
