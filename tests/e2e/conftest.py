@@ -37,8 +37,8 @@ ORDER = {"test_install.py": 1, "test_sharing.py": 3, "test_uninstall.py": 4}
 NODES, GPUS = 16, 4
 """Simulated nodes, and what each of them has."""
 LENDER, BORROWER = "team-research", "team-product"
-"""Namespaces with a queue of the allocator each: who has a guarantee, and who a quota and thrice the
-weight, by which the other would have a quarter of the GPUs."""
+"""Namespaces with a queue of the allocator each: who has a guarantee, and who a quota and thrice
+the weight, by which the other would have a quarter of the GPUs."""
 GUARANTEE, QUOTA = 32, 48
 VALUES = (
     "--set",
