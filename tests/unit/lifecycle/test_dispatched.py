@@ -182,6 +182,17 @@ def test_its_spec_stays_that_of_the_manager_and_bounds_the_job() -> None:
     assert (len(cluster.pods), counts(cluster)) == (3, {"work": 5})
 
 
+def test_one_that_is_suspended_at_the_worker_gives_its_quota_back() -> None:
+    cluster = worker()
+    cluster.job["metadata"]["annotations"] = {}
+    cluster.settle()
+    assert not cluster.workloads
+    # As its own: di-operator may delete nothing else.
+    assert cluster.writes.index("patch Workload x-core") < cluster.writes.index(
+        "delete Workload x-core"
+    )
+
+
 def test_what_the_worker_has_evicted_is_held_until_its_pods_are_gone() -> None:
     cluster = worker()
     cluster.settle()

@@ -65,12 +65,12 @@ def queued(job: Job) -> Explanation | None:
 def elsewhere(job: Job) -> Explanation | None:
     """That another cluster runs a job, by MultiKueue: its pods are there."""
     body = mapping(job.facts.job)
-    if not is_dispatched(body) or job.phase in (None, Phase.PENDING):
+    if not is_dispatched(body) or job.phase is None or job.phase is Phase.PENDING:
         return None
     name, namespace = job.facts.name, job.facts.namespace
     return Explanation(
         cause=Cause.ELSEWHERE,
-        summary=f"{name} is {job.phase} in another cluster, where MultiKueue has sent it",
+        summary=f"{name} is {job.phase.value} in another cluster, where MultiKueue has sent it",
         evidence=operator_says(job),
         remedy=f"kubectl get workload {name}-core -n {namespace} -o yaml has its name "
         f"(status.clusterName): ask there, di why {name} --context NAME",

@@ -278,8 +278,8 @@ class JobSpec:
             kind=Text(),
             about="Which controller runs the job. Any other than "
             "`diengine.opendilab.org/di-operator` has the operator leave it alone; "
-            "`kueue.x-k8s.io/multikueue` has [MultiKueue](teams-clusters.md) run it in another "
-            "cluster.",
+            "`kueue.x-k8s.io/multikueue` has MultiKueue run it in another cluster.",
+            more="[What goes with that](teams-clusters.md).",
             absent="the operator",
         ),
     ] = None

@@ -70,18 +70,18 @@ def _steps(snapshot: Snapshot, queueing: Queueing, now: datetime) -> Iterator[Ac
     elif snapshot.status.is_finished:
         if not busy:
             yield from _after_the_end(snapshot, queueing, now)
+    elif (core := queueing.core) is not None and core.owner is None and not core.deleting:
+        yield _patch(core, adopted(core, snapshot.job))
     elif queueing.is_held or not queueing.has_queue:
         if not busy:
             yield from chain.from_iterable(map(_removal, queueing.workloads))
-    elif queueing.core is None:
+    elif core is None:
         # Names are free again once an earlier job's are gone. MultiKueue makes what is its.
         is_ours = queueing.side is not Side.WORKER
         if is_ours and queueing.problem is None and queueing.pod_sets and not queueing.old:
             yield _create_core(snapshot, queueing)
-    elif queueing.core.owner is None and not queueing.core.deleting:
-        yield _patch(queueing.core, adopted(queueing.core, snapshot.job))
     else:
-        yield from _of_core(snapshot, queueing, queueing.core, now, busy=busy)
+        yield from _of_core(snapshot, queueing, core, now, busy=busy)
 
 
 def _of_core(
