@@ -115,7 +115,8 @@ def docker(folder: Path, image: Image) -> Iterator[Engine]:
         daemon.terminate()
         daemon.wait(SECONDS)
         # It leaves the network of its containers, this machine's own, mounted.
-        if (network := folder / "exec/netns/default").is_mount():
+        # A file, of which pathlib does not tell.
+        if os.path.ismount(network := folder / "exec/netns/default"):
             subprocess.run(["umount", network], check=True, timeout=SECONDS)
 
 

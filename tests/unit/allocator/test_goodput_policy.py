@@ -189,6 +189,20 @@ def test_where_all_work_is_known_short_jobs_go_first() -> None:
     assert counts(decide(swapped, 2))["short"] < counts(decide(swapped, 2))["long"]
 
 
+def test_while_nobody_comes_or_ends_a_restart_has_longer_to_pay() -> None:
+    held = {"a": NodeList((("learner", ("n000",) * 4),))}
+    scaling = model(noise=1e6, alpha_n=1.0, beta_n=1e-6)
+
+    def size(*, age: float, remaining: float) -> int:
+        job = elastic("a", model=scaling, maximum=8, age=age, remaining=remaining)
+        return len(decide(by_key(job), 2, held)["a"])
+
+    assert size(age=360.0, remaining=1e9) == 8
+    # The next may come as soon as the last one did, and before long this one itself has ended.
+    assert size(age=10.0, remaining=1e9) == 4
+    assert size(age=360.0, remaining=10.0) == 4
+
+
 def test_a_job_that_does_not_say_what_is_left_is_taken_to_be_half_done() -> None:
     others = [elastic(f"j{n}", remaining=1e6) for n in range(5)]
     young = by_key(elastic("a", attained=10.0), *others)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.curves import Curve
@@ -89,6 +91,25 @@ def ranks(demands: Sequence[Demand], parts: Sequence[Sequence[Part]]) -> dict[st
     return short_first_weights(
         {d.job.key: _left(d.job, part) for d, part in zip(demands, parts, strict=True)}
     )
+
+
+def quiet_seconds(demands: Sequence[Demand], speeds: Sequence[Mapping[str, Curve]]) -> float:
+    """How long sizes may be expected to stay: until the first of the jobs ends at its present
+    speed; and as nobody knows when the next one comes, as long as none has come."""
+    ends = [_seconds_left(demand, speed) for demand, speed in zip(demands, speeds, strict=True)]
+    return min([*ends, *[demand.job.age for demand in demands]])
+
+
+def _seconds_left(demand: Demand, speeds: Mapping[str, Curve]) -> float:
+    """Until the job ends at its present speed; endless if it stands still, or nobody knows."""
+    job = demand.job
+    present = max(
+        speeds[kind][bisect_right(option.ladder.sizes, option.present) - 1]
+        for kind, option in demand.options.items()
+    )
+    if not job.reports or job.remaining is None or not present:
+        return inf
+    return job.remaining / present
 
 
 def _left(job: JobInfo, parts: Sequence[Part]) -> float:

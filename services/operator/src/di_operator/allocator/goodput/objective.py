@@ -19,8 +19,11 @@ _NOTHING: Final = 1e-3
 # The same of a job that cannot have as little as its fair share: it is given more than that for
 # some of the time, so a while with nothing is no disaster. From 0.3 to 0.6 all is as good.
 _TURN: Final = 0.45
-# heSRPT's exponent of the speed-up curve: what k^p makes of k replicas.
-_CONCAVITY: Final = 0.5
+# heSRPT's exponent of the speed-up curve: what k^p makes of k replicas. Less has longer jobs wait
+# less for shorter ones.
+_CONCAVITY: Final = 0.45
+# How many horizons a change of replicas is taken to last at most, however quiet it is.
+_QUIET: Final = 2
 # The exponent of the speed-up of a job that does not say what it makes of its replicas.
 _UNKNOWN: Final = 0.5
 # A share of nothing is divided by all the same.
@@ -41,6 +44,11 @@ class Costs:
         anything to claim less than `restart`, which pods take in any case.
         """
         return replace(self, restart=max(self.restart, min(seconds, self.horizon / 2)))
+
+    def lasting(self, seconds: float) -> Costs:
+        """Those of a change that is taken to last that long before the next one, within bounds."""
+        most = _QUIET * self.horizon
+        return replace(self, horizon=max(self.horizon, min(seconds, most)))
 
     def charged(self, sizes: Sequence[int], speeds: Sequence[float], present: int) -> list[float]:
         """The speeds, less what a change to that size costs."""

@@ -18,7 +18,7 @@ from di_operator.allocator.bids import make_bids, measured_room
 from di_operator.allocator.choose import Offer, choose
 from di_operator.allocator.choose_kinds import Choice, choose_kinds
 from di_operator.allocator.choose_shares import choose_by_shares
-from di_operator.allocator.demand import Demand, Option, ranks, scarcest_of
+from di_operator.allocator.demand import Demand, Option, quiet_seconds, ranks, scarcest_of
 from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.collecting import throughput
@@ -205,11 +205,12 @@ class GoodputPolicy:
         amounts = {kind: capacity.amount(scarce, kind) for kind in kinds}
         parts = [d.parts(speed, amounts) for d, speed in zip(demands, speeds, strict=True)]
         weights = ranks(demands, parts)
+        quiet = 0.0 if weights is None else quiet_seconds(demands, speeds)
         offers = []
         for demand, speed, part in zip(demands, speeds, parts, strict=True):
             if weights is not None:
                 weight = weights[demand.job.key]
-                values = self._short_first(demand, speed, part)
+                values = self._short_first(demand, speed, part, quiet)
             else:
                 weight = (1 + demand.job.attained / self._decay_after) ** -self._decay
                 each = max(1, demand.task.resources.get(scarce, 0))
@@ -249,7 +250,11 @@ class GoodputPolicy:
         ]
 
     def _short_first(
-        self, demand: Demand, speeds: Mapping[str, Curve], parts: Sequence[Part]
+        self,
+        demand: Demand,
+        speeds: Mapping[str, Curve],
+        parts: Sequence[Part],
+        quiet: float,
     ) -> dict[str, list[float]]:
         one = speed_of_one(parts)
         return {
@@ -258,7 +263,7 @@ class GoodputPolicy:
                 speeds[kind],
                 one=one,
                 present=option.present,
-                costs=self._costs.restoring(demand.job.restoring),
+                costs=self._costs.restoring(demand.job.restoring).lasting(quiet),
             )
             for kind, option in demand.options.items()
         }
