@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from di_api.kube.resources import DIJOBS
 from di_operator.lifecycle.actions import Delete
 from di_operator.lifecycle.timestamps import format_time
-from tests.unit.lifecycle.cluster_model import job, task
+from tests.unit.lifecycle.cluster_model import Crash, job, task
 from tests.unit.lifecycle.kueue_model import QueuedCluster, queued
 
 CORE = "x-core"
@@ -153,6 +154,18 @@ def test_the_workload_that_came_with_a_job_is_taken_up(where: str) -> None:
     cluster.settle()
     assert (cluster.phase, len(cluster.pods)) == ("Running", 5)
     assert [*cluster.workloads] == [CORE]
+
+
+def test_no_pod_is_made_before_its_quota_is_held() -> None:
+    cluster = worker()
+    cluster.admit(CORE)
+    for _ in range(6):
+        # The operator is killed after each of its writes.
+        with suppress(Crash):
+            cluster.reconcile(crash_after=1)
+        assert cluster.workloads[CORE]["metadata"].get("finalizers") or not cluster.pods
+    cluster.settle()
+    assert len(cluster.pods) == 5
 
 
 def test_nothing_is_made_before_the_workload_has_come() -> None:

@@ -84,6 +84,8 @@ class Queueing:
         core = self.core
         if core is None or core.deleting:
             return False
+        if self.side is Side.WORKER and not core.holds:
+            return False  # its quota would be free before the pods are gone
         # From the choice of a cluster on the job's status may be that from there.
         is_sent = core.state is State.RESERVED and core.cluster is not None
         return core.state is State.ADMITTED or (self.side is Side.MANAGER and is_sent)
