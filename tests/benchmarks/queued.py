@@ -31,6 +31,7 @@ from di_api.names import LABEL_JOB
 from tests.benchmarks import processes, samples
 from tests.benchmarks.processes import ROOT
 from tests.benchmarks.samples import Spread
+from tests.following import following
 from tests.integration.conftest import fresh_namespace
 from tests.integration.kueue.bed import queued_job
 from tests.integration.kueue.installation import installed, kueue_api_server
@@ -218,13 +219,8 @@ async def _followed(
         client, resource, namespace=namespace, clock=time.monotonic, rng=random.Random()
     )
     cache.subscribe(callback)
-    watching = asyncio.create_task(cache.run())
-    await cache.synced.wait()
-    try:
+    async with following(cache):
         yield
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
 
 
 def main() -> None:

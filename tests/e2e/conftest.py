@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import sys
@@ -40,14 +41,16 @@ LENDER, BORROWER = "team-research", "team-product"
 """Namespaces with a queue of the allocator each: who has a guarantee, and who a quota and thrice
 the weight, by which the other would have a quarter of the GPUs."""
 GUARANTEE, QUOTA = 32, 48
+_QUEUES = {
+    LENDER: {"guarantee": {"nvidia.com/gpu": GUARANTEE}},
+    BORROWER: {"weight": 3, "quota": {"nvidia.com/gpu": QUOTA}},
+}
 VALUES = (
     "--set",
     "operator.allocator.periodSeconds=5,history.enabled=true,history.persistence.enabled=false,"
     "dashboard.enabled=true",
     "--set-json",
-    "operator.allocator.arguments.queues="
-    f'{{"{LENDER}":{{"guarantee":{{"nvidia.com/gpu":{GUARANTEE}}}}},'
-    f'"{BORROWER}":{{"weight":3,"quota":{{"nvidia.com/gpu":{QUOTA}}}}}}}',
+    f"operator.allocator.arguments.queues={json.dumps(_QUEUES)}",
 )
 """What differs from what users install: the allocator looks again every few seconds and has queues,
 and what happens is kept for as long as its pod lives."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import secrets
 import time
@@ -19,6 +18,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import DIJOBS, NAMESPACES, PODS, SERVICE_ACCOUNTS
 from tests.fakes.kubelet import FakeKubelet
+from tests.following import following
 from tests.integration.operator_testbed import job, task
 from tests.waiting import wait_until_async
 
@@ -76,14 +76,9 @@ async def prepared(config: KubeConfig, folder: Path) -> AsyncIterator[Testbed]:
         jobs = WatchCache(client, DIJOBS, clock=time.monotonic, rng=random.Random())
         testbed = Testbed(config=config, folder=folder, client=client, kubelet=kubelet, jobs=jobs)
         kubelet.cache.subscribe(_recorder(testbed))
-        watching = asyncio.create_task(jobs.run())
-        try:
-            await jobs.synced.wait()
+        async with following(jobs):
             await _collector_knows_jobs(testbed)
             yield testbed
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
 
 
 def _recorder(testbed: Testbed) -> Callable[[str, Object], None]:

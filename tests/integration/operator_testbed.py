@@ -23,6 +23,7 @@ from di_operator.clock import Clock, SystemClock
 from di_operator.config import Config
 from di_operator.main import operate
 from tests.fakes.kubelet import FakeKubelet
+from tests.following import following
 from tests.waiting import wait_until_async
 
 Object = dict[str, Any]
@@ -301,13 +302,8 @@ async def open_testbed(kube_config: KubeConfig, namespace: str) -> AsyncIterator
         )
         jobs.subscribe(_recorder(testbed))
         kubelet.cache.subscribe(_counter(testbed))
-        watching = asyncio.create_task(jobs.run())
-        await jobs.synced.wait()
-        try:
+        async with following(jobs):
             yield testbed
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
 
 
 def _recorder(testbed: Testbed) -> Callable[[str, Object], None]:

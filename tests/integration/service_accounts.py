@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from di_api.kube.client import KubeClient
 from di_api.kube.resources import SERVICE_ACCOUNTS, Resource
 from di_api.kube.sync import SyncKubeClient
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ROLES: Final = Resource(group=_RBAC, version="v1", plural="roles", kind="Role")
 _BINDINGS: Final = Resource(group=_RBAC, version="v1", plural="rolebindings", kind="RoleBinding")
+_CLUSTER_ROLES: Final = Resource(
+    group=_RBAC, version="v1", plural="clusterroles", kind="ClusterRole", namespaced=False
+)
+_CLUSTER_BINDINGS: Final = Resource(
+    group=_RBAC,
+    version="v1",
+    plural="clusterrolebindings",
+    kind="ClusterRoleBinding",
+    namespaced=False,
+)
 
 
 def grant(kube: SyncKubeClient, namespace: str, name: str, rules: Sequence[dict[str, Any]]) -> None:
@@ -43,3 +55,23 @@ def token_of(
     body = {"metadata": {"name": name}, "spec": spec}
     made = kube.create(SERVICE_ACCOUNTS, body, namespace, subresource="token")
     return str(made["status"]["token"])
+
+
+@asynccontextmanager
+async def granted_everywhere(
+    client: KubeClient, namespace: str, account: str, name: str, rules: Sequence[dict[str, Any]]
+) -> AsyncIterator[None]:
+    """An account of a namespace has these rights in all of them while the block runs.
+
+    `name` is that of the ClusterRole and of its binding.
+    """
+    meta = {"metadata": {"name": name}}
+    role = {"apiGroup": _RBAC, "kind": _CLUSTER_ROLES.kind, "name": name}
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    await client.create(_CLUSTER_ROLES, {**meta, "rules": [*rules]})
+    await client.create(_CLUSTER_BINDINGS, {**meta, "roleRef": role, "subjects": [subject]})
+    try:
+        yield
+    finally:
+        await client.delete(_CLUSTER_BINDINGS, name)
+        await client.delete(_CLUSTER_ROLES, name)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 import pytest
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import LEASES, Resource
+from di_api.kube.resources import LEASES
 from di_api.names import GROUP
 from di_operator.claim import ClaimTiming
 from tests.integration.conftest import fresh_namespace
 from tests.integration.operator_testbed import Operator, Testbed, job, on_testbed, task
+from tests.integration.service_accounts import granted_everywhere
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -25,33 +26,11 @@ pytestmark = pytest.mark.usefixtures("crd")
 TIMING = ClaimTiming(duration=10.0, renew_period=1.0, retry_period=0.5)
 
 
-CLUSTER_ROLES, BINDINGS = (
-    Resource(
-        group="rbac.authorization.k8s.io",
-        version="v1",
-        plural=f"{kind.lower()}s",
-        kind=kind,
-        namespaced=False,
-    )
-    for kind in ("ClusterRole", "ClusterRoleBinding")
-)
-
-
-@asynccontextmanager
-async def may_look_after_all(testbed: Testbed) -> AsyncIterator[None]:
+def may_look_after_all(testbed: Testbed) -> AbstractAsyncContextManager[None]:
     """What the chart gives a release for all namespaces, as far as others look at it."""
-    name = {"metadata": {"name": testbed.namespace}}
+    name = testbed.namespace
     rule = {"apiGroups": [GROUP], "resources": ["dijobs/status"], "verbs": ["patch"]}
-    group = BINDINGS.group
-    role = {"apiGroup": group, "kind": "ClusterRole", "name": testbed.namespace}
-    account = {"kind": "ServiceAccount", "name": "di-operator", "namespace": testbed.namespace}
-    await testbed.client.create(CLUSTER_ROLES, name | {"rules": [rule]})
-    await testbed.client.create(BINDINGS, name | {"roleRef": role, "subjects": [account]})
-    try:
-        yield
-    finally:
-        await testbed.client.delete(BINDINGS, testbed.namespace)
-        await testbed.client.delete(CLUSTER_ROLES, testbed.namespace)
+    return granted_everywhere(testbed.client, name, "di-operator", name, [rule])
 
 
 async def unready(operator: Operator) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import WORKLOADS
 from di_api.names import LABEL_JOB, LABEL_QUEUE
+from tests.fakes.kubelet import FakeKubelet
 from tests.integration.kueue.installation import forget_workloads, installed, workloads
 from tests.integration.kueue.kinds import (
     BY_KIND,
@@ -26,6 +27,8 @@ from tests.integration.kueue.kinds import (
 from tests.integration.kueue.quota import Usage, watched_usage
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
 
+OURS = "example.com/of"
+"""The label of a test's own nodes: its namespace."""
 ALL = "all"
 """The group of all pods of the namespace."""
 
@@ -125,6 +128,16 @@ class Bed:
                 yield
             finally:
                 await forget_workloads(self.testbed.client, self.testbed.namespace)
+
+    def node(self, name: str, cpu: int, **labels: str) -> FakeKubelet:
+        """A node of so many cores, told from those of other tests by the label OURS."""
+        return FakeKubelet(
+            self.testbed.client,
+            namespace=self.testbed.namespace,
+            node=f"{self.testbed.namespace}-{name}",
+            extended={"cpu": str(cpu)},
+            labels={OURS: self.testbed.namespace, **labels},
+        )
 
     async def submit(self, body: Object) -> None:
         name = body["metadata"]["name"]

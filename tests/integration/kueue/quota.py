@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from di_api.kube.client import KubeClient
 from di_api.kube.resources import PODS
 from di_api.kube.wire import Object
 from di_api.quantity import parse_quantity
+from tests.following import following
 
 Amounts = Mapping[str, Decimal]
 _ENDED = {"Succeeded", "Failed"}
@@ -82,10 +82,5 @@ async def watched_usage(
     usage = Usage(groups=groups)
     cache = WatchCache(client, PODS, namespace=namespace, clock=time.monotonic, rng=random.Random())
     cache.subscribe(usage.take)
-    watching = asyncio.create_task(cache.run())
-    await cache.synced.wait()
-    try:
+    async with following(cache):
         yield usage
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -13,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from di_api.kube.config import KubeConfig, load_config
 from di_api.kube.errors import AlreadyExists, ApiError, NotFound
-from di_api.kube.resources import DIJOBS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS, Resource
+from di_api.kube.resources import DIJOBS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from di_api.names import DISPATCHER
 from tests.integration.accounts import OPERATOR, installed_accounts
 from tests.integration.conftest import named_namespace
@@ -30,22 +28,12 @@ from tests.integration.kueue.installation import (
     workloads,
 )
 from tests.integration.kueue.kinds import ADMISSION_CHECKS, CLUSTER_QUEUES, Object, condition
+from tests.integration.kueue.pages import manifests, read_page
 from tests.integration.kueue.process import NAMESPACE
 from tests.integration.operator_testbed import Testbed, open_testbed
+from tests.integration.service_accounts import granted_everywhere
 
 pytestmark = pytest.mark.usefixtures("admission")
-PAGE = Path(__file__).resolve().parents[3] / "docs/teams-clusters.md"
-_RBAC = "rbac.authorization.k8s.io"
-_ROLES = Resource(
-    group=_RBAC, version="v1", plural="clusterroles", kind="ClusterRole", namespaced=False
-)
-_BINDINGS = Resource(
-    group=_RBAC,
-    version="v1",
-    plural="clusterrolebindings",
-    kind="ClusterRoleBinding",
-    namespaced=False,
-)
 
 
 @pytest.fixture(scope="module")
@@ -118,13 +106,8 @@ def _sent(name: str, **fields: Any) -> Object:
 
 def _page(part: str, namespace: str) -> list[Object]:
     """The manifests of the page for one part, with names of the test's own."""
-    text = PAGE.read_text().replace("team-rl", namespace).replace("east", f"east-{namespace}")
-    blocks = re.findall(
-        rf"<!-- applied by \S+/{Path(__file__).name}: {part} -->\n```yaml\n(.*?)^```$",
-        text,
-        re.M | re.S,
-    )
-    return [body for block in blocks for body in yaml.safe_load_all(block)]
+    text = read_page("teams-clusters.md").replace("team-rl", namespace)
+    return manifests(text.replace("east", f"east-{namespace}"), f"{Path(__file__).name}: {part}")
 
 
 @asynccontextmanager
@@ -134,21 +117,18 @@ async def _worker_queue(testbed: Testbed) -> AsyncIterator[str]:
     *queues, role = _page("worker", namespace)
     name = role["metadata"]["name"]
     account = {"metadata": {"name": name}}
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
     await client.create(SERVICE_ACCOUNTS, account, namespace)
-    await client.create(_ROLES, role)
-    await client.create(_BINDINGS, {**account, "roleRef": reference, "subjects": [subject]})
     made = await client.create(
         SERVICE_ACCOUNTS, {**account, "spec": {}}, namespace, subresource="token"
     )
-    async with installed(client, *queues):
+    async with (
+        granted_everywhere(client, namespace, name, name, role["rules"]),
+        installed(client, *queues),
+    ):
         try:
             yield made["status"]["token"]
         finally:
             await forget_workloads(client, namespace)
-    await client.delete(_BINDINGS, name)
-    await client.delete(_ROLES, name)
 
 
 @asynccontextmanager

@@ -9,12 +9,10 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import NODES
-from tests.fakes.kubelet import FakeKubelet
-from tests.integration.kueue.bed import Bed, on_bed, queued_job
+from tests.integration.kueue.bed import OURS, Bed, on_bed, queued_job
 from tests.integration.kueue.kinds import Object
 
 pytestmark = pytest.mark.usefixtures("admission")
-OURS = "example.com/of"
 _SLOW = {"stop-after": "0.3"}
 
 
@@ -22,13 +20,7 @@ _SLOW = {"stop-after": "0.3"}
 async def allocated(bed: Bed, *, cores: int, quota: str) -> AsyncIterator[None]:
     """A node that others have no use for, a queue, and an operator whose allocator shares it."""
     testbed = bed.testbed
-    kubelet = FakeKubelet(
-        testbed.client,
-        namespace=testbed.namespace,
-        node=f"{testbed.namespace}-n1",
-        extended={"cpu": str(cores)},
-        labels={OURS: testbed.namespace},
-    )
+    kubelet = bed.node("n1", cores)
 
     async def is_open() -> bool:
         return not (await testbed.client.get(NODES, kubelet.node))["spec"].get("taints")
@@ -42,11 +34,11 @@ async def allocated(bed: Bed, *, cores: int, quota: str) -> AsyncIterator[None]:
             yield
 
 
-def growing(name: str, bed: Bed, **fields: int) -> Object:
+def growing(name: str, bed: Bed) -> Object:
     """A job of one to six learners on nodes of the test."""
     body = queued_job(name, "team", core=2, notes=_SLOW, preemptible=True)
     work = body["spec"]["tasks"][0]
-    work |= {"type": "learner", "minReplicas": 1, "maxReplicas": 6, **fields}
+    work |= {"type": "learner", "minReplicas": 1, "maxReplicas": 6}
     work["template"]["spec"]["nodeSelector"] = {OURS: bed.testbed.namespace}
     return body
 

@@ -9,24 +9,11 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from di_operator.builders.topology import GATE
-from tests.fakes.kubelet import FakeKubelet
-from tests.integration.kueue.bed import Bed, on_bed, queued_job
+from tests.integration.kueue.bed import OURS, Bed, on_bed, queued_job
 from tests.integration.kueue.kinds import Object, topology
-from tests.integration.operator_testbed import Testbed
 
 pytestmark = pytest.mark.usefixtures("admission")
 RACK = "example.com/rack"
-OURS = "example.com/of"
-
-
-def node(testbed: Testbed, name: str, rack: str, cpu: int) -> FakeKubelet:
-    return FakeKubelet(
-        testbed.client,
-        namespace=testbed.namespace,
-        node=f"{testbed.namespace}-{name}",
-        extended={"cpu": str(cpu)},
-        labels={RACK: rack, OURS: testbed.namespace},
-    )
 
 
 def together(**more: Object) -> Object:
@@ -40,7 +27,7 @@ async def racks(bed: Bed, **flavor: str) -> AsyncIterator[None]:
     labels = {"nodeLabels": {OURS: testbed.namespace}}
     async with AsyncExitStack() as stack:
         for name, rack in (("n1", "r1"), ("n2", "r2"), ("n3", "r2")):
-            await stack.enter_async_context(node(testbed, name, rack, 2))
+            await stack.enter_async_context(bed.node(name, 2, **{RACK: rack}))
         levels = topology(testbed.namespace, RACK)
         await stack.enter_async_context(bed.with_queues(levels, flavor=labels | flavor, team="6"))
         await stack.enter_async_context(testbed.operator())

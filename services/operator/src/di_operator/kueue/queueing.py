@@ -234,10 +234,8 @@ def read_queueing(
         for each in found
         if each.owner == uid or (each.owner is None and each.name == prebuilt)
     ]
-    core = next(
-        (each for each in own if (each.is_core if prebuilt is None else each.name == prebuilt)),
-        None,
-    )
+    # Also what MultiKueue has made has the labels of the manager's.
+    core = next((each for each in own if each.is_core), None)
     tasks = tuple(tasks)
     placed = _placed(tasks, placement) if placement is not None else None
     portions = (
@@ -258,7 +256,7 @@ def read_queueing(
         portions=portions,
         pod_sets=pod_sets,
         core=core,
-        extras=tuple(each for each in own if each is not core),
+        extras=tuple(each for each in own if not each.is_core),
         old=tuple(each for each in found if each.owner not in (None, uid)),
         flavor=kueue.flavor,
     )
