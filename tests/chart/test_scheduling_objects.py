@@ -10,7 +10,7 @@ from tests.chart.chart import Chart, Refused
 from tests.chart.test_companions import guarded
 from tests.chart.test_rbac import permissions
 
-ALL = "scheduling.gangSchedulers={scheduler-plugins,volcano}"
+ALL = "scheduling.gangSchedulers={scheduler-plugins,volcano,kubernetes}"
 
 
 def pod_groups(chart: Chart, *values: str) -> dict[str, str]:

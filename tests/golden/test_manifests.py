@@ -85,6 +85,10 @@ def gang_of_volcano() -> ClusterModel:
     return gang_of("volcano", queue="rl")
 
 
+def gang_of_kubernetes() -> ClusterModel:
+    return gang_of("kubernetes")
+
+
 def process_groups() -> ClusterModel:
     own = {"name": "RANK", "value": "mine"}
     container = {"name": "di-container", "image": "train:1", "env": [own]}
@@ -268,7 +272,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
         *(task_services, drains, ports, replicas_of_several_pods, elastic_tier, standby),
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
-        *(gang_of_scheduler_plugins, gang_of_volcano),
+        *(gang_of_scheduler_plugins, gang_of_volcano, gang_of_kubernetes),
     )
 }
 

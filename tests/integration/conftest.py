@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,15 +115,21 @@ async def _client(config: KubeConfig) -> AsyncIterator[KubeClient]:
 
 
 @contextmanager
-def api_server_with_crd(kind: str, *arguments: str) -> Iterator[tuple[Cluster, KubeConfig]]:
-    """An API server of one's own, with the CRD, for a run that is no test; nothing of it stays.
+def api_server_with_crd(
+    kind: str, *arguments: str, feature_gates: Sequence[str] = ()
+) -> Iterator[tuple[Cluster, KubeConfig]]:
+    """An API server of one's own, with the CRD; nothing of it stays.
 
     Args:
         kind: of the run; what its name begins with.
         arguments: further ones of the API server.
+        feature_gates: features of Kubernetes that are not on by themselves.
     """
     cluster = Cluster(
-        f"{kind}-{secrets.token_hex(3)}", profile="control-plane", api_server_args=arguments
+        f"{kind}-{secrets.token_hex(3)}",
+        profile="control-plane",
+        api_server_args=arguments,
+        feature_gates=feature_gates,
     )
     try:
         cluster.up()

@@ -73,7 +73,7 @@ ConfigMaps, which the operator has other uses for.
 What the operator keeps for jobs that schedulers, evictions and autoscalers go by, by API group, as JSON: {group: [resource, ...]}.
 */}}
 {{- define "di.scheduling-objects" -}}
-{{- $groups := dict "scheduler-plugins" "scheduling.x-k8s.io" "volcano" "scheduling.volcano.sh" }}
+{{- $groups := dict "scheduler-plugins" "scheduling.x-k8s.io" "volcano" "scheduling.volcano.sh" "kubernetes" "scheduling.k8s.io" }}
 {{- $found := dict }}
 {{- range .Values.scheduling.gangSchedulers }}
 {{- $_ := set $found (get $groups .) (list "podgroups") }}

@@ -22,9 +22,10 @@ from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from di_cluster.workfolder import lock_file
 
-KUBERNETES_VERSION = "1.36.3"
+KUBERNETES_VERSION = "1.37.1"
 _STAMP = "k8s.io/component-base/version"
 _KUEUE = "sigs.k8s.io/kueue"
+_KEDA = "github.com/kedacore/keda/v2"
 _BUILD_SECONDS = 3600
 _CHECKSUMS = "checksums.json"
 _MANIFESTS = "manifests"
@@ -151,6 +152,15 @@ COMPONENTS = (
             _KUEUE,
             ("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml"),
         ),
+    ),
+    Component(
+        name="keda",
+        version="2.20.1",
+        # Nor have these: whatever is asked, they want an API server first.
+        programs={"keda-operator": ("--version",), "keda-adapter": ("--version",)},
+        built_as={"keda-operator": "operator", "keda-adapter": "adapter"},
+        stamps={f"{_KEDA}/version.Version": "2.20.1"},
+        manifests=(_KEDA, ("config/crd/bases/*.yaml",)),
     ),
     Component(
         name="scheduler-plugins",

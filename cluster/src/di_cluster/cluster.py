@@ -52,6 +52,8 @@ class Cluster:
             real nodes that run containers, and DNS.
         nodes: the number of real nodes of the "node" profile.
         api_server_args: further arguments of kube-apiserver.
+        feature_gates: features of Kubernetes that are not on by themselves, for the whole control
+            plane.
         settings: folders and search paths; from the environment if not given.
         reporter: where progress goes.
         clock: the current time (UTC) for certificates.
@@ -64,6 +66,7 @@ class Cluster:
         profile: Profile = "control-plane",
         nodes: int = 1,
         api_server_args: Sequence[str] = (),
+        feature_gates: Sequence[str] = (),
         settings: Settings | None = None,
         reporter: Reporter | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -75,6 +78,7 @@ class Cluster:
         self._clock = clock
         self._nodes = nodes if profile == "node" else 0
         self._api_server_args = tuple(api_server_args)
+        self._feature_gates = tuple(feature_gates)
         self._registry = Registry(self._settings.cache / "clusters")
         self._folder = self._registry.folder(name)
         self.images = ImageStore(self._settings.cache / "images", reporter=self._reporter)
@@ -351,6 +355,7 @@ class Cluster:
             folder=self._folder,
             binary=binary,
             extra_api_server_args=self._api_server_args,
+            feature_gates=self._feature_gates,
         )
         nodes = self._real_nodes(registration, box)
         with self._reporter.step("API server is ready"):

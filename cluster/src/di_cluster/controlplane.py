@@ -9,19 +9,17 @@ from typing import Any
 from di_cluster.apiserver import ApiRefused, ApiServer
 from di_cluster.box import Box
 from di_cluster.network import DOMAIN, Network
+from di_cluster.pki import FRONT_PROXY
 from di_cluster.waiting import wait_until
 from di_cluster.workfolder import WorkFolder, write_json
 
 _ETCD = "https://127.0.0.1:2379"
 _ETCD_PEER = "https://127.0.0.1:2380"
 
-# Controllers of clouds and of certificate requests have nothing to do here.
+# Certificates are asked for by nobody, and each node has its addresses.
 _CONTROLLERS_OFF = (
     "certificatesigningrequest-signing-controller",
     "certificatesigningrequest-approving-controller",
-    "cloud-node-lifecycle-controller",
-    "node-route-controller",
-    "service-lb-controller",
     "node-ipam-controller",
 )
 
@@ -89,6 +87,13 @@ def api_server_argv(
         f"--kubelet-client-certificate={pki}/kubelet-client.crt",
         f"--kubelet-client-key={pki}/kubelet-client.key",
         "--kubelet-preferred-address-types=InternalIP",
+        f"--proxy-client-cert-file={pki}/front-proxy-client.crt",
+        f"--proxy-client-key-file={pki}/front-proxy-client.key",
+        f"--requestheader-client-ca-file={pki}/front-proxy-ca.crt",
+        f"--requestheader-allowed-names={FRONT_PROXY}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         "--allow-privileged",
         "--profiling=false",
         "--shutdown-delay-duration=0s",
@@ -143,12 +148,14 @@ class ControlPlane:
         folder: WorkFolder,
         binary: Callable[[str], Path],
         extra_api_server_args: Sequence[str] = (),
+        feature_gates: Sequence[str] = (),
     ) -> None:
         self._box = box
         self._network = network
         self._folder = folder
         self._binary = binary
-        self._extra = tuple(extra_api_server_args)
+        self._gates = [f"--feature-gates={gate}=true" for gate in feature_gates]
+        self._extra = (*self._gates, *extra_api_server_args)
         self.api = ApiServer(folder.kubeconfig)
 
     def start_api_server(self) -> None:
@@ -195,7 +202,8 @@ class ControlPlane:
                 kubeconfig=kubeconfigs / "kube-controller-manager",
                 pki=self._folder.pki,
                 volume_plugins=self._folder.config / "volume-plugins",
-            ),
+            )
+            + self._gates,
         )
         config = write_json(
             self._folder.config / "scheduler.json",
@@ -207,6 +215,7 @@ class ControlPlane:
                 self._binary("kube-scheduler"),
                 f"--config={config}",
                 "--bind-address=127.0.0.1",
+                *self._gates,
             ],
         )
 

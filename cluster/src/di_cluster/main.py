@@ -33,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             profile=getattr(arguments, "profile", "control-plane"),
             nodes=getattr(arguments, "nodes", 1),
             api_server_args=getattr(arguments, "api_server_arg", ()),
+            feature_gates=getattr(arguments, "feature_gate", ()),
             settings=settings,
             reporter=reporter,
         )
@@ -196,6 +197,13 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="--FLAG=VALUE",
         help="a further argument of kube-apiserver (may be repeated)",
+    )
+    up.add_argument(
+        "--feature-gate",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a feature of Kubernetes that is not on by itself (may be repeated)",
     )
     down = command("down", "end a cluster; nothing of it stays running")
     down.add_argument("--purge", action="store_true", help="forget certificates and images too")

@@ -14,6 +14,8 @@ from di_certs.authority import Authority, KeyPair, generate_key_pair, needs_rene
 from di_cluster.network import DOMAIN, MAX_NODES, Network, node_name
 
 LIFETIME = timedelta(days=365)
+FRONT_PROXY = "front-proxy-client"
+"""As whom the API server comes to those that serve a part of its API (metrics of KEDA, say)."""
 
 # Users of the control plane's own programs. RBAC binds all of these names out of the box, except
 # system:coredns.
@@ -33,6 +35,8 @@ class _Leaf:
     hosts: tuple[str, ...] = ()
     server: bool = False
     client: bool = False
+    is_front_proxy: bool = False
+    """Whether aggregated API servers know its holder for the API server."""
 
 
 def ensure_pki(
@@ -55,7 +59,9 @@ def ensure_pki(
     """
     # Written last: a run that is interrupted in between is not mistaken for a complete one.
     done = pki / "complete.json"
-    identity = json.dumps({"server": network.server_url, "name": name})
+    leaves = _leaves(network)
+    files = [leaf.file for leaf in leaves]
+    identity = json.dumps({"server": network.server_url, "name": name, "files": files})
     if (
         done.is_file()
         and done.read_text() == identity
@@ -65,8 +71,12 @@ def ensure_pki(
     authority = Authority.create(f"{name} cluster", now=now, lifetime=LIFETIME)
     _write(pki / "ca.crt", authority.certificate_pem)
     _write(pki / "ca.key", authority.private_key_pem)
-    for leaf in _leaves(network):
-        _write_pair(pki, leaf.file, _issue(authority, leaf, now=now))
+    # Whoever has a certificate of this one is believed about whom it asks for, so it is another.
+    front = Authority.create(f"{name} front proxy", now=now, lifetime=LIFETIME)
+    _write(pki / "front-proxy-ca.crt", front.certificate_pem)
+    for leaf in leaves:
+        issuer = front if leaf.is_front_proxy else authority
+        _write_pair(pki, leaf.file, _issue(issuer, leaf, now=now))
     signing = generate_key_pair()
     _write(pki / "service-account.pub", signing.certificate_pem)
     _write(pki / "service-account.key", signing.private_key_pem)
@@ -101,6 +111,12 @@ def _leaves(network: Network) -> list[_Leaf]:
         ),
         _Leaf(file="etcd", common_name="etcd", hosts=local, server=True, client=True),
         _Leaf(file="etcd-client", common_name="kube-apiserver-etcd-client", client=True),
+        _Leaf(
+            file="front-proxy-client",
+            common_name=FRONT_PROXY,
+            client=True,
+            is_front_proxy=True,
+        ),
         _Leaf(
             file="kubelet-client",
             common_name="kube-apiserver-kubelet-client",

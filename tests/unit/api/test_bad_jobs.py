@@ -33,7 +33,8 @@ BAD = {
     ),
     "an unknown gang scheduler": (
         job(scheduling={"gangScheduler": "slurm"}),
-        'spec.scheduling.gangScheduler: "slurm": must be one of none, scheduler-plugins, volcano',
+        'spec.scheduling.gangScheduler: "slurm": must be one of none, scheduler-plugins, volcano, '
+        "kubernetes",
     ),
     "a queue that nobody reads": (
         job(scheduling={"gangScheduler": "scheduler-plugins", "queue": "rl"}),

@@ -23,23 +23,24 @@ MODULES = {
     "scheduler-plugins": r"sigs\.k8s\.io/scheduler-plugins v(\S+)",
     "cert-manager": r"github\.com/cert-manager/cert-manager v(\S+)",
     "kueue": r"sigs\.k8s\.io/kueue v(\S+)",
+    "keda": r"github\.com/kedacore/keda/v2 v(\S+)",
 }
 
 
 @pytest.mark.parametrize(
     ("printed", "fits"),
     [
-        ("Kubernetes v1.36.3", True),
-        ("Kubernetes v1.36.0-rc.1", True),
+        ("Kubernetes v1.37.1", True),
+        ("Kubernetes v1.37.0-rc.1", True),
         ("Client Version: v1.35.9\nKustomize Version: v5.8.1", False),
-        ("Kubernetes v2.36.3", False),
+        ("Kubernetes v2.37.1", False),
         ("Kubernetes v1.3.6", False),
         ("command not found", False),
         ("", False),
     ],
 )
 def test_a_program_fits_by_its_major_and_minor_version(printed: str, fits: bool) -> None:
-    assert version_fits(printed, "1.36.3") is fits
+    assert version_fits(printed, "1.37.1") is fits
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)
@@ -52,8 +53,8 @@ def test_the_pinned_version_is_the_one_in_go_mod(component: Component) -> None:
 
 def test_kubernetes_is_stamped_with_its_version() -> None:
     stamps = component_of("kubelet").stamps
-    assert stamps["k8s.io/component-base/version.gitVersion"] == "v1.36.3"
-    assert stamps["k8s.io/component-base/version.gitMinor"] == "36"
+    assert stamps["k8s.io/component-base/version.gitVersion"] == "v1.37.1"
+    assert stamps["k8s.io/component-base/version.gitMinor"] == "37"
 
 
 def test_an_unknown_program_is_refused_with_those_that_there_are() -> None:

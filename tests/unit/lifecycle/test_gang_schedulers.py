@@ -78,6 +78,30 @@ def test_volcano_reads_an_annotation_and_has_queues_and_priorities() -> None:
     assert LABEL not in pod["metadata"]["labels"]
 
 
+def test_the_group_of_kubernetes_itself_has_the_pods_name_it_in_their_spec() -> None:
+    learner = asking("learner", 2)
+    learner["template"]["spec"]["priorityClassName"] = "urgent"
+    cluster = gang(learner, scheduling={"gangScheduler": "kubernetes"})
+    cluster.settle()
+    assert cluster.objects[GROUP]["apiVersion"] == "scheduling.k8s.io/v1beta1"
+    assert group(cluster) == {
+        "schedulingPolicy": {"gang": {"minCount": 2}},
+        "priorityClassName": "urgent",
+    }
+    pod = cluster.pods["x-learner-0"]
+    assert pod["spec"]["schedulingGroup"] == {"podGroupName": "x"}
+    # The scheduler is that of any pod.
+    assert "schedulerName" not in pod["spec"]
+    # Its priority class is what nobody may change.
+    group(cluster)["priorityClassName"] = "default"
+    cluster.scale("learner", 3)
+    cluster.settle()
+    assert group(cluster) == {
+        "schedulingPolicy": {"gang": {"minCount": 3}},
+        "priorityClassName": "default",
+    }
+
+
 def test_a_scheduler_that_the_template_names_stays() -> None:
     learner = asking("learner")
     learner["template"]["spec"]["schedulerName"] = "default-scheduler"
@@ -251,7 +275,7 @@ def test_the_group_stays_while_the_job_is_suspended_and_counts_anew_after() -> N
     "condition",
     [
         pytest.param({"type": "Unschedulable", "status": "True"}, id="Volcano"),
-        pytest.param({"type": "PodGroupScheduled", "status": "False"}, id="Kubernetes"),
+        pytest.param({"type": "PodGroupInitiallyScheduled", "status": "False"}, id="Kubernetes"),
     ],
 )
 def test_the_condition_of_the_job_has_the_words_of_its_group(condition: Object) -> None:

@@ -85,6 +85,7 @@ class GangScheduler(StrEnum):
     NONE = "none"
     SCHEDULER_PLUGINS = "scheduler-plugins"
     VOLCANO = "volcano"
+    KUBERNETES = "kubernetes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,8 @@ class Scheduling:
         Declared(
             kind=OneOf(GangScheduler),
             about="The scheduler that binds the pods all together or not at all: the job gets a "
-            "PodGroup of its kind, and its pods name that scheduler.",
+            "PodGroup of its kind, and its pods name that scheduler; `kubernetes` is the cluster's "
+            "own one, from Kubernetes 1.37 on.",
             more="[What has to be installed](teams-gangs.md).",
             # An operator of before the field refuses a new job that has it.
             is_filled_in=False,

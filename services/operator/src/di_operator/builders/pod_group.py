@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -21,11 +21,12 @@ class PodGroupKind:
     """The PodGroup that one scheduler reads."""
 
     resource: Resource
-    scheduler: str
-    """What pods name in `schedulerName` where their template does not."""
-    label: str = ""
-    """Of a pod: names its group; empty: the annotation does."""
-    annotation: str = ""
+    scheduler: str | None
+    """What pods name in `schedulerName` where their template does not; None: the cluster's own."""
+    membership: tuple[str, ...]
+    """Where in its body a pod names its group."""
+    minimum: tuple[str, ...] = ("minMember",)
+    """Where in its spec the group says how many pods start together."""
     has_resources: bool = False
     """Whether the group says what its pods ask for. The scheduler of scheduler-plugins (0.34) lets
     a group that was refused for that wait until a pod or a group is made, whatever room there is
@@ -35,7 +36,10 @@ class PodGroupKind:
     their group. That of scheduler-plugins (0.34) reads groups from another cache than the one that
     wakes it, and may refuse a pod by what the group was before the change."""
     has_queues: bool = False
-    """Whether the group has a queue and a priority class."""
+    has_priority: bool = False
+    """Whether the group has a priority class."""
+    fixed: frozenset[str] = frozenset()
+    """Fields of the spec that nobody may change."""
 
 
 KINDS: Final[Mapping[GangScheduler, PodGroupKind]] = {
@@ -44,7 +48,7 @@ KINDS: Final[Mapping[GangScheduler, PodGroupKind]] = {
             group="scheduling.x-k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup"
         ),
         scheduler="scheduler-plugins-scheduler",
-        label=names.LABEL_POD_GROUP,
+        membership=("metadata", "labels", names.LABEL_POD_GROUP),
         is_asked=True,
     ),
     GangScheduler.VOLCANO: PodGroupKind(
@@ -52,9 +56,20 @@ KINDS: Final[Mapping[GangScheduler, PodGroupKind]] = {
             group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup"
         ),
         scheduler="volcano",
-        annotation=names.ANNOTATION_POD_GROUP,
+        membership=("metadata", "annotations", names.ANNOTATION_POD_GROUP),
         has_resources=True,
         has_queues=True,
+        has_priority=True,
+    ),
+    GangScheduler.KUBERNETES: PodGroupKind(
+        resource=Resource(
+            group="scheduling.k8s.io", version="v1beta1", plural="podgroups", kind="PodGroup"
+        ),
+        scheduler=None,
+        membership=("spec", "schedulingGroup", "podGroupName"),
+        minimum=("schedulingPolicy", "gang", "minCount"),
+        has_priority=True,
+        fixed=frozenset({"priorityClassName"}),
     ),
 }
 
@@ -107,13 +122,14 @@ class PodGroupRecipe:
         present = mapping(mapping(found.get("metadata")).get("annotations"))
         told = all(present.get(key) == value for key, value in self._notes().items())
         spec = mapping(found.get("spec"))
-        wanted = self._spec()
+        wanted = {key: each for key, each in self._spec().items() if key not in self.kind.fixed}
         asked = wanted.pop("minResources", {})
         same = all(spec.get(key) == value for key, value in wanted.items())
         patch: dict[str, Any] = {}
         if not (same and _amounts(spec.get("minResources")) == _amounts(asked)):
             gone = dict.fromkeys(mapping(spec.get("minResources")).keys() - asked.keys())
-            patch["spec"] = {**wanted, "minResources": {**gone, **asked}}
+            resources = {"minResources": {**gone, **asked}} if gone or asked else {}
+            patch["spec"] = {**wanted, **resources}
         notes = self._notes() if self.is_complete and not told else {}
         if self.asked_at is not None:
             notes[names.ANNOTATION_ASKED_AT] = self.asked_at
@@ -125,13 +141,13 @@ class PodGroupRecipe:
         return {names.ANNOTATION_PODS_MADE: str(self.members)}
 
     def _spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = {"minMember": self.members}
+        spec = _with({}, self.kind.minimum, self.members)
         if self.kind.has_resources:
             asked = ((name, amount) for name, amount in sorted(self.resources.items()) if amount)
             spec["minResources"] = {name: _quantity(amount) for name, amount in asked}
         if self.kind.has_queues and self.queue is not None:
             spec["queue"] = self.queue
-        if self.kind.has_queues and self.priority_class is not None:
+        if self.kind.has_priority and self.priority_class is not None:
             spec["priorityClassName"] = self.priority_class
         return spec
 
@@ -141,16 +157,16 @@ def scheduled_by(pod: dict[str, Any], gang: Gang, *, is_member: bool) -> dict[st
 
     A scheduler that the template names stays: there the same scheduler runs under that name.
     """
-    metadata, spec = pod["metadata"], pod["spec"]
-    spec = {"schedulerName": gang.kind.scheduler} | spec
-    if not is_member:
-        return {**pod, "spec": spec}
-    kind = gang.kind
-    marks = {"labels": kind.label, "annotations": kind.annotation}
-    marked = {
-        field: {**metadata.get(field, {}), key: gang.group} for field, key in marks.items() if key
-    }
-    return {**pod, "metadata": {**metadata, **marked}, "spec": spec}
+    named = {} if gang.kind.scheduler is None else {"schedulerName": gang.kind.scheduler}
+    pod = {**pod, "spec": named | pod["spec"]}
+    return _with(pod, gang.kind.membership, gang.group) if is_member else pod
+
+
+def _with(body: Object, path: Sequence[str], value: object) -> dict[str, Any]:
+    """A body with another value at a path."""
+    first, *rest = path
+    inner = _with(mapping(body.get(first)), rest, value) if rest else value
+    return {**body, first: inner}
 
 
 def _quantity(amount: int) -> str:

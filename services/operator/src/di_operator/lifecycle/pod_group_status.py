@@ -9,7 +9,7 @@ from di_api.field_error import items, mapping
 from di_operator.lifecycle.blockers import MAX_TEXT, Blocker
 from di_operator.lifecycle.reasons import Reason
 
-_WAITS: Final = frozenset({("Unschedulable", "True"), ("PodGroupScheduled", "False")})
+_WAITS: Final = frozenset({("Unschedulable", "True"), ("PodGroupInitiallyScheduled", "False")})
 """Types of conditions, as Volcano and as Kubernetes have them, and what they are for a group that
 waits. The scheduler of scheduler-plugins says it of each pod alone."""
 

@@ -1,0 +1,121 @@
+"""Jobs whose pods Kubernetes' own scheduler binds together, by its PodGroups (beta, 1.37)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.resources import PODS
+from di_api.spec import GangScheduler
+from di_operator.builders.pod_group import KINDS
+from tests.integration.conftest import api_server_with_crd, fresh_namespace
+from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
+from tests.integration.test_allocation import devices, nodes, where
+
+Object = dict[str, Any]
+GANG: Final[Object] = {"scheduling": {"gangScheduler": "kubernetes"}}
+GROUPS: Final = KINDS[GangScheduler.KUBERNETES].resource
+
+
+@pytest.fixture(scope="module")
+def kube_config() -> Iterator[KubeConfig]:
+    """The administrator's access to an API server that serves PodGroups."""
+    served = f"--runtime-config={GROUPS.group}/{GROUPS.version}=true"
+    with api_server_with_crd("gangs", served, feature_gates=["GenericWorkload"]) as (_, config):
+        yield config
+
+
+@pytest.fixture
+def namespace(kube_config: KubeConfig) -> Iterator[str]:
+    """A fresh namespace there."""
+    with fresh_namespace(kube_config) as name:
+        yield name
+
+
+async def minimum(testbed: Testbed, name: str) -> int:
+    group = await testbed.client.get(GROUPS, name, testbed.namespace)
+    return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
+
+
+async def bound(testbed: Testbed, name: str) -> int:
+    """How many pods of a job have a node."""
+    return sum(bool(node) for node in (await where(testbed, name)).values())
+
+
+async def waits(testbed: Testbed, name: str) -> None:
+    """Wait until the job's condition says that the scheduler has no room for it."""
+
+    async def is_told() -> bool:
+        status = await testbed.status(name)
+        if (phase := status.get("phase")) is None:
+            return False
+        return condition(status, phase)["reason"] in ("Unschedulable", "PodGroupPending")
+
+    await testbed.until(is_told, f"{name} to say why it waits")
+
+
+def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        async with nodes(testbed, n1=2, n2=1), testbed.operator():
+            for name in ("first", "second"):
+                await testbed.submit(job(name, devices(testbed, "learner", 2), **GANG))
+
+            async def runs(name: str) -> bool:
+                return (await testbed.status(name)).get("phase") == "Running"
+
+            async def one_runs() -> bool:
+                return await runs("first") or await runs("second")
+
+            await testbed.until(one_runs, "one of the two to run")
+            other = "second" if await runs("first") else "first"
+            await waits(testbed, other)
+            # A third place is free: a scheduler of single pods would have given it away.
+            assert await bound(testbed, other) == 0
+            for pod in await testbed.pods("first" if other == "second" else "second"):
+                await testbed.kubelet.finish(namespace, pod)
+            await testbed.phase(other, "Running")
+
+    on_testbed(kube_config, namespace, body)
+
+
+def test_a_group_follows_stages_and_replicas(kube_config: KubeConfig, namespace: str) -> None:
+    async def body(testbed: Testbed) -> None:
+        async with nodes(testbed, n1=5), testbed.operator():
+            learner = devices(testbed, "learner", 2)
+            learner["template"]["metadata"]["annotations"]["fake/ready-after"] = "1"
+            collector = devices(testbed, "collector", 2) | {"dependsOn": ["learner"]}
+            await testbed.submit(job("grows", learner, collector, **GANG))
+
+            async def is_first_stage() -> bool:
+                return await bound(testbed, "grows") == 2 == await minimum(testbed, "grows")
+
+            await testbed.until(is_first_stage, "the first stage to be bound")
+            await testbed.phase("grows", "Running")
+            assert await bound(testbed, "grows") == 4 == await minimum(testbed, "grows")
+
+            await testbed.patch("grows", {"tasks": [learner, collector | {"replicas": 4}]})
+            await waits(testbed, "grows")
+            # There is room for one more, and none for two.
+            assert await bound(testbed, "grows") == 4
+            await testbed.patch("grows", {"tasks": [learner, collector | {"replicas": 3}]})
+            await testbed.phase("grows", "Running")
+            assert await bound(testbed, "grows") == 5 == await minimum(testbed, "grows")
+
+            pod = "grows-collector-0"
+            uid = (await testbed.pods("grows"))[pod]["metadata"]["uid"]
+            await testbed.client.delete(PODS, pod, namespace)
+
+            async def is_made_anew() -> bool:
+                found = (await testbed.pods("grows")).get(pod)
+                return found is not None and found["metadata"]["uid"] != uid
+
+            await testbed.until(is_made_anew, "the pod to be made anew")
+            await testbed.phase("grows", "Running")
+            assert await bound(testbed, "grows") == 5
+
+    on_testbed(kube_config, namespace, body)
