@@ -86,6 +86,13 @@ def crd(kube_config: KubeConfig) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def job_tasks(kube_config: KubeConfig) -> None:
+    """The definition of DIJobTasks, installed and served."""
+    definition = yaml.safe_load(CRD_FILE.with_name("dijobtasks-crd.yaml").read_text())
+    asyncio.run(install_crd(kube_config, definition))
+
+
 @pytest.fixture
 def namespace(kube_config: KubeConfig) -> Iterator[str]:
     """A fresh namespace that pods can be created in."""

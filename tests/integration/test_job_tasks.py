@@ -16,7 +16,7 @@ from di_api.kube.errors import Invalid, NotFound
 from di_api.kube.resources import DIJOB_TASKS, PODS, Resource
 from di_api.names import ANNOTATION_SCALED, API_VERSION, TASK_KIND
 from tests.integration.autoscaler_metrics import metrics
-from tests.integration.conftest import CRD_FILE, ROOT, ApiServer, install_crd
+from tests.integration.conftest import ROOT, ApiServer
 from tests.integration.operator_testbed import Object, Testbed, condition, job, on_testbed, task
 
 pytestmark = pytest.mark.usefixtures("crd", "job_tasks")
@@ -27,13 +27,6 @@ AUTOSCALERS = Resource(
     plural="horizontalpodautoscalers",
     kind="HorizontalPodAutoscaler",
 )
-
-
-@pytest.fixture(scope="session")
-def job_tasks(kube_config: KubeConfig) -> None:
-    """The definition of DIJobTasks, installed and served."""
-    definition = yaml.safe_load(CRD_FILE.with_name("dijobtasks-crd.yaml").read_text())
-    asyncio.run(install_crd(kube_config, definition))
 
 
 def scalable(replicas: int = 1, **fields: Any) -> Object:
