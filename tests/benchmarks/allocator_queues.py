@@ -1,4 +1,6 @@
-"""How two tenants, and four, fare with queues: completion times, Jain's index, room had back.
+"""How tenants fare with queues: completion times, Jain's index, room had back.
+
+Two; four; and three that need different resources most.
 
     python -m tests.benchmarks.allocator_queues [--workloads 4] [--output FOLDER]
 
@@ -12,18 +14,21 @@ import argparse
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from di_simulator.application import load_applications
 from di_simulator.fairness import jain_by_round, reclaim_seconds
-from di_simulator.hardware import GPU
+from di_simulator.hardware import GPU, Group
 from di_simulator.main import RECORDED
 from di_simulator.plots import draw_queues
 from di_simulator.results import Result
 from di_simulator.simulation import Setting, run
+
+NODES = 16
+GPUS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +37,27 @@ class Case:
 
     tenants: Sequence[str]
     weights: Mapping[str, float]
-    guarantees: Mapping[str, int]
-    quotas: Mapping[str, int]
+    guarantees: Mapping[str, int] = field(default_factory=dict)
+    quotas: Mapping[str, int] = field(default_factory=dict)
+    room: Mapping[str, int] = field(default_factory=dict)
+    """What each node has beside GPUs."""
+    requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What a replica of a tenant asks for beside its GPU."""
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The dominant share that a replica of a tenant is; none where all ask for GPUs alone."""
+        return {
+            tenant: max([1 / GPUS, *(amount / self.room[name] for name, amount in asked.items())])
+            / NODES
+            for tenant, asked in self.requests.items()
+        }
+
+    @property
+    def levels(self) -> dict[str, float]:
+        """The weight of each tenant, in replicas."""
+        parts = self.parts
+        return {name: weight / parts.get(name, 1.0) for name, weight in self.weights.items()}
 
     @property
     def queues(self) -> dict[str, dict[str, Any]]:
@@ -63,6 +87,17 @@ CASES = {
         guarantees={"team-a": 16, "team-b": 8},
         quotas={"team-d": 32},
     ),
+    "three": Case(
+        tenants=("team-a", "team-b", "team-c"),
+        weights={"team-a": 1, "team-b": 1, "team-c": 1},
+        # Of CPUs or memory two fit on a node, of GPUs four.
+        room={"cpu": 64, "memory": 256},
+        requests={
+            "team-a": {"cpu": 4, "memory": 16},
+            "team-b": {"cpu": 24, "memory": 16},
+            "team-c": {"cpu": 4, "memory": 96},
+        },
+    ),
 }
 
 
@@ -81,7 +116,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             drawn: dict[str, Result] = {}
             for given in ({}, {"queues": case.queues}):
                 settings = [
-                    Setting(workload=path, policy=policy, arguments=given, tenants=case.tenants)
+                    Setting(
+                        workload=path,
+                        policy=policy,
+                        arguments=given,
+                        groups=(Group(nodes=NODES, gpus=GPUS),),
+                        tenants=case.tenants,
+                        room=case.room,
+                        requests=case.requests,
+                    )
                     for path in paths
                 ]
                 results = [
@@ -91,7 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 drawn[title] = results[0]
                 found.append({"tenants": name, "title": title} | _figures(results, case))
                 print(found[-1], flush=True)
-            draw_queues(drawn, case.weights, options.output / f"queues-{name}-{policy}.png")
+            path = options.output / f"queues-{name}-{policy}.png"
+            draw_queues(drawn, case.weights, path, parts=case.parts)
     (options.output / "queues.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
@@ -100,7 +144,7 @@ def _figures(results: Sequence[Result], case: Case) -> dict[str, Any]:
     index = [
         level
         for result in results
-        for level in jain_by_round(result, case.weights)
+        for level in jain_by_round(result, case.levels)
         if level is not None
     ]
     waits = [seconds for result in results for seconds in reclaim_seconds(result, case.guarantees)]
@@ -111,8 +155,9 @@ def _figures(results: Sequence[Result], case: Case) -> dict[str, Any]:
         "all": round(mean(result.summary.average for result in results)),
         "jain": round(mean(index), 3),
         "reclaimed": len(waits),
-        "reclaim_mean": round(mean(waits)),
-        "reclaim_most": round(max(waits)),
+        **(
+            {"reclaim_mean": round(mean(waits)), "reclaim_most": round(max(waits))} if waits else {}
+        ),
     }
 
 

@@ -21,7 +21,7 @@ from di_operator.allocator.resources import UNIT
 from di_simulator.conditions import Condition, told
 from di_simulator.hardware import GPU, gpus
 from di_simulator.job import SimulatedJob
-from di_simulator.workload import UNSCALED
+from di_simulator.workload import UNSCALED, tenant_of
 
 TASK: Final = "learner"
 # The recordings end there.
@@ -40,6 +40,8 @@ class Cluster:
     stopwatch: Callable[[], float]
     """Processor time; measured, never heeded."""
     remaining_known: bool = False
+    requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By tenant: what a replica asks for beside its GPU."""
     condition: Condition = Condition.IDEAL
     now: float = 0.0
     allocations: dict[str, NodeList] = field(default_factory=dict)
@@ -111,6 +113,8 @@ class Cluster:
         most = (job.batch or limits.maximum) // limits.local_min
         fixed = job.application.name in UNSCALED
         maximum = 1 if fixed else min(most, _MOST_REPLICAS)
+        tenant = tenant_of(job.name)
+        beside = self.requests.get(tenant, {})
         return JobInfo(
             key=job.name,
             tasks=(
@@ -120,7 +124,10 @@ class Cluster:
                     replicas=min(job.replicas, maximum),
                     minimum=1,
                     maximum=maximum,
-                    resources={GPU: UNIT},
+                    resources={
+                        GPU: UNIT,
+                        **{name: amount * UNIT for name, amount in beside.items()},
+                    },
                 ),
             ),
             preemptible=True,
@@ -131,5 +138,5 @@ class Cluster:
             by_kind=models,
             explored=job.explored,
             remaining=job.remaining * limits.initial if self.remaining_known else None,
-            account=self._queues.account(job.name.rpartition("/")[0], {}),
+            account=self._queues.account(tenant, {}),
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from di_simulator.results import Result, tenant_of
+from di_simulator.results import Result
+from di_simulator.workload import tenant_of
 
 
 def gpus_by_tenant(result: Result) -> list[Counter[str]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from di_operator.allocator.node import NodeInfo
@@ -35,11 +36,19 @@ def parse_groups(text: str) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def make_nodes(groups: Iterable[Group]) -> dict[str, NodeInfo]:
-    """Return the nodes, named by their kind and in the order of their numbers."""
+def make_nodes(
+    groups: Iterable[Group], beside: Mapping[str, int] = MappingProxyType({})
+) -> dict[str, NodeInfo]:
+    """Return the nodes, named by their kind and in the order of their numbers.
+
+    Args:
+        groups: how many, with how many GPUs.
+        beside: what each has of other resources.
+    """
+    others = {name: amount * UNIT for name, amount in beside.items()}
     nodes: dict[str, NodeInfo] = {}
     for group in groups:
-        room = {GPU: group.gpus * UNIT}
+        room = {GPU: group.gpus * UNIT} | others
         for number in range(group.nodes):
             name = f"{group.kind or 'node'}-{number:04d}"
             nodes[name] = NodeInfo(name=name, total=room, free=room, kind=group.kind)

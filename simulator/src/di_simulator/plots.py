@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import nan
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from di_operator.allocator.entitlements import Shares, fill_by_weight
 from di_simulator.fairness import gpus_by_tenant, jain_by_round
-from di_simulator.results import Result, Summary, tenant_of
+from di_simulator.results import Result, Summary
+from di_simulator.workload import tenant_of
 
 # Colours by application, from matplotlib's own qualitative map, in a fixed order.
 _COLOURS = "tab10"
@@ -138,12 +140,20 @@ def draw_tenants(results: Mapping[str, Result], shares: Shares | None, path: Pat
     _write(figure, path)
 
 
-def draw_queues(results: Mapping[str, Result], weights: Mapping[str, float], path: Path) -> None:
+def draw_queues(
+    results: Mapping[str, Result],
+    weights: Mapping[str, float],
+    path: Path,
+    *,
+    parts: Mapping[str, float] = MappingProxyType({}),
+) -> None:
     """Write a PNG of the GPUs that each tenant has over time, a panel for each result by title, and
     beneath them Jain's index of what tenants have for their weight, while two or more want more.
 
+    With `parts`, the dominant share that a replica of each tenant is, these in place of GPUs.
     Raises OSError.
     """
+    levels = {name: weight / parts.get(name, 1.0) for name, weight in weights.items()}
     figure = Figure(figsize=(11, 2.5 + 2.5 * len(results)), layout="constrained")
     panels = figure.subplots(len(results) + 1, 1, squeeze=False, sharex=True)[:, 0]
     for number, (axes, (title, result)) in enumerate(
@@ -153,10 +163,11 @@ def draw_queues(results: Mapping[str, Result], weights: Mapping[str, float], pat
         has = gpus_by_tenant(result)
         for tenant, average in result.by_tenant.items():
             label = f"{tenant}: {average:.0f} s"
-            axes.step(hours, [each[tenant] for each in has], label=label)
-        axes.set(ylabel="GPUs", title=title, ylim=(0, result.capacity * 1.05))
+            axes.step(hours, [each[tenant] * parts.get(tenant, 1) for each in has], label=label)
+        what, most = ("dominant share", 1.0) if parts else ("GPUs", result.capacity)
+        axes.set(ylabel=what, title=title, ylim=(0, most * 1.05))
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), title="average completion time")
-        index = [nan if found is None else found for found in jain_by_round(result, weights)]
+        index = [nan if found is None else found for found in jain_by_round(result, levels)]
         panels[-1].step(hours, index, color=f"C{number + len(weights)}", label=title)
     panels[-1].set(xlabel="hours", ylabel="Jain index", ylim=(0, 1.05))
     panels[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))

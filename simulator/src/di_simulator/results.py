@@ -12,6 +12,7 @@ import numpy as np
 
 from di_simulator.cluster import Cluster
 from di_simulator.hardware import gpus
+from di_simulator.workload import tenant_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +90,6 @@ class Result:
             writer = csv.DictWriter(lines, fieldnames=list(jobs[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(jobs)
-
-
-def tenant_of(job: str) -> str:
-    """The tenant in the name of a job; empty: there is none."""
-    return job.rpartition("/")[0]
 
 
 def summarise(cluster: Cluster, *, workload: str, policy: str) -> Result:

@@ -45,6 +45,10 @@ class Setting:
     condition: Condition = Condition.IDEAL
     tenants: Sequence[str] = ()
     """Whose the jobs are, by turns; none: nobody's."""
+    room: Mapping[str, int] = field(default_factory=dict)
+    """What each node has beside GPUs."""
+    requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By tenant: what a replica asks for beside its GPU."""
     fixed_batch: bool = False
     """Whether jobs keep the batch that their owners asked for, whatever the policy."""
 
@@ -90,7 +94,8 @@ def run(
     cluster = Cluster(
         policy=_policy(setting, jobs, clock),
         jobs=jobs,
-        nodes=make_nodes(setting.groups),
+        nodes=make_nodes(setting.groups, setting.room),
+        requests=setting.requests,
         kinds_known=setting.kinds_known,
         stopwatch=stopwatch,
         remaining_known=setting.remaining_known,

@@ -52,6 +52,11 @@ def of_tenants(submissions: Sequence[Submission], tenants: Sequence[str]) -> lis
     ]
 
 
+def tenant_of(job: str) -> str:
+    """The tenant in the name of a job; empty: there is none."""
+    return job.rpartition("/")[0]
+
+
 def make_jobs(
     submissions: Sequence[Submission],
     applications: Mapping[str, Application],

@@ -142,10 +142,25 @@ def test_nothing_and_too_much_are_not_placed(count: int) -> None:
 
 def test_two_jobs_over_several_nodes_that_share_one_are_taken_apart() -> None:
     found = packed(
-        capacity_of(3),
+        capacity_of(4),
         request("a", 6, *["n000"] * 4, "n001", "n001"),
         request("b", 6, *["n002"] * 4, "n001", "n001"),
     )
 
-    assert len(found["a"]) == 6
+    assert len(found["a"]) == len(found["b"]) == 6
     assert not {*found["a"]} & {*found["b"]}
+
+
+def test_two_that_cannot_be_taken_apart_stay_where_they_are() -> None:
+    held = {"a": [*["n000"] * 4, "n001", "n001"], "b": ["n001", "n001", *["n002"] * 4]}
+
+    found = packed(capacity_of(3), *(request(key, 6, *nodes) for key, nodes in held.items()))
+
+    assert {key: list(nodes) for key, nodes in found.items()} == held
+
+
+def test_a_job_shares_nodes_with_another_rather_than_wait() -> None:
+    found = packed(capacity_of(3), request("a", 6), request("b", 6))
+
+    assert len(found["a"]) == len(found["b"]) == 6
+    assert len({*found["a"]} & {*found["b"]}) == 1

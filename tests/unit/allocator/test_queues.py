@@ -142,6 +142,15 @@ def test_a_quota_that_is_lowered_is_kept_to_in_the_next_period(name: str) -> Non
     assert by_namespace(answer) == {"a": 6, "b": len(before["b/x"])}
 
 
+def test_a_job_that_began_small_grows_within_its_quota() -> None:
+    queues = {"a": {"weight": 1, "quota": {GPU: 5}}}
+    jobs = queued(by_key(wants("a/x", 1, 8, age=9.0), wants("a/y", 2, 2)), queues)
+    begun = {"a/x": NodeList.of({"learner": ("n000",)})}
+    answer = FitPolicy(queues=queues).optimize(jobs, nodes(8, gpu=1), begun)
+    assert counts(answer) == {"a/x": 3, "a/y": 2}
+    check(answer, jobs, nodes(8, gpu=1), begun)
+
+
 def test_whom_a_quota_keeps_waiting_keeps_nobody_else_waiting() -> None:
     queues = {"a": {"quota": {GPU: 2}}}
     jobs = queued(by_key(wants("a/x", 4, 4, age=9.0), wants("b/x", 4, 4)), queues)

@@ -194,6 +194,43 @@ def test_whose_large_job_makes_way_has_a_smaller_one_in_its_place(name: str) -> 
     assert policy.optimize(early | late, room, answer) == answer
 
 
+SMALL = by_key(wants("a/x", 1, 8, age=9.0))
+BEGUN = {"a/x": NodeList.of({"learner": ("n000",)})}
+
+
+@pytest.mark.parametrize("name", ["fit", "binpack"])
+def test_a_job_that_began_small_has_what_is_free_once_that_is_twice_as_much(name: str) -> None:
+    policy = made(name, {})
+    assert len(policy.optimize(SMALL, nodes(8, gpu=1), BEGUN)["a/x"]) == 8
+    assert len(policy.optimize(SMALL, nodes(3, gpu=1), BEGUN)["a/x"]) == 3
+    two = {"a/x": NodeList.of({"learner": ("n000", "n001")})}
+    # One more is not worth a restart, unless it is the last.
+    assert policy.optimize(SMALL, nodes(3, gpu=1), two) == two
+    last = by_key(wants("a/x", 1, 3))
+    assert len(policy.optimize(last, nodes(3, gpu=1), two)["a/x"]) == 3
+
+
+@pytest.mark.parametrize("name", ["fit", "binpack"])
+def test_a_job_that_began_small_has_its_part_of_what_was_lent(name: str) -> None:
+    policy, room = made(name, {}), nodes(8, gpu=1)
+    others = by_key(*(wants(f"b/x{at}", 1, 1, age=float(at)) for at in range(7)))
+    lent = {f"b/x{at}": NodeList.of({"learner": (f"n00{at + 1}",)}) for at in range(7)}
+    answer = policy.optimize(SMALL | others, room, BEGUN | lent)
+
+    assert by_namespace(answer) == {"a": 4, "b": 4}
+    # The youngest have made way.
+    assert not any(answer[f"b/x{at}"] for at in range(3))
+    assert policy.optimize(SMALL | others, room, answer) == answer
+
+
+@pytest.mark.parametrize("name", ["fit", "binpack"])
+def test_nothing_is_lent_to_who_runs_while_somebody_waits_for_it(name: str) -> None:
+    jobs = SMALL | by_key(wants("b/large", 8, 8))
+    answer = made(name, {"a": 0.01}).optimize(jobs, nodes(8, gpu=1), BEGUN)
+
+    assert counts(answer) == {"a/x": 1, "b/large": 0}
+
+
 @pytest.mark.parametrize("name", ["fit", "binpack"])
 def test_nobody_makes_way_in_vain(name: str) -> None:
     policy = made(name, {})

@@ -1,16 +1,22 @@
 """Admission when namespaces have shares: all or nothing, in order, and what is lent is given back.
 
 Who runs goes on, as under `admit`, but for what its namespace has beyond its part: that makes way,
-the youngest jobs first, as soon as a job waits whose namespace has less than its part, and with it
-would not have more. A job that runs wants no more than it has, one that waits what it asks for.
+the youngest jobs first, as soon as a job waits, or could grow, whose namespace has less than its
+part, and with it would not have more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
-from di_operator.allocator.admit import ChooseNode, admit_one, admit_waiting, in_order
+from di_operator.allocator.admit import (
+    ChooseNode,
+    admit_one,
+    admit_waiting,
+    in_order,
+)
 from di_operator.allocator.backfill import Backfill
 from di_operator.allocator.entitlements import EXACT, Amounts, Claim, Shares, entitle, fits
 from di_operator.allocator.free_capacity import FreeCapacity
@@ -19,19 +25,24 @@ from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.quotas import Allowance, asked_by, within_quotas
 from di_operator.allocator.resources import total
 
+_ENOUGH: Final = 2
+"""How many times larger a job has to become: to grow costs a restart."""
+
 
 @dataclass(slots=True, kw_only=True)
 class _Parts:
     """Jobs by what they are to their namespace's part, in the order of their precedence.
 
     `safe` run within it; `due` wait, and are to have so much; `lent` run beyond it, and `less` are
-    those of them of which so much would be within.
+    those of them of which so much would be within. `short` are those of `safe` that are to have so
+    much more.
     """
 
     safe: list[JobInfo] = field(default_factory=list)
     due: list[JobInfo] = field(default_factory=list)
     lent: list[JobInfo] = field(default_factory=list)
     less: dict[str, JobInfo] = field(default_factory=dict)
+    short: list[JobInfo] = field(default_factory=list)
 
 
 def admit_by_shares(
@@ -94,6 +105,8 @@ class _Admission:
         lent = [job for job in parts.lent if self.answer[job.key]]
         for job in parts.due:
             lent = self.make_room(job, lent)
+        for job in parts.short:
+            lent = self.grow(job, lent)
         for key, job in parts.less.items():
             if not self.answer[key]:
                 self.answer[key] = admit_one(self.capacity, job, self.choose_node)
@@ -109,6 +122,19 @@ class _Admission:
             if gone is not None:
                 return [other for other in lent if other.key not in gone]
         return lent
+
+    def grow(self, job: JobInfo, lent: list[JobInfo]) -> list[JobInfo]:
+        """Have a job that runs be as large as it is due, or leave it as it is."""
+        had = self.answer[job.key]
+        if not had:
+            return lent
+        self.capacity.book(job, had, -1)
+        others = [other for other in reversed(lent) if other.namespace != job.namespace]
+        gone = self._displaced(_all_or_nothing(job), others)
+        if gone is None:
+            self.capacity.book(job, had)
+            return lent
+        return [other for other in lent if other.key not in gone]
 
     def _displaced(self, job: JobInfo, others: list[JobInfo]) -> set[str] | None:
         """Place a job; returns who made way for it, None if all of them would in vain."""
@@ -133,6 +159,17 @@ class _Admission:
         return {other.key for other in gone if not self.answer[other.key]}
 
 
+def _is_enough(replicas: int, had: NodeList, job: JobInfo) -> bool:
+    """Whether a job may be made anew with so many replicas in all: twice as many as it has, or all
+    that it asks for. So it grows a few times at most, whatever comes and goes."""
+    return replicas > len(had) and replicas >= min(_size(job), _ENOUGH * len(had))
+
+
+def _size(job: JobInfo) -> int:
+    """The replicas that a job asks for, of all its tasks."""
+    return sum(task.replicas for task in job.tasks)
+
+
 def _divide(
     jobs: list[JobInfo],
     capacity: FreeCapacity,
@@ -145,7 +182,9 @@ def _divide(
     if not jobs:
         return parts
     held = {job.key: _there(previous.get(job.key, WAIT), capacity) for job in jobs}
-    asked = {job.key: _asked(job, held[job.key]) for job in jobs}
+    takes = {job.key: _taken(job, held[job.key]) for job in jobs}
+    # All that it asks for, also while it runs on less.
+    asked = {job.key: _most(takes[job.key], _asked(job)) for job in jobs}
     free = total(capacity.free)
     room = shares.measured(total(asked.values()), free)
     wanted: dict[str, dict[str, float]] = {}
@@ -154,18 +193,18 @@ def _divide(
         for name in room:
             known[name] += asked[job.key].get(name, 0)
     claims = [
-        Claim(job=job, least=_measured(_asked(_least(job), WAIT), room), holds=bool(held[job.key]))
+        Claim(job=job, least=_measured(_asked(_least(job)), room), holds=bool(held[job.key]))
         for job in jobs
     ]
     due = entitle(wanted, claims, shares, room)
-    left = dict(due.rooms)
+    left: dict[str, Amounts] = dict(due.rooms)
     for claim in sorted(
         claims, key=lambda claim: (claim.job.key not in due.turns, not claim.holds)
     ):
         job = claim.job
         part = claim.least if job.key in due.turns else left[job.namespace]
-        within, takes = _within(claim, part), _measured(asked[job.key], room)
-        if claim.holds and fits(takes, part):
+        within, has = _within(claim, part), _measured(takes[job.key], room)
+        if claim.holds and fits(has, part):
             parts.safe.append(job)
         elif claim.holds:
             parts.lent.append(job)
@@ -173,14 +212,42 @@ def _divide(
                 parts.less[job.key] = within
         elif within is not None:
             parts.due.append(within)
-            takes = _measured(_asked(within, WAIT), room)
+            has = _measured(_asked(within), room)
         else:
             continue
         if job.key not in due.turns:
-            left[job.namespace] = {
-                name: max(0.0, amount - takes[name]) for name, amount in part.items()
-            }
+            left[job.namespace] = _less(part, has)
+    safe = {job.key for job in parts.safe} - due.turns
+    parts.short = _larger([claim for claim in claims if claim.job.key in safe], held, left)
     return parts
+
+
+def _larger(
+    claims: Sequence[Claim], held: Mapping[str, NodeList], left: dict[str, Amounts]
+) -> list[JobInfo]:
+    """Jobs that run on less than they ask for, as large as they are to be of what is left of their
+    namespaces' parts: nobody who waits is due that."""
+    found = []
+    for claim in claims:
+        job = claim.job
+        part = _more(left[job.namespace], _taken(job, held[job.key]))
+        larger = _within(claim, part)
+        if larger is not None and _is_enough(_size(larger), held[job.key], job):
+            found.append(larger)
+            left[job.namespace] = _less(part, _asked(larger))
+    return found
+
+
+def _more(part: Amounts, taken: Amounts) -> dict[str, float]:
+    return {name: amount + taken.get(name, 0) for name, amount in part.items()}
+
+
+def _less(part: Amounts, taken: Amounts) -> dict[str, float]:
+    return {name: max(0.0, amount - taken.get(name, 0)) for name, amount in part.items()}
+
+
+def _most(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in one.keys() | other.keys()}
 
 
 def _measured(amounts: Mapping[str, int], room: Amounts) -> dict[str, float]:
@@ -191,12 +258,14 @@ def _there(held: NodeList, capacity: FreeCapacity) -> NodeList:
     return held if all(name in capacity.index for name in held) else WAIT
 
 
-def _asked(job: JobInfo, held: NodeList) -> dict[str, int]:
-    """What a job takes of each resource, or would take of it if it waits."""
-    return asked_by(
-        job,
-        {task.name: len(held.task(task.name)) if held else task.replicas for task in job.tasks},
-    )
+def _taken(job: JobInfo, held: NodeList) -> dict[str, int]:
+    """What a job takes of each resource."""
+    return asked_by(job, {task.name: len(held.task(task.name)) for task in job.tasks})
+
+
+def _asked(job: JobInfo) -> dict[str, int]:
+    """What it would take of it with all that it asks for."""
+    return asked_by(job, {task.name: task.replicas for task in job.tasks})
 
 
 def _within(claim: Claim, room: Amounts) -> JobInfo | None:

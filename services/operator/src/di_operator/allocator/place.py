@@ -2,9 +2,9 @@
 
 A job whose number has not changed keeps its nodes. The others follow from the largest to the
 smallest, each on the fullest node that takes it whole, an elastic group on one where members of it
-can stay. A job that fits on no single node gets several to itself: two such jobs never share a
-node, where they would compete for the network. Where the room is there but in pieces, strictly
-smaller jobs move out of the way.
+can stay. A job that fits on no single node gets several where no other such job is, with which it
+would compete for the network; only if there are not so many it shares them. Where the room is there
+but in pieces, strictly smaller jobs move out of the way.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.job import TaskInfo
@@ -46,24 +46,26 @@ class Placer:
 
     def place(self, requests: Iterable[PlacementRequest]) -> None:
         """Place all requests; one that does not fit is left out of `placed`."""
-        queue: list[tuple[int, int, PlacementRequest]] = []
-        order = 0
-        for request in requests:
-            if request.count <= 0 or self._keep(request):
-                continue
-            heappush(queue, (-request.count, order, request))
-            order += 1
+        rest = [each for each in requests if each.count > 0 and not self._keep(each)]
+        # Who shares a node, now that it is known who stays: taken apart where there is room.
+        rest = [
+            each
+            for each in rest
+            if len(each.current) != each.count
+            or self._find(each)
+            or not self._keep(each, shares=True)
+        ]
+        queue = [(-each.count, order, each) for order, each in enumerate(rest)]
+        order = len(queue)
+        heapify(queue)
         while queue:
             _, _, request = heappop(queue)
             nodes = self._find(request)
             if nodes is None:
-                evicted = self._clear(request)
-                if evicted is None:
-                    continue
-                for other in evicted:
+                for other in self._clear(request) or ():
                     heappush(queue, (-other.count, order, other))
                     order += 1
-                nodes = self._find(request)
+                nodes = self._find(request) or self._find(request, shares=True)
             if nodes is not None:
                 self._settle(request, nodes)
 
@@ -95,7 +97,7 @@ class Placer:
             self.spread[row] -= len(nodes) > 1
         return request, nodes
 
-    def _keep(self, request: PlacementRequest) -> bool:
+    def _keep(self, request: PlacementRequest, *, shares: bool = False) -> bool:
         if len(request.current) != request.count:
             return False
         nodes: dict[int, int] = {}
@@ -106,13 +108,16 @@ class Placer:
             nodes[row] = nodes.get(row, 0) + 1
         if not all(self.capacity.fits(request.task, row, count) for row, count in nodes.items()):
             return False
-        if len(nodes) > 1 and any(self.spread[row] for row in nodes):
+        if len(nodes) > 1 and not shares and any(self.spread[row] for row in nodes):
             return False
         self._settle(request, nodes)
         return True
 
-    def _find(self, request: PlacementRequest) -> dict[int, int] | None:
-        """Nodes with room for the request: one if possible, else as few as possible."""
+    def _find(self, request: PlacementRequest, *, shares: bool = False) -> dict[int, int] | None:
+        """Nodes with room for the request: one if possible, else as few as possible.
+
+        `shares`: several may be nodes that another job over several nodes is on.
+        """
         slots, stay = self.capacity.slots(request.task), self._staying(request)
         enough = [free for free in slots if free >= request.count]
         if enough:
@@ -121,7 +126,11 @@ class Placer:
                 return {max(held, key=lambda row: (stay[row], -slots[row], -row)): request.count}
             # Where it fits most tightly; of such nodes the first.
             return {slots.index(min(enough)): request.count}
-        alone = [(free, row) for row, free in enumerate(slots) if free and not self.spread[row]]
+        alone = [
+            (free, row)
+            for row, free in enumerate(slots)
+            if free and (shares or not self.spread[row])
+        ]
         if sum(free for free, _ in alone) < request.count or self._fits_whole(request):
             return None
         nodes: dict[int, int] = {}

@@ -133,7 +133,8 @@ def within_quotas(
     jobs: Mapping[str, JobInfo], order: Iterable[JobInfo], previous: Mapping[str, NodeList]
 ) -> tuple[dict[str, JobInfo], dict[str, NodeList]]:
     """Those jobs that could all run together by their quotas, as large as they may be, and what of
-    `previous` is theirs. Who has nodes comes first, each in `order`."""
+    `previous` is theirs. Who has nodes keeps them first, then others start, then those grow; each
+    in `order`."""
     allowance = Allowance.beside_fixed(jobs, previous)
     found: dict[str, JobInfo] = {}
     held: dict[str, NodeList] = {}
@@ -148,6 +149,13 @@ def within_quotas(
             found[job.key] = within
             for task in within.tasks:
                 allowance.take_replicas(within, task, task.replicas)
+    for key, had in held.items():
+        if found[key].preemptible:
+            allowance.take(found[key], had, -1)
+            found[key] = within = allowance.within(found[key]) or found[key]
+            for task in within.tasks:
+                size = max(task.replicas, len(had.task(task.name)))
+                allowance.take_replicas(within, task, size)
     return found, held
 
 
