@@ -9,7 +9,9 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
+from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS, PODS
 from tests.faults.component import Component
 from tests.faults.journal import Done
@@ -42,12 +44,26 @@ _numbers = itertools.count(1)
 
 
 class Replica:
-    """One operator behind its own proxy; like a kubelet, starts it again when it ends."""
+    """One operator behind its own proxy; like a kubelet, starts it again when it ends.
+
+    Args:
+        config: its access to the API server.
+        folder: where its log goes, below.
+        namespace: its own, and the one that it works for.
+        identity: among the replicas.
+        faults: what is to go wrong.
+    """
 
     def __init__(
-        self, testbed: Testbed, namespace: str, identity: str, faults: Sequence[Fault]
+        self,
+        config: KubeConfig,
+        folder: Path,
+        *,
+        namespace: str,
+        identity: str,
+        faults: Sequence[Fault],
     ) -> None:
-        self._folder = testbed.folder / namespace / identity
+        self._folder = folder / identity
         self._namespace = namespace
         self._retired = False
         self._background: set[asyncio.Task[None]] = set()
@@ -55,7 +71,7 @@ class Replica:
         self.identity = identity
         self.health = f"127.0.0.1:{free_port()}"
         self.proxy = FaultProxy(
-            testbed.config,
+            config,
             component=f"{namespace}-{identity}",
             faults=faults,
             end=self._end,
@@ -269,7 +285,13 @@ async def scene(
     async with AsyncExitStack() as stack:
         started: list[Replica] = []
         for index in range(replicas):
-            replica = Replica(testbed, namespace, f"replica-{index}", () if index else faults)
+            replica = Replica(
+                testbed.config,
+                folder,
+                namespace=namespace,
+                identity=f"replica-{index}",
+                faults=() if index else faults,
+            )
             await stack.enter_async_context(replica.proxy)
             started.append(replica)
         first, *others = started

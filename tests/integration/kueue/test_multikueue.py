@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from di_api.kube.config import KubeConfig, load_config
 from di_api.kube.errors import AlreadyExists, ApiError, NotFound
 from di_api.kube.resources import DIJOBS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from di_api.names import DISPATCHER
+from tests.faults.plan import ANY, EACH, Fault, Kill, Request
+from tests.faults.scene import Replica
 from tests.integration.accounts import OPERATOR, installed_accounts
 from tests.integration.conftest import named_namespace
 from tests.integration.kueue.bed import Bed, on_bed, queued_job
@@ -163,17 +165,31 @@ def on_clusters(
     namespace: str,
     folder: Path,
     body: Callable[[Clusters], Awaitable[None]],
+    *,
+    faults: Sequence[Fault] = (),
 ) -> None:
     """Run `body` with an operator in each of the clusters, that of the worker with its own account
-    as the chart has it; `folder` is for that."""
+    as the chart has it; `folder` is for that. `faults` strike both of them."""
+
+    @asynccontextmanager
+    async def operator(access: KubeConfig, where: str) -> AsyncIterator[None]:
+        replica = Replica(
+            access, folder / where, namespace=namespace, identity="one", faults=faults
+        )
+        async with replica.proxy:
+            replica.start()
+            try:
+                yield
+            finally:
+                await replica.stop()
 
     async def main(bed: Bed, account: KubeConfig) -> None:
         async with (
             open_testbed(worker.config, namespace) as there,
             _worker_queue(there) as token,
             _way_to_worker(bed.testbed, worker, token),
-            bed.testbed.operator(),
-            there.operator("two", client_config=account),
+            operator(config, "manager"),
+            operator(account, "worker"),
         ):
             await body(Clusters(manager=bed, worker=there))
 
@@ -246,6 +262,45 @@ def test_what_the_worker_takes_back_waits_and_is_sent_again(
         await here.testbed.until(is_forgotten, "the manager's Workload to go")
 
     on_clusters(kube_config, worker, namespace, tmp_path, body)
+
+
+KILLED_AT = (
+    ("create", "workloads"),
+    ("patch", "workloads"),
+    ("patch", "workloads/status"),
+    ("delete", "workloads"),
+    ("patch", "dijobs/status"),
+    ("create", "services"),
+    ("create", "pods"),
+    ("patch", "pods"),
+    ("delete", "pods"),
+)
+
+
+def test_operators_that_are_killed_at_each_of_their_writes_come_to_the_same_end(
+    kube_config: KubeConfig, worker: KueueServer, namespace: str, tmp_path: Path
+) -> None:
+    """What they had written has been carried out; they never hear of that."""
+
+    async def body(clusters: Clusters) -> None:
+        here, there = clusters.manager, clusters.worker
+        await here.submit(_sent("a", core=2))
+        await clusters.until("a", "Running")
+        assert await clusters.running("a") == {"a-work-0", "a-work-1"}
+        await clusters.stop_policy("HoldAndDrain")
+        await clusters.until("a", "Pending", "JobQueued")
+        await clusters.until_stopped("a")
+        await clusters.stop_policy("None")
+        await clusters.until("a", "Running")
+        for pod in await clusters.running("a"):
+            await there.kubelet.finish(there.namespace, pod)
+        status = await clusters.until("a", "Succeeded")
+        assert status.get("restarts", 0) == 0
+        await clusters.until_forgotten("a")
+
+    each = (Request(verb=verb, what=what, name=ANY, nth=EACH) for verb, what in KILLED_AT)
+    faults = [Fault(at=request, do=Kill(answered=False)) for request in each]
+    on_clusters(kube_config, worker, namespace, tmp_path, body, faults=faults)
 
 
 async def _resize(testbed: Testbed, replicas: int) -> None:

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
+from di_api.kube.cache import WatchCache
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS
 from di_api.names import (
     ANNOTATION_RANK,
     API_VERSION,
@@ -206,6 +207,19 @@ def test_the_poll_wakes_every_job() -> None:
     bench.woken.clear()
     bench.informers.wake_all()
     assert [key.name for key, _ in bench.woken] == ["a", "b", "c"]
+
+
+def test_who_has_left_workloads_is_looked_at_as_well() -> None:
+    """As after a start: the Workload was seen before all that is known of Kueue was there."""
+    bench = Bench()
+    bench.caches[DIJOBS].deliver("ADDED", pod("a", None))
+    workloads = Cache()
+    bench.informers.adopt(WORKLOADS, cast("WatchCache", workloads))
+    for job in "ab":
+        workloads.deliver("ADDED", pod(f"{job}-core", job))
+    bench.woken.clear()
+    bench.informers.wake_all()
+    assert [key.name for key, _ in bench.woken] == ["a", "b"]
 
 
 OWNER = {"apiVersion": API_VERSION, "kind": KIND, "name": "a", "uid": "u", "controller": True}

@@ -21,7 +21,7 @@ import orjson
 
 from di_api.compact import compact
 from di_api.kube.cache import Subscriber, WatchCache
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_api.names import (
     ANNOTATION_GRACE_SECONDS,
     ANNOTATION_LEFT_SERVICE,
@@ -410,9 +410,14 @@ class InformerState:
             self._hidden.pop(uid, None)
 
     def wake_all(self) -> None:
-        """Ask for a look at every job, as the periodic poll does."""
+        """Ask for a look at every job, as the periodic poll does, and at who has left Workloads:
+        these were seen, if at all, before it was known that they can be given back."""
         for job in self._caches[DIJOBS].items():
             self._wake(JobKey(job["metadata"]["namespace"], job["metadata"]["name"]), 0.0)
+        for workload in self._caches[WORKLOADS].items() if WORKLOADS in self._caches else ():
+            for key in _jobs_of(workload):
+                if self.job(key) is None:
+                    self._wake(key, 0.0)
 
     def _of_job(self, resource: Resource, key: JobKey) -> list[Mapping[str, Any]]:
         found = self._caches[resource].by_index(INDEX_JOB, index_value(*key))
