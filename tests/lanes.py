@@ -14,11 +14,21 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import IO
 
-APART = "tests/integration/kueue"
-"""Of its folder's tests those that share nothing with the others."""
-FIRST = ("tests/unit", "tests/golden", "tests/poison", "tests/chart", "tests/faults", APART)
+_INTEGRATION = Path("tests/integration")
+APART = (
+    f"{_INTEGRATION}/kueue",
+    *(
+        str(each)
+        for service in ("operator", "server")
+        for each in sorted(_INTEGRATION.glob(f"test_{service}_*.py"))
+    ),
+)
+"""Of the folder's tests those that share nothing with the others but an API server, of which each
+lane has its own; so many that both lanes end at about the same time."""
+FIRST = ("tests/unit", "tests/golden", "tests/poison", "tests/chart", "tests/faults", *APART)
 SECOND = ("tests/integration", "tests/e2e")
 _NO_TESTS = 5
 """pytest's exit code where options choose none."""
@@ -60,4 +70,6 @@ def _begin(
 
 if __name__ == "__main__":
     options = sys.argv[1:]
-    raise SystemExit(run([[*FIRST, *options], [*SECOND, f"--ignore={APART}", *options]]))
+    raise SystemExit(
+        run([[*FIRST, *options], [*SECOND, *(f"--ignore={each}" for each in APART), *options]])
+    )

@@ -35,7 +35,7 @@ T = TypeVar("T")
 NAMESPACE: Final = "keda"
 _SERVICE: Final = "keda-metrics-apiserver"
 _METRICS: Final = "v1beta1.external.metrics.k8s.io"
-_SERVICES: Final = Resource(
+_API_SERVICES: Final = Resource(
     group="apiregistration.k8s.io",
     version="v1",
     plural="apiservices",
@@ -193,7 +193,7 @@ def _registration(
             "service": {"name": _SERVICE, "namespace": NAMESPACE, "port": port},
         },
     }
-    return [(SERVICES, service), (_SERVICES, registered)]
+    return [(SERVICES, service), (_API_SERVICES, registered)]
 
 
 def _where(resource: Resource) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ def _where(resource: Resource) -> tuple[str, ...]:
 
 async def _is_asked(client: KubeClient) -> bool:
     """Whether the API server reaches the metrics."""
-    found = await client.get(_SERVICES, _METRICS)
+    found = await client.get(_API_SERVICES, _METRICS)
     conditions = (found.get("status") or {}).get("conditions") or []
     return any((each["type"], each["status"]) == ("Available", "True") for each in conditions)
 
@@ -210,7 +210,7 @@ async def _is_asked(client: KubeClient) -> bool:
 async def _remove(client: KubeClient, crds: Sequence[str]) -> None:
     """What is registered goes before the next test, which may stand in for the same API."""
     for resource, name in (
-        (_SERVICES, _METRICS),
+        (_API_SERVICES, _METRICS),
         *((CRDS, name) for name in crds),
         (NAMESPACES, NAMESPACE),
     ):

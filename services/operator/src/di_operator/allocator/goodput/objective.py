@@ -17,8 +17,8 @@ from typing import Final
 # Pollux's guard against a division by zero: a job without replicas is 1000 times slower.
 _NOTHING: Final = 1e-3
 # The same of a job that cannot have as little as its fair share: it is given more than that for
-# some of the time, so a while with nothing is no disaster. From 0.3 to 0.6 all is as good.
-_TURN: Final = 0.45
+# some of the time, so a while with nothing is no disaster. From 0.2 to 0.6 all is nearly as good.
+_TURN: Final = 0.34
 # heSRPT's exponent of the speed-up curve: what k^p makes of k replicas. Less has longer jobs wait
 # less for shorter ones.
 _CONCAVITY: Final = 0.45
