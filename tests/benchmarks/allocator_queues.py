@@ -54,12 +54,6 @@ class Case:
         }
 
     @property
-    def levels(self) -> dict[str, float]:
-        """The weight of each tenant, in replicas."""
-        parts = self.parts
-        return {name: weight / parts.get(name, 1.0) for name, weight in self.weights.items()}
-
-    @property
     def queues(self) -> dict[str, dict[str, Any]]:
         """The argument of a policy."""
         found: dict[str, dict[str, Any]] = {n: {"weight": w} for n, w in self.weights.items()}
@@ -144,7 +138,7 @@ def _figures(results: Sequence[Result], case: Case) -> dict[str, Any]:
     index = [
         level
         for result in results
-        for level in jain_by_round(result, case.levels)
+        for level in jain_by_round(result, case.weights, case.parts)
         if level is not None
     ]
     waits = [seconds for result in results for seconds in reclaim_seconds(result, case.guarantees)]

@@ -161,25 +161,31 @@ async def refusal(testbed: Testbed, name: str, *, of: str = "") -> None:
     await testbed.until(is_told, f"{name} to say why it waits")
 
 
+async def one_of_two(testbed: Testbed, gang: Object) -> tuple[str, str]:
+    """Submit two gangs of two pods each; returns which one runs, once one does, and which waits."""
+    names = ("first", "second")
+    for name in names:
+        await testbed.submit(job(name, devices(testbed, "learner", 2), **gang))
+
+    async def running() -> list[str]:
+        return [each for each in names if (await testbed.status(each)).get("phase") == "Running"]
+
+    async def one_runs() -> bool:
+        return bool(await running())
+
+    await testbed.until(one_runs, "one of the two to run")
+    (runs,) = await running()
+    (waits,) = set(names) - {runs}
+    return runs, waits
+
+
 @pytest.mark.usefixtures("scheduler")
 def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
     kube_config: KubeConfig, namespace: str
 ) -> None:
     async def body(testbed: Testbed) -> None:
         async with nodes(testbed, n1=2, n2=1), testbed.operator():
-            for name in ("first", "second"):
-                await testbed.submit(job(name, devices(testbed, "learner", 2), **GANG))
-
-            async def one_runs() -> bool:
-                phases = [(await testbed.status(name)).get("phase") for name in ("first", "second")]
-                return "Running" in phases
-
-            await testbed.until(one_runs, "one of the two to run")
-            runs, waits = (
-                ("first", "second")
-                if (await testbed.status("first"))["phase"] == "Running"
-                else ("second", "first")
-            )
+            runs, waits = await one_of_two(testbed, GANG)
             await refusal(testbed, waits, of="2 of 2 pods cannot run")
             # A third place is free: a scheduler of single pods would have given it away.
             assert await bound(testbed, waits) == []

@@ -13,7 +13,8 @@ from di_api.spec import GangScheduler
 from di_operator.builders.pod_group import KINDS
 from tests.integration.conftest import api_server_with_crd, fresh_namespace
 from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
-from tests.integration.test_allocation import devices, nodes, where
+from tests.integration.test_allocation import devices, nodes
+from tests.integration.test_gang_schedulers import bound, one_of_two
 
 Object = dict[str, Any]
 GANG: Final[Object] = {"scheduling": {"gangScheduler": "kubernetes"}}
@@ -40,11 +41,6 @@ async def minimum(testbed: Testbed, name: str) -> int:
     return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
 
 
-async def bound(testbed: Testbed, name: str) -> int:
-    """How many pods of a job have a node."""
-    return sum(bool(node) for node in (await where(testbed, name)).values())
-
-
 async def waits(testbed: Testbed, name: str) -> None:
     """Wait until the job's condition says that the scheduler has no room for it."""
 
@@ -62,21 +58,11 @@ def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
 ) -> None:
     async def body(testbed: Testbed) -> None:
         async with nodes(testbed, n1=2, n2=1), testbed.operator():
-            for name in ("first", "second"):
-                await testbed.submit(job(name, devices(testbed, "learner", 2), **GANG))
-
-            async def runs(name: str) -> bool:
-                return (await testbed.status(name)).get("phase") == "Running"
-
-            async def one_runs() -> bool:
-                return await runs("first") or await runs("second")
-
-            await testbed.until(one_runs, "one of the two to run")
-            other = "second" if await runs("first") else "first"
+            first, other = await one_of_two(testbed, GANG)
             await waits(testbed, other)
             # A third place is free: a scheduler of single pods would have given it away.
-            assert await bound(testbed, other) == 0
-            for pod in await testbed.pods("first" if other == "second" else "second"):
+            assert await bound(testbed, other) == []
+            for pod in await testbed.pods(first):
                 await testbed.kubelet.finish(namespace, pod)
             await testbed.phase(other, "Running")
 
@@ -92,19 +78,19 @@ def test_a_group_follows_stages_and_replicas(kube_config: KubeConfig, namespace:
             await testbed.submit(job("grows", learner, collector, **GANG))
 
             async def is_first_stage() -> bool:
-                return await bound(testbed, "grows") == 2 == await minimum(testbed, "grows")
+                return len(await bound(testbed, "grows")) == 2 == await minimum(testbed, "grows")
 
             await testbed.until(is_first_stage, "the first stage to be bound")
             await testbed.phase("grows", "Running")
-            assert await bound(testbed, "grows") == 4 == await minimum(testbed, "grows")
+            assert len(await bound(testbed, "grows")) == 4 == await minimum(testbed, "grows")
 
             await testbed.patch("grows", {"tasks": [learner, collector | {"replicas": 4}]})
             await waits(testbed, "grows")
             # There is room for one more, and none for two.
-            assert await bound(testbed, "grows") == 4
+            assert len(await bound(testbed, "grows")) == 4
             await testbed.patch("grows", {"tasks": [learner, collector | {"replicas": 3}]})
             await testbed.phase("grows", "Running")
-            assert await bound(testbed, "grows") == 5 == await minimum(testbed, "grows")
+            assert len(await bound(testbed, "grows")) == 5 == await minimum(testbed, "grows")
 
             pod = "grows-collector-0"
             uid = (await testbed.pods("grows"))[pod]["metadata"]["uid"]
@@ -116,6 +102,6 @@ def test_a_group_follows_stages_and_replicas(kube_config: KubeConfig, namespace:
 
             await testbed.until(is_made_anew, "the pod to be made anew")
             await testbed.phase("grows", "Running")
-            assert await bound(testbed, "grows") == 5
+            assert len(await bound(testbed, "grows")) == 5
 
     on_testbed(kube_config, namespace, body)

@@ -164,9 +164,13 @@ PAGE = ROOT / "docs/teams-autoscalers.md"
 
 def manifests(kind: str) -> dict[str, Object]:
     """Those of a kind in the page, by name."""
+    return {body["metadata"]["name"]: body for body in examples() if body.get("kind") == kind}
+
+
+def examples() -> list[Object]:
+    """All that the page has in YAML, also what is a part of a manifest."""
     blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    bodies = [yaml.safe_load(block) for block in blocks]
-    return {body["metadata"]["name"]: body for body in bodies if body.get("kind") == kind}
+    return [yaml.safe_load(block) for block in blocks]
 
 
 def test_the_autoscaler_of_kubernetes_scales_tasks_as_the_page_has_it(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS, EVENTS, SECRETS, Resource
@@ -23,7 +21,7 @@ from tests.integration.di_server import running_server
 from tests.integration.keda_process import beside, keda
 from tests.integration.operator_testbed import Testbed, on_testbed
 from tests.integration.service_accounts import new_account, token_of
-from tests.integration.test_job_tasks import PAGE, manifests
+from tests.integration.test_job_tasks import examples, manifests
 from tests.integration.test_monitoring import ALERTS
 from tests.monitoring.prometheus import running
 
@@ -135,8 +133,7 @@ async def scaled(testbed: Testbed, kind: str, replaced: dict[str, str]) -> Async
 
 def triggers() -> list[Object]:
     """Those of the page, also the one that stands by itself."""
-    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    specs = [body.get("spec") or body for body in map(yaml.safe_load, blocks)]
+    specs = [body.get("spec") or body for body in examples()]
     return [trigger for spec in specs for trigger in spec.get("triggers", ())]
 
 

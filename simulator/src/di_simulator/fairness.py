@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from di_simulator.results import Result
 from di_simulator.workload import tenant_of
@@ -26,13 +27,20 @@ def jain(amounts: Sequence[float]) -> float:
     return sum(amounts) ** 2 / (len(amounts) * squares) if squares else 1.0
 
 
-def jain_by_round(result: Result, weights: Mapping[str, float]) -> list[float | None]:
+def jain_by_round(
+    result: Result,
+    weights: Mapping[str, float],
+    parts: Mapping[str, float] = MappingProxyType({}),
+) -> list[float | None]:
     """Jain's index of what tenants have for their weight, by round; None where fewer than two want
-    more than they have. Who has all that its jobs can use is treated no worse than anybody."""
+    more than they have. Who has all that its jobs can use is treated no worse than anybody.
+
+    With `parts`, the dominant share that a replica of each tenant is, by these, not by GPUs.
+    """
     found: list[float | None] = []
     for has, wanted in zip(gpus_by_tenant(result), result.wanted, strict=True):
         wanting = [name for name in weights if wanted[name] > has[name]]
-        levels = [has[name] / weights[name] for name in wanting]
+        levels = [has[name] * parts.get(name, 1) / weights[name] for name in wanting]
         found.append(jain(levels) if len(levels) > 1 else None)
     return found
 

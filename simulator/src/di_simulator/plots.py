@@ -153,7 +153,6 @@ def draw_queues(
     With `parts`, the dominant share that a replica of each tenant is, these in place of GPUs.
     Raises OSError.
     """
-    levels = {name: weight / parts.get(name, 1.0) for name, weight in weights.items()}
     figure = Figure(figsize=(11, 2.5 + 2.5 * len(results)), layout="constrained")
     panels = figure.subplots(len(results) + 1, 1, squeeze=False, sharex=True)[:, 0]
     for number, (axes, (title, result)) in enumerate(
@@ -167,7 +166,8 @@ def draw_queues(
         what, most = ("dominant share", 1.0) if parts else ("GPUs", result.capacity)
         axes.set(ylabel=what, title=title, ylim=(0, most * 1.05))
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), title="average completion time")
-        index = [nan if found is None else found for found in jain_by_round(result, levels)]
+        by_round = jain_by_round(result, weights, parts)
+        index = [nan if found is None else found for found in by_round]
         panels[-1].step(hours, index, color=f"C{number + len(weights)}", label=title)
     panels[-1].set(xlabel="hours", ylabel="Jain index", ylim=(0, 1.05))
     panels[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))

@@ -116,11 +116,9 @@ class _Admission:
 
         Nobody makes way in vain. Returns those of `lent` who still run.
         """
-        others = [other for other in reversed(lent) if other.namespace != job.namespace]
         for wanted in (_all_or_nothing(job), _least(job)):
-            gone = self._displaced(wanted, others)
-            if gone is not None:
-                return [other for other in lent if other.key not in gone]
+            if (left := self._in_place_of(lent, wanted)) is not None:
+                return left
         return lent
 
     def grow(self, job: JobInfo, lent: list[JobInfo]) -> list[JobInfo]:
@@ -129,12 +127,18 @@ class _Admission:
         if not had:
             return lent
         self.capacity.book(job, had, -1)
-        others = [other for other in reversed(lent) if other.namespace != job.namespace]
-        gone = self._displaced(_all_or_nothing(job), others)
-        if gone is None:
+        left = self._in_place_of(lent, _all_or_nothing(job))
+        if left is None:
             self.capacity.book(job, had)
             return lent
-        return [other for other in lent if other.key not in gone]
+        return left
+
+    def _in_place_of(self, lent: list[JobInfo], job: JobInfo) -> list[JobInfo] | None:
+        """Place a job at the expense of those of other namespaces; returns who of `lent` still
+        runs, None if it would be in vain."""
+        others = [other for other in reversed(lent) if other.namespace != job.namespace]
+        gone = self._displaced(job, others)
+        return None if gone is None else [other for other in lent if other.key not in gone]
 
     def _displaced(self, job: JobInfo, others: list[JobInfo]) -> set[str] | None:
         """Place a job; returns who made way for it, None if all of them would in vain."""
