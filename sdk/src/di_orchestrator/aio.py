@@ -53,6 +53,10 @@ class Client:
         """As `Client.remove`."""
         return await run(self._api.remove(names), self._send)
 
+    async def replicas(self) -> dict[str, int]:
+        """As `Client.replicas`."""
+        return await run(self._api.replicas(), self._send)
+
     async def peers(self, task: str) -> tuple[Peer, ...]:
         """As `Client.peers`."""
         return await run(self._api.peers(task), self._send)

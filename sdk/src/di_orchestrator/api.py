@@ -137,6 +137,10 @@ class Api:
         """Give back the replicas of these names, or of these pods; how many there are then."""
         return self._count("DELETE", {"names": list(names)})
 
+    def replicas(self) -> Exchange[dict[str, int]]:
+        """How many replicas each task is to have, by its name."""
+        return self._ask(Request("GET", f"{self._path}/tasks"), _replicas)
+
     def report(self, profilings: Mapping[str, Any], seconds: float) -> Exchange[int | None]:
         """Publish what the job reports of itself; it is there when this returns.
 
@@ -244,6 +248,10 @@ def _patiently(exchange: Exchange[T]) -> Exchange[T | None]:
 
 def _task(task: str | None) -> dict[str, str]:
     return {} if task is None else {"task": task}
+
+
+def _replicas(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    return {str(each["task"]): int(each["replicas"]) for each in found}
 
 
 def _peers(found: Sequence[Mapping[str, Any]]) -> tuple[Peer, ...]:

@@ -67,6 +67,10 @@ class Client:
         """
         return self._run(self._api.remove(names))
 
+    def replicas(self) -> dict[str, int]:
+        """How many replicas each task is to have, by its name; others may have changed it."""
+        return self._run(self._api.replicas())
+
     def peers(self, task: str) -> tuple[Peer, ...]:
         """The pods of a task that run now and listen, by rank."""
         return self._run(self._api.peers(task))

@@ -58,6 +58,12 @@ def coordinator(*, seconds: float = 60.0) -> Coordinator:
     return Coordinator.of(os.environ, seconds=seconds)
 
 
+def replicas() -> dict[str, int]:
+    """See `Client.replicas`; none outside a job."""
+    found = client()
+    return {} if found is None else found.replicas()
+
+
 def peers(task: str) -> tuple[Peer, ...]:
     """See `Client.peers`; none outside a job."""
     found = client()
@@ -189,7 +195,10 @@ def training(
     if found is not None and (here.is_leader if reports is None else reports):
         client = Client(*found)
         sender = Sender(_reporting(*found))
-        rescaling = Rescaling(lambda count: client.scale(samples_from, to=count))
+        rescaling = Rescaling(
+            lambda count: client.scale(samples_from, to=count),
+            lambda: client.replicas().get(samples_from),
+        )
     limits = {"total_steps": total_steps, "max_env_steps": max_env_steps}
     return Training(
         here,

@@ -84,6 +84,7 @@ class Training:
         self._stale = 0
         self._collectors = job.count(samples_from)
         self._is_told_collectors = False
+        self._has_looked = False
         self._granted: int | None = None
         self._granted_at = clock()
         self._changed = clock()
@@ -285,10 +286,11 @@ class Training:
     def rescale(self, *, least: int = 1, most: int | None = None) -> int | None:
         """Have as many collectors as `advise` says; to be called in each iteration, never waits.
 
-        di-server is asked from a thread. Of a number that it refuses (past a bound, which it knows)
-        half the change is tried. After an answer, or a refusal, it is measured anew. No more
-        are asked for while some are missing, by `report(collectors=)`, that were granted within the
-        last two minutes.
+        di-server is asked from a thread: first how many there are to be, which others may have
+        changed, as may this program before it was started again in its pod. Of a number that it
+        refuses (past a bound, which it knows) half the change is tried. After an answer, or a
+        refusal, it is measured anew. No more are asked for while some are missing, by
+        `report(collectors=)`, that were granted within the last two minutes.
 
         Returns how many there are to be, once di-server has said so; else None.
         """
@@ -301,6 +303,9 @@ class Training:
             self._settle(granted)
             return granted
         now, wanted = self._collectors, self.advise(least=least, most=most)
+        if wanted is None and not self._has_looked:
+            self._rescaling.look()
+        self._has_looked = True
         if now is None or wanted is None or (wanted > now and self._are_starting(now)):
             return None
         self._rescaling.ask(now, wanted)

@@ -56,6 +56,13 @@ def test_a_change_takes_effect_once_however_often_it_is_sent(harness: Harness) -
     assert harness.replicas() == 3
 
 
+def test_it_knows_how_many_there_are_to_be(harness: Harness) -> None:
+    before = di.replicas()
+    assert before == {task["name"]: task["replicas"] for task in harness.job()["spec"]["tasks"]}
+    di.scale("collector", to=5)
+    assert di.replicas() == {**before, "collector": 5}
+
+
 def test_peers_are_those_that_run(harness: Harness) -> None:
     peers = di.peers("collector")
     assert peers == (
@@ -158,6 +165,7 @@ def test_asyncio_has_the_same_requests(harness: Harness) -> None:
         assert client is not None
         assert await client.scale("collector", to=4) == 4
         assert await client.remove("cartpole-collector-0") == 3
+        assert (await client.replicas())["collector"] == 3
         assert [peer.rank for peer in await client.peers("collector")] == [1, 2]
         async for peers in client.watch_peers("learner"):
             assert [peer.pod for peer in peers] == ["cartpole-learner-0"]

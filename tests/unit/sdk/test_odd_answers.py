@@ -31,7 +31,17 @@ JSON = st.recursive(
         | st.dictionaries(
             st.sampled_from(
                 [
-                    *("replicas", "pod", "rank", "address", "members", "gone", "complete", "says"),
+                    *(
+                        "task",
+                        "replicas",
+                        "pod",
+                        "rank",
+                        "address",
+                        "members",
+                        "gone",
+                        "complete",
+                        "says",
+                    ),
                     "batchSize",
                 ]
             ),
@@ -45,6 +55,7 @@ ASKED: dict[str, Callable[[Api], Exchange[Any]]] = {
     "scale": lambda api: api.scale("collector", 1),
     "scale_to": lambda api: api.scale_to(None, 1),
     "remove": lambda api: api.remove(["a"]),
+    "replicas": lambda api: api.replicas(),
     "report": lambda api: api.report({}, 1),
     "peers": lambda api: api.peers("../x?"),
     "say": lambda api: api.say({}),

@@ -31,6 +31,7 @@ with di.training(total_steps=2) as run:
 assert threading.active_count() == 1
 assert (di.scale("collector", +2), di.scale(to=3), di.remove("a")) == (None, None, None)
 assert (di.peers("collector"), di.members(), di.client()) == ((), (), None)
+assert di.replicas() == {}
 assert list(di.watch_peers("collector")) == list(di.watch_members()) == [()]
 assert list(di.watch_worlds()) == []
 di.say("http://127.0.0.1:1")

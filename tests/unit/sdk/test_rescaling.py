@@ -27,6 +27,8 @@ class Bounded:
 
     def __init__(self, least: int = 1, most: int = 100) -> None:
         self.least, self.most = least, most
+        self.count: int | None = None
+        """Of an own, which it tells; None: it is one of before, and does not."""
         self.asked: list[int] = []
         self.go_on = threading.Event()
         self.go_on.set()
@@ -36,7 +38,14 @@ class Bounded:
         self.asked.append(count)
         if not self.least <= count <= self.most:
             raise Refused("PUT replicas", 422, "a bound")
+        if self.count is not None:
+            self.count = count
         return count
+
+    def replicas(self) -> int:
+        if self.count is None:
+            raise Refused("GET tasks", 404, "no such path")
+        return self.count
 
 
 @pytest.fixture
@@ -61,7 +70,7 @@ def test_what_is_refused_is_asked_for_by_half(
     now: int, wanted: int, asked: list[int], granted: int | None
 ) -> None:
     server = Bounded(least=2, most=8)
-    rescaling = Rescaling(server)
+    rescaling = Rescaling(server, server.replicas)
     rescaling.ask(now, wanted)
     assert rescaling.is_settled(30)
     assert server.asked == asked
@@ -76,7 +85,10 @@ def test_who_does_not_answer_is_asked_once(caplog: pytest.LogCaptureFixture) -> 
         asked.append(count)
         raise Unreachable("away")
 
-    rescaling = Rescaling(away)
+    def unknown() -> int:
+        raise Refused("GET tasks", 404, "no such path")
+
+    rescaling = Rescaling(away, unknown)
     for _ in range(2):
         rescaling.ask(4, 8)
         assert rescaling.is_settled(30)
@@ -85,13 +97,25 @@ def test_who_does_not_answer_is_asked_once(caplog: pytest.LogCaptureFixture) -> 
     assert [record.message for record in caplog.records] == ["away (said once)"]
 
 
+def test_nothing_is_asked_of_a_di_server_that_does_not_say_how_many_there_are() -> None:
+    server = Bounded()
+
+    def away() -> int:
+        raise Unreachable("away")
+
+    rescaling = Rescaling(server, away)
+    rescaling.ask(4, 8)
+    assert rescaling.is_settled(30)
+    assert (rescaling.take(), server.asked) == (None, [])
+
+
 def make(clock: Clock, server: Bounded, told: Told | None = None) -> Training:
     return Training(
         Job.of(LEARNER),
         told,  # type: ignore[arg-type]
         Checkpoints(clock=clock),
         known={},
-        rescaling=Rescaling(server),
+        rescaling=Rescaling(server, server.replicas),
         clock=clock,
     )
 
@@ -113,8 +137,6 @@ def granted(run: Training) -> int:
 def test_it_does_not_wait_for_the_answer_and_then_measures_anew(clock: Clock) -> None:
     server, told = Bounded(), Told()
     with make(clock, server, told) as run:
-        assert run.rescale() is None
-        assert run.collectors == 2
         server.go_on.clear()
         train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
         assert [run.rescale(), run.rescale()] == [None, None]
@@ -126,6 +148,37 @@ def test_it_does_not_wait_for_the_answer_and_then_measures_anew(clock: Clock) ->
         run.report(2)
         assert told.reports[-1]["collectors"] == 4
         assert server.asked == [4]
+
+
+@pytest.mark.usefixtures("term")
+def test_it_learns_at_once_how_many_there_are_to_be(clock: Clock) -> None:
+    """The pod started with two; what was scaled before its program was started again, it knew."""
+    server, told = Bounded(), Told()
+    server.count = 5
+    with make(clock, server, told) as run:
+        assert granted(run) == 5
+        run.report(1)
+        assert (run.collectors, told.reports[-1]["collectors"]) == (5, 5)
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert granted(run) == 10
+    assert server.asked == [10]
+
+
+@pytest.mark.usefixtures("term")
+@pytest.mark.parametrize("count", [3, 1])
+def test_what_others_have_scaled_since_is_measured_first(clock: Clock, count: int) -> None:
+    server = Bounded()
+    server.count = 2
+    with make(clock, server) as run:
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert granted(run) == 4
+        server.count = count
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert granted(run) == count
+        assert server.asked == [4]
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        assert granted(run) == 2 * count
+    assert server.asked == [4, 2 * count]
 
 
 @pytest.mark.usefixtures("term")

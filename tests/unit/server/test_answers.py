@@ -169,7 +169,7 @@ def test_the_document_is_valid_and_knows_every_route(harness: Harness) -> None:
     harness.add_pods(pod("cartpole-learner-0", 0))
     body = {"replicas": 1, "namespace": "rl", "coordinator": "led-coordinator", "url": "http://x"}
     harness.job()["spec"]["tasks"][0] |= {"processGroup": {"elastic": True}}
-    assert len(document["paths"]) == 24 + 4
+    assert len(document["paths"]) == 28 + 4
     for template, path in document["paths"].items():
         concrete = template.format(**_NAMES)
         for method in path.keys() - {"parameters"}:

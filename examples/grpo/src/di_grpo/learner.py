@@ -90,7 +90,6 @@ class Training:
         self._record = Record(state)
         self._lag = 0.0
         self._engines: tuple[di.Member, ...] = ()
-        here.now_collects(state.engines)
 
     def run(self) -> None:
         """Train to the end; see `run`."""
@@ -164,7 +163,8 @@ class Training:
         return bool(evaluations)
 
     def _scale(self) -> None:
-        if (engines := self._here.rescale()) is not None:
+        engines = self._here.rescale()
+        if engines is not None and engines != self._state.engines:
             log.info("engines: %d -> %d", self._state.engines, engines)
             self._state.engines = engines
 

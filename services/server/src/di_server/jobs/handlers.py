@@ -36,6 +36,7 @@ class JobHandlers:
             operations.ADD_REPLICAS: self._add,
             operations.SET_REPLICAS: self._set,
             operations.REMOVE_REPLICAS: self._remove,
+            operations.LIST_TASKS: self._tasks,
             operations.LIST_PODS: self._pods,
             operations.REPORT_PROFILINGS: self._report,
             operations.SHOW_GROUP: self._group,
@@ -50,6 +51,9 @@ class JobHandlers:
 
     def _list(self, grant: Grant, _incoming: Incoming, deadline: Deadline) -> list[str]:
         return self._service.replicas(grant, deadline)
+
+    def _tasks(self, grant: Grant, _incoming: Incoming, deadline: Deadline) -> list[dict[str, Any]]:
+        return self._service.tasks(grant, deadline)
 
     def _pods(self, grant: Grant, incoming: Incoming, deadline: Deadline) -> Tagged:
         asked = requests.pods_request(incoming.below, incoming.query, incoming.known)

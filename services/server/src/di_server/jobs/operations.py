@@ -90,6 +90,24 @@ SET_REPLICAS: Final = Operation(
     data=_SCALING_DATA,
     idempotent=True,
 )
+LIST_TASKS: Final = Operation(
+    name="listTasks",
+    method="GET",
+    resource="tasks",
+    verb="get",
+    summary="The tasks of a job, and how many replicas each of them is to have.",
+    message="successfully get tasks",
+    body=None,
+    errors={422: "The job has a coordinator in place of tasks."},
+    data={
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["task", "replicas"],
+            "properties": {"task": {"type": "string"}, "replicas": {"type": "integer"}},
+        },
+    },
+)
 WAIT: Final = "wait"
 LIST_PODS: Final = Operation(
     name="listPods",
@@ -190,6 +208,7 @@ OPERATIONS: Final = (
     ADD_REPLICAS,
     SET_REPLICAS,
     REMOVE_REPLICAS,
+    LIST_TASKS,
     LIST_PODS,
     REPORT_PROFILINGS,
     SHOW_GROUP,

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
+from di_api.defaults import with_defaults
 from di_api.field_error import mapping
 from di_server.access.grants import Grant
 from di_server.deadline import Clock, Deadline
@@ -19,6 +20,7 @@ from di_server.jobs.trace_note import noted
 from di_server.jobs.waiting import Waiting
 from di_server.model.job import Job
 from di_server.model.references import JobRef
+from di_server.model.tasks import check_has_tasks
 from di_server.problems import Problem
 from di_server.rest.tagged import Tagged
 from di_server.storage.coalescing import Coalescer
@@ -83,6 +85,17 @@ class JobService:
     def replicas(self, grant: Grant, deadline: Deadline) -> list[str]:
         """`ip:port` by rank."""
         return self._of_pods(grant, deadline, addresses)
+
+    def tasks(self, grant: Grant, deadline: Deadline) -> list[dict[str, Any]]:
+        """How many replicas each task is to have.
+
+        Read from the API server: who asks is about to ask for another number.
+        """
+        job = self._jobs.get(grant.ref, deadline)
+        grant.check(job)
+        check_has_tasks(job)
+        tasks = with_defaults(job["spec"]).get("tasks") or []
+        return [{"task": task["name"], "replicas": task["replicas"]} for task in tasks]
 
     def pods(self, grant: Grant, asked: PodsRequest, deadline: Deadline) -> Tagged:
         """Those of a task that run, by rank, as soon as that is news to the caller.
