@@ -77,6 +77,19 @@ class Clusters:
 
         await self.worker.until(is_idle, f"the pods of {name} to end")
 
+    async def until_sent_again(self, before: Object) -> None:
+        """Wait until another job than that one runs at the worker."""
+        name, uid = before["metadata"]["name"], before["metadata"]["uid"]
+
+        async def is_another() -> bool:
+            with suppress(NotFound):
+                there = await self.worker.job(name)
+                found: tuple[str, str] = there["metadata"]["uid"], there["status"]["phase"]
+                return found[0] != uid and found[1] == "Running"
+            return False
+
+        await self.worker.until(is_another, f"{name} to run again", 60)
+
     async def until_stopped(self, name: str) -> None:
         """Wait until a job is gone from the worker, and none of its pods runs there."""
         await self.until_idle(name)
@@ -239,11 +252,13 @@ def test_what_the_worker_takes_back_waits_and_is_sent_again(
         here = clusters.manager
         await here.submit(_sent("a", core=2))
         await clusters.until("a", "Running")
+        drained = await clusters.worker.job("a")
         await clusters.stop_policy("HoldAndDrain")
         await clusters.until("a", "Pending", "JobQueued")
         # Its Workload is sent there again, and waits in the queue.
         await clusters.until_stopped("a")
         await clusters.stop_policy("None")
+        await clusters.until_sent_again(drained)
         await clusters.until("a", "Running")
         # The worker would not hear of it.
         with pytest.raises(ApiError, match="suspend it first"):
@@ -291,11 +306,14 @@ def test_operators_that_are_killed_at_each_of_their_writes_come_to_the_same_end(
         await here.submit(_sent("a", core=2))
         await clusters.until("a", "Running")
         assert await clusters.running("a") == {"a-work-0", "a-work-1"}
+        drained = await there.job("a")
         await clusters.stop_policy("HoldAndDrain")
         await clusters.until("a", "Pending", "JobQueued")
         # It may wait at the worker as well, if it was sent there again before the queue was held.
         await clusters.until_idle("a")
         await clusters.stop_policy("None")
+        # Until then the status may once more be that of the job that is drained.
+        await clusters.until_sent_again(drained)
         await clusters.until("a", "Running")
         for pod in await clusters.running("a"):
             await there.kubelet.finish(there.namespace, pod)
