@@ -1,6 +1,6 @@
 """The operator of zero cost: the same writes on the same schedule, and no decision.
 
-    python -m tests.benchmarks.ceiling KUBECONFIG NAMESPACE JOB.json
+    python -m tests.benchmarks.ceiling NAMESPACE JOB.json
 
 It shows how fast a job can go through this API server on this machine, whatever the operator is.
 It has the operator's client with as many connections, its number of workers, its limits of
@@ -211,8 +211,8 @@ def _shape(job: Object) -> Shape:
     return tuple((task["name"], task["replicas"]) for task in job["spec"]["tasks"])
 
 
-async def _serve(kubeconfig: str, namespace: str, sample: Path) -> None:
-    async with KubeClient(config=load_config(kubeconfig), connections=CONNECTIONS) as client:
+async def _serve(namespace: str, sample: Path) -> None:
+    async with KubeClient(config=load_config(None), connections=CONNECTIONS) as client:
         recorder = EventRecorder(
             client=client, clock=SystemClock(), instance="ceiling", observer=_Unobserved()
         )
@@ -226,4 +226,4 @@ async def _serve(kubeconfig: str, namespace: str, sample: Path) -> None:
 if __name__ == "__main__":
     # The operator's own loop: what is compared is the deciding.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(sys.argv[1], sys.argv[2], Path(sys.argv[3])))
+        runner.run(_serve(sys.argv[1], Path(sys.argv[2])))

@@ -27,6 +27,7 @@ from di_api.kube.wire import APPLY_PATCH
 from di_cluster.cluster import Cluster
 from di_cluster.reporter import Reporter
 from tests.benchmarks import counters, processes, workloads
+from tests.benchmarks.account import Account, account
 from tests.fakes.kubelet import NODE
 from tests.ports import free_port
 from tests.waiting import wait_until_async
@@ -64,8 +65,11 @@ class Testbed:
 
     __test__: ClassVar[bool] = False  # no class of tests, whatever its name begins with
 
-    def __init__(self, *, cluster: Cluster, client: KubeClient, logs: Path) -> None:
+    def __init__(
+        self, *, cluster: Cluster, client: KubeClient, account: Account, logs: Path
+    ) -> None:
         self.client = client
+        self._account = account
         self.kubeconfig = cluster.kubeconfig
         self._logs = logs
         self._numbers = itertools.count(1)
@@ -131,7 +135,6 @@ class Testbed:
                 holds.touch()
                 command = [sys.executable, "-m", "tests.benchmarks.holds", str(holds)]
             environment = {
-                "KUBECONFIG": str(self.kubeconfig),
                 "DI_OPERATOR_NAMESPACE": namespace,
                 "DI_OPERATOR_WATCH_NAMESPACE": namespace,
                 "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
@@ -144,8 +147,10 @@ class Testbed:
             path = self._logs / f"rehearsal-{replicas}.json"
             path.write_text(json.dumps(sample))
             module = "tests.benchmarks.ceiling"
-            command = [sys.executable, "-m", module, str(self.kubeconfig), namespace, str(path)]
+            command = [sys.executable, "-m", module, namespace, str(path)]
         log = self._logs / f"{kind}-{namespace}.log"
+        command = self._account.command(command)
+        environment = {**self._account.environment, **environment}
         async with processes.running(command, log=log, environment=environment) as child:
             yield Candidate(process=child, port=port, log=log)
 
@@ -174,6 +179,7 @@ async def control_plane(logs: Path, *, quiet: bool = False) -> AsyncIterator[Tes
                 field_manager="benchmark",
                 force=True,
             )
-            yield Testbed(cluster=cluster, client=client, logs=logs)
+            identity = await stack.enter_async_context(account(client, config, logs / "account"))
+            yield Testbed(cluster=cluster, client=client, account=identity, logs=logs)
     finally:
         cluster.down(purge=True)

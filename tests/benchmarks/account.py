@@ -1,0 +1,82 @@
+"""Programs as a pod has them: with the files and variables of a ServiceAccount.
+
+A kubeconfig is read by the official client, some 25 MiB of it, which no pod loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from di_api.kube.client import KubeClient
+from di_api.kube.config import SERVICE_ACCOUNT, KubeConfig
+from di_api.kube.errors import AlreadyExists, NotFound
+from di_api.kube.resources import SERVICE_ACCOUNTS
+from tests.integration.service_accounts import granted_everywhere
+from tests.waiting import wait_until_async
+
+NAMESPACE, NAME = "default", "benchmark"
+HOURS = 12
+_EVERYTHING = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+# /run is the process's own from here on; what it had is of no use to these programs.
+_MOUNT = (
+    f'mount -t tmpfs none /run && mkdir -p {SERVICE_ACCOUNT} && cp "$0"/* {SERVICE_ACCOUNT}'
+    ' && exec "$@"'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Who may do everything.
+
+    Attributes:
+        folder: with its token and the authority of the API server.
+        environment: where that is.
+    """
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    def command(self, program: Sequence[str]) -> list[str]:
+        """Runs a program as that; the process keeps its id."""
+        return ["unshare", "--mount", "sh", "-c", _MOUNT, str(self.folder), *program]
+
+
+@asynccontextmanager
+async def account(client: KubeClient, config: KubeConfig, folder: Path) -> AsyncIterator[Account]:
+    """An account of the cluster that lives as long as the block.
+
+    Args:
+        client: may give rights.
+        config: of the client, where the API server is.
+        folder: of the account's files; is made.
+    """
+    body = {"metadata": {"name": NAME}}
+
+    async def is_made() -> bool:
+        try:
+            await client.create(SERVICE_ACCOUNTS, body, NAMESPACE)
+        except NotFound:
+            return False  # the namespace is made a moment after the API server is ready
+        except AlreadyExists:
+            pass
+        return True
+
+    await wait_until_async(is_made, what="an account")
+    spec = {**body, "spec": {"expirationSeconds": HOURS * 3600}}
+    made = await client.create(SERVICE_ACCOUNTS, spec, NAMESPACE, subresource="token")
+    folder.mkdir()
+    (folder / "token").write_text(made["status"]["token"])
+    assert config.ca_pem is not None
+    (folder / "ca.crt").write_bytes(config.ca_pem)
+    url = urlsplit(config.server)
+    environment = {
+        "KUBECONFIG": "",
+        "KUBERNETES_SERVICE_HOST": str(url.hostname),
+        "KUBERNETES_SERVICE_PORT": str(url.port),
+    }
+    async with granted_everywhere(client, NAMESPACE, NAME, NAME, _EVERYTHING):
+        yield Account(folder=folder, environment=environment)
