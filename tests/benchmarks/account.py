@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
 from di_api.kube.client import KubeClient
@@ -30,7 +31,7 @@ _MOUNT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Who may do everything.
+    """An account at an API server.
 
     Attributes:
         folder: with its token and the authority of the API server.
@@ -40,6 +41,20 @@ class Account:
     folder: Path
     environment: Mapping[str, str]
 
+    @classmethod
+    def kept(cls, folder: Path, *, server: str, authority: bytes, token: str) -> Self:
+        """The account that this token is of; `folder` is made, `server` is a URL."""
+        folder.mkdir()
+        (folder / "token").write_text(token)
+        (folder / "ca.crt").write_bytes(authority)
+        url = urlsplit(server)
+        environment = {
+            "KUBECONFIG": "",
+            "KUBERNETES_SERVICE_HOST": str(url.hostname),
+            "KUBERNETES_SERVICE_PORT": str(url.port),
+        }
+        return cls(folder=folder, environment=environment)
+
     def command(self, program: Sequence[str]) -> list[str]:
         """Runs a program as that; the process keeps its id."""
         return ["unshare", "--mount", "sh", "-c", _MOUNT, str(self.folder), *program]
@@ -47,7 +62,7 @@ class Account:
 
 @asynccontextmanager
 async def account(client: KubeClient, config: KubeConfig, folder: Path) -> AsyncIterator[Account]:
-    """An account of the cluster that lives as long as the block.
+    """An account that may do everything for as long as the block lasts.
 
     Args:
         client: may give rights.
@@ -68,15 +83,9 @@ async def account(client: KubeClient, config: KubeConfig, folder: Path) -> Async
     await wait_until_async(is_made, what="an account")
     spec = {**body, "spec": {"expirationSeconds": HOURS * 3600}}
     made = await client.create(SERVICE_ACCOUNTS, spec, NAMESPACE, subresource="token")
-    folder.mkdir()
-    (folder / "token").write_text(made["status"]["token"])
     assert config.ca_pem is not None
-    (folder / "ca.crt").write_bytes(config.ca_pem)
-    url = urlsplit(config.server)
-    environment = {
-        "KUBECONFIG": "",
-        "KUBERNETES_SERVICE_HOST": str(url.hostname),
-        "KUBERNETES_SERVICE_PORT": str(url.port),
-    }
+    kept = Account.kept(
+        folder, server=config.server, authority=config.ca_pem, token=made["status"]["token"]
+    )
     async with granted_everywhere(client, NAMESPACE, NAME, NAME, _EVERYTHING):
-        yield Account(folder=folder, environment=environment)
+        yield kept

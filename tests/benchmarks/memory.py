@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import ssl
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypedDict
 
@@ -13,7 +14,9 @@ import aiohttp
 
 from di_api.kube.resources import DIJOBS, PODS
 from di_api.names import LABEL_JOB
+from di_certs.authority import Authority
 from tests.benchmarks import processes
+from tests.benchmarks.account import Account
 from tests.benchmarks.session import session
 from tests.benchmarks.synthetic_load import SyntheticLoad
 from tests.benchmarks.testbed import OPERATOR, Testbed
@@ -26,6 +29,7 @@ _SYNC_PERIOD = 5
 _POLLS = 2
 _DEADLINE = 300.0
 _SAMPLE = "sample-000000"
+_LIFETIME = timedelta(days=1)
 
 
 class MemoryResult(TypedDict):
@@ -51,18 +55,20 @@ async def measure(testbed: Testbed, jobs: int, logs: Path) -> MemoryResult:
         )
     load = SyntheticLoad(job, pods, jobs)
     port = free_port()
-    async with load.serve() as url:
-        kubeconfig = logs / "load.kubeconfig"
-        kubeconfig.write_text(json.dumps(_kubeconfig(url)))
+    authority = Authority.create("load", now=datetime.now(UTC), lifetime=_LIFETIME)
+    async with load.serve(_served_by(authority, logs)) as url:
+        account = Account.kept(
+            logs / "load", server=url, authority=authority.certificate_pem, token="none"
+        )
         environment = {
-            "KUBECONFIG": str(kubeconfig),
+            **account.environment,
             "DI_OPERATOR_NAMESPACE": "default",
             "DI_OPERATOR_WATCH_NAMESPACE": "",
             "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
             "DI_OPERATOR_LEADER_ELECT": "false",
             "DI_OPERATOR_SYNC_PERIOD": str(_SYNC_PERIOD),
         }
-        command = [str(Path(sys.executable).with_name("di-operator"))]
+        command = account.command([str(Path(sys.executable).with_name("di-operator"))])
         began = time.monotonic()
         log = logs / "operator-load.log"
         async with processes.running(command, log=log, environment=environment) as child:
@@ -96,12 +102,12 @@ async def _is_ready(port: int) -> bool:
         return False
 
 
-def _kubeconfig(url: str) -> dict[str, object]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "load", "cluster": {"server": url}}],
-        "users": [{"name": "load", "user": {}}],
-        "contexts": [{"name": "load", "context": {"cluster": "load", "user": "load"}}],
-        "current-context": "load",
-    }
+def _served_by(authority: Authority, folder: Path) -> ssl.SSLContext:
+    pair = authority.issue(
+        "load", now=datetime.now(UTC), lifetime=_LIFETIME, hosts=["127.0.0.1"], server=True
+    )
+    file = folder / "load.pem"
+    file.write_bytes(pair.certificate_pem + pair.private_key_pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -43,17 +44,17 @@ class SyntheticLoad:
         self.lists: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def serve(self) -> AsyncIterator[str]:
+    async def serve(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
         """Serve on a free port of this machine; the value is the URL."""
         app = web.Application()
         app.router.add_get("/{path:.*}", self._get)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, "127.0.0.1", 0)
+            site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
             await site.start()
             host, port = runner.addresses[0][:2]
-            yield f"http://{host}:{port}"
+            yield f"{'https' if tls else 'http'}://{host}:{port}"
         finally:
             await runner.cleanup()
 
