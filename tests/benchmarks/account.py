@@ -1,6 +1,6 @@
 """Programs as a pod has them: with the files and variables of a ServiceAccount.
 
-A kubeconfig is read by the official client, some 25 MiB of it, which no pod loads.
+A kubeconfig is read by the official client, some 20 MiB of it, which no pod loads.
 """
 
 from __future__ import annotations

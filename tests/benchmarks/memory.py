@@ -104,7 +104,7 @@ async def _is_ready(port: int) -> bool:
 
 def _served_by(authority: Authority, folder: Path) -> ssl.SSLContext:
     pair = authority.issue(
-        "load", now=datetime.now(UTC), lifetime=_LIFETIME, hosts=["127.0.0.1"], server=True
+        "server", now=datetime.now(UTC), lifetime=_LIFETIME, hosts=["127.0.0.1"], server=True
     )
     file = folder / "load.pem"
     file.write_bytes(pair.certificate_pem + pair.private_key_pem)

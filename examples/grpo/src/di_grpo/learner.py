@@ -90,6 +90,8 @@ class Training:
         self._record = Record(state)
         self._lag = 0.0
         self._engines: tuple[di.Member, ...] = ()
+        # Until di-server says: later than when the pod started.
+        here.now_collects(state.engines)
 
     def run(self) -> None:
         """Train to the end; see `run`."""
