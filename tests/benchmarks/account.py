@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 
 from di_api.kube.client import KubeClient
 from di_api.kube.config import SERVICE_ACCOUNT, KubeConfig
-from di_api.kube.errors import AlreadyExists, NotFound
+from di_api.kube.errors import NotFound
 from di_api.kube.resources import SERVICE_ACCOUNTS
-from tests.integration.service_accounts import granted_everywhere
+from di_api.kube.sync import SyncKubeClient
+from tests.integration.service_accounts import granted_everywhere, token_of
 from tests.waiting import wait_until_async
 
 NAMESPACE, NAME = "default", "benchmark"
@@ -76,16 +77,12 @@ async def account(client: KubeClient, config: KubeConfig, folder: Path) -> Async
             await client.create(SERVICE_ACCOUNTS, body, NAMESPACE)
         except NotFound:
             return False  # the namespace is made a moment after the API server is ready
-        except AlreadyExists:
-            pass
         return True
 
     await wait_until_async(is_made, what="an account")
-    spec = {**body, "spec": {"expirationSeconds": HOURS * 3600}}
-    made = await client.create(SERVICE_ACCOUNTS, spec, NAMESPACE, subresource="token")
+    with SyncKubeClient(config=config) as kube:
+        token = token_of(kube, NAMESPACE, NAME, seconds=HOURS * 3600)
     assert config.ca_pem is not None
-    kept = Account.kept(
-        folder, server=config.server, authority=config.ca_pem, token=made["status"]["token"]
-    )
+    kept = Account.kept(folder, server=config.server, authority=config.ca_pem, token=token)
     async with granted_everywhere(client, NAMESPACE, NAME, NAME, _EVERYTHING):
         yield kept

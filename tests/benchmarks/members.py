@@ -30,6 +30,7 @@ from tests.benchmarks import processes, samples
 from tests.benchmarks.samples import Spread
 from tests.benchmarks.testbed import Testbed
 from tests.integration.di_server import Object, ServerProcess, new_job, new_pod, running_servers
+from tests.integration.service_accounts import token_of
 from tests.waiting import wait_until_async
 
 MEMBERS = 1000
@@ -290,12 +291,4 @@ def _address(number: int) -> str:
 
 def _token(kube: SyncKubeClient, namespace: str) -> str:
     kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": "di-server"}}, namespace)
-    body = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "metadata": {"name": "di-server"},
-        "spec": {"audiences": ["di-server"]},
-    }
-    made = kube.create(SERVICE_ACCOUNTS, body, namespace, subresource="token")
-    token: str = made["status"]["token"]
-    return token
+    return token_of(kube, namespace, "di-server", audience="di-server")

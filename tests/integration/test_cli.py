@@ -26,7 +26,6 @@ from di_api.kube.resources import (
     LEASES,
     NODES,
     QUOTAS,
-    SERVICE_ACCOUNTS,
     SERVICES,
     VALIDATING_WEBHOOKS,
 )
@@ -35,6 +34,7 @@ from di_cli.exit_codes import ExitCode
 from di_cli.main import run
 from tests.integration.conftest import ApiServer
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+from tests.integration.service_accounts import token_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -389,8 +389,5 @@ def _nobody(server: ApiServer, config: KubeConfig, di: Di, folder: Path) -> Path
 
 def _token(config: KubeConfig, namespace: str) -> str:
     """Of an account without any rights."""
-    body = {"metadata": {"name": "default"}, "spec": {}}
     with SyncKubeClient(config=config) as client:
-        made = client.create(SERVICE_ACCOUNTS, body, namespace, subresource="token")
-    token: str = made["status"]["token"]
-    return token
+        return token_of(client, namespace, "default")

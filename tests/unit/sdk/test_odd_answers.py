@@ -31,17 +31,15 @@ JSON = st.recursive(
         | st.dictionaries(
             st.sampled_from(
                 [
-                    *(
-                        "task",
-                        "replicas",
-                        "pod",
-                        "rank",
-                        "address",
-                        "members",
-                        "gone",
-                        "complete",
-                        "says",
-                    ),
+                    "task",
+                    "replicas",
+                    "pod",
+                    "rank",
+                    "address",
+                    "members",
+                    "gone",
+                    "complete",
+                    "says",
                     "batchSize",
                 ]
             ),
