@@ -99,6 +99,8 @@ class Load:
     testbed: Testbed
     done: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
+    throttled: Counter[str] = field(default_factory=Counter)
+    """How often the API server asked to come again, by its own words."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -116,8 +118,11 @@ class Load:
         """Wait until everything was done twice more: once of it after now, from begin to end."""
         before = Counter(self.done)
 
-        async def is_done() -> bool:
-            return len(before) > 0 and all(self.done[what] > before[what] + 1 for what in before)
+        def is_done() -> bool:
+            assert before, "nothing was done so far"
+            behind = sorted(what for what in before if self.done[what] < before[what] + 2)
+            assert not behind, f"not done twice more: {behind}; throttled: {self.throttled}"
+            return True
 
         await wait_until_async(is_done, 60, what="the load to go on")
         assert self.failures == []
@@ -166,6 +171,7 @@ class Load:
                 await call()
             except Throttled as error:
                 # While the API server takes a new definition, which every client waits for.
+                self.throttled[f"{what}: {error}"] += 1
                 await asyncio.sleep(error.retry_after or 0.2)
                 continue
             except ApiError as error:

@@ -27,6 +27,9 @@ from tests.waiting import wait_until
 MUTATING = "default.dijobs.diengine.opendilab.org"
 VALIDATING = "validate.dijobs.diengine.opendilab.org"
 
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookProcess:
@@ -78,7 +81,7 @@ class WebhookProcess:
     def stop(self) -> int:
         """Ask it to end as the kubelet does; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=_STOP_SECONDS)
 
 
 @contextmanager
@@ -130,7 +133,7 @@ def webhook_process(
     try:
         wait_until(
             lambda: process.poll() is not None or webhook.ready() == expected,
-            20,
+            _START_SECONDS,
             what="the webhook to answer probes",
         )
         assert process.poll() is None, log_file.read_text()

@@ -10,6 +10,7 @@ from typing import Final
 from flask import Blueprint, render_template, request
 
 from di_api.field_error import items, mapping
+from di_api.timestamps import format_time
 from di_cli.views.allocation import nodes_of
 from di_cli.views.jobs import GPU
 from di_cli.views.queue import is_waiting
@@ -79,7 +80,7 @@ def _heat(here: Parts, now: datetime) -> tuple[Heat, Mapping[str, str]]:
     until = datetime.fromtimestamp(end, UTC)
     since = until - timedelta(hours=_hours())
     namespaces = [here.namespace] if here.namespace else _namespaces(here)
-    window = {"since": _text(since), "until": _text(until)}
+    window = {"since": format_time(since), "until": format_time(until)}
     told = here.kept.all(
         [(each, "/placements", {"namespace": each, **window}) for each in namespaces], CLUSTER_TOPIC
     )
@@ -133,7 +134,3 @@ def _timelines(
         for (uid, _), each in zip(chosen, told, strict=True)
         if items(each.value.get("timeline"))
     }
-
-
-def _text(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from di_api.timestamps import format_time
 from di_operator.allocator.changes import Changes
 from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.job import NodeList
 from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.lifecycle.specs import read_spec
-from di_operator.lifecycle.timestamps import format_time
 from tests.unit.allocator.test_scheduling_snapshot import NOW, job, node, placed, task
 
 GI = 1024**3

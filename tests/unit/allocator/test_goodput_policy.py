@@ -172,10 +172,11 @@ def test_the_size_of_a_job_that_never_reports_does_not_alternate() -> None:
 
 
 def test_replicas_of_a_silent_job_are_taken_to_be_of_less_and_less_use() -> None:
-    silent = job("s", task(16, minimum=1, maximum=16, gpu=1), attained=1e5)
-    reporting = elastic("r", model=model(noise=1e6, alpha_n=0.001, beta_n=1e-6), attained=1e5)
+    silent = job("s", task(64, minimum=1, maximum=64, gpu=1), attained=1e5)
+    scaling = model(noise=1e6, alpha_n=0.001, beta_n=1e-6)
+    reporting = elastic("r", model=scaling, maximum=64, attained=1e5)
 
-    found = counts(decide(by_key(silent, reporting), 4))
+    found = counts(decide(by_key(silent, reporting), 8))
 
     assert 1 <= found["s"] < found["r"]
 

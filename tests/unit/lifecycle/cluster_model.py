@@ -11,6 +11,7 @@ from typing import Any
 
 from di_api import names
 from di_api.kube.resources import DIJOBS, PODS, WORKLOADS, Resource
+from di_api.timestamps import format_time
 from di_operator.builders.configmap import transform_configmap
 from di_operator.informer_state import transform_pod
 from di_operator.kueue.queueing import Kueue
@@ -42,7 +43,6 @@ from di_operator.lifecycle.scheduling_objects import object_key
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.lifecycle.status import merge_patch
-from di_operator.lifecycle.timestamps import format_time
 from di_server.jobs.profilings import Report, status_patch
 
 Object = dict[str, Any]

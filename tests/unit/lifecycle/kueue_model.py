@@ -8,9 +8,9 @@ from typing import Any
 from typing_extensions import override
 
 from di_api.names import LABEL_QUEUE
+from di_api.timestamps import format_time
 from di_operator.kueue.queueing import NOT_SERVED, Kueue
 from di_operator.lifecycle.actions import Delete, Patch
-from di_operator.lifecycle.timestamps import format_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, Object
 
 FLAVOR = {"spec": {"nodeLabels": {"pool": "gpu"}, "tolerations": [{"key": "gpu"}]}}

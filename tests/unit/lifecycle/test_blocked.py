@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from di_api.timestamps import format_time
 from di_operator.informer_state import transform_pod
 from di_operator.lifecycle.blockers import (
     BLOCKED_REASONS,
@@ -17,7 +18,6 @@ from di_operator.lifecycle.blockers import (
 )
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.timestamps import format_time
 from tests.unit.lifecycle import test_coordinated
 from tests.unit.lifecycle.cluster_model import START, ClusterModel, job, running, task
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from di_api.kube.resources import DIJOBS
+from di_api.timestamps import format_time
 from di_operator.lifecycle.actions import Delete
-from di_operator.lifecycle.timestamps import format_time
 from tests.unit.lifecycle.cluster_model import Crash, job, task
 from tests.unit.lifecycle.kueue_model import QueuedCluster, queued
 

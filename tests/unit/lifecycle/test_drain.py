@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from di_api.kube.resources import PODS
+from di_api.timestamps import format_time
 from di_operator.lifecycle.actions import Delete
 from di_operator.lifecycle.drain import LEAVE_SECONDS
-from di_operator.lifecycle.timestamps import format_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
 from tests.unit.lifecycle.test_task_services import PORTS, behind
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.expected_completion import ExpectedCompletion
+from di_api.timestamps import format_time
 from di_operator.lifecycle.expected_completion import (
     FAREWELL,
     RESIZED,
@@ -20,7 +21,6 @@ from di_operator.lifecycle.expected_completion import (
     spread_at,
 )
 from di_operator.lifecycle.reported import Reported
-from di_operator.lifecycle.timestamps import format_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 TASKS = (task("learner", 2), task("collector", 2))

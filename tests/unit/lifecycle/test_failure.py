@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from di_api.timestamps import format_time
 from di_operator.lifecycle.actions import Create
 from di_operator.lifecycle.failure import counting
 from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.timestamps import format_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, Object, running, task
 
 RANK_1 = "x-learner-1"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.field_error import InvalidSpec
-from di_operator.lifecycle.conditions import advance
+from di_operator.lifecycle.conditions import advance, well_formed
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.lifecycle.status import Status
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
@@ -327,7 +327,7 @@ def test_a_condition_of_another_version_stays() -> None:
     cluster = running()
     other = {"type": "Archived", "status": "True", "reason": "Archive", "message": "kept"}
     kept = advance(
-        [*cluster.status["conditions"], other],
+        well_formed([*cluster.status["conditions"], other]),
         phase=cluster.snapshot().status.phase,  # type: ignore[arg-type]  # it is Running
         reason="r",
         message="m",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.conditions import is_true
+from di_operator.lifecycle.conditions import is_true, well_formed
 from tests.unit.lifecycle import test_coordinated
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
 from tests.unit.lifecycle.test_coordinated import FIRST, replica
@@ -264,5 +264,5 @@ def test_a_job_with_a_coordinator_begins_anew_as_a_whole() -> None:
     assert cluster.phase == "Restarting"
     assert anew(cluster) == {"x-coordinator", FIRST}
     assert (cluster.phase, counts(cluster)) == ("Running", (0, 0))
-    assert not is_true(cluster.status["conditions"], "Restarting")
+    assert not is_true(well_formed(cluster.status["conditions"]), "Restarting")
     assert anew(cluster) == set()

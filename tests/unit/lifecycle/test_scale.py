@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from di_operator.lifecycle.timestamps import format_time
+from di_api.timestamps import format_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 

@@ -169,6 +169,16 @@ def test_what_is_no_time_is_none(text: object) -> None:
     assert parse_time(text) is None
 
 
+def test_the_year_one_is_written_as_the_api_server_takes_it() -> None:
+    """The zero time of Go's clients, which a status restored by one may have."""
+    cluster = running()
+    cluster.patch_status({"startTime": "0001-01-01T00:00:00Z"})
+    cluster.succeed()
+    cluster.settle()
+
+    assert cluster.status["startTime"] == "0001-01-01T00:00:00Z"
+
+
 def test_a_time_is_read_in_utc() -> None:
     moment = parse_time("2026-01-01T14:00:00+02:00")
     assert moment == datetime.fromisoformat("2026-01-01T12:00:00+00:00")

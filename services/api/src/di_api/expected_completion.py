@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
-from di_api.timestamps import parse_time
+from di_api.timestamps import format_time, parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +32,7 @@ class ExpectedCompletion:
     def dump(self) -> dict[str, str]:
         """The value of the field, in whole seconds."""
         return {
-            "earliest": _text(self.earliest),
-            "expected": _text(self.expected),
-            "latest": _text(self.latest),
+            "earliest": format_time(self.earliest),
+            "expected": format_time(self.expected),
+            "latest": format_time(self.latest),
         }
-
-
-def _text(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -9,6 +9,12 @@ from typing import Any
 from di_api.field_error import mapping
 
 
+def format_time(moment: datetime) -> str:
+    """Write an aware datetime as metav1.Time: in UTC, cut to whole seconds."""
+    # Not strftime: it writes the year 1, the zero time of Go's clients, without its zeros.
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+
+
 def parse_time(value: object) -> datetime | None:
     """A time with its zone; None if it is none."""
     if not isinstance(value, str):

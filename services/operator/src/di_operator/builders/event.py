@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from di_api import names
+from di_api.timestamps import format_time
 
 MAX_MESSAGE = 1024
 """The API server refuses an Event with a longer message."""
@@ -44,14 +45,10 @@ def event_body(
         "type": type,
         "reason": reason,
         "message": message[:MAX_MESSAGE],
-        "firstTimestamp": _time(first),
-        "lastTimestamp": _time(last),
+        "firstTimestamp": format_time(first),
+        "lastTimestamp": format_time(last),
         "count": count,
         "source": {"component": names.OPERATOR_NAME},
         "reportingComponent": names.OPERATOR_NAME,
         "reportingInstance": instance,
     }
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

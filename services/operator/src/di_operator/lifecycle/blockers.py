@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from di_api.timestamps import format_time
 from di_operator.lifecycle.in_place import CONTAINERS, ON_THE_WAY
 from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.timestamps import format_time
 
 Object = Mapping[str, Any]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from di_api.stand_ins import as_status
+from di_api.timestamps import format_time
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.backoff import until_retry
 from di_operator.lifecycle.conditions import Aside
@@ -24,7 +26,6 @@ from di_operator.lifecycle.reasons import OF_PHASES, Reason
 from di_operator.lifecycle.requested_restart import heeded_requests
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.status import OWNED_FIELDS, Status, dump_avoided
-from di_operator.lifecycle.timestamps import format_time
 from di_operator.lifecycle.verdict import Verdict, earliest
 
 COUNTS_PERIOD = 10.0
@@ -39,6 +40,19 @@ _FROM_SPEC = (
     *("placement", "allocation", "placementTime", "replicaSeconds", "batchSize", "avoidedNodes"),
 )
 
+_SUSPENDED = Aside(
+    type=conditions.SUSPENDED,
+    value=True,
+    reason=Reason.JOB_SUSPENDED,
+    message="suspend is set in the spec",
+)
+_RESUMED = replace(
+    _SUSPENDED,
+    value=False,
+    reason=conditions.REASON_RESUMED,
+    message="suspend is no longer set in the spec",
+)
+
 
 def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     """Turn a verdict into a decision: the whole new status, once, and an event for a new phase.
@@ -51,7 +65,7 @@ def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) ->
     of_problems, warnings = problems_of(snapshot, nodes, now)
     minimum = below_minimum(snapshot, now)
     asides = (
-        *(_suspension(snapshot), *of_problems),
+        *(_SUSPENDED if _is_suspended(snapshot) else _RESUMED, *of_problems),
         *((minimum,) if minimum is not None else ()),
         *((queued,) if (queued := queued_aside(snapshot)) is not None else ()),
         *verdict.asides,
@@ -123,16 +137,6 @@ def _is_suspended(snapshot: Snapshot) -> bool:
     if snapshot.is_frozen:
         return conditions.is_true(snapshot.status.conditions, conditions.SUSPENDED)
     return snapshot.spec is not None and snapshot.spec.suspend
-
-
-def _suspension(snapshot: Snapshot) -> Aside:
-    suspended = _is_suspended(snapshot)
-    return Aside(
-        type=conditions.SUSPENDED,
-        value=suspended,
-        reason=Reason.JOB_SUSPENDED if suspended else conditions.REASON_RESUMED,
-        message=f"suspend is {'set' if suspended else 'no longer set'} in the spec",
-    )
 
 
 def _status(

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from di_api.phase import Phase
+from di_api.timestamps import format_time
 from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.timestamps import format_time
 
 SUSPENDED = "Suspended"
 BELOW_MINIMUM = "BelowMinimum"
@@ -34,8 +34,8 @@ _STATUSES = ("True", "False", "Unknown")
 Condition = Mapping[str, Any]
 
 
-def well_formed(conditions: object) -> list[Condition]:
-    """Return the conditions that can be read, one a type; whatever else was there is dropped."""
+def well_formed(conditions: object) -> dict[str, Condition]:
+    """Return the conditions that can be read, by type; whatever else was there is dropped."""
     seen: dict[str, Condition] = {}
     for condition in conditions if isinstance(conditions, list) else ():
         if not isinstance(condition, Mapping):
@@ -48,17 +48,12 @@ def well_formed(conditions: object) -> list[Condition]:
             and all(isinstance(text, str) for text in texts)
         ):
             seen[kind] = condition
-    return list(seen.values())
+    return seen
 
 
-def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
-    """Return the condition of a type."""
-    return next((condition for condition in conditions if condition.get("type") == kind), None)
-
-
-def is_true(conditions: Iterable[Condition], kind: str) -> bool:
+def is_true(conditions: Mapping[str, Condition], kind: str) -> bool:
     """Whether the condition of a type is there and True."""
-    condition = find(conditions, kind)
+    condition = conditions.get(kind)
     return condition is not None and condition["status"] == "True"
 
 
@@ -71,16 +66,16 @@ class Aside:
     reason: str
     message: str
 
-    def is_news(self, conditions: Iterable[Condition]) -> bool:
+    def is_news(self, conditions: Mapping[str, Condition]) -> bool:
         """Whether it is not what the conditions say; of the message they may be behind."""
         if not self.value:
             return is_true(conditions, self.type)
-        found = find(conditions, self.type)
+        found = conditions.get(self.type)
         return found is None or (found["status"], found["reason"]) != ("True", self.reason)
 
 
 def advance(
-    old: Iterable[Condition],
+    old: Mapping[str, Condition],
     *,
     phase: Phase,
     reason: str,
@@ -94,7 +89,7 @@ def advance(
     A job that was never seen waiting passed Pending all the same and gets that condition as
     False. Conditions of a type that is neither a phase nor among ``asides`` stay as they are.
     """
-    written = {condition["type"]: dict(condition) for condition in old}
+    written = {kind: dict(condition) for kind, condition in old.items()}
     put = partial(_put, written, generation=generation, now=now)
     if Phase.PENDING.value not in written and phase is not Phase.PENDING:
         put(Phase.PENDING.value, False, Reason.JOB_PENDING, "job accepted")
@@ -103,16 +98,16 @@ def advance(
             put(kind, False, condition["reason"], condition["message"])
     put(phase.value, True, reason, message)
     for aside in asides:
-        if aside.value or is_true(written.values(), aside.type):
+        if aside.value or is_true(written, aside.type):
             put(aside.type, aside.value, aside.reason, aside.message)
     return _in_order(written)
 
 
 def with_aside(
-    old: Iterable[Condition], aside: Aside, *, generation: int, now: datetime
+    old: Mapping[str, Condition], aside: Aside, *, generation: int, now: datetime
 ) -> list[dict[str, Any]]:
     """Return the conditions with another one beside those of phases, which stay as they are."""
-    written = {condition["type"]: dict(condition) for condition in old}
+    written = {kind: dict(condition) for kind, condition in old.items()}
     _put(
         written,
         aside.type,

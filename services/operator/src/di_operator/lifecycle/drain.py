@@ -23,10 +23,11 @@ from di_api.names import (
     MARKED,
 )
 from di_api.spec import Task, tasks_by_pod
+from di_api.timestamps import format_time
 from di_operator.lifecycle.actions import Reclaim
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.timestamps import format_time, parse_time
+from di_operator.lifecycle.timestamps import parse_time
 from di_operator.lifecycle.verdict import earliest
 
 LEAVE_SECONDS: Final = 3.0

@@ -15,8 +15,9 @@ from itertools import pairwise
 from typing import Any, Final
 
 from di_api.expected_completion import ExpectedCompletion
+from di_api.timestamps import format_time
 from di_operator.lifecycle.reported import Reported, read_number
-from di_operator.lifecycle.timestamps import format_time, parse_time
+from di_operator.lifecycle.timestamps import parse_time
 
 WRITE_PERIOD: Final = 60.0
 """Seconds between two status writes that tell nothing but another expectation."""

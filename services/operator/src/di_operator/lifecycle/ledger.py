@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from di_api.field_error import mapping
 from di_api.quantity import fault_of_amount, read_quantity
-from di_operator.lifecycle.timestamps import format_time, parse_time
+from di_api.timestamps import format_time
+from di_operator.lifecycle.timestamps import parse_time
 
 AVOIDED_FOR: Final = timedelta(hours=1)
 """How long a replica, or after a check a whole task, keeps away from a node."""

@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from di_api.group_status import GroupState, GroupStatus
-from di_operator.lifecycle.timestamps import format_time, parse_time
+from di_api.timestamps import format_time
+from di_operator.lifecycle.timestamps import parse_time
 
 FORMING, FORMED, INSUFFICIENT = GroupState
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from di_api.phase import Phase
 from di_api.spec import Task
 from di_operator.lifecycle import expected_start
-from di_operator.lifecycle.conditions import find, is_true
+from di_operator.lifecycle.conditions import is_true
 from di_operator.lifecycle.deadline import time_left
 from di_operator.lifecycle.expected_completion import (
     LONGEST,
@@ -125,7 +125,7 @@ def _worked(status: Status, replicas: int, since: datetime, at: datetime) -> flo
     Short jobs report once or twice, and a start of half a minute would be half of their pace.
     """
     attained = status.attained(at)
-    restarted = find(status.conditions, Phase.RESTARTING.value)
+    restarted = status.conditions.get(Phase.RESTARTING.value)
     again = parse_time((restarted or {}).get("lastTransitionTime"))
     if status.placed_at is None or (again is not None and again >= status.placed_at):
         # It ran there before it was restarted: when that start began nobody has written down.

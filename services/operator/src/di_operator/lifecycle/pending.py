@@ -20,7 +20,7 @@ from typing import Final
 from di_api.phase import Phase
 from di_api.spec import Task
 from di_operator.lifecycle.blocked import describe_blocked
-from di_operator.lifecycle.conditions import BELOW_MINIMUM, Aside, find
+from di_operator.lifecycle.conditions import BELOW_MINIMUM, Aside
 from di_operator.lifecycle.dependencies import waiting_tasks
 from di_operator.lifecycle.failure.pause import pause_of
 from di_operator.lifecycle.placement import is_placed
@@ -70,7 +70,7 @@ def judge_pending(snapshot: Snapshot, now: datetime) -> Verdict | None:
 def pending_time_left(snapshot: Snapshot, now: datetime) -> float | None:
     """Seconds until the time-out, None if no clock runs."""
     limit = _limit(snapshot)
-    since = find(snapshot.status.conditions, BELOW_MINIMUM)
+    since = snapshot.status.conditions.get(BELOW_MINIMUM)
     if limit is None or since is None or since["status"] != "True":
         return None
     began = parse_time(since.get("lastTransitionTime")) or now

@@ -20,6 +20,7 @@ from di_api.names import (
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
 from di_api.spec import FailureAction, FailurePolicy
+from di_api.timestamps import format_time
 from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.blockers import (
     CONTAINER_STATUSES,
@@ -31,7 +32,7 @@ from di_operator.lifecycle.blockers import (
 from di_operator.lifecycle.failure_rules import Signs, matching_rule
 from di_operator.lifecycle.in_place import failures_in, is_down, last_failure
 from di_operator.lifecycle.rules import Case, Part, Seen, Then, rule_for
-from di_operator.lifecycle.timestamps import format_time, parse_time
+from di_operator.lifecycle.timestamps import parse_time
 
 # Set by the control plane's taint manager when the pod's node has been unreachable for too long.
 _NODE_GONE = "DeletionByTaintManager"

@@ -6,13 +6,13 @@ It is announced by one Warning event when it appears, or appears for another rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
 from di_api.group_status import GroupState
 from di_api.wording import describe
-from di_operator.lifecycle.conditions import Aside, find
+from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.groups import least_members
 from di_operator.lifecycle.node_checks import Finding, wrong_nodes
@@ -25,18 +25,21 @@ REASON_REFUSED: Final = "RulesBroken"
 REASON_UNREADABLE: Final = "Unreadable"
 REASON_DEADLINE: Final = "DeadlinePassed"
 
-SOLVED: Final[Mapping[Problem, tuple[str, str]]] = {
-    Problem.SPEC_INVALID: ("SpecValid", "nothing is wrong with the spec any more"),
-    Problem.NOT_ALLOCATABLE: ("Allocatable", "the allocator can read the job"),
-    Problem.INSUFFICIENT_REPLICAS: ("EnoughReplicas", "no process group is short of members"),
-    Problem.NODE_CHECK_FAILED: ("NodesChecked", "no node of the job is slow by its checks"),
-    Problem.HUNG: ("Progressing", "its step grows again, or its pods have begun anew"),
-    Problem.NO_SIGNAL: ("Reporting", "a step was reported, or its pods have begun anew"),
-    Problem.REPORT_REJECTED: ("ReportTaken", "the last report makes sense"),
-    Problem.NOTIFY_TARGET_UNKNOWN: ("TargetsKnown", "all whom the job names can be told"),
-    Problem.RECONCILE_FAILED: ("ReconcileSucceeded", "the operator can act on the job"),
+_SOLVED: Final = {
+    problem: Aside(type=problem, value=False, reason=reason, message=message)
+    for problem, (reason, message) in {
+        Problem.SPEC_INVALID: ("SpecValid", "nothing is wrong with the spec any more"),
+        Problem.NOT_ALLOCATABLE: ("Allocatable", "the allocator can read the job"),
+        Problem.INSUFFICIENT_REPLICAS: ("EnoughReplicas", "no process group is short of members"),
+        Problem.NODE_CHECK_FAILED: ("NodesChecked", "no node of the job is slow by its checks"),
+        Problem.HUNG: ("Progressing", "its step grows again, or its pods have begun anew"),
+        Problem.NO_SIGNAL: ("Reporting", "a step was reported, or its pods have begun anew"),
+        Problem.REPORT_REJECTED: ("ReportTaken", "the last report makes sense"),
+        Problem.NOTIFY_TARGET_UNKNOWN: ("TargetsKnown", "all whom the job names can be told"),
+        Problem.RECONCILE_FAILED: ("ReconcileSucceeded", "the operator can act on the job"),
+    }.items()
 }
-"""Reason and message of the condition once the problem is gone. Every problem has a line here."""
+"""What the condition says once the problem is gone. Every problem has a line here."""
 
 _OF_PROGRESS: Final = (Problem.HUNG, Problem.NO_SIGNAL)
 _GOES_ON = "the job goes on by what could be read: "
@@ -64,11 +67,7 @@ def problems_of(
         for problem, reason, message in problems
     }
     kept = _OF_PROGRESS if is_undecided(snapshot) else ()
-    asides = tuple(
-        found.get(problem) or Aside(type=problem, value=False, reason=reason, message=message)
-        for problem, (reason, message) in SOLVED.items()
-        if problem not in kept
-    )
+    asides = tuple([each for problem, each in (_SOLVED | found).items() if problem not in kept])
     warnings = [
         JobEvent(reason=problem, message=aside.message)
         for problem, aside in found.items()
@@ -126,7 +125,7 @@ def _node_problems(
     snapshot: Snapshot, nodes: Sequence[Finding | None]
 ) -> Iterator[tuple[Problem, str, str]]:
     problem = Problem.NODE_CHECK_FAILED
-    told = find(snapshot.status.conditions, problem)
+    told = snapshot.status.conditions.get(problem)
     if wrong := wrong_nodes(nodes):
         yield problem, *wrong
     elif told is not None and told["status"] == "True" and None in nodes:

@@ -13,12 +13,13 @@ from datetime import datetime
 
 from di_api.phase import Phase
 from di_api.spec import ProgressAction, ProgressPolicy, TaskType
-from di_operator.lifecycle.conditions import BELOW_MINIMUM, SUCCESS_CRITERIA_MET, find, is_true
+from di_api.timestamps import format_time
+from di_operator.lifecycle.conditions import BELOW_MINIMUM, SUCCESS_CRITERIA_MET, is_true
 from di_operator.lifecycle.pending import is_short
 from di_operator.lifecycle.reasons import Problem, Reason
 from di_operator.lifecycle.rules import Part
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.timestamps import format_time, parse_time
+from di_operator.lifecycle.timestamps import parse_time
 from di_operator.lifecycle.verdict import Verdict, count_of, restarts_used
 
 AWAY_LOOK = 10.0
@@ -126,7 +127,7 @@ def _window(snapshot: Snapshot) -> Window | None:
 def _window_of(
     snapshot: Snapshot, problem: Problem, heard: datetime, began: datetime, limit: int
 ) -> Window:
-    told = find(snapshot.status.conditions, problem)
+    told = snapshot.status.conditions.get(problem)
     since = parse_time((told or {}).get("lastTransitionTime"))
     is_told = told is not None and told["status"] == "True" and since is not None and since > heard
     return Window(problem=problem, heard=heard, began=began, limit=limit, is_over=is_told)
@@ -148,7 +149,7 @@ def _is_judged(snapshot: Snapshot) -> bool:
 
 
 def _enough_since(snapshot: Snapshot) -> datetime | None:
-    told = find(snapshot.status.conditions, BELOW_MINIMUM)
+    told = snapshot.status.conditions.get(BELOW_MINIMUM)
     return parse_time((told or {}).get("lastTransitionTime"))
 
 

@@ -18,6 +18,7 @@ from di_api.kube.resources import Resource
 from di_api.names import ANNOTATION_ASKED_AT
 from di_api.phase import Phase
 from di_api.spec import GangScheduler, JobSpec, Task, Template
+from di_api.timestamps import format_time
 from di_operator.builders.disruption_budget import BUDGETS, DisruptionBudgetRecipe
 from di_operator.builders.pod_group import KINDS, Gang, PodGroupRecipe
 from di_operator.builders.provisioning import (
@@ -40,7 +41,7 @@ from di_operator.lifecycle.failure.pause import pause_left
 from di_operator.lifecycle.plan import Plan
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Slot, Snapshot
-from di_operator.lifecycle.timestamps import format_time, parse_time
+from di_operator.lifecycle.timestamps import parse_time
 from di_operator.lifecycle.verdict import earliest
 from di_operator.resources import PODS, Resources, pod_request
 

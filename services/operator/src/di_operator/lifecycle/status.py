@@ -10,13 +10,14 @@ from typing import Any, TypeAlias
 from di_api.expected_completion import ExpectedCompletion
 from di_api.group_status import GroupStatus, read_groups
 from di_api.phase import Phase
+from di_api.timestamps import format_time
 from di_operator.lifecycle import conditions
 from di_operator.lifecycle.expected_completion import Mark
 from di_operator.lifecycle.ledger import Ledger, count
 from di_operator.lifecycle.placement import Placement, read_placement
 from di_operator.lifecycle.reported import Reported
 from di_operator.lifecycle.restart_requests import RestartRequests
-from di_operator.lifecycle.timestamps import format_time, parse_time
+from di_operator.lifecycle.timestamps import parse_time
 
 AvoidedNodes: TypeAlias = Mapping[str, Mapping[str, datetime]]
 """Until when a task is kept away from a node: by task, then by node."""
@@ -93,7 +94,8 @@ class Status:
     """The process groups, by task."""
     avoided_nodes: AvoidedNodes
     """Also those whose time is over since this was written."""
-    conditions: tuple[Mapping[str, Any], ...]
+    conditions: Mapping[str, Mapping[str, Any]]
+    """By type."""
     expectation: ExpectedCompletion | None
     pace: Mark | None
     started: datetime | None
@@ -124,7 +126,7 @@ class Status:
             batch_size=count(fields.get("batchSize")) or None,
             groups=read_groups(fields),
             avoided_nodes=_avoided_nodes(fields.get("avoidedNodes")),
-            conditions=tuple(conditions.well_formed(fields.get("conditions"))),
+            conditions=conditions.well_formed(fields.get("conditions")),
             expectation=ExpectedCompletion.read(fields.get("expectedCompletion")),
             pace=Mark.read(fields.get("pace")),
             started=parse_time(fields.get("startTime")),
@@ -164,10 +166,9 @@ class Status:
 
         False for a status that was wiped, whatever runs.
         """
-        written = {condition["type"] for condition in self.conditions}
         return (
             not self.is_waiting
-            or any(phase.value in written for phase in Phase if not phase.is_waiting)
+            or any(phase.value in self.conditions for phase in Phase if not phase.is_waiting)
             or self.restarts + self.reschedules > 0
             or _ran(self.raw.get("taskStatus"))
         )
@@ -204,7 +205,7 @@ class Status:
     @property
     def condition(self) -> Mapping[str, Any] | None:
         """The condition of the present phase."""
-        return conditions.find(self.conditions, self.phase.value) if self.phase else None
+        return self.conditions.get(self.phase.value) if self.phase else None
 
     @property
     def reason(self) -> str | None:

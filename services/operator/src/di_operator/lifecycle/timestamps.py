@@ -1,13 +1,8 @@
-"""Kubernetes timestamps: RFC 3339 in UTC, whole seconds (metav1.Time)."""
+"""Times of a status that may have been edited by hand."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-
-
-def format_time(moment: datetime) -> str:
-    """Write an aware datetime as metav1.Time, cut to whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_time(text: object) -> datetime | None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from di_api.kube.resources import WORKLOADS
 from di_api.names import ANNOTATION_DIGEST, CORE
 from di_api.phase import Phase
+from di_api.timestamps import format_time
 from di_operator.kueue.bodies import (
     WorkloadRecipe,
     adopted,
@@ -35,7 +36,6 @@ from di_operator.lifecycle.deletion import delete
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.queued import room_left, takes_room
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.timestamps import format_time
 
 WAITING_EXTRAS: Final = 4
 """Workloads of further replicas of one task that wait at a time: those behind them tell Kueue

@@ -6,10 +6,11 @@ The times are those of the reports' arrival, whatever the program's clock says.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from di_api.profilings import read_profilings
+from di_api.timestamps import format_time
 
 LONGEST_REASON: Final = 1024
 """Characters of `rejected`."""
@@ -28,7 +29,7 @@ def advanced(before: object, profilings: Mapping[str, Any], now: datetime) -> di
     own = "step" in found
     step = found.get("step" if own else "env_steps")
     total = found.get("total_steps" if own else "max_env_steps")
-    phase, time = found.get("phase"), _time(now)
+    phase, time = found.get("phase"), format_time(now)
     progress: dict[str, Any] = {"reportedAt": time}
     for key in ("progressedAt", "phaseAt"):
         if key in held:
@@ -60,10 +61,6 @@ def faults(held: object, merged: Mapping[str, Any]) -> list[str]:
         return found
     before = set(read_profilings(held)[1])
     return [fault for fault in found if fault not in before]
-
-
-def _time(now: datetime) -> str:
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _number(value: float) -> float | int:

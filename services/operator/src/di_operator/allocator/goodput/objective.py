@@ -22,10 +22,13 @@ _TURN: Final = 0.34
 # heSRPT's exponent of the speed-up curve: what k^p makes of k replicas. Less has longer jobs wait
 # less for shorter ones.
 _CONCAVITY: Final = 0.45
+# The rank that the longest job counts as. With heSRPT's 1 it comes last, in the end alone on more
+# replicas than it makes good use of; with 2 it would weigh as much as the next.
+_LONGEST: Final = 1.95
 # How many horizons a change of replicas is taken to last at most, however quiet it is.
-_QUIET: Final = 2
+_QUIET: Final = 3
 # The exponent of the speed-up of a job that does not say what it makes of its replicas.
-_UNKNOWN: Final = 0.5
+_UNKNOWN: Final = 0.65
 # A share of nothing is divided by all the same.
 _SMALLEST: Final = 1e-300
 
@@ -125,13 +128,15 @@ def assumed_speeds(sizes: Sequence[int], *, silent: bool) -> tuple[float, ...]:
 def short_first_weights(alone: Mapping[str, float]) -> dict[str, float]:
     """Weights by the order of remaining work; `alone`: seconds left on one replica.
 
-    The k-th longest weighs [k^(1/(1-p)) - (k-1)^(1/(1-p))]^(1-p).
+    The k-th longest weighs [k^(1/(1-p)) - (k-1)^(1/(1-p))]^(1-p), where k of the first is more
+    than heSRPT's 1.
     """
     order = sorted(alone, key=lambda key: (-alone[key], key))
     power = 1 / (1 - _CONCAVITY)
+    ranks = [max(_LONGEST, float(place)) for place in range(1, len(order) + 1)]
     return {
         key: (rank**power - (rank - 1) ** power) ** (1 - _CONCAVITY)
-        for rank, key in enumerate(order, start=1)
+        for key, rank in zip(order, ranks, strict=True)
     }
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from di_api.phase import Phase
 from di_api.spec import SuccessOperator, SuccessPolicy
-from di_operator.lifecycle.conditions import SUCCESS_CRITERIA_MET, Aside, find
+from di_operator.lifecycle.conditions import SUCCESS_CRITERIA_MET, Aside
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import delete_pod
 from di_operator.lifecycle.reasons import Reason
@@ -58,7 +58,7 @@ def judge_success(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 def _time_left(snapshot: Snapshot, policy: SuccessPolicy, now: datetime) -> float | None:
     """Seconds of the grace period, None if it has not begun."""
-    met = find(snapshot.status.conditions, SUCCESS_CRITERIA_MET)
+    met = snapshot.status.conditions.get(SUCCESS_CRITERIA_MET)
     if met is None or met["status"] != "True":
         return None
     began = parse_time(met.get("lastTransitionTime")) or now
