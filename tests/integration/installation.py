@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -54,12 +55,22 @@ class Installation:
     """Ends all processes."""
     used: Services | None = None
     started: int = 0
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def now(self) -> Services:
         """What is in use."""
         assert self.used is not None, "nothing is installed"
         return self.used
+
+    @asynccontextmanager
+    async def server(self) -> AsyncIterator[ServerProcess]:
+        """The server that requests are sent to; it is not replaced meanwhile.
+
+        A Service sends nothing to a server any more that is asked to end.
+        """
+        async with self._asking:
+            yield self.now.server
 
     async def install(self, version: Version) -> None:
         """Bring up a version where nothing is."""
@@ -117,8 +128,8 @@ class Installation:
 
     async def replace_server(self, services: Services) -> None:
         """Send requests to another one, and end the one before."""
-        before = self.now.server
-        self.used = replace(self.now, server=services.server)
+        async with self.server() as before:
+            self.used = replace(self.now, server=services.server)
         assert await asyncio.to_thread(before.terminate) == 0
 
     async def replace_operator(self, services: Services) -> None:

@@ -27,6 +27,7 @@ from di_api.kube.resources import DIJOBS
 from di_api.validation import validate_job
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.conftest import ApiServer
+from tests.integration.di_server import ServerProcess
 from tests.integration.earlier import Version, earlier_version, present_version
 from tests.integration.installation import UNCHECKED, Installation
 from tests.integration.operator_testbed import (
@@ -104,15 +105,13 @@ class Load:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
+        """The load, while the block runs; a story that breaks off ends the block with its error."""
         stories = (self._admissions(), self._changes(), self._scaling())
-        tasks = [asyncio.create_task(story) for story in stories]
-        try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(story) for story in stories]
             yield
-        finally:
             for each in tasks:
                 each.cancel()
-            ends = await asyncio.gather(*tasks, return_exceptions=True)
-        assert all(isinstance(end, asyncio.CancelledError) for end in ends), ends
 
     async def goes_on(self) -> None:
         """Wait until everything was done twice more: once of it after now, from begin to end."""
@@ -151,8 +150,7 @@ class Load:
     async def _scaling(self) -> None:
         """One pod more, one pod less."""
 
-        def send(method: str) -> None:
-            server = self.installation.now.server
+        def send(method: str, server: ServerProcess) -> None:
             url = f"{server.url}/v2alpha1/job/{self.testbed.namespace}/{SCALED}/replicas"
             body = {"replicas": 1, "task": "collect"}
             answer = requests.request(method, url, json=body, timeout=30)
@@ -162,7 +160,8 @@ class Load:
 
         while True:
             for method in ("POST", "DELETE"):
-                await asyncio.to_thread(send, method)
+                async with self.installation.server() as server:
+                    await asyncio.to_thread(send, method, server)
                 await asyncio.sleep(0.2)
 
     async def _try(self, what: str, call: Callable[[], Awaitable[Any]]) -> None:
