@@ -20,13 +20,10 @@ _NOTHING: Final = 1e-3
 # some of the time, so a while with nothing is no disaster. From 0.2 to 0.6 all is nearly as good.
 _TURN: Final = 0.34
 # heSRPT's exponent of the speed-up curve: what k^p makes of k replicas. Less has longer jobs wait
-# less for shorter ones.
-_CONCAVITY: Final = 0.45
-# The rank that the longest job counts as. With heSRPT's 1 it comes last, in the end alone on more
-# replicas than it makes good use of; with 2 it would weigh as much as the next.
-_LONGEST: Final = 1.95
+# less for shorter ones: the longest come last, in the end alone on more than they make good use of.
+_CONCAVITY: Final = 0.3
 # How many horizons a change of replicas is taken to last at most, however quiet it is.
-_QUIET: Final = 3
+_QUIET: Final = 2
 # The exponent of the speed-up of a job that does not say what it makes of its replicas.
 _UNKNOWN: Final = 0.65
 # A share of nothing is divided by all the same.
@@ -128,15 +125,13 @@ def assumed_speeds(sizes: Sequence[int], *, silent: bool) -> tuple[float, ...]:
 def short_first_weights(alone: Mapping[str, float]) -> dict[str, float]:
     """Weights by the order of remaining work; `alone`: seconds left on one replica.
 
-    The k-th longest weighs [k^(1/(1-p)) - (k-1)^(1/(1-p))]^(1-p), where k of the first is more
-    than heSRPT's 1.
+    The k-th longest weighs [k^(1/(1-p)) - (k-1)^(1/(1-p))]^(1-p).
     """
     order = sorted(alone, key=lambda key: (-alone[key], key))
     power = 1 / (1 - _CONCAVITY)
-    ranks = [max(_LONGEST, float(place)) for place in range(1, len(order) + 1)]
     return {
         key: (rank**power - (rank - 1) ** power) ** (1 - _CONCAVITY)
-        for key, rank in zip(order, ranks, strict=True)
+        for rank, key in enumerate(order, start=1)
     }
 
 
