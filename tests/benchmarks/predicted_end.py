@@ -237,6 +237,8 @@ def _score(kind: str, workload: str, read: Sequence[tuple[Reading, float]], writ
         np.array([reading.interval[place] for reading, _ in read]) - starts for place in range(3)
     )
     holds = (earliest <= left) & (left <= latest)
+    with np.errstate(divide="ignore"):  # the median takes a reading at the very end for a large one
+        width, off = (latest - earliest) / left, np.abs(expected - left) / left
     return Score(
         kind=kind,
         workload=workload,
@@ -245,8 +247,8 @@ def _score(kind: str, workload: str, read: Sequence[tuple[Reading, float]], writ
         by_job=float(np.average(holds, weights=weights)),
         early=float(np.average(left < earliest, weights=weights)),
         late=float(np.average(left > latest, weights=weights)),
-        width=float(np.median((latest - earliest) / left)),
-        off=float(np.median(np.abs(expected - left) / left)),
+        width=float(np.median(width)),
+        off=float(np.median(off)),
         writes=writes * 60 / len(read),
     )
 
