@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from di_cluster.commands import run
+from di_cluster.packages import install
 from tests.waiting import wait_until
 
 _INSTALLED = Path("/usr/lib/postgresql")
@@ -91,13 +91,7 @@ def _programs() -> Path:
     if not _found():
         if os.geteuid() != 0:
             raise AssertionError(f"PostgreSQL is missing: run `apt-get install {_PACKAGE}`")
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        run(["apt-get", "-qq", "update"], seconds=300, environment=environment)
-        run(
-            ["apt-get", "-qq", "-y", "--no-install-recommends", "install", _PACKAGE],
-            seconds=600,
-            environment=environment,
-        )
+        install([_PACKAGE])
     return _found()[-1]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +13,7 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
+from di_cluster.packages import install
 from tests.waiting import wait_until
 
 AXE = Path(__file__).with_name("axe.min.js")
@@ -27,7 +26,6 @@ _FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-dev-shm-usage", "--force-device-scale-factor=1", "--hide-scrollbars"),
 )
-_INSTALL_SECONDS = 400
 _EVERY = 0.1
 
 
@@ -35,15 +33,7 @@ def ensure_chromium() -> None:
     """Install what is missing, as the local cluster does with its packages."""
     if shutil.which(_PROGRAM) and shutil.which(_DRIVER):
         return
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for words in (["update"], ["-y", "--no-install-recommends", "install", *_PACKAGES]):
-        subprocess.run(
-            ["apt-get", "-qq", *words],
-            env=environment,
-            check=True,
-            capture_output=True,
-            timeout=_INSTALL_SECONDS,
-        )
+    install(_PACKAGES)
 
 
 class Browser:

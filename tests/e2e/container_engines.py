@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from di_cluster.images import Image, ImageStore
+from di_cluster.packages import install
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from tests.waiting import wait_until
@@ -144,11 +145,5 @@ def _answers(engine: Engine) -> bool:
 
 def _install(program: str, *packages: str) -> None:
     """Install Debian packages if the machine lacks a program."""
-    if shutil.which(program) is not None:
-        return
-    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for words in (
-        ["apt-get", "update", "-qq"],
-        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages],
-    ):
-        subprocess.run(words, env=environ, capture_output=True, check=True)
+    if shutil.which(program) is None:
+        install(packages)

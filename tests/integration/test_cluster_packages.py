@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from di_cluster.errors import ClusterError
+from di_cluster.packages import install
 from di_cluster.preflight import Requirement, ensure_packages, missing_packages
 from di_cluster.reporter import Reporter
 
@@ -66,6 +68,15 @@ def test_missing_packages_are_installed_after_an_update(path: Path) -> None:
         "-qq update",
         "-qq -y --no-install-recommends install iproute2 util-linux mount",
     ]
+
+
+def test_one_at_a_time_installs(path: Path) -> None:
+    """What apt-get says to a second one is an error."""
+    busy = path / "busy"
+    program(path / "apt-get", f"/bin/mkdir {busy} || exit 100; /bin/sleep 0.05; /bin/rmdir {busy}")
+    with ThreadPoolExecutor() as together:
+        for each in [together.submit(install, ["jq"]) for _ in range(3)]:
+            each.result()
 
 
 def test_a_failed_installation_shows_its_words(path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from di_cluster.commands import run
 from di_cluster.errors import ClusterError, CommandFailed
 from di_cluster.network import Network
+from di_cluster.packages import install
 from di_cluster.reporter import Reporter
 
 GIB = 1 << 30
@@ -137,15 +138,9 @@ def ensure_packages(*, node: bool, images: bool, reporter: Reporter) -> None:
             f"these packages are missing: {names}; run `apt-get install {' '.join(missing)}` as "
             "root or start di-cluster with sudo"
         )
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with reporter.step(f"installed {names}"):
         try:
-            run(["apt-get", "-qq", "update"], seconds=300, environment=environment)
-            run(
-                ["apt-get", "-qq", "-y", "--no-install-recommends", "install", *missing],
-                seconds=900,
-                environment=environment,
-            )
+            install(missing)
         except CommandFailed as error:
             raise ClusterError(f"{names} cannot be installed\n{error}") from error
 
