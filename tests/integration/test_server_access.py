@@ -220,7 +220,7 @@ def test_a_stranger_costs_the_api_server_little_and_stops_nobody(world: World) -
 
         assert good() == [200, 200]
         before, began = world.calls(), time.monotonic()
-        answers = [stranger.get(url, timeout=10) for _ in range(200)]
+        answers = [stranger.get(url, timeout=10) for _ in range(400)]
         for number in range(200):
             bogus = {"Authorization": f"Bearer {number}"}
             answers.append(stranger.get(url, headers=bogus, timeout=10))
@@ -232,5 +232,6 @@ def test_a_stranger_costs_the_api_server_little_and_stops_nobody(world: World) -
     assert refused[401] <= 21 + seconds
     assert all(int(each.headers["Retry-After"]) >= 1 for each in answers if each.status_code == 429)
     assert spent[Request("POST", "tokenreviews")] <= refused[401]
-    # The controllers list pods, too, where a namespace of another test is deleted.
-    assert spent[Request("LIST", "pods")] <= refused[401] + 50
+    # The controllers list pods, too, again and again while namespaces of other tests are deleted:
+    # 81 times within this test, once. If each was looked up it would be 400.
+    assert spent[Request("LIST", "pods")] <= refused[401] + 200
