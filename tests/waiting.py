@@ -6,9 +6,14 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, overload
+from typing import Final, TypeVar, overload
 
 from di_cluster.errors import CommandFailed
+
+START_SECONDS: Final = 60.0
+"""For a service to be ready, also beside another lane of tests."""
+STOP_SECONDS: Final = 30.0
+"""For a process that was asked to end."""
 
 T = TypeVar("T")
 

@@ -31,11 +31,9 @@ from di_api.names import (
     OPERATOR_NAME,
 )
 from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
 
 Object = dict[str, Any]
-_START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +66,12 @@ class ServerProcess:
     def terminate(self) -> int:
         """SIGTERM, and the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(_STOP_SECONDS)
+        return self.process.wait(STOP_SECONDS)
 
     def kill(self) -> None:
         """SIGKILL to the master and its worker, as when a node loses power."""
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(_STOP_SECONDS)
+        self.process.wait(STOP_SECONDS)
 
 
 class _Ports(NamedTuple):
@@ -145,14 +143,14 @@ def running_servers(
     try:
         for server in servers:
             what = f"di-server, see {server.log}"
-            wait_until(partial(_answers, server, probe), _START_SECONDS, what=what)
+            wait_until(partial(_answers, server, probe), START_SECONDS, what=what)
         yield servers
     finally:
         for server in servers:
             if server.process.poll() is None:
                 server.process.send_signal(signal.SIGTERM)
         for server in servers:
-            server.process.wait(_STOP_SECONDS)
+            server.process.wait(STOP_SECONDS)
     for server in servers:
         assert "Traceback" not in server.log.read_text(), server.log.read_text()
 

@@ -15,11 +15,9 @@ from typing import Any
 import requests
 
 from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
 
 Object = dict[str, Any]
-_START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +50,7 @@ class HistoryProcess:
     def kill(self) -> None:
         """End it at once, its worker too."""
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(_STOP_SECONDS)
+        self.process.wait(STOP_SECONDS)
 
 
 @contextmanager
@@ -98,10 +96,10 @@ def running_history(
             return False
 
     try:
-        wait_until(is_ready, _START_SECONDS, what=f"di-history, see {log}")
+        wait_until(is_ready, START_SECONDS, what=f"di-history, see {log}")
         yield found
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            process.wait(_STOP_SECONDS)
+            process.wait(STOP_SECONDS)
     assert "Traceback" not in log.read_text(), log.read_text()

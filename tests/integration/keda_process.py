@@ -28,7 +28,7 @@ from di_certs.authority import Authority
 from di_cluster.cluster import Cluster
 from tests.integration.conftest import ApiServer, install_crd
 from tests.ports import free_port
-from tests.waiting import wait_until, wait_until_async
+from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until, wait_until_async
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -44,8 +44,6 @@ _API_SERVICES: Final = Resource(
 )
 _USES: Final = ("lister", "authentication", "authorization")
 """For each the server of metrics has an argument with a kubeconfig."""
-_START_SECONDS: Final = 60.0
-_STOP_SECONDS: Final = 30.0
 _DAY: Final = timedelta(days=1)
 
 
@@ -78,7 +76,7 @@ async def keda(
             ):
                 for resource, body in _registration(api_server, authority, port):
                     await client.create(resource, body, *_where(resource))
-                await wait_until_async(lambda: _is_asked(client), _START_SECONDS, what="KEDA")
+                await wait_until_async(lambda: _is_asked(client), START_SECONDS, what="KEDA")
                 yield
         finally:
             await _remove(client, [crd["metadata"]["name"] for crd in crds])
@@ -142,7 +140,7 @@ def _processes(
     ):
         url = f"http://127.0.0.1:{health}/readyz"
         what = f"KEDA's operator, see {folder}/keda-operator.log"
-        wait_until(lambda: _is_ready(running, url), _START_SECONDS, what=what)
+        wait_until(lambda: _is_ready(running, url), START_SECONDS, what=what)
         yield
 
 
@@ -158,7 +156,7 @@ def _process(
         yield process
     finally:
         process.terminate()
-        process.wait(_STOP_SECONDS)
+        process.wait(STOP_SECONDS)
 
 
 def _is_ready(process: subprocess.Popen[bytes], url: str) -> bool:

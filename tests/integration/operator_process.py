@@ -15,10 +15,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from tests.ports import free_port
-from tests.waiting import wait_until
-
-_START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
+from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +38,7 @@ class OperatorProcess:
     def terminate(self) -> int:
         """SIGTERM, and the exit code; it gives its lease back."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(_STOP_SECONDS)
+        return self.process.wait(STOP_SECONDS)
 
 
 @contextmanager
@@ -79,10 +76,10 @@ def operator_process(
         )
     operator = OperatorProcess(process=process, health=f"http://{address}", log=log)
     try:
-        wait_until(operator.is_ready, _START_SECONDS, what=f"the operator, see {log}")
+        wait_until(operator.is_ready, START_SECONDS, what=f"the operator, see {log}")
         yield operator
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(_STOP_SECONDS)
+        process.wait(STOP_SECONDS)
     assert "Traceback" not in log.read_text(), log.read_text()

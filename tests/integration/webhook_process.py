@@ -22,13 +22,10 @@ from typing import Any
 from di_api import names
 from di_certs.files import CA_CERTIFICATE, write_certificates
 from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
 
 MUTATING = "default.dijobs.diengine.opendilab.org"
 VALIDATING = "validate.dijobs.diengine.opendilab.org"
-
-_START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +78,7 @@ class WebhookProcess:
     def stop(self) -> int:
         """Ask it to end as the kubelet does; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=_STOP_SECONDS)
+        return self.process.wait(timeout=STOP_SECONDS)
 
 
 @contextmanager
@@ -133,7 +130,7 @@ def webhook_process(
     try:
         wait_until(
             lambda: process.poll() is not None or webhook.ready() == expected,
-            _START_SECONDS,
+            START_SECONDS,
             what="the webhook to answer probes",
         )
         assert process.poll() is None, log_file.read_text()

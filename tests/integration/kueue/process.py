@@ -24,7 +24,7 @@ import yaml
 
 from di_certs.files import CA_CERTIFICATE, CERTIFICATE, PRIVATE_KEY, write_certificates
 from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
 
 Object = dict[str, Any]
 GROUP = "kueue.x-k8s.io"
@@ -35,8 +35,6 @@ _FRAMEWORK = "DIJob.v2alpha1.diengine.opendilab.org"
 _CONVERTED = {"localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters"}
 _METRICS_CERTIFICATES = "kueue/metrics/certs"
 """Below /etc; no setting says another place."""
-_START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
 
 
 class KueueProcess:
@@ -128,7 +126,7 @@ class KueueProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        wait_until(self._is_ready, _START_SECONDS, what=f"Kueue, see {self.log}")
+        wait_until(self._is_ready, START_SECONDS, what=f"Kueue, see {self.log}")
 
     def stop(self) -> None:
         """Ask it to end as the kubelet does."""
@@ -152,7 +150,7 @@ class KueueProcess:
     def _end(self, by: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(by)
-            self._process.wait(_STOP_SECONDS)
+            self._process.wait(STOP_SECONDS)
             self._process = None
 
     def _is_ready(self) -> bool:

@@ -18,6 +18,7 @@ from di_api.kube.resources import (
     SERVICES,
     Resource,
 )
+from di_api.timestamps import format_time
 from di_local.api.refused import Refused, conflict, invalid, not_found
 from di_local.api.selectors import Selector
 
@@ -236,7 +237,7 @@ class Objects:
             self._write(EVENTS, next(iter(events.values())), None)
 
     def _stamp(self, later: timedelta = timedelta()) -> str:
-        return (self._now() + later).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return format_time(self._now() + later)
 
 
 def _grace(pod: Object, asked: int | None) -> int:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from di_api.timestamps import format_time
 from di_local.pods.environment import Missing, variables, words
 from di_local.pods.mounts import Mounts
 from di_local.pods.probes import answers
@@ -320,4 +321,4 @@ class Life:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return format_time(datetime.now(UTC))
