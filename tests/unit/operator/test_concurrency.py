@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sized
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import pytest
 
@@ -20,6 +20,7 @@ from di_operator.concurrency import (
     Writers,
     spread,
 )
+from tests.unit.operator import virtual_time
 
 SECOND = CONCURRENCY + GROWTH * CONCURRENCY
 """Under way in the second round, when each of the first has gone well."""
@@ -44,7 +45,7 @@ class Server:
         return self._accepts(item)
 
     def spread(self, count: int) -> None:
-        asyncio.run(self._main(count))
+        virtual_time.run(self._main(count))
 
     async def _main(self, count: int) -> None:
         self._round = asyncio.Event()
@@ -111,6 +112,23 @@ def test_a_large_job_leaves_room_for_small_ones() -> None:
     hurried = CONCURRENCY // IN_COMPANY
     assert set(server.rounds[:hurried]) == {IN_COMPANY}
     assert set(server.rounds[hurried:]) == {OF_LARGE_IN_COMPANY}
+
+
+@pytest.mark.parametrize(("took", "apart"), [(0.1, 0.2), (5.0, 5.0 + LINGER)])
+def test_a_large_job_in_company_pauses_for_as_long_as_a_request_took(
+    took: float, apart: float
+) -> None:
+    begun: list[float] = []
+
+    async def act(_: int) -> bool:
+        begun.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(took)
+        return True
+
+    virtual_time.run(spread(range(CONCURRENCY + 5), act, in_company=lambda: True))
+
+    waits = [after - before for before, after in pairwise(begun[CONCURRENCY:])]
+    assert waits == pytest.approx([apart] * 4)
 
 
 def test_company_that_comes_finds_room_at_once_and_what_it_leaves_is_taken_again() -> None:

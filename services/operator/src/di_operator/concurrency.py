@@ -21,6 +21,9 @@ whatever else is."""
 OF_LARGE_IN_COMPANY: Final = 1
 """Of what comes after the first CONCURRENCY, likewise: a job of a thousand pods must not make a job
 of four wait, and while such jobs come they have half of the API server."""
+PAUSE_IN_COMPANY: Final = 1.0
+"""Between two of those, by the seconds that the one before took, LINGER at most: what follows from
+a pod that was made (statuses, addresses) keeps the API server busy once more."""
 AMONG_TENANTS: Final = 8
 """Writes of all jobs of a namespace while another one has something to write. It keeps the API
 server busy, and whoever has one job there does not wait behind as many as there are workers."""
@@ -138,7 +141,7 @@ async def spread(
     hold the event loop for a tenth of a second.
 
     `in_company` is asked before each: while it says yes, IN_COMPANY are under way and no more, and
-    once CONCURRENCY have begun OF_LARGE_IN_COMPANY.
+    once CONCURRENCY have begun OF_LARGE_IN_COMPANY, with pauses (PAUSE_IN_COMPANY).
 
     What is under way when one returns False is awaited, not cancelled: a cancelled create may
     have happened. `act` must not raise; if it does, the others are cancelled.
@@ -154,7 +157,11 @@ async def spread(
 
     async def one(item: T) -> None:
         nonlocal going, under_way
+        clock = asyncio.get_running_loop().time
+        asked = clock()
         going = await act(item) and going
+        if going and CONCURRENCY <= begun < len(items) and in_company():
+            await asyncio.sleep(min(PAUSE_IN_COMPANY * (clock() - asked), LINGER))
         under_way -= 1
         if going:
             begin(1 + GROWTH)
