@@ -28,10 +28,14 @@ OUT = ROOT / "out/bench"
 
 
 class Cost(TypedDict):
-    """Of one run: processor time of the operator a job in milliseconds, its peak memory in MiB, and
-    what part of the machine others used meanwhile."""
+    """Of one run: processor time of the operator a job in milliseconds, jobs a second, p50 from
+    create to all pods and from the last ready one to Running in milliseconds, its peak memory in
+    MiB, and what part of the machine others used meanwhile."""
 
     cpu_ms: float
+    jobs_per_second: float
+    create_to_pods_ms: float
+    ready_to_running_ms: float
     peak_mib: float
     strangers: float
 
@@ -50,6 +54,9 @@ async def compare(
                 run = await measure(trial, workload)
             cost = Cost(
                 cpu_ms=run.cpu_ms_per_job[CANDIDATE],
+                jobs_per_second=run.jobs_per_second,
+                create_to_pods_ms=run.create_to_pods_ms["p50"],
+                ready_to_running_ms=run.ready_to_running_ms["p50"],
                 peak_mib=run.peak_memory_mib,
                 strangers=run.strangers,
             )
@@ -65,11 +72,13 @@ def table(costs: Mapping[str, Sequence[Cost]]) -> str:
         name: statistics.median([each["cpu_ms"] for each in found]) for name, found in costs.items()
     }
     first = next(iter(medians.values()))
-    rows = ["| | CPU ms a job | of the first | peak MiB |", "|---|---|---|---|"]
+    rows = ["| | CPU ms a job | of the first | jobs/s | peak MiB |", "|---|---|---|---|---|"]
     for name, found in costs.items():
         each = ", ".join(f"{cost['cpu_ms']:.1f}" for cost in found)
+        rate = statistics.median([cost["jobs_per_second"] for cost in found])
         peak = max(cost["peak_mib"] for cost in found)
-        rows.append(f"| {name} | {each} | {medians[name] / first:.2f} | {peak:.0f} |")
+        ratio = medians[name] / first
+        rows.append(f"| {name} | {each} | {ratio:.2f} | {rate:.1f} | {peak:.0f} |")
     return "\n".join(rows)
 
 

@@ -212,3 +212,27 @@ def test_threads_wait_for_a_connection_no_longer_than_their_time() -> None:
 def _ignore(client: SyncKubeClient, timeout: float) -> None:
     with pytest.raises(Unavailable):
         client.get(CONFIGMAPS, "a", "ns", timeout=timeout)
+
+
+def test_a_stream_is_asked_for_as_it_is() -> None:
+    # A real server compresses one that begins with all objects, and each later event with it.
+    accepted: list[str | None] = []
+
+    async def reply(request: web.Request) -> web.StreamResponse:
+        accepted.append(request.headers.get("Accept-Encoding"))
+        return await refuse(403, "Forbidden")(request)
+
+    async def main() -> None:
+        async with (
+            MisbehavingServer(streaming_lists=True) as server,
+            KubeClient(config=server.config) as client,
+        ):
+            server.watch_script = [reply]
+            stream = client.watch(
+                CONFIGMAPS, "ns", resource_version="", timeout_seconds=5, send_initial_events=True
+            )
+            with pytest.raises(ApiError):
+                await anext(stream)
+
+    asyncio.run(main())
+    assert accepted == ["identity"]

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from di_api.kube.cache import WatchCache
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_api.names import (
     ANNOTATION_RANK,
     API_VERSION,
@@ -18,10 +18,12 @@ from di_api.names import (
     KIND,
     LABEL_JOB,
     LABEL_POD_NAME,
+    LABEL_TASK_NAME,
 )
 from di_operator.builders.pinning import Binding, pin, placed
 from di_operator.controller import JobKey
 from di_operator.informer_state import (
+    APART,
     SETTLE_MAX,
     InformerState,
     index_job,
@@ -198,6 +200,73 @@ def test_pods_of_a_large_job_are_looked_at_together(pods: int, delay: float) -> 
     key, waited = bench.woken[-1]
     assert key == KEY
     assert waited == pytest.approx(delay)
+
+
+def at(stage: str, name: str, task: str = "work", **metadata: str) -> Object:
+    """A pod that has got so far."""
+    body = pod(name)
+    body["metadata"]["labels"][LABEL_TASK_NAME] = task
+    body["metadata"] |= metadata
+    if stage == "Ready":
+        conditions = [{"type": "Ready", "status": "True"}]
+        return {**body, "status": {"phase": "Running", "conditions": conditions}}
+    return {**body, "status": {"phase": stage}}
+
+
+@pytest.mark.parametrize("stage", ["Running", "Ready", "Succeeded"])
+def test_who_is_ahead_of_others_of_its_task_is_looked_at_with_them(stage: str) -> None:
+    bench = Bench()
+    for name in "abc":
+        bench.caches[PODS].deliver("ADDED", at("Pending", name))
+    bench.caches[PODS].deliver("ADDED", at("Pending", "d", task="other"))
+    bench.woken.clear()
+    for name in "abc":
+        bench.caches[PODS].deliver("MODIFIED", at(stage, name))
+    assert bench.woken == [(KEY, APART), (KEY, APART), (KEY, 0.0)]
+
+
+@pytest.mark.parametrize("stage", ["Failed", "Unknown"])
+def test_a_pod_that_fails_is_looked_at_at_once(stage: str) -> None:
+    bench = Bench()
+    for name in "ab":
+        bench.caches[PODS].deliver("ADDED", at("Ready", name))
+    bench.woken.clear()
+    bench.caches[PODS].deliver("MODIFIED", at(stage, "a"))
+    assert bench.woken == [(KEY, 0.0)]
+
+
+def test_a_pod_that_is_deleted_is_looked_at_at_once() -> None:
+    bench = Bench()
+    for name in "ab":
+        bench.caches[PODS].deliver("ADDED", at("Ready", name))
+    bench.woken.clear()
+    deleted = at("Pending", "a", deletionTimestamp="2026-01-01T00:00:00Z")
+    bench.caches[PODS].deliver("MODIFIED", deleted)
+    bench.caches[PODS].deliver("DELETED", deleted)
+    assert bench.woken == [(KEY, 0.0), (KEY, 0.0)]
+
+
+@pytest.mark.parametrize("resource", [PODS, SERVICES])
+def test_what_the_operator_deleted_wakes_nobody_when_the_watch_says_so(resource: Resource) -> None:
+    bench = Bench()
+    for name in ("mine", "lost"):
+        bench.caches[resource].deliver("ADDED", pod(name))
+    bench.informers.forget("uid-mine")
+    bench.woken.clear()
+    bench.caches[resource].deliver("DELETED", pod("mine"))
+    assert bench.woken == []
+    bench.caches[resource].deliver("DELETED", pod("lost"))
+    assert bench.woken == [(KEY, 0.0)]
+
+
+def test_the_end_of_a_job_is_news_also_of_one_taken_for_gone() -> None:
+    """Its Workload is given back when its pods are gone."""
+    bench = Bench()
+    bench.caches[DIJOBS].deliver("ADDED", pod("a", None))
+    bench.informers.forget("uid-a")
+    bench.woken.clear()
+    bench.caches[DIJOBS].deliver("DELETED", pod("a", None))
+    assert bench.woken == [(KEY, 0.0)]
 
 
 def test_the_poll_wakes_every_job() -> None:

@@ -55,6 +55,7 @@ from di_operator.lifecycle.pods import (
     MAX_LAST_WORDS,
     is_read_condition,
     refusal_of,
+    stage_of,
     told_rank,
 )
 from di_operator.packed import Packed
@@ -68,6 +69,10 @@ MAX_HIDDEN = 10_000
 SETTLE_ABOVE = 16
 SETTLE_PER_POD = 0.0005
 SETTLE_MAX = 0.2
+# Those at smaller ones as long, while one pod of a task is ahead of another: they mostly become
+# ready, and end, one right after the other, and the last one is not waited for.
+APART = SETTLE_MAX
+_AS_HOPED = ("Pending", "Running", "Ready", "Succeeded")
 
 
 _POD_METADATA = (
@@ -427,9 +432,12 @@ class InformerState:
 
     def _listener(self, resource: Resource) -> Callable[[str, Mapping[str, Any]], None]:
         def listen(kind: str, body: Mapping[str, Any]) -> None:
-            if kind == "DELETED":
-                self._hidden.pop(body["metadata"]["uid"], None)
-            if not self._absorbing:
+            uid = body["metadata"].get("uid", "")
+            is_known_gone = kind == "DELETED" and uid in self._hidden
+            if is_known_gone:
+                del self._hidden[uid]
+            # Of a job there is more to do once it is out of sight.
+            if not self._absorbing and (resource == DIJOBS or not is_known_gone):
                 self._notify(resource, body)
 
         return listen
@@ -440,11 +448,22 @@ class InformerState:
             self._wake(JobKey(metadata["namespace"], metadata["name"]), 0.0)
             return
         for key in _jobs_of(body):
-            self._wake(key, self._settle(key) if resource == PODS else 0.0)
+            self._wake(key, self._settle(key, body) if resource == PODS else 0.0)
 
-    def _settle(self, key: JobKey) -> float:
-        pods = self._caches[PODS].count(INDEX_JOB, index_value(*key))
-        return min(SETTLE_MAX, pods * SETTLE_PER_POD) if pods > SETTLE_ABOVE else 0.0
+    def _settle(self, key: JobKey, pod: Mapping[str, Any]) -> float:
+        """Seconds that a look at a job may wait for news like that of a pod of it."""
+        count = self._caches[PODS].count(INDEX_JOB, index_value(*key))
+        if count > SETTLE_ABOVE:
+            return min(SETTLE_MAX, count * SETTLE_PER_POD)
+        if "deletionTimestamp" in pod["metadata"] or stage_of(pod) not in _AS_HOPED:
+            return 0.0
+        pods = self._caches[PODS].by_index(INDEX_JOB, index_value(*key))
+        stages = {stage_of(each) for each in pods if _task_of(each) == _task_of(pod)}
+        return APART if len(stages) > 1 else 0.0
+
+
+def _task_of(pod: Mapping[str, Any]) -> str | None:
+    return (pod["metadata"].get("labels") or {}).get(LABEL_TASK_NAME)
 
 
 def _jobs_of(body: Mapping[str, Any]) -> set[JobKey]:

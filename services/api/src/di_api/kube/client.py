@@ -463,7 +463,9 @@ class KubeClient:
         """GET what is read as it comes."""
         return _opened(self._streams).get(
             url,
-            headers=self._headers(None),
+            # A stream that begins with all objects would be compressed, and so flushed, and
+            # unpacked, event by event.
+            headers=self._headers(None) | {"Accept-Encoding": "identity"},
             timeout=limits,
             # The API server never redirects; whoever does would get our token.
             allow_redirects=False,

@@ -87,6 +87,13 @@ def is_finished(raw: Mapping[str, Any]) -> bool:
     return (raw.get("status") or {}).get("phase") in _FINISHED
 
 
+def stage_of(raw: Mapping[str, Any]) -> str:
+    """How far a pod has got: its phase, and `Ready` while it is ready."""
+    status = raw.get("status") or {}
+    phase: str = status.get("phase") or "Pending"
+    return _READY if phase == "Running" and _READY in _conditions(status) else phase
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
     """The facts of a pod that decisions are made on; ``raw`` is never modified."""
