@@ -69,8 +69,8 @@ MAX_HIDDEN = 10_000
 SETTLE_ABOVE = 16
 SETTLE_PER_POD = 0.0005
 SETTLE_MAX = 0.2
-# Those at smaller ones as long, while one pod of a task is ahead of another: they mostly become
-# ready, and end, one right after the other, and the last one is not waited for.
+# Looks at smaller ones wait as long while a pod of a task is ahead of another: they mostly become
+# ready, and end, one right after the other. News of the last one to get as far does not wait.
 APART = SETTLE_MAX
 _AS_HOPED = ("Pending", "Running", "Ready", "Succeeded")
 
