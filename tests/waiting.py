@@ -10,8 +10,8 @@ from typing import Final, TypeVar, overload
 
 from di_cluster.errors import CommandFailed
 
-START_SECONDS: Final = 60.0
-"""For a service to be ready, also beside another lane of tests."""
+START_SECONDS: Final = 180.0
+"""For a service to be ready: among four runs of tests on two processors it may take a minute."""
 STOP_SECONDS: Final = 30.0
 """For a process that was asked to end."""
 
