@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import IO, cast
 
 from tests.ports import free_port
 
@@ -19,22 +21,19 @@ sys.stdin.read()
 """
 
 
+def _run() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
 def test_runs_side_by_side_are_never_given_the_same_port() -> None:
-    with (
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as one,
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as other,
-    ):
-        given: list[list[int]] = []
-        for process in (one, other):
-            assert process.stdout is not None
-            given.append(json.loads(process.stdout.readline()))
-        for process in (one, other):
-            assert process.stdin is not None
-            process.stdin.close()
+    with ExitStack() as stack:
+        runs = [stack.enter_context(_run()) for _ in range(2)]
+        # All are given before one ends.
+        given = [json.loads(cast(IO[bytes], run.stdout).readline()) for run in runs]
+        for run in runs:
+            cast(IO[bytes], run.stdin).close()
     mine = [free_port() for _ in range(MANY)]
     assert len(set(given[0]) | set(given[1])) == 2 * MANY
     assert len(set(mine)) == MANY

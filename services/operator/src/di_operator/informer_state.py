@@ -56,6 +56,7 @@ from di_operator.lifecycle.pods import (
     is_read_condition,
     refusal_of,
     stage_of,
+    task_of,
     told_rank,
 )
 from di_operator.packed import Packed
@@ -69,9 +70,9 @@ MAX_HIDDEN = 10_000
 SETTLE_ABOVE = 16
 SETTLE_PER_POD = 0.0005
 SETTLE_MAX = 0.2
-# Looks at smaller ones wait as long while a pod of a task is ahead of another: they mostly become
-# ready, and end, one right after the other. News of the last one to get as far does not wait.
-APART = SETTLE_MAX
+# Looks at smaller ones wait that fifth while a pod of a task is ahead of another: they mostly
+# become ready, and end, one right after the other. News of the last one to get as far does not
+# wait.
 _AS_HOPED = ("Pending", "Running", "Ready", "Succeeded")
 
 
@@ -458,12 +459,8 @@ class InformerState:
         if "deletionTimestamp" in pod["metadata"] or stage_of(pod) not in _AS_HOPED:
             return 0.0
         pods = self._caches[PODS].by_index(INDEX_JOB, index_value(*key))
-        stages = {stage_of(each) for each in pods if _task_of(each) == _task_of(pod)}
-        return APART if len(stages) > 1 else 0.0
-
-
-def _task_of(pod: Mapping[str, Any]) -> str | None:
-    return (pod["metadata"].get("labels") or {}).get(LABEL_TASK_NAME)
+        stages = {stage_of(each) for each in pods if task_of(each) == task_of(pod)}
+        return SETTLE_MAX if len(stages) > 1 else 0.0
 
 
 def _jobs_of(body: Mapping[str, Any]) -> set[JobKey]:

@@ -15,6 +15,7 @@ from di_api.names import (
     ANNOTATION_TASK_REPLICAS,
     ENV_RANK,
     LABEL_STANDBY,
+    LABEL_TASK_NAME,
     MARKED,
 )
 from di_api.ownership import controlling_job
@@ -85,6 +86,11 @@ def is_marked_standby(pod: Pod) -> bool:
 def is_finished(raw: Mapping[str, Any]) -> bool:
     """Whether the containers of a pod, as the API server returns it, have ended for good."""
     return (raw.get("status") or {}).get("phase") in _FINISHED
+
+
+def task_of(raw: Mapping[str, Any]) -> str | None:
+    """The name of the task that a pod is labelled to be of."""
+    return (raw["metadata"].get("labels") or {}).get(LABEL_TASK_NAME)
 
 
 def stage_of(raw: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.kube.resources import DIJOBS
-from di_api.names import LABEL_TASK_NAME
 from di_api.phase import Phase
 from di_operator.kueue.portions import Portion
 from di_operator.kueue.queueing import Queueing, resumed, suspended
@@ -18,7 +17,7 @@ from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.deletion import delete_pod
 from di_operator.lifecycle.drain import departures
-from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.pods import Pod, task_of
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
@@ -139,11 +138,7 @@ def room_left(snapshot: Snapshot, queueing: Queueing, portion: Portion) -> int:
 
 def _live(snapshot: Snapshot) -> Counter[str]:
     """How many pods of each task take room."""
-    return Counter(
-        str((pod.raw["metadata"].get("labels") or {}).get(LABEL_TASK_NAME))
-        for pod in snapshot.pods
-        if takes_room(pod)
-    )
+    return Counter(str(task_of(pod.raw)) for pod in snapshot.pods if takes_room(pod))
 
 
 def takes_room(pod: Pod) -> bool:
