@@ -174,7 +174,8 @@ class Registry:
                     break
             else:
                 blocks = f"{Network(0).whole} to {Network(MAX_CLUSTERS - 1).whole}"
-                others = ", ".join(self.names()) or "none"
+                up = (each for each in self.names() if self.folder(each).run.exists())
+                others = ", ".join(up) or "none"
                 raise ClusterError(
                     f"no address block is free: {blocks} are all used by other clusters "
                     f"({others}) or by this machine's own addresses and routes; end a cluster "

@@ -68,6 +68,14 @@ class Clusters:
         await self.manager.testbed.until(is_so, f"{name} to be {phase} ({reason}) at the manager")
         return await self.manager.testbed.status(name)
 
+    async def until_has(self, name: str, pods: set[str]) -> None:
+        """Wait until a job has those pods at the worker and no others."""
+
+        async def is_so() -> bool:
+            return (await self.running(name)) == pods
+
+        await self.worker.until(is_so, f"{name} to have {', '.join(sorted(pods))}", 60)
+
     async def until_idle(self, name: str) -> None:
         """Wait until none of its pods runs at the worker."""
 
@@ -77,18 +85,36 @@ class Clusters:
 
         await self.worker.until(is_idle, f"the pods of {name} to end")
 
-    async def until_sent_again(self, before: Object) -> None:
-        """Wait until another job than that one runs at the worker."""
-        name, uid = before["metadata"]["name"], before["metadata"]["uid"]
+    async def drain(self, name: str) -> set[str]:
+        """Have the worker's queue ask back what it admitted, and wait until the job waits at the
+        manager and none of its pods runs; returns the UIDs of those that ran.
 
-        async def is_another() -> bool:
-            with suppress(NotFound):
-                there = await self.worker.job(name)
-                found: tuple[str, str] = there["metadata"]["uid"], there["status"]["phase"]
-                return found[0] != uid and found[1] == "Running"
-            return False
+        The job may wait at the worker as well: Kueue removes it from there unless the manager's
+        queue has admitted it again by then, which at once it may.
+        """
+        before = await self._uids(name)
+        await self.stop_policy("HoldAndDrain")
+        await self.until(name, "Pending", "JobQueued")
+        await self.until_idle(name)
+        return before
 
-        await self.worker.until(is_another, f"{name} to run again", 60)
+    async def until_running_again(self, name: str, before: set[str]) -> None:
+        """Wait until other pods than those run at the worker, and the job here says so.
+
+        Without looking at the pods that may once more be the status from before they ended.
+        """
+
+        async def is_running() -> bool:
+            there = await self._uids(name)
+            return bool(there) and there.isdisjoint(before)
+
+        await self.worker.until(is_running, f"{name} to run again", 60)
+        await self.until(name, "Running")
+
+    async def _uids(self, name: str) -> set[str]:
+        """Of its pods that run."""
+        pods = (await self.worker.pods(name)).values()
+        return {pod["metadata"]["uid"] for pod in pods if pod["status"]["phase"] == "Running"}
 
     async def until_stopped(self, name: str) -> None:
         """Wait until a job is gone from the worker, and none of its pods runs there."""
@@ -245,33 +271,33 @@ def test_a_job_runs_in_the_cluster_that_admits_it_and_is_seen_where_it_was_made(
     on_clusters(kube_config, worker, namespace, tmp_path, body)
 
 
-def test_what_the_worker_takes_back_waits_and_is_sent_again(
+def test_what_the_worker_takes_back_waits_and_runs_again(
     kube_config: KubeConfig, worker: KueueServer, namespace: str, tmp_path: Path
 ) -> None:
     async def body(clusters: Clusters) -> None:
         here = clusters.manager
         await here.submit(_sent("a", core=2))
         await clusters.until("a", "Running")
-        drained = await clusters.worker.job("a")
-        await clusters.stop_policy("HoldAndDrain")
-        await clusters.until("a", "Pending", "JobQueued")
-        # Its Workload is sent there again, and waits in the queue.
-        await clusters.until_stopped("a")
+        before = await clusters.drain("a")
         await clusters.stop_policy("None")
-        await clusters.until_sent_again(drained)
-        await clusters.until("a", "Running")
+        await clusters.until_running_again("a", before)
         # The worker would not hear of it.
         with pytest.raises(ApiError, match="suspend it first"):
             await _resize(here.testbed, 1)
+        # So short a time after it was sent that nothing has come back from there.
+        await _seem_queued(here.testbed)
+        await _resize(here.testbed, 1)
+        await clusters.until_has("a", {"a-work-0"})
+        await clusters.until("a", "Running")
         # A user's own suspension, as `di suspend` writes it.
         suspended = {"metadata": {"annotations": {"diengine/suspended-by": None}}}
         await here.testbed.client.patch(DIJOBS, "a", suspended, here.testbed.namespace)
         await clusters.until("a", "Pending", "JobSuspended")
         await clusters.until_forgotten("a")
-        await _resize(here.testbed, 1)
+        await _resize(here.testbed, 2)
         await here.testbed.patch("a", {"suspend": False})
         await clusters.until("a", "Running")
-        assert await clusters.running("a") == {"a-work-0"}
+        assert await clusters.running("a") == {"a-work-0", "a-work-1"}
         await here.testbed.delete("a")
         await clusters.until_forgotten("a")
 
@@ -306,15 +332,9 @@ def test_operators_that_are_killed_at_each_of_their_writes_come_to_the_same_end(
         await here.submit(_sent("a", core=2))
         await clusters.until("a", "Running")
         assert await clusters.running("a") == {"a-work-0", "a-work-1"}
-        drained = await there.job("a")
-        await clusters.stop_policy("HoldAndDrain")
-        await clusters.until("a", "Pending", "JobQueued")
-        # It may wait at the worker as well, if it was sent there again before the queue was held.
-        await clusters.until_idle("a")
+        before = await clusters.drain("a")
         await clusters.stop_policy("None")
-        # Until then the status may once more be that of the job that is drained.
-        await clusters.until_sent_again(drained)
-        await clusters.until("a", "Running")
+        await clusters.until_running_again("a", before)
         for pod in await clusters.running("a"):
             await there.kubelet.finish(there.namespace, pod)
         status = await clusters.until("a", "Succeeded")
@@ -324,6 +344,13 @@ def test_operators_that_are_killed_at_each_of_their_writes_come_to_the_same_end(
     each = (Request(verb=verb, what=what, name=ANY, nth=EACH) for verb, what in KILLED_AT)
     faults = [Fault(at=request, do=Kill(answered=False)) for request in each]
     on_clusters(kube_config, worker, namespace, tmp_path, body, faults=faults)
+
+
+async def _seem_queued(testbed: Testbed) -> None:
+    conditions = (await testbed.status("a"))["conditions"]
+    told = [each | ({"status": "True"} if each["type"] == "Queued" else {}) for each in conditions]
+    status = {"status": {"conditions": told}}
+    await testbed.client.patch(DIJOBS, "a", status, testbed.namespace, subresource="status")
 
 
 async def _resize(testbed: Testbed, replicas: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -87,6 +88,30 @@ def test_a_status_from_elsewhere_is_left_from_the_choice_of_a_cluster_on() -> No
     assert cluster.phase == "Starting"
 
 
+def copied(cluster: QueuedCluster, *, after: float) -> QueuedCluster:
+    """MultiKueue copies a status to a job with quota: that of one admitted so much later there."""
+    cluster.reserve(CORE)
+    cluster.settle()
+    admitted = {"type": "Queued", "status": "False", "reason": "Admitted", "message": ""}
+    since = format_time(cluster.now + timedelta(seconds=after))
+    cluster.patch_status(
+        {"phase": "Starting", "conditions": [{**admitted, "lastTransitionTime": since}]}
+    )
+    cluster.settle()
+    return cluster
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_status_from_elsewhere_is_left_before_it_is_said_where_that_is(after: float) -> None:
+    cluster = copied(manager(), after=after)
+    assert (cluster.phase, cluster.condition("Queued")["status"]) == ("Starting", "False")
+
+
+def test_a_status_from_where_it_was_before_is_not_left() -> None:
+    cluster = copied(manager(), after=-1)
+    assert (cluster.phase, cluster.condition("Queued")["status"]) == ("Pending", "True")
+
+
 def test_what_is_taken_back_waits_again() -> None:
     cluster = manager()
     cluster.admit(CORE)
@@ -96,6 +121,45 @@ def test_what_is_taken_back_waits_again() -> None:
     cluster.settle()
     assert cluster.states() == {CORE: "queued"}
     assert (cluster.phase, cluster.condition("Pending")["reason"]) == ("Pending", "JobQueued")
+
+
+@pytest.mark.parametrize("change", [{"tasks": [tiered(4)]}, {"backoffLimit": 7}])
+def test_one_that_is_changed_on_its_way_is_taken_back_and_sent_anew(change: dict[str, Any]) -> None:
+    """What the other cluster was sent may have been read before or after: nobody knows."""
+    cluster = manager()
+    cluster.admit(CORE)
+    before = cluster.workloads[CORE]["metadata"]["uid"]
+    cluster.edit(**change)
+    cluster.settle()
+    assert cluster.states() == {CORE: "queued"}
+    assert cluster.workloads[CORE]["metadata"]["uid"] != before
+    assert counts(cluster) == {"work": 4 if "tasks" in change else 5}
+    cluster.admit(CORE)
+    cluster.patch_status({"phase": "Running"})
+    writes = [*cluster.writes]
+    cluster.edit(ttlSecondsAfterFinished=60)
+    cluster.settle()
+    assert cluster.writes == writes
+
+
+def test_one_that_is_changed_while_it_waits_keeps_its_place() -> None:
+    cluster = manager()
+    before = cluster.workloads[CORE]["metadata"]["uid"]
+    cluster.edit(backoffLimit=7)
+    cluster.settle()
+    cluster.admit(CORE)
+    cluster.settle()
+    assert cluster.workloads[CORE]["metadata"]["uid"] == before
+    assert cluster.states() == {CORE: "admitted"}
+
+
+def test_one_that_an_earlier_version_has_sent_is_left_where_it_is() -> None:
+    cluster = manager()
+    cluster.admit(CORE)
+    del cluster.workloads[CORE]["metadata"]["annotations"]["diengine/sent"]
+    cluster.edit(backoffLimit=7)
+    cluster.settle()
+    assert cluster.states() == {CORE: "admitted"}
 
 
 def test_one_that_its_user_suspends_leaves_the_queue() -> None:

@@ -130,6 +130,8 @@ def test_an_evicted_job_gives_its_quota_back_once_its_pods_are_gone() -> None:
     gone(cluster)
     assert cluster.states() == {CORE: "queued"}
     assert not cluster.pods
+    # Once they have ended nothing tells of pods that are to end.
+    assert cluster.condition("Pending")["message"] == "waiting to be admitted by queue team"
     said = {
         each["type"]: each["status"] for each in cluster.workloads[CORE]["status"]["conditions"]
     }

@@ -174,6 +174,9 @@ kubelet makes the file of ENV_SERVER_CA_FILE of it."""
 ANNOTATION_DIGEST: Final = "diengine/digest"
 """On the ConfigMap of node lists: SHA-256 of its data; on a Workload: of its podSets. Written and
 read by the operator."""
+ANNOTATION_SENT: Final = "diengine/sent"
+"""On the Workload of a job that MultiKueue has run in another cluster: SHA-256 of the spec that is
+sent there. Written and read by the operator."""
 ANNOTATION_GROUPS: Final = "diengine/groups"
 """On that ConfigMap: SHA-256 of what process groups are told. Written and read by the operator."""
 ANNOTATION_TRACE: Final = "diengine/trace"

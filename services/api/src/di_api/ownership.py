@@ -7,10 +7,13 @@ controller reference does, by the UID in it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.names import DISPATCHER, GROUP, KIND, MANAGER
+
+_OF_THE_MANAGER: Final = ("suspend", "ttlSecondsAfterFinished")
+"""Fields that mean something in the manager's cluster while another runs the job."""
 
 
 def controlling_job(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -57,3 +60,8 @@ def is_managed_elsewhere(job: Mapping[str, Any]) -> bool:
 def is_dispatched(job: Mapping[str, Any]) -> bool:
     """Whether MultiKueue has the job run in another cluster."""
     return mapping(job.get("spec")).get("managedBy") == DISPATCHER
+
+
+def dispatched_part(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the spec of such a job what the cluster that runs it goes by."""
+    return {key: value for key, value in spec.items() if key not in _OF_THE_MANAGER}

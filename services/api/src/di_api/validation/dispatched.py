@@ -4,17 +4,14 @@ cluster was told of them."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from di_api.difference import first_difference
 from di_api.field_error import FieldError, items, mapping
 from di_api.names import DISPATCHER, LABEL_QUEUE
-from di_api.ownership import is_dispatched
+from di_api.ownership import dispatched_part, is_dispatched
 from di_api.queued import is_suspended_by_queue, queue_of
 from di_api.validation.fixed_fields import located
-
-_OF_THE_MANAGER: Final = ("suspend", "ttlSecondsAfterFinished")
-"""Fields that mean something in the manager's cluster while another runs the job."""
 
 
 def dispatched_without_queue(
@@ -36,8 +33,7 @@ def changed_while_dispatched(
     """
     if not is_dispatched(old) or _has_no_cluster(old):
         return
-    kept = [{k: v for k, v in each.items() if k not in _OF_THE_MANAGER} for each in (before, after)]
-    changed = first_difference(*kept)
+    changed = first_difference(dispatched_part(before), dispatched_part(after))
     if changed is not None:
         path, value = located("spec", changed, after)
         message = (

@@ -15,6 +15,7 @@ from di_api.field_error import items, mapping
 from di_api.kube.resources import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from di_api.names import (
     ANNOTATION_DIGEST,
+    ANNOTATION_SENT,
     CORE,
     ELASTIC,
     FINALIZER_QUOTA,
@@ -22,6 +23,7 @@ from di_api.names import (
     LABEL_TIER,
     PLURAL,
 )
+from di_api.ownership import dispatched_part
 from di_operator.builders.metadata import object_metadata
 from di_operator.kueue.portions import PodSet
 from di_operator.kueue.workload import WAITS_FOR_RECOVERY, Workload
@@ -62,6 +64,8 @@ class WorkloadRecipe:
     task: str | None
     standing: Standing
     pod_sets: tuple[PodSet, ...]
+    sent: str = ""
+    """See `sent_digest`."""
 
     def build(self) -> dict[str, Any]:
         """The body."""
@@ -70,7 +74,7 @@ class WorkloadRecipe:
         if self.task is not None:
             metadata["labels"][LABEL_TASK_NAME] = self.task
         metadata["finalizers"] = [FINALIZER_QUOTA]
-        metadata["annotations"] = {ANNOTATION_DIGEST: digest_of(self.pod_sets)}
+        metadata["annotations"] = annotations_of(self.pod_sets, self.sent)
         return {
             "apiVersion": WORKLOADS.api_version,
             "kind": WORKLOADS.kind,
@@ -82,10 +86,23 @@ class WorkloadRecipe:
         }
 
 
+def annotations_of(pod_sets: Iterable[PodSet], sent: str) -> dict[str, str]:
+    """What a Workload was made with."""
+    return {ANNOTATION_DIGEST: digest_of(pod_sets)} | ({ANNOTATION_SENT: sent} if sent else {})
+
+
 def digest_of(pod_sets: Iterable[PodSet]) -> str:
     """What tells whether podSets are still those that a Workload was made with."""
-    bodies = [each.body() for each in pod_sets]
-    text = json.dumps(bodies, sort_keys=True, separators=(",", ":"))
+    return _digest([each.body() for each in pod_sets])
+
+
+def sent_digest(spec: Mapping[str, Any]) -> str:
+    """What tells whether the spec of a job is still the one that another cluster was sent."""
+    return _digest(dispatched_part(spec))
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

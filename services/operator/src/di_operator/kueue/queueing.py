@@ -16,7 +16,7 @@ from di_api.names import (
 from di_api.queued import is_suspended_by_queue, queue_of
 from di_api.spec import JobSpec, Task
 from di_operator.builders.topology import Domains
-from di_operator.kueue.bodies import PRIORITIES, Standing
+from di_operator.kueue.bodies import PRIORITIES, Standing, sent_digest
 from di_operator.kueue.injection import FindFlavor, injection_of, unknown_flavors
 from di_operator.kueue.portions import (
     MAX_POD_SETS,
@@ -25,7 +25,7 @@ from di_operator.kueue.portions import (
     core_pod_sets,
     portions_of,
 )
-from di_operator.kueue.side import Side, prebuilt_workload, side_of
+from di_operator.kueue.side import Side, is_admitted_elsewhere, prebuilt_workload, side_of
 from di_operator.kueue.topology import domains_of, with_requests
 from di_operator.kueue.workload import Object, State, Words, Workload, read_all
 
@@ -67,6 +67,10 @@ class Queueing:
     """Whether it may run on while nothing is known of its queue: it has been up."""
     portions: tuple[Portion, ...]
     pod_sets: tuple[PodSet, ...]
+    sent: str
+    """Digest of the spec that goes to another cluster with the core; empty where none does."""
+    is_told: bool
+    """Whether the job's status is already from the cluster that has it."""
     core: Workload | None
     extras: tuple[Workload, ...]
     old: tuple[Workload, ...]
@@ -87,7 +91,7 @@ class Queueing:
         if self.side is Side.WORKER and not core.holds:
             return False  # its quota would be free before the pods are gone
         # From the choice of a cluster on the job's status may be that from there.
-        is_sent = core.state is State.RESERVED and core.cluster is not None
+        is_sent = core.state is State.RESERVED and (core.cluster is not None or self.is_told)
         return core.state is State.ADMITTED or (self.side is Side.MANAGER and is_sent)
 
     @property
@@ -245,6 +249,7 @@ def read_queueing(
     pod_sets, unsupported = with_requests(core_pod_sets(portions), topology)
     standing, problem = _standing(job, queue or "", spec, kueue, core)
     by_queue = is_suspended_by_queue(job)
+    reserved = core.reserved if core is not None else None
     return Queueing(
         side=side,
         standing=standing,
@@ -255,6 +260,8 @@ def read_queueing(
         goes_on=goes_on,
         portions=portions,
         pod_sets=pod_sets,
+        sent=sent_digest(mapping(job.get("spec"))) if side is Side.MANAGER else "",
+        is_told=reserved is not None and is_admitted_elsewhere(job, reserved),
         core=core,
         extras=tuple(each for each in own if not each.is_core),
         old=tuple(each for each in found if each.owner not in (None, uid)),

@@ -9,12 +9,17 @@ knows one Workload of a job, and takes one whose spec is not that of the manager
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
-from di_api.field_error import mapping
+from di_api.field_error import items, mapping
 from di_api.names import PREBUILT_WORKLOAD
 from di_api.ownership import is_dispatched
+from di_api.timestamps import parse_time
+
+QUEUED: Final = "Queued"
+"""The condition of a job that says whether it waits in a queue."""
 
 
 class Side(Enum):
@@ -48,3 +53,16 @@ def prebuilt_workload(job: Mapping[str, Any]) -> str:
         if isinstance(name, str) and name:
             return name
     return ""
+
+
+def is_admitted_elsewhere(job: Mapping[str, Any], since: datetime) -> bool:
+    """Whether the status of a manager's job is of a cluster that admitted it no earlier than that.
+
+    MultiKueue copies it from there a moment before it writes that this cluster has the job. Times
+    are whole seconds, each by the clock of its own cluster; who has the job since the same second
+    may have got it after.
+    """
+    conditions = map(mapping, items(mapping(job.get("status")).get("conditions")))
+    queued = next((one for one in conditions if one.get("type") == QUEUED), {})
+    admitted = parse_time(queued.get("lastTransitionTime"))
+    return queued.get("status") == "False" and admitted is not None and admitted >= since

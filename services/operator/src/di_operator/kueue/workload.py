@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.names import (
     ANNOTATION_DIGEST,
+    ANNOTATION_SENT,
     CORE,
     FINALIZER_QUOTA,
     LABEL_QUEUE,
@@ -21,6 +23,7 @@ from di_api.names import (
     LABEL_TIER,
 )
 from di_api.ownership import controller_uid
+from di_api.timestamps import parse_time
 
 Object = Mapping[str, Any]
 
@@ -69,6 +72,8 @@ class Workload:
     task: str
     """Of an extra one: what it has a replica of."""
     state: State
+    reserved: datetime | None
+    """Since when it has quota, or has none; None: Kueue has not said."""
     words: Words
     """Why it is in that state."""
     deleting: bool
@@ -78,6 +83,8 @@ class Workload:
     priority_class: str | None
     digest: str
     """Of the podSets that it was made with."""
+    sent: str
+    """Digest of the job's spec that goes to another cluster with it; empty where none does."""
     cluster: str | None
     """Of several clusters the one that was chosen."""
     assigned: Mapping[str, Object]
@@ -107,6 +114,7 @@ class Workload:
             is_core=labels.get(LABEL_TIER) == CORE,
             task=str(labels.get(LABEL_TASK_NAME) or ""),
             state=state,
+            reserved=parse_time(mapping(conditions.get("QuotaReserved")).get("lastTransitionTime")),
             words=_words(state, conditions, items(status.get("admissionChecks"))),
             deleting="deletionTimestamp" in metadata,
             finalizers=tuple(str(each) for each in items(metadata.get("finalizers"))),
@@ -114,6 +122,7 @@ class Workload:
             priority=priority if isinstance(priority, int) else None,
             priority_class=_text(mapping(spec.get("priorityClassRef")).get("name")),
             digest=str(annotations.get(ANNOTATION_DIGEST) or ""),
+            sent=str(annotations.get(ANNOTATION_SENT) or ""),
             cluster=_text(status.get("clusterName")),
             assigned={
                 str(each.get("name")): each

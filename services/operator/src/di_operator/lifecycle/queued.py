@@ -11,7 +11,7 @@ from di_api.kube.resources import DIJOBS
 from di_api.phase import Phase
 from di_operator.kueue.portions import Portion
 from di_operator.kueue.queueing import Queueing, resumed, suspended
-from di_operator.kueue.side import Side
+from di_operator.kueue.side import QUEUED, Side
 from di_operator.lifecycle.actions import Patch
 from di_operator.lifecycle.conditions import Aside
 from di_operator.lifecycle.decision import JobEvent
@@ -22,7 +22,6 @@ from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.snapshot import Slot, Snapshot
 from di_operator.lifecycle.verdict import Verdict, count_of
 
-QUEUED: Final = "Queued"
 REASON_ADMITTED: Final = "Admitted"
 
 
@@ -50,17 +49,13 @@ def judge_queue(snapshot: Snapshot, now: datetime) -> Verdict | None:
     own = [pod for pod in snapshot.pods if not pod.is_finished and not pod.terminating]
     old = [pod for pod in snapshot.predecessors if not pod.is_finished and not pod.terminating]
     leaving = departures(snapshot, own, now)
-    what = f"{count_of(len(own), 'pod')} to end" if own else "no pods"
+    evicted = f"evicted, {count_of(len(own), 'pod')} to end"
     return Verdict(
         phase=Phase.PENDING,
         reason=Reason.JOB_QUEUED,
-        message=None
-        if _waits(snapshot)
-        else f"waiting to be admitted by queue {queueing.standing.queue}, {what}",
+        message=f"waiting to be admitted by queue {queueing.standing.queue}",
         actions=(*marks, *leaving.marks, *(delete_pod(pod) for pod in (*leaving.due, *old))),
-        events=(JobEvent(reason=Reason.PODS_DELETED, message=f"evicted, {what}"),)
-        if leaving.due
-        else (),
+        events=(JobEvent(reason=Reason.PODS_DELETED, message=evicted),) if leaving.due else (),
         requeue_after=leaving.requeue_after,
     )
 

@@ -14,12 +14,13 @@ from itertools import chain, count, islice
 from typing import Any, Final
 
 from di_api.kube.resources import WORKLOADS
-from di_api.names import ANNOTATION_DIGEST, CORE
+from di_api.names import CORE
 from di_api.phase import Phase
 from di_api.timestamps import format_time
 from di_operator.kueue.bodies import (
     WorkloadRecipe,
     adopted,
+    annotations_of,
     digest_of,
     released,
     reported_finished,
@@ -90,6 +91,8 @@ def _of_core(
     if core.deleting or core.state is State.FINISHED:
         if not busy:
             yield from chain.from_iterable(map(_removal, queueing.workloads))
+    elif core.state is State.ADMITTED and _was_sent_another(core, queueing):
+        yield from _removal(core)
     elif core.state is State.ADMITTED:
         yield from _keep_up(core, queueing)
         # MultiKueue says of the pods of another cluster whether they are ready.
@@ -151,15 +154,25 @@ def _create_core(snapshot: Snapshot, queueing: Queueing) -> Create:
         task=None,
         standing=queueing.standing,
         pod_sets=queueing.pod_sets,
+        sent=queueing.sent,
     )
     return Create(resource=WORKLOADS, recipe=recipe)
+
+
+def _was_sent_another(core: Workload, queueing: Queueing) -> bool:
+    """Whether the spec is not the one that went to another cluster with the core.
+
+    Admission refuses such a change from when the job's status says that it is there, which is a
+    second or two after Kueue has sent it. A core without that digest is from an earlier version.
+    """
+    return bool(core.sent and queueing.sent) and core.sent != queueing.sent
 
 
 def _renew(core: Workload, queueing: Queueing) -> Iterator[Action]:
     """Bring a core to what the job asks for by now; what has reserved quota is made anew."""
     if not queueing.pod_sets or queueing.side is Side.WORKER:
         return
-    is_same = core.digest == digest_of(queueing.pod_sets)
+    is_same = core.digest == digest_of(queueing.pod_sets) and not _was_sent_another(core, queueing)
     if not is_same and core.state is State.RESERVED:
         yield from _removal(core)
         return
@@ -167,7 +180,7 @@ def _renew(core: Workload, queueing: Queueing) -> Iterator[Action]:
         yield from _keep_up(core, queueing)
         return
     recipe = {
-        "metadata": {"annotations": {ANNOTATION_DIGEST: digest_of(queueing.pod_sets)}},
+        "metadata": {"annotations": annotations_of(queueing.pod_sets, queueing.sent)},
         "spec": {
             **queueing.standing.spec(is_core=True),
             "podSets": [each.body() for each in queueing.pod_sets],

@@ -1,0 +1,19 @@
+"""Which cluster has which number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from di_cluster.errors import ClusterError
+from di_cluster.workfolder import Registry
+
+
+def test_who_finds_no_number_left_is_told_which_clusters_can_be_ended(tmp_path: Path) -> None:
+    registry = Registry(tmp_path)
+    for name in ("up", "stopped"):
+        registry.register(name, nodes=1, is_free=lambda _: True)
+    registry.folder("stopped").clear(purge=False)
+    with pytest.raises(ClusterError, match=r"other clusters \(up\) or by"):
+        registry.register("next", nodes=1, is_free=lambda _: False)
