@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_api.defaults import defaults_patch, with_defaults
+from di_api.defaults import defaults_patch, with_defaults, without_defaults
 from tests.unit.api.jobs import job, task
 
 SPEC_DEFAULTS: dict[str, Any] = {
@@ -90,3 +90,30 @@ def test_the_input_is_not_modified() -> None:
 @pytest.mark.parametrize("strange", [None, 1, "a", [], {}, {"spec": []}, {"spec": None}])
 def test_what_is_no_job_gets_no_patch(strange: Any) -> None:
     assert defaults_patch(strange) == []
+
+
+PORT: dict[str, Any] = {"name": "http", "port": 80}
+TOLD: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "tasks that name themselves": {"tasks": [{"type": "collector"}, {"type": "none"}]},
+    "another name": {"tasks": [{"type": "collector", "name": "work", "replicas": 2}]},
+    "objects and lists of them": {
+        "backoffLimit": 0,
+        "tasks": [
+            {
+                "type": "learner",
+                "ports": [{"name": "rpc"}],
+                "service": {"ports": [PORT, PORT | {"protocol": "UDP"}]},
+            }
+        ],
+    },
+    "nothing that anybody understands": {"tasks": [7, None], "backoffLimit": "x", "no": {"a": 1}},
+}
+
+
+@pytest.mark.parametrize("told", TOLD.values(), ids=[*TOLD])
+def test_what_a_user_said_is_seen_beneath_the_defaults(told: dict[str, Any]) -> None:
+    filled = with_defaults(told)
+    assert without_defaults(filled) == told
+    assert without_defaults({**filled, "priorityClassName": None}) == told
+    assert with_defaults(without_defaults(filled)) == filled

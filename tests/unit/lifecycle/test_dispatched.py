@@ -153,6 +153,15 @@ def test_one_that_is_changed_while_it_waits_keeps_its_place() -> None:
     assert cluster.states() == {CORE: "admitted"}
 
 
+def test_one_of_which_a_later_version_shows_another_default_stays_where_it_is() -> None:
+    cluster = manager()
+    cluster.admit(CORE)
+    before = cluster.workloads[CORE]["metadata"]["uid"]
+    cluster.edit(preemptible=False, tasks=[{**tiered(), "replicas": 5, "standby": None}])
+    cluster.settle()
+    assert cluster.workloads[CORE]["metadata"]["uid"] == before
+
+
 def test_one_that_an_earlier_version_has_sent_is_left_where_it_is() -> None:
     cluster = manager()
     cluster.admit(CORE)

@@ -15,7 +15,7 @@ from di_api.coordinated import is_coordinated
 from di_api.field_error import items, mapping
 from di_api.spec.declared import fields_of
 from di_api.spec.job import CleanPodPolicy, JobSpec, SuccessPolicy
-from di_api.spec.kinds import Struct, Structs
+from di_api.spec.kinds import Kind, Struct, Structs
 from di_api.spec.task import Task, TaskType
 
 _OLD_SPELLINGS: Final[Mapping[str, str]] = {"ALL": CleanPodPolicy.ALL.value}
@@ -37,6 +37,19 @@ def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
             for task in tasks
         ]
     return result
+
+
+def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A new spec without what `with_defaults` fills in, and without what is null.
+
+    So it stays as it is when a later version has further defaults, which the API server shows of
+    jobs that are older.
+    """
+    result = _told(JobSpec, {field: value for field, value in spec.items() if field != "tasks"})
+    tasks = spec.get("tasks")
+    if isinstance(tasks, list):
+        tasks = [_told_of_task(each) if isinstance(each, Mapping) else each for each in tasks]
+    return result if tasks is None else {**result, "tasks": tasks}
 
 
 def defaults_patch(job: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -134,4 +147,33 @@ def _filled(kind: Struct | Structs, value: Any) -> Any:
         items = [_filled(item, each) for each in value]
         is_same = all(one is other for one, other in zip(items, value, strict=True))
         return value if is_same else items
+    return value
+
+
+def _told_of_task(task: Mapping[str, Any]) -> dict[str, Any]:
+    told = _told(Task, task)
+    named = {field: value for field, value in task.items() if field != "name"}
+    if told.get("name") is not None and _missing_in_task(named).get("name") == told["name"]:
+        del told["name"]
+    return told
+
+
+def _told(owner: type, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an object that `owner` declares what is not a default, those in it and in lists of them
+    likewise."""
+    fields = fields_of(owner)
+    told: dict[str, Any] = {}
+    for name, value in raw.items():
+        field = fields.get(name)
+        if value is None or (field is not None and value == field.default):
+            continue
+        told[name] = value if field is None else _emptied(field.kind, value)
+    return told
+
+
+def _emptied(kind: Kind, value: Any) -> Any:
+    if isinstance(kind, Struct) and isinstance(value, Mapping):
+        return _told(kind.of, value)
+    if isinstance(kind, Structs) and isinstance(value, list):
+        return [_emptied(Struct(kind.of), each) for each in value]
     return value

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from di_api.defaults import without_defaults
 from di_api.field_error import items, mapping
 from di_api.kube.resources import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from di_api.names import (
@@ -98,7 +99,7 @@ def digest_of(pod_sets: Iterable[PodSet]) -> str:
 
 def sent_digest(spec: Mapping[str, Any]) -> str:
     """What tells whether the spec of a job is still the one that another cluster was sent."""
-    return _digest(dispatched_part(spec))
+    return _digest(without_defaults(dispatched_part(spec)))
 
 
 def _digest(value: object) -> str:
