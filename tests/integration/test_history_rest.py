@@ -32,7 +32,7 @@ from di_history.store.engine import migrate, open_engine
 from di_history.store.reader import Reader
 from di_history.store.writer import Writer
 from di_history.whole_logs import WholeLogs
-from tests.integration.test_history_store import seen
+from tests.integration.history_records import seen
 from tests.unit.history.jobs import NOON, UID
 
 WHOLE = f"rl/{UID}/x-learner-0-p1/di-container-0.log.gz"

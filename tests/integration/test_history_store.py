@@ -14,32 +14,28 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, func, inspect, select, text
+from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from di_api.service.settings import SettingsError
 from di_history.changes.pods import LogWanted
 from di_history.records import (
-    EndedLog,
     Entry,
     EntryKind,
     JobGone,
-    JobSeen,
-    Placement,
     Record,
-    Revision,
     Sample,
     WholeLog,
 )
 from di_history.store.engine import migrate, open_engine, size_of
 from di_history.store.reader import MOST_SAMPLES, Reader, Wanted
 from di_history.store.retention import Retention, sweep
-from di_history.store.tables import OF_JOBS, jobs, metadata
+from di_history.store.tables import metadata
 from di_history.store.writer import Writer
+from tests.integration.history_records import T0, entry, everything, log, placement, rows, seen
 from tests.postgres import new_database, running_postgres
 
 DAY = 86_400_000
-T0 = 1_767_268_800_000
 FOR_EVER = Retention(age=10_000 * DAY, size=1 << 40)
 WANTED = LogWanted(
     job="u1",
@@ -113,72 +109,6 @@ def nowhere(namespace: str, uid: str) -> None:
     """Nothing is kept but the rows."""
     assert namespace
     assert uid
-
-
-def seen(uid: str = "u1", version: int = 1, **fields: Any) -> JobSeen:
-    base = JobSeen(
-        uid=uid,
-        namespace="rl",
-        name="x",
-        owner="kubectl",
-        created=T0,
-        phase="Running",
-        completed=None,
-        seen=T0,
-        version=version,
-        snapshot=b"{}",
-    )
-    return replace(base, **fields)
-
-
-def entry(key: str, at: int = T0, *, uid: str = "u1", version: int = 0, **data: object) -> Entry:
-    return Entry(job=uid, key=key, kind=EntryKind.EVENT, at=at, version=version, data=data)
-
-
-def placement(pod: str, since: int, until: int | None = None, version: int = 1) -> Placement:
-    return Placement(
-        pod_uid=pod,
-        job="u1",
-        namespace="rl",
-        pod=pod,
-        task="learner",
-        rank=0,
-        node="n1",
-        gpus=1,
-        since=since,
-        until=until,
-        outcome="Running" if until is None else "Succeeded",
-        reason="",
-        exit_code=None,
-        version=version,
-    )
-
-
-def log(pod: str, data: bytes | None, at: int = T0, **fields: Any) -> EndedLog:
-    base = EndedLog(
-        job="u1", pod_uid=pod, pod=pod, container="di-container", attempt=0, at=at, text=data
-    )
-    return replace(base, **fields)
-
-
-def everything() -> list[Record]:
-    return [
-        seen(),
-        Revision(job="u1", number=1, at=T0, who="kubectl", manifest=b'{"spec":{}}'),
-        entry("a", T0 + 1, message="one\x00two"),
-        placement("p1", T0),
-        Sample(job="u1", at=T0, values={"step": 1.0, "reward": 0.5}),
-        log("p1", b"2026-01-01T12:00:00Z hello\n"),
-        JobGone(uid="u1", at=T0 + 5),
-    ]
-
-
-def rows(engine: Engine) -> dict[str, int]:
-    with engine.connect() as connection:
-        return {
-            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
-            for table in (jobs, *OF_JOBS)
-        }
 
 
 def test_migrations_make_the_tables_that_the_code_uses(engine: Engine) -> None:
