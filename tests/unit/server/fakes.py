@@ -27,7 +27,8 @@ from di_api.names import (
     OPERATOR_NAME,
 )
 from di_api.service.settings import Address
-from di_api.service.tracing import OFF, Tracing
+from di_api.service.spans import Tracing
+from di_api.service.tracing import OFF
 from di_server.config import DEFAULT_MAX_REPLICAS, AuthMode, Config
 from di_server.jobs.profilings import merge
 from di_server.main import build_app

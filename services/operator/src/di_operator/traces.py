@@ -13,7 +13,7 @@ from typing import Final
 
 from di_api.names import ANNOTATION_TRACE
 from di_api.phase import Phase
-from di_api.service.tracing import TRACEPARENT, Tracing
+from di_api.service.spans import TRACEPARENT, Tracing
 from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.timestamps import parse_time
 

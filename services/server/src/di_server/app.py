@@ -12,7 +12,8 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.routing import BaseConverter
 
 from di_api.kube.errors import ApiError
-from di_api.service.tracing import OFF, Tracing, trace_id
+from di_api.service.spans import Tracing, trace_id
+from di_api.service.tracing import OFF
 from di_api.serving.later import LATER, Later, Wake
 from di_server import openapi
 from di_server.coordination import operations as coordination_operations

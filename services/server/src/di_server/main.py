@@ -24,7 +24,8 @@ from di_api.kube.sync import SyncKubeClient
 from di_api.names import SERVER_NAME
 from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
-from di_api.service.tracing import OFF, Tracing, tracing
+from di_api.service.spans import Tracing
+from di_api.service.tracing import OFF, tracing
 from di_api.serving.certificate import certificate_of
 from di_api.serving.front import Front
 from di_api.serving.gunicorn import Gunicorn

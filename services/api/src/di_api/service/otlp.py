@@ -14,7 +14,7 @@ from opentelemetry.trace import Span as SdkSpan
 from opentelemetry.trace import Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from di_api.service.tracing import TRACEPARENT, Attributes
+from di_api.service.spans import TRACEPARENT, Attributes
 
 _SECONDS: Final = 5
 """Of one attempt to send."""
