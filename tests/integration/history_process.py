@@ -92,7 +92,7 @@ def running_history(
         try:
             url = f"http://127.0.0.1:{health}/readyz"
             return requests.get(url, timeout=5).status_code == 200
-        except requests.ConnectionError:
+        except requests.RequestException:
             return False
 
     try:

@@ -24,7 +24,7 @@ from tests.integration.di_server import session_from
 from tests.integration.operator_testbed import job, task
 from tests.integration.service_accounts import new_account, token_of
 from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import START_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 _SEES = [
@@ -108,11 +108,11 @@ def shared(
             assert process.poll() is None, (folder / "log").read_text()
             try:
                 return found.ask("/healthz", None).status_code == 200
-            except requests.ConnectionError:
+            except requests.RequestException:
                 return False
 
         try:
-            wait_until(is_well, 60)
+            wait_until(is_well, START_SECONDS, what=f"the page, see {folder}")
             yield found
         finally:
             process.terminate()

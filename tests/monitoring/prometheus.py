@@ -16,10 +16,9 @@ import yaml
 
 from di_cluster.settings import Settings
 from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
 
 _SECONDS = 300
-_START_SECONDS = 60
 
 
 def program(name: str) -> Path:
@@ -80,7 +79,7 @@ class Prometheus:
         """Whether it takes queries."""
         try:
             return requests.get(f"{self.url}/-/ready", timeout=5).ok
-        except requests.ConnectionError:
+        except requests.RequestException:
             return False
 
 
@@ -117,8 +116,8 @@ def running(folder: Path, targets: Mapping[str, str], rules: Path) -> Iterator[P
         )
     found = Prometheus(url=f"http://127.0.0.1:{port}")
     try:
-        wait_until(found.is_ready, _START_SECONDS, what=f"Prometheus, see {log.name}")
+        wait_until(found.is_ready, START_SECONDS, what=f"Prometheus, see {log.name}")
         yield found
     finally:
         process.terminate()
-        process.wait(_START_SECONDS)
+        process.wait(STOP_SECONDS)
