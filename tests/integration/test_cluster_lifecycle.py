@@ -203,6 +203,24 @@ def test_an_up_that_was_killed_half_way_is_finished_by_the_next(reached: str) ->
         cluster.down(purge=True)
 
 
+def test_a_daemon_whose_start_nobody_noted_is_not_there() -> None:
+    cluster = Cluster("test-unnoted", reporter=QUIET)
+    cluster.down(purge=True)
+    dies = (
+        "import os, sys; from di_cluster import box, main; "
+        "box.Box._wait_for_daemon = lambda *_: os._exit(9); main.main(sys.argv[1:])"
+    )
+    options = ["up", "--profile", "control-plane", "--name", cluster.name]
+    done = subprocess.run([sys.executable, "-c", dies, *options], timeout=300, check=False)
+    try:
+        assert done.returncode == 9
+        # Its address would be taken.
+        cluster.up()
+        assert ApiServer(cluster.kubeconfig).ready()
+    finally:
+        cluster.down(purge=True)
+
+
 def test_a_damaged_record_does_not_stop_down() -> None:
     cluster = Cluster("test-damaged", reporter=QUIET)
     cluster.up()

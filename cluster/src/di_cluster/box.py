@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Sequence
@@ -25,8 +26,10 @@ from di_cluster.workfolder import WorkFolder
 
 _INIT = "init"
 _UPLINK = "uplink"
-# A daemon tells its pid in the box's pid namespace before it becomes the program.
-_ANNOUNCE = 'echo $$ > "$0"; log=$1; shift; exec "$@" >> "$log" 2>&1'
+# A daemon tells its pid in the box's pid namespace, and becomes the program when it is told that
+# this was noted. If whoever was to note it dies, this is the end of their pipe, and it ends: no
+# daemon runs that the next one would start once more.
+_LAUNCH = 'exec >> "$1" 2>&1; shift; echo $$ > "$0"; read -r noted && exec "$@" < /dev/null'
 # Daemons get a clean environment: a proxy variable of the user's would break webhook calls.
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -126,9 +129,17 @@ class Box:
             enter += ["nsenter", f"--net=/run/netns/{namespace}", "--"]
         return [*enter, *argv]
 
-    def run(self, argv: Sequence[str | Path], *, namespace: str = "", seconds: float = 30) -> str:
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        namespace: str = "",
+        seconds: float = 30,
+        stdin: int | None = None,
+    ) -> str:
         """Run a program in the box to its end and return its output."""
-        return run(self.argv(argv, namespace=namespace), seconds=seconds, environment=ENVIRONMENT)
+        inside = self.argv(argv, namespace=namespace)
+        return run(inside, seconds=seconds, environment=ENVIRONMENT, stdin=stdin)
 
     def start(self, name: str, argv: Sequence[str | Path], *, namespace: str = "") -> bool:
         """Start a daemon in the box unless it runs already; returns whether it was started.
@@ -141,22 +152,25 @@ class Box:
         pid_file = self._folder.pid_file(name)
         if pid_file.read() is not None:
             return False
-        announced = self._folder.run / f"{name}.inner-pid"
-        # There if an earlier run was killed between starting the daemon and noting it.
-        process = self._announced(announced)
-        if process is None:
-            process = self._launch(name, argv, announced=announced, namespace=namespace)
-        pid_file.write(process)
+        self._folder.logs.mkdir(exist_ok=True)
+        # One of its own: what an earlier run was killed over may still come to announce itself.
+        announced = self._folder.run / f"{name}.{secrets.token_hex(4)}.inner-pid"
+        launch = ["setsid", "--fork", "sh", "-c", _LAUNCH, announced, self.log(name), *argv]
+        pipe_end, our_end = os.pipe()
+        try:
+            with open(our_end, "w", encoding="ascii") as to_daemon:
+                try:
+                    self.run(launch, namespace=namespace, stdin=pipe_end)
+                finally:
+                    os.close(pipe_end)
+                pid_file.write(self._wait_for_daemon(name, announced))
+                to_daemon.write("noted\n")
+        except BrokenPipeError as error:
+            raise ClusterError(f"{name} ended at once: {_last_lines(self.log(name))}") from error
         announced.unlink()
         return True
 
-    def _launch(
-        self, name: str, argv: Sequence[str | Path], *, announced: Path, namespace: str
-    ) -> Process:
-        announced.unlink(missing_ok=True)
-        self._folder.logs.mkdir(exist_ok=True)
-        launch = ["setsid", "--fork", "sh", "-c", _ANNOUNCE, announced, self.log(name), *argv]
-        self.run(launch, namespace=namespace)
+    def _wait_for_daemon(self, name: str, announced: Path) -> Process:
         try:
             wait_until(
                 lambda: announced.exists() and announced.read_text().endswith("\n"),

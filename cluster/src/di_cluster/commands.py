@@ -18,9 +18,11 @@ def run(
     seconds: float = 30,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    stdin: str | None = None,
+    stdin: str | int | None = None,
 ) -> str:
     """Run a program and return what it printed (standard error included).
+
+    Its standard input is a text, an open descriptor, or empty.
 
     Raises:
         CommandFailed: it could not be started, ended with a non-zero code, or took longer
@@ -34,8 +36,12 @@ def run(
             check=False,
             text=True,
             errors="replace",
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
+            input=stdin if isinstance(stdin, str) else None,
+            stdin=None
+            if isinstance(stdin, str)
+            else subprocess.DEVNULL
+            if stdin is None
+            else stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=seconds,
