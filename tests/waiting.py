@@ -8,12 +8,16 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar, overload
 
+import requests
+
 from di_cluster.errors import CommandFailed
 
 START_SECONDS: Final = 180.0
 """For a service to be ready: among four runs of tests on two processors it may take a minute."""
 STOP_SECONDS: Final = 30.0
 """For a process that was asked to end."""
+
+_ANSWER_SECONDS: Final = 5.0
 
 T = TypeVar("T")
 
@@ -93,3 +97,11 @@ async def wait_until_async(
 def _complaint(predicate: object, deadline: float, what: str, answer: object) -> str:
     state = what or getattr(predicate, "__qualname__", repr(predicate))
     return f"waited {deadline:g} s for {state}; the last answer was {answer!r}"
+
+
+def answers_well(url: str) -> bool:
+    """Whether what is there by now says 200, within seconds."""
+    try:
+        return requests.get(url, timeout=_ANSWER_SECONDS).status_code == 200
+    except requests.RequestException:
+        return False

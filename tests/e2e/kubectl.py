@@ -20,7 +20,7 @@ class Kubectl:
     program: Path
     kubeconfig: Path
 
-    def __call__(self, *arguments: str, stdin: str | None = None, seconds: float = 60) -> str:
+    def __call__(self, *arguments: str, stdin: str = "", seconds: float = 60) -> str:
         """What kubectl printed.
 
         Raises:

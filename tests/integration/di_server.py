@@ -31,7 +31,7 @@ from di_api.names import (
     OPERATOR_NAME,
 )
 from tests.ports import free_port
-from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
+from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
 Object = dict[str, Any]
 
@@ -336,7 +336,4 @@ def read_answer(sock: socket.socket) -> tuple[int, Object]:
 
 def _answers(server: ServerProcess, path: str) -> bool:
     assert server.process.poll() is None, server.log.read_text()
-    try:
-        return requests.get(f"{server.url}/{path}", timeout=5).status_code == 200
-    except (requests.ConnectionError, requests.Timeout):
-        return False
+    return answers_well(f"{server.url}/{path}")

@@ -15,7 +15,7 @@ from typing import Any
 import requests
 
 from tests.ports import free_port
-from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
+from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
 Object = dict[str, Any]
 
@@ -89,11 +89,7 @@ def running_history(
 
     def is_ready() -> bool:
         assert process.poll() is None, log.read_text()
-        try:
-            url = f"http://127.0.0.1:{health}/readyz"
-            return requests.get(url, timeout=5).status_code == 200
-        except requests.RequestException:
-            return False
+        return answers_well(f"http://127.0.0.1:{health}/readyz")
 
     try:
         wait_until(is_ready, START_SECONDS, what=f"di-history, see {log}")

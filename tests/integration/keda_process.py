@@ -9,12 +9,9 @@ import asyncio
 import base64
 import os
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -28,7 +25,7 @@ from di_certs.authority import Authority
 from di_cluster.cluster import Cluster
 from tests.integration.conftest import ApiServer, install_crd
 from tests.ports import free_port
-from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until, wait_until_async
+from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until, wait_until_async
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -162,11 +159,7 @@ def _process(
 def _is_ready(process: subprocess.Popen[bytes], url: str) -> bool:
     if process.poll() is not None:
         raise RuntimeError(f"it has ended; asked for {url}")
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError, HTTPException):
-        return False
+    return answers_well(url)
 
 
 def _registration(

@@ -6,16 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 
 from tests.ports import free_port
-from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
+from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +26,7 @@ class OperatorProcess:
     def is_ready(self) -> bool:
         """Whether it leads, or stands by."""
         assert self.process.poll() is None, self.log.read_text()
-        try:
-            with urllib.request.urlopen(f"{self.health}/readyz", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except (OSError, HTTPException, urllib.error.HTTPError):
-            return False
+        return answers_well(f"{self.health}/readyz")
 
     def terminate(self) -> int:
         """SIGTERM, and the exit code; it gives its lease back."""

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, MetaData, text
 
-from di_history.store.engine import migrate, open_engine
+from di_history.store.engine import migrate, migrations, open_engine
 from di_history.store.writer import Writer
 from tests.integration.history_records import everything, rows
 
-_CONFIG = Config()
-_CONFIG.set_main_option("script_location", str(files("di_history.store") / "migrations"))
-REVISIONS = [each.revision for each in ScriptDirectory.from_config(_CONFIG).walk_revisions()]
+_SCRIPTS = ScriptDirectory.from_config(migrations())
+REVISIONS = [each.revision for each in _SCRIPTS.walk_revisions()]
 """The newest first."""
 
 
@@ -35,8 +32,9 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 def _bring_to(engine: Engine, revision: str) -> MetaData:
     """Migrate so far; returns the tables."""
     with engine.begin() as connection:
-        _CONFIG.attributes["connection"] = connection
-        command.upgrade(_CONFIG, revision)
+        config = migrations()
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
         found = MetaData()
         found.reflect(connection)
         return found

@@ -16,7 +16,7 @@ import yaml
 
 from di_cluster.settings import Settings
 from tests.ports import free_port
-from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
+from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
 _SECONDS = 300
 
@@ -77,10 +77,7 @@ class Prometheus:
 
     def is_ready(self) -> bool:
         """Whether it takes queries."""
-        try:
-            return requests.get(f"{self.url}/-/ready", timeout=5).ok
-        except requests.RequestException:
-            return False
+        return answers_well(f"{self.url}/-/ready")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -135,7 +136,7 @@ class Box:
         *,
         namespace: str = "",
         seconds: float = 30,
-        stdin: int | None = None,
+        stdin: int = subprocess.DEVNULL,
     ) -> str:
         """Run a program in the box to its end and return its output."""
         inside = self.argv(argv, namespace=namespace)

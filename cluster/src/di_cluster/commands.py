@@ -18,11 +18,11 @@ def run(
     seconds: float = 30,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    stdin: str | int | None = None,
+    stdin: str | int = subprocess.DEVNULL,
 ) -> str:
     """Run a program and return what it printed (standard error included).
 
-    Its standard input is a text, an open descriptor, or empty.
+    Its standard input is a text or an open descriptor, otherwise empty.
 
     Raises:
         CommandFailed: it could not be started, ended with a non-zero code, or took longer
@@ -37,11 +37,7 @@ def run(
             text=True,
             errors="replace",
             input=stdin if isinstance(stdin, str) else None,
-            stdin=None
-            if isinstance(stdin, str)
-            else subprocess.DEVNULL
-            if stdin is None
-            else stdin,
+            stdin=None if isinstance(stdin, str) else stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=seconds,

@@ -118,7 +118,7 @@ class Release:
                 stdin=json.dumps({"imageRegistry": registry, **values}),
             )
 
-    def helm(self, *arguments: str, stdin: str | None = None) -> str:
+    def helm(self, *arguments: str, stdin: str = "") -> str:
         """Run helm against the cluster, in the release's namespace.
 
         Raises:

@@ -11,12 +11,9 @@ import json
 import os
 import signal
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,7 @@ import yaml
 
 from di_certs.files import CA_CERTIFICATE, CERTIFICATE, PRIVATE_KEY, write_certificates
 from tests.ports import free_port
-from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
+from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
 Object = dict[str, Any]
 GROUP = "kueue.x-k8s.io"
@@ -157,12 +154,7 @@ class KueueProcess:
         assert self._process is not None
         if self._process.poll() is not None:
             raise RuntimeError(f"Kueue has ended:\n{self.log.read_text()[-4000:]}")
-        try:
-            url = f"http://{self._host}:{self._health_port}/readyz"
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                return bool(answer.status == 200)
-        except (urllib.error.URLError, OSError, HTTPException):
-            return False
+        return answers_well(f"http://{self._host}:{self._health_port}/readyz")
 
     def _client(self, path: str) -> Object:
         authority = (self._certificates / CA_CERTIFICATE).read_bytes()

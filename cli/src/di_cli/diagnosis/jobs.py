@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from di_api.field_error import items, mapping
+from di_api.conditions import condition_of
+from di_api.field_error import mapping
 from di_api.names import LABEL_JOB
 from di_api.timestamps import parse_time
 from di_cli.diagnosis.facts import Facts, Object
@@ -46,7 +47,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         "kubectl get dijob NAME -o yaml: somebody's finalizer, or a pod that does not end",
     )
     for kind in _PROBLEMS:
-        named = [_name(job) for job in jobs if _condition(job, kind).get("status") == "True"]
+        named = [_name(job) for job in jobs if condition_of(job, kind).get("status") == "True"]
         yield from _several(warning, f"{kind} is said of", named, "di why NAME")
     yield from _several(
         warning,
@@ -127,14 +128,7 @@ def _older(job: Object, now: datetime, limit: timedelta) -> bool:
 
 def _since(job: Object) -> datetime | None:
     """Since when the job is in its phase."""
-    return parse_time(_condition(job, _phase(job)).get("lastTransitionTime"))
-
-
-def _condition(job: Object, kind: str) -> Object:
-    for each in map(mapping, items(mapping(job.get("status")).get("conditions"))):
-        if each.get("type") == kind:
-            return each
-    return {}
+    return parse_time(condition_of(job, _phase(job)).get("lastTransitionTime"))
 
 
 def _is_past(time: datetime | None, now: datetime, limit: timedelta) -> bool:

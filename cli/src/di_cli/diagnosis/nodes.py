@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from di_api.field_error import items, mapping
+from di_api.conditions import condition_of
+from di_api.field_error import mapping
 from di_cli.diagnosis.facts import Facts, Object
 from di_cli.diagnosis.finding import Finding, fault, unread, warning
 
@@ -19,7 +20,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield unread(facts.nodes, "nodes")
         return
     nodes = facts.nodes.found
-    away = [_name(node) for node in nodes if _condition(node, "Ready") != "True"]
+    away = [_name(node) for node in nodes if _status(node, "Ready") != "True"]
     if away:
         severe = fault if len(away) == len(nodes) else warning
         yield severe(
@@ -27,7 +28,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             remedy=f"kubectl describe node {away[0]}",
         )
     for kind in _PRESSURES:
-        if pressed := [_name(node) for node in nodes if _condition(node, kind) == "True"]:
+        if pressed := [
+            _name(node) for node in nodes if condition_of(node, kind).get("status") == "True"
+        ]:
             yield warning(
                 f"{kind} on {_some(pressed)}: pods are evicted there, and no new ones taken",
                 remedy=f"kubectl describe node {pressed[0]}",
@@ -43,11 +46,8 @@ def _name(node: Object) -> str:
     return str(mapping(node.get("metadata")).get("name") or "")
 
 
-def _condition(node: Object, kind: str) -> str:
-    for each in map(mapping, items(mapping(node.get("status")).get("conditions"))):
-        if each.get("type") == kind:
-            return str(each.get("status"))
-    return ""
+def _status(node: Object, kind: str) -> object:
+    return condition_of(node, kind).get("status")
 
 
 def _some(names: Sequence[str]) -> str:

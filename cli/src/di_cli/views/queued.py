@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from di_api.conditions import condition_of
 from di_api.field_error import items, mapping
 from di_api.queued import queue_of
 from di_api.timestamps import parse_time
@@ -30,12 +31,12 @@ Places = Mapping[str, Place]
 
 def is_queued(job: Object) -> bool:
     """Whether a job waits in its queue."""
-    return _condition(job, "Queued").get("status") == "True"
+    return condition_of(job, "Queued").get("status") == "True"
 
 
 def words_of(job: Object) -> str:
     """What is missing, as Kueue says it; empty for a job that waits in no queue."""
-    return str(_condition(job, "Queued").get("message") or "") if is_queued(job) else ""
+    return str(condition_of(job, "Queued").get("message") or "") if is_queued(job) else ""
 
 
 def places(workloads: Iterable[Object]) -> Places:
@@ -71,8 +72,8 @@ def in_queue(job: Object, places: Places) -> str:
 
 def _waits(workload: Object) -> bool:
     is_active = mapping(workload.get("spec")).get("active") is not False
-    has_quota = _condition(workload, "QuotaReserved").get("status") == "True"
-    is_over = _condition(workload, "Finished").get("status") == "True"
+    has_quota = condition_of(workload, "QuotaReserved").get("status") == "True"
+    is_over = condition_of(workload, "Finished").get("status") == "True"
     return is_active and not has_quota and not is_over
 
 
@@ -81,8 +82,3 @@ def _owner(metadata: Object) -> str:
         if owner.get("controller") is True:
             return str(owner.get("uid") or "")
     return ""
-
-
-def _condition(body: Object, kind: str) -> Object:
-    conditions = map(mapping, items(mapping(body.get("status")).get("conditions")))
-    return next((each for each in conditions if each.get("type") == kind), {})

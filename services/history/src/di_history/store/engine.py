@@ -61,6 +61,13 @@ def open_engine(url: str, *, connections: int = 8) -> Engine:
             raise SettingsError(f"the database is {other}; it may be sqlite or postgresql")
 
 
+def migrations() -> Config:
+    """Where alembic finds them."""
+    config = Config()
+    config.set_main_option("script_location", str(files("di_history.store") / "migrations"))
+    return config
+
+
 def migrate(engine: Engine) -> None:
     """Bring the tables to the newest version; a database that has it is left alone.
 
@@ -69,8 +76,7 @@ def migrate(engine: Engine) -> None:
 
     One transaction: a migration that fails, or whose process ends, leaves what was there before.
     """
-    config = Config()
-    config.set_main_option("script_location", str(files("di_history.store") / "migrations"))
+    config = migrations()
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             # It ends with the transaction. Another replica may take longer than one statement.

@@ -249,7 +249,6 @@ def read_queueing(
     pod_sets, unsupported = with_requests(core_pod_sets(portions), topology)
     standing, problem = _standing(job, queue or "", spec, kueue, core)
     by_queue = is_suspended_by_queue(job)
-    reserved = core.reserved if core is not None else None
     return Queueing(
         side=side,
         standing=standing,
@@ -261,7 +260,9 @@ def read_queueing(
         portions=portions,
         pod_sets=pod_sets,
         sent=sent_digest(mapping(job.get("spec"))) if side is Side.MANAGER else "",
-        is_told=reserved is not None and is_admitted_elsewhere(job, reserved),
+        is_told=side is Side.MANAGER
+        and core is not None
+        and is_admitted_elsewhere(job, core.reserved),
         core=core,
         extras=tuple(each for each in own if not each.is_core),
         old=tuple(each for each in found if each.owner not in (None, uid)),

@@ -13,7 +13,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Final
 
-from di_api.field_error import items, mapping
+from di_api.conditions import condition_of
+from di_api.field_error import mapping
 from di_api.names import PREBUILT_WORKLOAD
 from di_api.ownership import is_dispatched
 from di_api.timestamps import parse_time
@@ -55,14 +56,16 @@ def prebuilt_workload(job: Mapping[str, Any]) -> str:
     return ""
 
 
-def is_admitted_elsewhere(job: Mapping[str, Any], since: datetime) -> bool:
-    """Whether the status of a manager's job is of a cluster that admitted it no earlier than that.
+def is_admitted_elsewhere(job: Mapping[str, Any], since: datetime | None) -> bool:
+    """Whether the status of a manager's job is of a cluster that admitted it no earlier than that;
+    False if that is not known.
 
     MultiKueue copies it from there a moment before it writes that this cluster has the job. Times
     are whole seconds, each by the clock of its own cluster; who has the job since the same second
     may have got it after.
     """
-    conditions = map(mapping, items(mapping(job.get("status")).get("conditions")))
-    queued = next((one for one in conditions if one.get("type") == QUEUED), {})
+    queued = condition_of(job, QUEUED)
     admitted = parse_time(queued.get("lastTransitionTime"))
-    return queued.get("status") == "False" and admitted is not None and admitted >= since
+    if since is None or admitted is None:
+        return False
+    return queued.get("status") == "False" and admitted >= since

@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from di_api.conditions import condition_of
 from di_api.field_error import items, mapping
 from di_api.names import (
     ANNOTATION_DIGEST,
@@ -72,8 +73,6 @@ class Workload:
     task: str
     """Of an extra one: what it has a replica of."""
     state: State
-    reserved: datetime | None
-    """Since when it has quota, or has none; None: Kueue has not said."""
     words: Words
     """Why it is in that state."""
     deleting: bool
@@ -114,7 +113,6 @@ class Workload:
             is_core=labels.get(LABEL_TIER) == CORE,
             task=str(labels.get(LABEL_TASK_NAME) or ""),
             state=state,
-            reserved=parse_time(mapping(conditions.get("QuotaReserved")).get("lastTransitionTime")),
             words=_words(state, conditions, items(status.get("admissionChecks"))),
             deleting="deletionTimestamp" in metadata,
             finalizers=tuple(str(each) for each in items(metadata.get("finalizers"))),
@@ -137,6 +135,11 @@ class Workload:
     def holds(self) -> bool:
         """Whether it is ours to say when its quota is free."""
         return FINALIZER_QUOTA in self.finalizers
+
+    @property
+    def reserved(self) -> datetime | None:
+        """Since when it has quota, or has none; None: Kueue has not said."""
+        return parse_time(condition_of(self.raw, "QuotaReserved").get("lastTransitionTime"))
 
     def count(self, pod_set: str) -> int:
         """How many pods of a podSet have been admitted."""
