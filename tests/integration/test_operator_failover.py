@@ -18,7 +18,7 @@ from typing_extensions import override
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import LEASES
 from di_operator.clock import SystemClock
-from di_operator.controller import NotLeading
+from di_operator.leadership import NotLeading
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
 
 pytestmark = pytest.mark.usefixtures("crd")

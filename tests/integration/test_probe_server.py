@@ -247,6 +247,7 @@ def test_who_reads_no_answers_has_few_of_them_kept(uv: bool) -> None:
 
 def test_the_operator_is_served_by_it_and_renders_once_a_second() -> None:
     now, renderings = [100.0], 0
+    stuck: list[str | None] = [None]
 
     def render() -> bytes:
         nonlocal renderings
@@ -257,6 +258,7 @@ def test_the_operator_is_served_by_it_and_renders_once_a_second() -> None:
         async with serve_health(
             host="127.0.0.1",
             port=0,
+            alive=lambda: stuck[0],
             ready=lambda: "no lease",
             render_metrics=render,
             monotonic=lambda: now[0],
@@ -266,6 +268,8 @@ def test_the_operator_is_served_by_it_and_renders_once_a_second() -> None:
                 return await asyncio.to_thread(_ask, port, f"GET /{page} HTTP/1.1\r\n\r\n".encode())
 
             assert b"200 OK" in await get("healthz")
+            stuck[0] = "neither leads nor stands by"
+            assert b" 503 " in await get("healthz")
             ready = await get("readyz")
             assert (b" 503 " in ready, ready.endswith(b"no lease\n")) == (True, True)
             scrapes = await asyncio.gather(*(get("metrics") for _ in range(50)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from datetime import timedelta
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from di_api.kube.errors import ApiError, Unavailable
 from di_api.kube.resources import LEASES
 from di_operator.claim import LEASE_NAME, Claim, ClaimTiming
-from di_operator.controller import NotLeading
+from di_operator.leadership import Loss, NotLeading
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi
 from tests.unit.operator.virtual_time import VirtualClock
@@ -38,6 +39,7 @@ class Bench:
             timing=TIMING,
             clock=VirtualClock(),
             rng=Random(seed),
+            loss=Loss(),
         )
         self.tasks.append(asyncio.create_task(claim.run()))
         return claim
@@ -216,5 +218,46 @@ def test_an_api_server_that_is_away_is_the_objection() -> None:
         bench.api.before = lambda verb, kind, name: None
         await asyncio.sleep(5)
         assert claim.held.is_set()
+
+    play(scenario())
+
+
+@pytest.mark.parametrize("is_renewal", [True, False], ids=["renewed", "annotated"])
+def test_a_conflict_counts_as_renewed_if_a_replica_of_the_release_renewed(is_renewal: bool) -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        bench.start("a")
+        await asyncio.sleep(5)
+
+        def overtake(verb: str, kind: str, name: str) -> None:
+            if (verb, kind) == ("replace", "Lease"):
+                lease = bench.api.objects["Lease", "a", LEASE_NAME]
+                renewed = (VirtualClock().now()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+                spec = {**lease["spec"], **({"renewTime": renewed} if is_renewal else {})}
+                bench.api.put(LEASES, "a", {**lease, "spec": spec})
+
+        bench.api.before = overtake
+        await asyncio.sleep(600)
+        assert bench.tasks[0].done() is not is_renewal
+
+    play(scenario())
+
+
+def test_replicas_that_started_together_do_not_renew_in_step() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        for seed in range(2):
+            bench.start("a", seed=seed)
+        await asyncio.sleep(60)
+        times = list[float]()
+
+        def note(verb: str, kind: str, name: str) -> None:
+            if (verb, kind) == ("replace", "Lease"):
+                times.append(asyncio.get_running_loop().time())
+
+        bench.api.before = note
+        await asyncio.sleep(600)
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        assert min(gaps) < max(gaps) / 2
 
     play(scenario())

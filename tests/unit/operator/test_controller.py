@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from di_api.kube.errors import Throttled, Unavailable
-from di_operator.controller import Controller, JobKey, NotLeading, Outdated, job_queue
+from di_operator.controller import Controller, JobKey, Outdated, job_queue
+from di_operator.leadership import Loss
 from di_operator.queue import KeyedBackoff, KeyQueue
 from tests.unit.operator import virtual_time
 
@@ -27,7 +28,9 @@ def controller(
     queue: KeyQueue[JobKey],
     results: Results,
     reported: list[tuple[JobKey, Exception]] | None = None,
+    *,
     workers: int = 4,
+    loss: Loss | None = None,
 ) -> Controller:
     async def report(key: JobKey, error: Exception) -> None:
         if reported is not None:
@@ -39,6 +42,7 @@ def controller(
         queue=queue,
         backoff=KeyedBackoff(minimum=1, maximum=60, rng=Random(1)),
         workers=workers,
+        loss=loss or Loss(),
         monotonic=asyncio.get_running_loop().time,
         observer=results,
     )
@@ -175,23 +179,28 @@ def test_a_defect_in_one_job_is_retried_and_spares_the_others() -> None:
     virtual_time.run(scenario())
 
 
-def test_a_lost_lease_stops_all_workers() -> None:
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_after_a_lost_lease_no_reconcile_begins_and_none_is_a_defect(is_grouped: bool) -> None:
     async def scenario() -> None:
-        queue = KeyQueue[JobKey]()
-        finished: list[JobKey] = []
+        queue, loss, results = KeyQueue[JobKey](), Loss(), Results()
+        reported: list[tuple[JobKey, Exception]] = []
+        calls: list[JobKey] = []
+
+        async def write() -> None:
+            raise loss.declare("gone")
 
         async def reconcile(key: JobKey) -> float | None:
-            if key == KEY:
-                raise NotLeading("gone")
-            await asyncio.sleep(3600)
-            finished.append(key)
+            calls.append(key)
+            if not is_grouped:
+                await write()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(write())
             return None
 
-        queue.add(JobKey("default", "b"))
-        queue.add(KEY)
-        with pytest.raises(NotLeading):
-            await controller(reconcile, queue, Results()).run()
-        assert finished == []
+        for name in "abc":
+            queue.add(JobKey("default", name))
+        await controller(reconcile, queue, results, reported, workers=1, loss=loss).run()
+        assert (calls, results, reported) == ([KEY], [], [])
 
     virtual_time.run(scenario())
 

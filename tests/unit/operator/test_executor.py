@@ -14,8 +14,9 @@ from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.companions import Companions
 from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS, IN_COMPANY, Tenants, Writers
-from di_operator.controller import JobKey, NotLeading, Outdated
+from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
+from di_operator.leadership import NotLeading
 from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.faults import (
     CreateForbidden,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -12,14 +13,26 @@ import pytest
 
 from di_api.kube.errors import Unavailable
 from di_api.kube.resources import DIJOBS
+from di_operator import exit_deadline
 from di_operator.claim import NoClaim
-from di_operator.controller import Controller, JobKey, NotLeading
+from di_operator.controller import Controller, JobKey
 from di_operator.events import EventRecorder
 from di_operator.kueue_watch import NoKueue
+from di_operator.leadership import Loss, NotLeading
 from di_operator.metrics import Metrics
 from di_operator.queue import KeyedBackoff, KeyQueue
-from di_operator.runtime import CATCH_UP_PAUSE, COLLECT_AFTER, DRAIN_SECONDS, Runtime
-from di_operator.supervision import Supervisor
+from di_operator.runtime import (
+    CANCEL_SECONDS,
+    CANCELLATIONS,
+    CATCH_UP_PAUSE,
+    COLLECT_AFTER,
+    DRAIN_SECONDS,
+    EVENT_DRAIN_SECONDS,
+    IDLE_SECONDS,
+    RELEASE_SECONDS,
+    Runtime,
+)
+from di_operator.supervision import Duty, Supervisor
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi
 from tests.unit.operator.virtual_time import VirtualClock
@@ -51,8 +64,11 @@ class Cache:
 class Leadership:
     """Leads when told to, and notes what happened in which order."""
 
-    def __init__(self, diary: list[str]) -> None:
+    def __init__(self, diary: list[str], loss: Loss) -> None:
         self.diary = diary
+        self.idle = 0.0
+        self.release_seconds = 0.0
+        self._loss = loss
         self.granted = asyncio.Event()
         self.taken = asyncio.Event()
         self.defects = 0
@@ -69,10 +85,13 @@ class Leadership:
             self.defects -= 1
             raise ZeroDivisionError("a mistake of ours")
         await self.taken.wait()
-        raise NotLeading("taken")
+        raise self._loss.declare("taken")
 
     async def release(self) -> None:
-        self.diary.append("release")
+        if self.granted.is_set():
+            self.granted.clear()
+            await asyncio.sleep(self.release_seconds)
+            self.diary.append("release")
 
 
 class InformerState:
@@ -91,12 +110,18 @@ class InformerState:
 
 
 class Bench:
-    def __init__(self, reconcile: Callable[[JobKey], Awaitable[float | None]]) -> None:
+    def __init__(
+        self,
+        reconcile: Callable[[JobKey], Awaitable[float | None]],
+        duties: Mapping[str, Duty] | None = None,
+    ) -> None:
         self.diary: list[str] = []
+        self.ending: list[float] = []
         self.duty_fails = 0
         self.metrics = Metrics()
         self.cache = Cache()
-        self.leadership = Leadership(self.diary)
+        self.loss = Loss()
+        self.leadership = Leadership(self.diary, self.loss)
         self.scope = NoClaim()
         self.stop = asyncio.Event()
         clock = VirtualClock()
@@ -116,6 +141,7 @@ class Bench:
                 queue=queue,
                 backoff=KeyedBackoff(minimum=1, maximum=60, rng=Random(1)),
                 workers=2,
+                loss=self.loss,
                 monotonic=loop.time,
                 observer=Metrics(),
             ),
@@ -127,8 +153,12 @@ class Bench:
             ),
             kueue=NoKueue(),
             scope=self.scope,
-            duties={"duty": self._duty},
-            supervisor=Supervisor(clock=clock, rng=Random(1), observer=self.metrics),
+            duties={"duty": self._duty, **(duties or {})},
+            supervisor=Supervisor(
+                clock=clock, rng=Random(1), observer=self.metrics, loss=self.loss
+            ),
+            loss=self.loss,
+            on_ending=lambda: self.ending.append(loop.time()),
             sync_period=60,
             clock=clock,
             **parts,
@@ -386,5 +416,114 @@ def test_a_renewal_that_fails_otherwise_than_by_a_lost_lease_is_tried_again() ->
         bench.leadership.taken.set()
         with pytest.raises(NotLeading):
             await running
+
+    virtual_time.run(scenario())
+
+
+async def answer_a_cancellation_with_an_error() -> None:
+    """What a task group does that has errors of its own when it is cancelled."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        raise ExceptionGroup("of several", [ValueError("one"), KeyError("another")])
+
+
+async def swallow_a_cancellation() -> None:
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    await asyncio.Event().wait()
+
+
+async def swallow_every_cancellation() -> None:
+    for _ in range(CANCELLATIONS):
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["lost", "stopped"])
+@pytest.mark.parametrize(
+    "duty",
+    [answer_a_cancellation_with_an_error, swallow_a_cancellation, swallow_every_cancellation],
+)
+def test_a_replica_ends_whatever_a_part_makes_of_its_cancellation(
+    duty: Duty, is_lost: bool
+) -> None:
+    async def scenario() -> None:
+        bench = Bench(nothing, {"stubborn": duty})
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(2)
+        (bench.leadership.taken if is_lost else bench.stop).set()
+        began = asyncio.get_running_loop().time()
+        await asyncio.wait([running], timeout=CANCELLATIONS * CANCEL_SECONDS + 1)
+        assert isinstance(running.exception(), NotLeading) is is_lost
+        assert bench.ending[0] - began <= CANCEL_SECONDS
+        assert bench.diary[-1] == "release"
+
+    virtual_time.run(scenario())
+
+
+def test_a_lease_lost_within_task_groups_ends_the_replica() -> None:
+    async def scenario() -> None:
+        async def write() -> None:
+            await asyncio.sleep(1)
+            raise bench.loss.declare("the lease is not held")
+
+        async def reconcile(_: JobKey) -> float | None:
+            async with asyncio.TaskGroup() as outer, asyncio.TaskGroup() as inner:
+                outer.create_task(answer_a_cancellation_with_an_error())
+                inner.create_task(write())
+            return None
+
+        bench = Bench(reconcile)
+        bench.leadership.granted.set()
+        with pytest.raises(NotLeading, match="the lease is not held"):
+            await asyncio.wait_for(bench.runtime.run(bench.stop), 10)
+        assert bench.failures() == 0
+
+    virtual_time.run(scenario())
+
+
+def test_a_stop_ends_within_the_bounds_whatever_hangs() -> None:
+    async def scenario() -> None:
+        async def reconcile(_: JobKey) -> float | None:
+            await swallow_every_cancellation()
+            return None
+
+        bench = Bench(reconcile, {"stubborn": swallow_every_cancellation})
+        bench.leadership.granted.set()
+        bench.leadership.release_seconds = 3600
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(2)
+        bench.stop.set()
+        ends = 2 * CANCELLATIONS * CANCEL_SECONDS
+        await asyncio.wait(
+            [running], timeout=DRAIN_SECONDS + EVENT_DRAIN_SECONDS + RELEASE_SECONDS + ends
+        )
+        assert running.done()
+
+    virtual_time.run(scenario())
+
+
+def test_the_waits_of_an_orderly_end_are_shorter_than_its_deadline() -> None:
+    ends = 3 * CANCELLATIONS * CANCEL_SECONDS
+    assert DRAIN_SECONDS + EVENT_DRAIN_SECONDS + RELEASE_SECONDS + ends <= exit_deadline.SECONDS
+
+
+def test_a_replica_that_neither_renews_nor_tries_to_lead_is_stuck() -> None:
+    async def scenario() -> None:
+        bench = Bench(nothing)
+        bench.leadership.idle = 2 * IDLE_SECONDS
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(0.5)
+        assert bench.runtime.stuck() is None, "its caches are not filled"
+        await asyncio.sleep(1)
+        assert bench.runtime.stuck() == (
+            "neither leads nor stands by: the lease was not tried for 60 s"
+        )
+        bench.leadership.idle = 1.0
+        assert bench.runtime.stuck() is None
+        bench.stop.set()
+        await running
 
     virtual_time.run(scenario())

@@ -20,7 +20,7 @@ from di_api.field_error import mapping
 from di_api.kube.cache import DELETED, UNREADABLE, Transform, WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, Gone
+from di_api.kube.errors import ApiError, Gone, Silent
 from di_api.kube.resources import DIJOBS, EVENTS, PODS, Resource
 from di_api.names import KIND, LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controller_uid
@@ -291,6 +291,8 @@ class Follower:
                 await asyncio.sleep(1.0)
             except Gone:
                 version = ""
+                await asyncio.sleep(1.0)
+            except Silent:
                 await asyncio.sleep(1.0)
             except ApiError as error:
                 pause = backoff.delay(at_least=error.retry_after)

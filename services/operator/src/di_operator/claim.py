@@ -31,7 +31,8 @@ from di_api.kube.errors import AlreadyExists, ApiError, Conflict
 from di_api.kube.resources import LEASES, SUBJECT_ACCESS_REVIEWS
 from di_api.names import GROUP, OPERATOR_NAME, PLURAL
 from di_operator.clock import Clock
-from di_operator.controller import NotLeading
+from di_operator.config import Config
+from di_operator.leadership import Loss
 from di_operator.lifecycle.timestamps import parse_time
 
 log = structlog.get_logger(__name__)
@@ -44,8 +45,9 @@ LEASE_NAME: Final = "di-operator-scope"
 class ClaimTiming:
     """Seconds. A claim that nobody renewed for `duration` may be taken by another release.
 
-    A holder that could not renew stops a `renew_period` earlier. Of a claim that is older than
-    `forgotten` when it is first seen nobody waits for the end.
+    Each replica of the holder renews every `renew_period`, a fifth more or less, and after a
+    failure every `retry_period`. A holder that could not renew stops a `renew_period` earlier. Of a
+    claim that is older than `forgotten` when it is first seen nobody waits for the end.
     """
 
     duration: float = 40.0
@@ -71,8 +73,13 @@ class Claim:
         timing: ClaimTiming,
         clock: Clock,
         rng: Random,
+        loss: Loss,
     ) -> None:
-        """`release` is the release's namespace, `watched` the one it looks after, None: all."""
+        """`release` is the release's namespace, `watched` the one it looks after, None: all.
+
+        `loss` records that the scope is lost.
+        """
+        self._loss = loss
         self._client = client
         self._release = release
         self._watched = watched
@@ -138,22 +145,43 @@ class Claim:
         return self._clock.monotonic() - since > left
 
     async def _keep(self, renewed_at: float) -> None:
+        """Renew until the scope is lost; it was renewed at `renewed_at` or later."""
+        pause = self._timing.renew_period
         while True:
-            await self._clock.sleep(self._timing.renew_period)
+            # Replicas that started together must not write at the same moment for ever.
+            await self._clock.sleep(pause * self._rng.uniform(0.8, 1.2))
             # Before it is renewed: after a pause another release may hold a Lease of its own.
             if self._is_late(renewed_at):
-                raise NotLeading(f"lease {self._home}/{LEASE_NAME} could not be renewed")
-            started = self._clock.monotonic()
+                raise self._loss.declare(f"lease {self._home}/{LEASE_NAME} could not be renewed")
             try:
-                leases = await self._leases(self._home)
-                lease = _at(leases, self._home)
-                if lease is None or _holder(lease) != self._release:
-                    raise NotLeading(f"lost lease {self._home}/{LEASE_NAME}")
-                await self._write(lease, self._release)
-                renewed_at = started
+                renewed_at = await self._renew()
+                pause = self._timing.renew_period
             except ApiError as error:
-                # A conflict as well: another replica of the release has renewed it, or it is lost.
                 log.info("claim not renewed", lease=LEASE_NAME, error=str(error))
+                pause = self._timing.retry_period
+
+    async def _renew(self) -> float:
+        """Renew the claim once; returns a moment that the renewal is not older than.
+
+        Raises:
+            NotLeading: the scope was lost.
+            ApiError: it was not renewed.
+        """
+        started, lease = self._clock.monotonic(), await self._own()
+        try:
+            await self._write(lease, self._release)
+        except Conflict:
+            # Most often another replica of the release was faster, and its renewal counts.
+            if _renewal(await self._own()) == _renewal(lease):
+                raise
+        return started
+
+    async def _own(self) -> dict[str, Any]:
+        """Read the claim's Lease; raises NotLeading if the release does not hold it."""
+        lease = _at(await self._leases(self._home), self._home)
+        if lease is None or _holder(lease) != self._release:
+            raise self._loss.declare(f"lost lease {self._home}/{LEASE_NAME}")
+        return lease
 
     async def _leases(self, namespace: str | None = None) -> list[dict[str, Any]]:
         leases, _ = await self._client.list(
@@ -243,8 +271,35 @@ class NoClaim:
         await asyncio.Event().wait()
 
 
+def claim(
+    config: Config,
+    client: KubeClient,
+    *,
+    timing: ClaimTiming,
+    clock: Clock,
+    rng: Random,
+    loss: Loss,
+) -> Claim | NoClaim:
+    """Return what claims the jobs for this release."""
+    if not config.leader_elect:
+        return NoClaim()
+    return Claim(
+        client=client,
+        release=config.namespace,
+        watched=config.watch_namespace,
+        timing=timing,
+        clock=clock,
+        rng=rng,
+        loss=loss,
+    )
+
+
 def _at(leases: list[dict[str, Any]], namespace: str) -> dict[str, Any] | None:
     return next((one for one in leases if one["metadata"]["namespace"] == namespace), None)
+
+
+def _renewal(lease: dict[str, Any]) -> object:
+    return (lease.get("spec") or {}).get("renewTime")
 
 
 def _holder(lease: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from di_api.kube.errors import ApiError
+from di_operator.leadership import Loss, NotLeading
 from di_operator.queue import KeyedBackoff, KeyQueue, QueueClosed
 
 log = structlog.get_logger(__name__)
@@ -31,10 +32,6 @@ def job_queue(*, workers: int) -> KeyQueue[JobKey]:
     return KeyQueue(group=attrgetter("namespace"), at_once=max(1, workers * 3 // 4))
 
 
-class NotLeading(Exception):
-    """The lease is not ours any more: nothing may be written."""
-
-
 class Outdated(Exception):
     """The objects are not what the decision was made from: decide again."""
 
@@ -53,7 +50,8 @@ class Controller:
     `reconcile` returns the delay in seconds after which it wants to look again, or None. When it
     raises, the key comes back after its back-off, or after the server's Retry-After if that is
     longer. A defect in one job's reconcile never stops the others; `report` tells of it where the
-    job's author looks.
+    job's author looks. Once the lease is lost (`loss`) no reconcile begins, and what the last ones
+    raised is no defect.
     """
 
     def __init__(
@@ -64,6 +62,7 @@ class Controller:
         queue: KeyQueue[JobKey],
         backoff: KeyedBackoff[JobKey],
         workers: int,
+        loss: Loss,
         monotonic: Callable[[], float],
         observer: Observer,
     ) -> None:
@@ -72,24 +71,19 @@ class Controller:
         self._queue = queue
         self._backoff = backoff
         self._workers = workers
+        self._loss = loss
         self._monotonic = monotonic
         self._observer = observer
 
     async def run(self) -> None:
-        """Work until the queue is closed and the reconciles under way have ended.
-
-        Raises:
-            NotLeading: a reconcile found the lease lost; the other workers are cancelled.
-        """
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self._workers):
-                    group.create_task(self._work())
-        except* NotLeading as lost:
-            raise NotLeading("lost the lease during a reconcile") from lost
+        """Work until the queue is closed or the lease is lost, and the reconciles under way have
+        ended."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._work())
 
     async def _work(self) -> None:
-        while True:
+        while self._loss.reason is None:
             try:
                 key = await self._queue.get()
             except QueueClosed:
@@ -104,7 +98,7 @@ class Controller:
         try:
             requeue_after = await self._reconcile(key)
         except NotLeading:
-            raise
+            return
         except (ApiError, Outdated) as error:
             result = "retry"
             wait = error.retry_after if isinstance(error, ApiError) else None
@@ -118,6 +112,9 @@ class Controller:
             )
             self._queue.add_after(key, delay)
         except Exception as error:
+            if self._loss.reason is not None:
+                # NotLeading among others, perhaps: of several at a time a group makes its own.
+                return
             result = "error"
             delay = self._backoff.next(key)
             log.exception(

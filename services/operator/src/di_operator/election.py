@@ -19,7 +19,8 @@ from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from di_api.kube.resources import LEASES
 from di_operator.clock import Clock
-from di_operator.controller import NotLeading
+from di_operator.config import Config
+from di_operator.leadership import Loss
 
 log = structlog.get_logger(__name__)
 
@@ -50,8 +51,11 @@ class Election:
         timing: Timing,
         clock: Clock,
         rng: Random,
+        loss: Loss,
     ) -> None:
+        """`loss` records that the Lease is lost."""
         self._client = client
+        self._loss = loss
         self._namespace = namespace
         self._name = name
         self._identity = identity
@@ -62,6 +66,14 @@ class Election:
         self._observed: tuple[object, ...] | None = None
         self._observed_at = 0.0
         self._renewed_at: float | None = None
+        self._tried_at = clock.monotonic()
+        # Whether a write that makes the Lease ours has no answer yet.
+        self._is_writing = False
+
+    @property
+    def idle(self) -> float:
+        """Seconds since the last attempt to take or renew the Lease began."""
+        return self._clock.monotonic() - self._tried_at
 
     def holds(self) -> bool:
         """Tell whether the Lease is certainly still ours, by the monotonic clock alone.
@@ -81,7 +93,7 @@ class Election:
             NotLeading: the Lease is not certainly ours any more.
         """
         if not self.holds():
-            raise NotLeading(f"lease {self._namespace}/{self._name} is not held")
+            raise self._loss.declare(f"lease {self._namespace}/{self._name} is not held")
 
     async def acquire(self) -> None:
         """Try until the Lease is ours: often, and at the very moment at which it runs out.
@@ -97,7 +109,7 @@ class Election:
         """Renew until the Lease is lost.
 
         Raises:
-            NotLeading: somebody else holds it, or it could not be renewed in time.
+            NotLeading: another replica holds it, or it could not be renewed in time.
         """
         due = self._clock.monotonic()
         while True:
@@ -108,25 +120,33 @@ class Election:
             renewed = await self._try()
             if not renewed and (not self.holds() or self._held_by_another()):
                 self._renewed_at = None
-                raise NotLeading(f"lost lease {self._namespace}/{self._name}")
+                raise self._loss.declare(f"lost lease {self._namespace}/{self._name}")
 
     async def release(self) -> None:
-        """Give the Lease back, so that another replica leads within a retry period."""
-        lease, held = self._lease, self.holds()
+        """Give the Lease back, so that another replica leads within a retry period.
+
+        Does nothing if the Lease is not ours, or was given back before.
+        """
+        lease, may_be_ours = self._lease, self.holds() or self._is_writing
         self._renewed_at = None
-        if lease is None or not held:
+        if not may_be_ours:
             return
         try:
+            # A write that was cancelled on its way may have arrived all the same.
+            if lease is None or not self._is_ours(lease):
+                lease = await self._read()
+            if lease is None or not self._is_ours(lease):
+                return
             try:
                 await self._give_back(lease)
             except Conflict:
-                # A renewal that was cancelled on its way may have arrived all the same.
                 if (found := await self._read()) is None or not self._is_ours(found):
                     return
                 await self._give_back(found)
         except ApiError as error:
             log.warning("lease not released", lease=self._name, error=str(error))
         else:
+            self._lease, self._is_writing = None, False
             log.info("lease released", lease=self._name)
 
     async def _give_back(self, lease: dict[str, Any]) -> None:
@@ -138,14 +158,15 @@ class Election:
         """Take or renew the Lease; False if another holds it or the API server did not answer."""
         # Counted from before the request: the answer may come late, and candidates count from
         # when the write became visible, which is never earlier than this.
-        started = self._clock.monotonic()
+        started = self._tried_at = self._clock.monotonic()
         try:
             if not (self.holds() and self._lease is not None):
                 self._lease = await self._read()
             taken = await self._take(self._lease)
+            self._is_writing = False
         except (Conflict, AlreadyExists, NotFound):
-            # Somebody wrote or removed it since we read it: look again next time round.
-            self._lease = None
+            # Written or removed since it was read: tried again next time.
+            self._lease, self._is_writing = None, False
             try:
                 self._lease = await self._read()
             except ApiError as error:
@@ -186,6 +207,7 @@ class Election:
                 "metadata": {"name": self._name, "namespace": self._namespace},
                 "spec": {**mine, "acquireTime": now, "leaseTransitions": 0},
             }
+            self._is_writing = True
             self._lease = await self._client.create(
                 LEASES, body, self._namespace, timeout=self._request_timeout()
             )
@@ -214,6 +236,7 @@ class Election:
         return bool((lease.get("spec") or {}).get("holderIdentity") == self._identity)
 
     async def _write(self, lease: dict[str, Any], spec: dict[str, Any]) -> None:
+        self._is_writing = True
         self._lease = await self._client.replace(
             LEASES,
             self._name,
@@ -240,6 +263,8 @@ class Election:
 class SoleReplica:
     """Stands in for the Election where leader election is switched off (one replica, compose)."""
 
+    idle = 0.0
+
     def holds(self) -> bool:
         """Tell whether writes are allowed: always."""
         return True
@@ -256,3 +281,27 @@ class SoleReplica:
 
     async def release(self) -> None:
         """Nothing to give back."""
+
+
+def elect(
+    config: Config,
+    client: KubeClient,
+    *,
+    timing: Timing,
+    clock: Clock,
+    rng: Random,
+    loss: Loss,
+) -> Election | SoleReplica:
+    """Return what decides whether this replica leads."""
+    if not config.leader_elect:
+        return SoleReplica()
+    return Election(
+        client=client,
+        namespace=config.namespace,
+        name=config.lease_name,
+        identity=config.identity,
+        timing=timing,
+        clock=clock,
+        rng=rng,
+        loss=loss,
+    )

@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Gone
+from di_api.kube.errors import ApiError, Gone, Silent
 from di_api.kube.resources import Resource
 from di_operator.clock import Clock
 
@@ -53,6 +53,9 @@ async def follow(
             await clock.sleep(WATCH_PAUSE)
         except Gone:
             version = ""
+            await clock.sleep(WATCH_PAUSE)
+        except Silent:
+            # An object without changes; what a lost connection did not bring comes with the next.
             await clock.sleep(WATCH_PAUSE)
         except ApiError as error:
             if not failing:

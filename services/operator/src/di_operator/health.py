@@ -19,29 +19,30 @@ async def serve_health(
     *,
     host: str,
     port: int,
+    alive: Callable[[], str | None],
     ready: Callable[[], str | None],
     render_metrics: Callable[[], bytes],
     monotonic: Callable[[], float],
 ) -> AsyncIterator[int]:
     """Serve /healthz, /readyz and /metrics; yields the port (a free one if `port` is 0).
 
-    /healthz says only that the event loop turns: an API server that is away is no reason to
-    restart the operator, and a restart loop would lose its caches. /readyz answers 503 with the
-    reason that `ready` returns, 200 when it returns None. Metrics are rendered on the event loop,
-    where what they read belongs, and once a second at most (`monotonic` tells seconds).
+    /healthz and /readyz answer 503 with the reason that `alive` or `ready` returns, 200 when it
+    returns None. `alive` must not object to an unreachable API server: the operator would be
+    restarted again and again, and lose its caches each time. Metrics are rendered on the event
+    loop, where what they read belongs, and once a second at most (`monotonic` returns seconds).
 
     Raises:
         OSError: the address is taken or not ours.
     """
 
-    def readyz() -> Page:
-        reason = ready()
+    def probe(objection: Callable[[], str | None]) -> Page:
+        reason = objection()
         return Page(b"ok\n") if reason is None else Page(f"{reason}\n".encode(), 503)
 
     exposition = Exposition(render_metrics, clock=monotonic)
     pages = {
-        "/healthz": lambda: Page(b"ok\n"),
-        "/readyz": readyz,
+        "/healthz": lambda: probe(alive),
+        "/readyz": lambda: probe(ready),
         "/metrics": lambda: Page(exposition(), content_type=METRICS_CONTENT_TYPE),
     }
     listener = await _listen(host, port)

@@ -38,16 +38,17 @@ from di_api.spec import MAX_PODS
 from di_operator.allocator.registry import PolicyError, load_policy
 from di_operator.builders.configmap import transform_configmap
 from di_operator.certificates import CertificateManager, certificate_settings
-from di_operator.claim import Claim, ClaimTiming, NoClaim
+from di_operator.claim import ClaimTiming, claim
 from di_operator.clock import Clock, ServerClock, SystemClock
 from di_operator.companions import Companions
 from di_operator.concurrency import CONNECTIONS, Tenants, Writers
 from di_operator.config import Config, load_config
-from di_operator.controller import Controller, JobKey, NotLeading, job_queue
+from di_operator.controller import Controller, JobKey, job_queue
 from di_operator.default_aggregator import DefaultAggregator
-from di_operator.election import Election, SoleReplica, Timing
+from di_operator.election import Election, SoleReplica, Timing, elect
 from di_operator.events import EventRecorder
 from di_operator.executor import Executor
+from di_operator.exit_deadline import ExitDeadline
 from di_operator.health import serve_health
 from di_operator.informer_state import (
     INDEX_JOB,
@@ -64,6 +65,7 @@ from di_operator.informer_state import (
 from di_operator.job_metrics import Source
 from di_operator.job_tasks.duties import job_task_duties
 from di_operator.kueue_watch import follow_kueue
+from di_operator.leadership import Loss, NotLeading
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.pods import PodCache
 from di_operator.lifecycle.specs import SpecCache, SpecReader
@@ -102,11 +104,12 @@ async def operate(
     timing: Timing | None = None,
     claim_timing: ClaimTiming | None = None,
     on_serving: Callable[[int], None] = lambda port: None,
+    on_ending: Callable[[], None] = lambda: None,
 ) -> None:
     """Run one replica until `stop` is set.
 
-    `on_serving` is told the port of the health endpoint, which is a free one if the configuration
-    says 0.
+    `on_serving` is called with the port of the health endpoint, which is a free one if the
+    configuration says 0; `on_ending` when the end begins, perhaps more than once.
 
     Raises:
         NotLeading: the lease was lost, or the claim on the jobs.
@@ -126,7 +129,10 @@ async def operate(
         )
         traced = tracing(config.traces, service=OPERATOR_NAME, ratio=config.trace_ratio)
         stack.push_async_callback(asyncio.to_thread, traced.close)
-        leadership = _leadership(config, lease_client, clock, rng, timing or Timing())
+        loss = Loss()
+        leadership = elect(
+            config, lease_client, timing=timing or Timing(), clock=clock, rng=rng, loss=loss
+        )
         metrics = Metrics()
         queue = job_queue(workers=config.workers)
         caches = _caches(config, client, clock, rng)
@@ -231,12 +237,20 @@ async def operate(
                 queue=queue,
                 backoff=KeyedBackoff(minimum=BACKOFF_INITIAL, maximum=BACKOFF_MAXIMUM, rng=rng),
                 workers=config.workers,
+                loss=loss,
                 monotonic=clock.monotonic,
                 observer=metrics,
             ),
             recorder=recorder,
             kueue=kueue,
-            scope=_scope(config, lease_client, clock, rng, claim_timing or ClaimTiming()),
+            scope=claim(
+                config,
+                lease_client,
+                timing=claim_timing or ClaimTiming(),
+                clock=clock,
+                rng=rng,
+                loss=loss,
+            ),
             leadership=leadership,
             duties={
                 **_duties(config, client, clock),
@@ -249,6 +263,7 @@ async def operate(
                     emit=recorder.emit,
                     wake_reconciler=queue.add_after,
                     check_lease=leadership.check,
+                    loss=loss,
                     observer=metrics.task_looks,
                     clock=clock,
                     rng=rng,
@@ -258,9 +273,11 @@ async def operate(
                 **({"server ca": server_ca.run} if server_ca is not None else {}),
                 **(scheduler.duties if scheduler is not None else {}),
             },
-            supervisor=Supervisor(clock=clock, rng=rng, observer=metrics),
+            supervisor=Supervisor(clock=clock, rng=rng, observer=metrics, loss=loss),
+            loss=loss,
             sync_period=config.sync_period,
             clock=clock,
+            on_ending=on_ending,
         )
         expose(metrics, queue, caches, leadership)
         metrics.of_jobs(
@@ -278,6 +295,7 @@ async def operate(
             serve_health(
                 host=config.health_bind.host,
                 port=config.health_bind.port,
+                alive=runtime.stuck,
                 ready=runtime.unready,
                 render_metrics=metrics.render,
                 monotonic=clock.monotonic,
@@ -285,37 +303,6 @@ async def operate(
         )
         on_serving(port)
         await runtime.run(stop)
-
-
-def _leadership(
-    config: Config, client: KubeClient, clock: Clock, rng: random.Random, timing: Timing
-) -> Election | SoleReplica:
-    if not config.leader_elect:
-        return SoleReplica()
-    return Election(
-        client=client,
-        namespace=config.namespace,
-        name=config.lease_name,
-        identity=config.identity,
-        timing=timing,
-        clock=clock,
-        rng=rng,
-    )
-
-
-def _scope(
-    config: Config, client: KubeClient, clock: Clock, rng: random.Random, timing: ClaimTiming
-) -> Claim | NoClaim:
-    if not config.leader_elect:
-        return NoClaim()
-    return Claim(
-        client=client,
-        release=config.namespace,
-        watched=config.watch_namespace,
-        timing=timing,
-        clock=clock,
-        rng=rng,
-    )
 
 
 def _caches(
@@ -452,7 +439,8 @@ def expose(
 
 
 def main() -> None:
-    """Entry point: exit code 0 after SIGTERM, 1 when the lease is lost, 2 for a bad setting."""
+    """Entry point: exit code 0 after SIGTERM, 1 when the lease is lost or the end took too long, 2
+    for a bad setting."""
     clock = SystemClock()
     # Jitter and names of this replica, nothing secret.
     rng = random.Random()
@@ -469,12 +457,20 @@ def main() -> None:
 
 async def _run(config: Config, kube: KubeConfig, clock: Clock, rng: random.Random) -> int:
     stop = asyncio.Event()
+    deadline = ExitDeadline()
+
+    def end() -> None:
+        deadline.start()
+        stop.set()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, end)
     log.info("starting", identity=config.identity, server=kube.server)
     try:
-        await operate(config=config, kube=kube, clock=clock, rng=rng, stop=stop)
+        await operate(
+            config=config, kube=kube, clock=clock, rng=rng, stop=stop, on_ending=deadline.start
+        )
     except NotLeading as error:
         log.error("exiting", error=str(error))
         return 1

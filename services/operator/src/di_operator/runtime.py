@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,14 +17,23 @@ from di_operator.clock import Clock
 from di_operator.controller import Controller, JobKey
 from di_operator.events import EventRecorder
 from di_operator.informer_state import InformerState
+from di_operator.leadership import Loss, NotLeading
 from di_operator.queue import KeyQueue
 from di_operator.supervision import Duty, Supervisor
 
 log = structlog.get_logger(__name__)
 
-# Kubernetes sends SIGKILL 30 s after SIGTERM; what is left is for the lease and the events.
+# Kubernetes sends SIGKILL 30 s after SIGTERM. All waits together are shorter than what is left to
+# the process (`exit_deadline.SECONDS`), whatever hangs.
 DRAIN_SECONDS = 10.0
 EVENT_DRAIN_SECONDS = 2.0
+RELEASE_SECONDS = 4.0
+# A task that has not ended is cancelled again after this, and so many times in all.
+CANCEL_SECONDS = 1.0
+CANCELLATIONS = 3
+# A replica that has neither renewed the lease nor tried to take it for so long is of no use, and
+# may keep others from leading. An attempt takes two requests of 4 s at most, one of them a read.
+IDLE_SECONDS = 30.0
 # Seconds between two attempts to read everything before the first decision.
 CATCH_UP_PAUSE = 1.0
 # A watch away for longer than this makes decisions from the past; bookmarks come every minute.
@@ -37,6 +46,11 @@ COLLECT_AFTER = 10_000
 class Leadership(Protocol):
     """An election, or the certainty of being alone."""
 
+    @property
+    def idle(self) -> float:
+        """Seconds since the last attempt to take or renew the lease."""
+        ...
+
     def holds(self) -> bool:
         """Tell whether writes are allowed now."""
         ...
@@ -46,7 +60,7 @@ class Leadership(Protocol):
         ...
 
     async def keep(self) -> None:
-        """Stay leader; raises NotLeading when that ends."""
+        """Stay leader; raises NotLeading when that ends, after it was declared as a Loss."""
         ...
 
     async def release(self) -> None:
@@ -73,7 +87,8 @@ class Scope(Protocol):
     objection: str | None
 
     async def run(self) -> None:
-        """Take the scope and keep it; raises NotLeading when it is lost."""
+        """Take the scope and keep it; raises NotLeading when it is lost, after it was declared as
+        a Loss."""
         ...
 
 
@@ -93,10 +108,15 @@ class Runtime:
         leadership: Leadership,
         duties: Mapping[str, Duty],
         supervisor: Supervisor,
+        loss: Loss,
         sync_period: float,
         clock: Clock,
+        on_ending: Callable[[], None] = lambda: None,
     ) -> None:
-        """`duties` are further parts that only the leader runs, for as long as it leads."""
+        """`duties` are further parts that only the leader runs, for as long as it leads.
+
+        `on_ending` is called when the end of the replica begins, perhaps more than once.
+        """
         self._caches = caches
         self._informers = informers
         self._queue = queue
@@ -107,6 +127,9 @@ class Runtime:
         self._leadership = leadership
         self._duties = duties
         self._supervisor = supervisor
+        self._loss = loss
+        self._on_ending = on_ending
+        self._is_candidate = False
         self._sync_period = sync_period
         self._clock = clock
 
@@ -119,14 +142,24 @@ class Runtime:
                 return f"no answer about {resource.plural} for {cache.away:.0f} s"
         return self._scope.objection
 
+    def stuck(self) -> str | None:
+        """Return why the process has to be restarted, None if it need not be.
+
+        A replica that waits for the API server or for the claim is not stuck. One that has taken
+        part in the election either renews the lease or tries to take it, all the time.
+        """
+        if self._is_candidate and (idle := self._leadership.idle) > IDLE_SECONDS:
+            return f"neither leads nor stands by: the lease was not tried for {idle:.0f} s"
+        return None
+
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set; ends what is under way and releases the lease.
 
         Standby replicas keep their caches filled: a fail-over then costs the lease's time only.
 
         Raises:
-            NotLeading: the lease was lost. The process should exit: whatever it still has in
-                flight must not meet the next leader's work for longer than need be.
+            NotLeading: the lease was lost, or the claim. The process should exit: whatever it
+                still has in flight must not meet the next leader's work for longer than need be.
         """
         stopping = asyncio.create_task(stop.wait(), name="stop")
         watches = [
@@ -135,12 +168,25 @@ class Runtime:
         ]
         watches.append(self._start("watch Kueue", self._kueue.run))
         claim = self._start("claim", self._scope.run)
-        background: list[asyncio.Future[Any]] = [stopping, *watches, claim]
+        lost = asyncio.create_task(self._loss.wait(), name="loss")
+        background: list[asyncio.Task[Any]] = [stopping, lost, *watches, claim]
+        becoming = asyncio.create_task(self._become_leader(), name="election")
         try:
-            if await self._either(self._become_leader(), background):
-                await self._lead(stopping, [*watches, claim])
+            await _first([becoming, *background])
+            if becoming.done() and not lost.done():
+                becoming.result()
+                await self._lead(stopping, [lost, *watches, claim])
         finally:
-            await _cancel(background)
+            self._begin_end()
+            await _end([becoming, *background])
+            # A lease that was taken the moment before the stop.
+            await self._release()
+        if self._loss.reason is not None and not stop.is_set():
+            raise NotLeading(self._loss.reason)
+
+    def _begin_end(self) -> None:
+        self._supervisor.stop()
+        self._on_ending()
 
     async def _become_leader(self) -> None:
         for cache in self._caches.values():
@@ -152,6 +198,7 @@ class Runtime:
         gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
         log.info("caches filled", objects=sum(len(cache) for cache in self._caches.values()))
         await self._scope.held.wait()
+        self._is_candidate = True
         await self._leadership.acquire()
 
     async def _lead(
@@ -164,19 +211,31 @@ class Runtime:
         duties = [
             self._start(name, duty) for name, duty in {"poll": self._poll, **self._duties}.items()
         ]
-        tasks: list[asyncio.Future[Any]] = [work, events, keep, *duties]
+        tasks = [work, events, keep, *duties]
         try:
             await _first([stopping, *conditions, *tasks])
-            self._queue.close()
-            log.info("draining")
-            await asyncio.wait(
-                [work, keep], timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED
-            )
-            self._recorder.drain()
-            await asyncio.wait([events], timeout=EVENT_DRAIN_SECONDS)
+            self._begin_end()
+            if self._loss.reason is None:
+                await self._drain(work, keep, events)
         finally:
-            await _cancel(tasks)
-            await self._leadership.release()
+            self._begin_end()
+            await _end(tasks)
+            await self._release()
+
+    async def _drain(
+        self, work: asyncio.Task[None], keep: asyncio.Task[None], events: asyncio.Task[None]
+    ) -> None:
+        """Let what is under way end, while the lease is held."""
+        self._queue.close()
+        log.info("draining")
+        await asyncio.wait([work, keep], timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        self._recorder.drain()
+        await asyncio.wait([events], timeout=EVENT_DRAIN_SECONDS)
+
+    async def _release(self) -> None:
+        releasing = asyncio.create_task(self._leadership.release(), name="release")
+        await asyncio.wait([releasing], timeout=RELEASE_SECONDS)
+        await _end([releasing])
 
     def _start(self, name: str, duty: Duty) -> asyncio.Task[None]:
         return asyncio.create_task(self._supervisor.keep(name, duty), name=name)
@@ -211,26 +270,26 @@ class Runtime:
         self._informers.reveal(hidden)
         return True
 
-    @staticmethod
-    async def _either(wanted: Awaitable[None], others: Sequence[asyncio.Future[Any]]) -> bool:
-        """Await `wanted`; False if one of `others` ends first."""
-        task = asyncio.ensure_future(wanted)
-        try:
-            await _first([task, *others])
-            return task.done()
-        finally:
-            await _cancel([task])
+
+async def _first(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Wait for the first task to end, however it does."""
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _first(tasks: Sequence[asyncio.Future[Any]]) -> None:
-    """Wait for the first task to end; raises what it raised."""
-    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in done:
-        task.result()
+async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended, for CANCELLATIONS * CANCEL_SECONDS at most.
 
-
-async def _cancel(tasks: Sequence[asyncio.Future[Any]]) -> None:
-    """Cancel tasks and wait until they have ended; what they raised was seen or is moot."""
+    Each is cancelled again and again: what it waits for may have swallowed a cancellation.
+    """
+    left = set(tasks)
+    for _ in range(CANCELLATIONS):
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=CANCEL_SECONDS)
+        if not left:
+            break
     for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        if not task.done():
+            log.error("a task did not end", task=task.get_name())
+        elif not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task failed", task=task.get_name(), error=repr(error))

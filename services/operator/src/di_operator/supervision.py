@@ -1,7 +1,7 @@
 """Long-running parts of the operator, started again whatever goes wrong in them.
 
-One job, one report or one policy that a part cannot bear must cost that part a pause and nobody
-else anything. Only a lost lease ends the process: restarted by its kubelet, the operator would
+One job, one report or one policy that a part cannot bear must cost that part a pause and the
+others nothing. Only a lost lease ends the process: restarted by its kubelet, the operator would
 meet the same object again, and the kubelet's back-off would outlast the object.
 """
 
@@ -15,7 +15,7 @@ import structlog
 
 from di_api.service.backoff import Backoff
 from di_operator.clock import Clock
-from di_operator.controller import NotLeading
+from di_operator.leadership import Loss
 
 log = structlog.get_logger(__name__)
 
@@ -37,27 +37,34 @@ class Observer(Protocol):
 
 
 class Supervisor:
-    """Keeps parts at work."""
+    """Keeps parts at work until the process is to end or the lease is lost.
 
-    def __init__(self, *, clock: Clock, rng: Random, observer: Observer) -> None:
+    Both are states, and read after whatever a part raised. A part that answers its cancellation
+    with an error, as a task group does that has errors of its own, is not started again.
+    """
+
+    def __init__(self, *, clock: Clock, rng: Random, observer: Observer, loss: Loss) -> None:
+        self._loss = loss
+        self._stopping = False
         self._clock = clock
         self._rng = rng
         self._observer = observer
 
-    async def keep(self, name: str, duty: Duty) -> None:
-        """Run `duty` until it returns; after an error again, with growing pauses.
+    def stop(self) -> None:
+        """Start no part again from now on."""
+        self._stopping = True
 
-        Raises:
-            NotLeading: as the part itself raised it.
-        """
+    async def keep(self, name: str, duty: Duty) -> None:
+        """Run `duty` until it returns; after an error again, with growing pauses."""
         backoff = Backoff(minimum=PAUSE_MINIMUM, maximum=PAUSE_MAXIMUM, rng=self._rng)
         while True:
             began = self._clock.monotonic()
             try:
                 await duty()
-            except NotLeading:
-                raise
-            except Exception:
+            except Exception as error:
+                if self._is_over():
+                    log.info("duty ended", duty=name, error=repr(error))
+                    return
                 if self._clock.monotonic() - began >= PAUSE_MAXIMUM:
                     backoff.reset()
                 pause = backoff.delay()
@@ -66,3 +73,8 @@ class Supervisor:
             else:
                 return
             await self._clock.sleep(pause)
+            if self._is_over():
+                return
+
+    def _is_over(self) -> bool:
+        return self._stopping or self._loss.reason is not None

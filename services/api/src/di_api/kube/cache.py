@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from di_api.kube.cache_stats import CacheStats
 from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Gone, Invalid
+from di_api.kube.errors import ApiError, Gone, Invalid, Silent
 from di_api.kube.resources import Resource
 from di_api.kube.store import Index, Kept, Key, Store, as_number, key_of, version_of
 from di_api.kube.wire import WATCH_SILENCE, Object
@@ -54,7 +55,8 @@ class WatchLimits:
     """Times in seconds.
 
     Attributes:
-        silence: a stream without a byte for so long is dead; above the bookmark period of 60.
+        silence: a stream without a byte for so long is opened again; above the bookmark period of
+            60.
         stream: the server is asked to end a stream after one to two times this, so that many
             streams do not end together and a moved connection is found.
         backoff_minimum, backoff_maximum: bounds of the wait before the next attempt.
@@ -69,36 +71,6 @@ class WatchLimits:
     backoff_maximum: float = 30.0
     empty_streams: int = 3
     empty: float = 10.0
-
-
-@dataclass(slots=True, kw_only=True)
-class CacheStats:
-    """Counters since the start, for metrics.
-
-    Attributes:
-        events: changes the watch brought.
-        stale: events refused because something newer of the same object was known.
-        lists: times the whole collection replaced the cache; the first one included.
-        polls: periodic comparisons done by `relist`.
-        repairs: differences `relist` found: what the watch had lost, or had not brought yet.
-        streams: watch streams opened; the first one is no reconnect.
-        errors: attempts that failed.
-        unreadable: objects that `transform`, an index or a subscriber could not bear.
-    """
-
-    events: int = 0
-    stale: int = 0
-    lists: int = 0
-    polls: int = 0
-    repairs: int = 0
-    streams: int = 0
-    errors: int = 0
-    unreadable: int = 0
-
-    @property
-    def reconnects(self) -> int:
-        """Streams after the first one."""
-        return max(0, self.streams - 1)
 
 
 class WatchCache:
@@ -232,13 +204,16 @@ class WatchCache:
                 await self._follow()
             except Gone:
                 self._version = ""
+            except Silent as error:
+                # An idle collection's stream; the next one shows whether the API server answers.
+                self._backoff.reset()
+                log.debug("watch is silent", extra={"plural": self._resource.plural} | _of(error))
             except ApiError as error:
                 self.stats.errors += 1
                 wait = error.retry_after
                 log.warning(
                     "watch failed",
-                    extra={"plural": self._resource.plural, "reason": error.reason}
-                    | {"code": error.code, "detail": error.message},
+                    extra={"plural": self._resource.plural, "code": error.code} | _of(error),
                 )
             except Exception:
                 # A mistake of ours. Where the stream stopped it would only be made again.
@@ -320,7 +295,6 @@ class WatchCache:
         self.stats.streams += 1
         async with aclosing(self._open(initial=filling is not None)) as events:
             async for kind, obj in events:
-                self._away_since = None
                 if filling is None:
                     self._take(kind, obj)
                 elif filling.take(kind, obj, self._transform):
@@ -338,7 +312,11 @@ class WatchCache:
             timeout_seconds=max(1, round(self._rng.uniform(stream, 2 * stream))),
             send_initial_events=initial,
             silence=self._limits.silence,
+            opened=self._answered,
         )
+
+    def _answered(self) -> None:
+        self._away_since = None
 
     async def _list(
         self, transform: Transform, *, is_metadata: bool = False
@@ -524,3 +502,8 @@ class _Filling:
         else:
             self.objects[key_of(obj)] = transform(obj)
         return False
+
+
+def _of(error: ApiError) -> dict[str, Any]:
+    """What the log says of an error."""
+    return {"reason": error.reason, "detail": error.message}

@@ -278,6 +278,7 @@ class KubeClient:
         timeout_seconds: int,
         send_initial_events: bool = False,
         silence: float = wire.WATCH_SILENCE,
+        opened: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[tuple[str, Object], None]:
         """Follow a collection; yields (type, object) until the server ends the stream.
 
@@ -289,11 +290,13 @@ class KubeClient:
             timeout_seconds: when the server ends the stream.
             send_initial_events: begin with an ADDED for each object there is, then a BOOKMARK
                 annotated k8s.io/initial-events-end (Kubernetes 1.32 or newer; older: Invalid).
-            silence: seconds without a byte after which the stream counts as dead.
+            silence: seconds without a byte after which the stream is given up.
+            opened: called when the API server has begun to answer.
 
         Raises:
             Gone: `resource_version` is too old.
-            Unavailable: the stream was cut (WatchCut) or fell silent (WatchSilent).
+            Silent: no byte came for `silence` seconds.
+            Unavailable: the stream was cut (WatchCut), or was not answered.
         """
         query = wire.watch_query(
             resource_version=resource_version or None,
@@ -313,13 +316,16 @@ class KubeClient:
                 if code >= 300:
                     raw = await read_bounded(response, target)
                     raise wire.decode_error(code, raw, response.headers, target)
+                opened()
                 try:
                     async for event in events(response, target):
                         yield event
                 finally:
                     abort(response)
         except TimeoutError as error:
-            raise target.broken("WatchSilent", f"no byte for {silence:g} s") from error
+            if not code:
+                raise target.broken("Timeout", f"no answer within {silence:g} s") from error
+            raise target.silent(silence) from error
         except (aiohttp.ClientError, OSError) as error:
             reason = "WatchCut" if code else "ConnectionError"
             raise target.broken(reason, reason_of(error)) from error

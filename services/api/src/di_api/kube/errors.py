@@ -98,6 +98,15 @@ class Unavailable(ApiError):
     """No answer, a broken one, 408 or 5xx: whether a write took effect is not known."""
 
 
+class Silent(Unavailable):
+    """A watch without a byte for long: of a lost connection, or of a collection without changes.
+
+    Bookmarks are not promised: the API server sends none while the version that the watch began
+    at is newer than the last one of the collection. Whether it can be reached shows when the next
+    stream is opened.
+    """
+
+
 _BY_CODE: Mapping[int, type[ApiError]] = {
     400: Invalid,
     401: Unauthorized,

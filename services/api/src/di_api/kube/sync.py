@@ -187,7 +187,7 @@ class SyncKubeClient:
         """Follow a collection; yields (type, object) until the server ends the stream.
 
         Types are ADDED, MODIFIED, DELETED and BOOKMARK (only its resourceVersion counts). ERROR
-        events are raised, a stream that is cut or silent for 70 s is Unavailable.
+        events are raised, a stream that is cut is Unavailable, one that is silent for 70 s Silent.
         """
         query = wire.watch_query(
             resource_version=resource_version,
@@ -203,8 +203,8 @@ class SyncKubeClient:
     def lines(self, path: str, target: Target, *, silence: float) -> Iterator[bytes]:
         """The lines of an answer as they come, such as those of a pod's log, without their ends.
 
-        One that is longer than `wire.MAX_LINE` is Unavailable; so is one that does not come for
-        `silence` seconds (WatchSilent), or a stream that is cut (WatchCut). Leaving the iterator
+        One that is longer than `wire.MAX_LINE` is Unavailable, and so is a stream that is cut
+        (WatchCut); one that does not come for `silence` seconds is Silent. Leaving the iterator
         closes the connection.
         """
         with self._opened(path, target, silence) as response:
@@ -216,7 +216,7 @@ class SyncKubeClient:
                     if len(rest) > wire.MAX_LINE:
                         raise target.broken("WatchCut", "a line is too long")
             except HTTPTimeoutError as error:
-                raise target.broken("WatchSilent", f"no byte for {silence:g} s") from error
+                raise target.silent(silence) from error
             except (HTTPError, OSError) as error:
                 raise target.broken("WatchCut", str(error)) from error
             if rest:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from di_api.kube.errors import ApiError, Unavailable, from_status
+from di_api.kube.errors import ApiError, Silent, Unavailable, from_status
 from di_api.kube.resources import Resource
 
 Object = dict[str, Any]
@@ -52,6 +52,16 @@ class Target:
             name=self.name,
             reason=reason,
             message=message,
+        )
+
+    def silent(self, seconds: float) -> Silent:
+        """The error for a stream without a byte for `seconds`."""
+        return Silent(
+            kind=self.resource.kind,
+            namespace=self.namespace,
+            name=self.name,
+            reason="WatchSilent",
+            message=f"no byte for {seconds:g} s",
         )
 
     def refused(self, code: int, body: object, headers: Mapping[str, str]) -> ApiError:

@@ -15,6 +15,7 @@ from di_operator.config import Config
 from di_operator.controller import Controller, JobKey, Observer, job_queue
 from di_operator.informer_state import InformerState, transform
 from di_operator.job_tasks.keeper import INDEX_OWNER, JobTasks, index_owner
+from di_operator.leadership import Loss
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.pods import PodReader
 from di_operator.queue import KeyedBackoff
@@ -36,6 +37,7 @@ def job_task_duties(
     emit: Callable[[Mapping[str, Any], JobEvent], None],
     wake_reconciler: Callable[[JobKey, float], None],
     check_lease: Callable[[], None],
+    loss: Loss,
     observer: Observer,
     clock: Clock,
     rng: random.Random,
@@ -78,6 +80,7 @@ def job_task_duties(
         queue=queue,
         backoff=KeyedBackoff(minimum=BACKOFF[0], maximum=BACKOFF[1], rng=rng),
         workers=WORKERS,
+        loss=loss,
         monotonic=clock.monotonic,
         observer=observer,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NoReturn, Protocol
 
 import aiohttp
@@ -18,7 +19,8 @@ from di_api.kube.errors import ApiError, NotFound
 from di_api.kube.resources import DIJOBS
 from di_api.names import OPERATOR_NAME
 from di_operator.clock import Clock
-from di_operator.controller import JobKey, NotLeading
+from di_operator.controller import JobKey
+from di_operator.leadership import NotLeading
 from di_operator.notification_targets import Target
 from di_operator.notifications.news import News, addressees, body, news_of
 
@@ -99,27 +101,19 @@ class Notifier:
             self._changed[key] = None
 
     async def run(self) -> None:
-        """Tell until cancelled.
-
-        Raises:
-            NotLeading: the lease was lost.
-        """
+        """Send until cancelled or the lease is lost; what is recorded by then is still sent."""
         # No proxy out of the environment, no cookies, no redirects: a target is one address.
         timeout = aiohttp.ClientTimeout(total=DEADLINE)
         async with (
             aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,
             asyncio.TaskGroup() as sending,
         ):
-            try:
+            with suppress(NotLeading):
                 await self._look(
                     lambda target, job, news: sending.create_task(
                         self._send(session, target, job, news)
                     )
                 )
-            except NotLeading as error:
-                # Within the group it would become another kind of error. What is noted is sent.
-                lost = error
-        raise lost
 
     async def _look(self, send: Callable[[Target, Mapping[str, Any], News], object]) -> NoReturn:
         swept = self._clock.monotonic() - SWEEP

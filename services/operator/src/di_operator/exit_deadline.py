@@ -1,0 +1,44 @@
+"""The end of the process, whatever its threads and tasks still wait for."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+SECONDS: Final = 25.0
+"""From the beginning of the end. Kubernetes sends SIGKILL 30 s after SIGTERM."""
+EXIT_CODE: Final = 1
+
+
+class ExitDeadline:
+    """Exits the process if its orderly end takes longer than `seconds`.
+
+    A thread of its own: neither an event loop that does not turn nor the executor's threads, which
+    the interpreter waits for without a bound, can delay it.
+    """
+
+    def __init__(
+        self, *, seconds: float = SECONDS, exit_process: Callable[[int], object] = os._exit
+    ) -> None:
+        self._exit_process = exit_process
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+        self._seconds = seconds
+
+    def start(self) -> None:
+        """Start the countdown; later calls change nothing."""
+        if self._timer.ident is None:
+            self._timer.start()
+
+    def _end(self) -> None:
+        log.error("the process did not end in time", seconds=self._seconds, exit_code=EXIT_CODE)
+        faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
+        self._exit_process(EXIT_CODE)

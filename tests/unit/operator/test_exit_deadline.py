@@ -1,0 +1,40 @@
+"""A process that was to end and does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_HANGS = """
+import asyncio, threading
+from di_operator.exit_deadline import ExitDeadline
+
+async def main():
+    ExitDeadline(seconds=0.2).start()
+    {hangs}
+
+asyncio.run(main())
+"""
+
+
+def test_it_ends_though_its_loop_does_not_turn() -> None:
+    ended = _run("threading.Event().wait()")
+    assert ended.returncode == 1
+    assert "did not end in time" in ended.stdout
+    assert "threading.py" in ended.stderr, "the stacks of all threads"
+
+
+def test_it_ends_though_the_interpreter_waits_for_a_thread() -> None:
+    ended = _run("threading.Thread(target=threading.Event().wait).start()")
+    assert ended.returncode == 1
+
+
+def test_an_end_in_time_keeps_its_exit_code() -> None:
+    assert _run("raise SystemExit(7)").returncode == 7
+
+
+def _run(hangs: str) -> subprocess.CompletedProcess[str]:
+    program = _HANGS.format(hangs=hangs)
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=600
+    )
