@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from di_operator import exit_deadline
 from di_operator.config import load_config
 from di_operator.notification_targets import Format, Happening
 from di_server.config import load_config as load_server_config
@@ -73,6 +74,11 @@ def test_every_probe_goes_to_a_port_of_the_container(chart: Chart, component: st
 def test_the_server_may_take_the_time_of_a_busy_api_server_to_be_ready(chart: Chart) -> None:
     (container,) = chart.render().pods()["di-server"]["spec"]["containers"]
     assert container["readinessProbe"]["timeoutSeconds"] > REQUEST_SECONDS / 2
+
+
+def test_the_operator_exits_before_its_grace_period_is_over(chart: Chart) -> None:
+    spec = chart.render().pods()["di-operator"]["spec"]
+    assert spec["terminationGracePeriodSeconds"] > exit_deadline.SECONDS
 
 
 @pytest.mark.parametrize("mode", [(), ("certificates.mode=cert-manager",), GIVEN_SECRETS])
