@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from di_api import names
+from di_api.admission_rules import ADMISSION_RULES
 from di_api.crd.conversion import with_conversion
 from di_api.kube.client import KubeClient
 from di_api.kube.config import ConfigError, load_config
@@ -46,15 +47,7 @@ def configuration(
                 "failurePolicy": failure_policy,
                 "timeoutSeconds": 5,
                 "matchPolicy": "Equivalent",
-                "rules": [
-                    {
-                        "apiGroups": [names.GROUP],
-                        "apiVersions": [names.VERSION],
-                        "resources": [names.PLURAL],
-                        "operations": ["CREATE", "UPDATE"],
-                        "scope": "Namespaced",
-                    }
-                ],
+                "rules": ADMISSION_RULES,
                 "clientConfig": client_config(host, path, authority),
             }
         ],

@@ -117,6 +117,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "server_deployment": None,
         "webhook_service": "di-webhook",
         "webhook_configuration": None,
+        "webhook_admission": None,
         "token_audience": None,
         "policy": None,
         "policy_arguments": {},

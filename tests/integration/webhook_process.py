@@ -19,7 +19,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from di_api import names
+from di_api.admission_rules import ADMISSION_RULES
 from di_certs.files import CA_CERTIFICATE, write_certificates
 from tests.ports import free_port
 from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
@@ -175,14 +175,7 @@ def configurations_calling(
             "failurePolicy": failure_policy,
             "clientConfig": client(path),
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-            "rules": [
-                {
-                    "apiGroups": [names.GROUP],
-                    "apiVersions": [names.VERSION],
-                    "resources": [names.PLURAL],
-                    "operations": ["CREATE", "UPDATE"],
-                }
-            ],
+            "rules": ADMISSION_RULES,
         }
 
     def configuration(kind: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:

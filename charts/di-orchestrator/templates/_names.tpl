@@ -38,6 +38,11 @@ di-operator
 di-operator-scope
 {{- end }}
 
+{{/* The ConfigMap that the webhook's pods wait for. */}}
+{{- define "di.webhook-admission-name" -}}
+{{ include "di.name" (dict "component" "webhook") }}-admission
+{{- end }}
+
 {{- define "di.webhook-host" -}}
 {{ include "di.name" (dict "component" "webhook") }}.{{ .Release.Namespace }}.svc
 {{- end }}

@@ -87,6 +87,14 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and .Values.webhook.enabled (eq .Values.certificates.mode "auto") }}{{ .Values.certificates.secretName }}{{ end }}
 {{- end }}
 
+{{/*
+The ConfigMap whose ca.crt the operator writes once the webhook configurations hold the authority, and
+which the webhook's pods wait for; empty when the operator does not publish it.
+*/}}
+{{- define "di.managed-admission" -}}
+{{- if include "di.managed-webhook-secret" . }}{{ include "di.webhook-admission-name" . }}{{ end }}
+{{- end }}
+
 {{/* The Secret of the authority that issues all of them. */}}
 {{- define "di.authority-secret" -}}
 {{ .Values.certificates.secretName }}-ca

@@ -17,6 +17,7 @@ from di_certs.inspection import join_certificates, split_certificates
 from di_operator.certificate_plan import (
     MAX_TRUSTED,
     CertificateSettings,
+    ConfirmAdmission,
     CreateAuthority,
     IssueServing,
     Leaf,
@@ -52,6 +53,9 @@ class World:
     authority: dict[str, Any] | None = None
     secrets: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     bundles: list[bytes] = field(default_factory=lambda: [b"", b""])
+    has_rules: bool = True
+    is_registered: bool = True
+    confirmed: bytes | None = None
     published: datetime = START
 
     def plan(self) -> Step:
@@ -59,6 +63,9 @@ class World:
             authority=self.authority,
             serving=self.secrets,
             bundles=tuple(self.bundles),
+            has_rules=self.has_rules,
+            is_registered=self.is_registered,
+            confirmed=self.confirmed,
             published_for=self.now - self.published,
         )
         return next_step(observed, now=self.now, settings=self.settings)
@@ -70,6 +77,7 @@ class World:
                 self.authority = encode(ca_crt=made.certificate_pem, ca_key=made.private_key_pem)
             case PublishBundle():
                 self.bundles = [step.bundle for _ in self.bundles]
+                self.has_rules = True
                 self.published = self.now
                 if secret := self.secrets.get(SERVER.secret):
                     secret["data"] |= encode(ca_crt=step.bundle)["data"]
@@ -86,6 +94,8 @@ class World:
                     tls_key=pair.private_key_pem,
                     ca_crt=step.bundle,
                 )
+            case ConfirmAdmission():
+                self.confirmed = step.bundle
             case Rest():
                 self.now += step.duration
         return step
@@ -127,6 +137,61 @@ def test_from_nothing_the_authority_is_trusted_before_anything_it_issued_is_serv
     world = World()
     assert world.settle() == [CreateAuthority, PublishBundle, Rest, IssueServing]
     assert world.trusted() == [world.ca()]
+
+
+def test_from_nothing_admission_is_confirmed_last() -> None:
+    world = World(confirmed=b"", has_rules=False)
+    assert world.settle() == [CreateAuthority, PublishBundle, Rest, IssueServing, ConfirmAdmission]
+    assert (world.has_rules, world.confirmed) == (True, world.bundles[0])
+
+
+def test_after_a_reinstall_the_webhook_waits_until_the_bundle_has_been_seen(world: World) -> None:
+    # The Secrets have outlived the release; the configurations and the ConfigMap are new.
+    world.now += timedelta(days=1)
+    world.bundles, world.has_rules, world.confirmed = [b"", b""], False, b""
+    assert isinstance(world.step(), PublishBundle)
+    waiting = world.plan()
+    assert isinstance(waiting, Rest)
+    assert waiting.duration == SETTINGS.settle
+    assert world.settle() == [Rest, ConfirmAdmission]
+    assert world.confirmed == world.bundles[0]
+
+
+def test_admission_is_not_confirmed_before_both_configurations_exist(world: World) -> None:
+    world.confirmed, world.is_registered = b"", False
+    world.now += timedelta(minutes=1)
+    assert world.settle() == []
+    world.is_registered = True
+    assert world.settle() == [ConfirmAdmission]
+
+
+def test_admission_is_confirmed_before_the_server_has_its_certificate() -> None:
+    world = World(settings=BOTH, confirmed=b"")
+    steps = world.settle()
+    assert steps[3:5] == [IssueServing, ConfirmAdmission]
+    assert world.confirmed == world.bundles[0]
+
+
+@pytest.mark.parametrize("left", [b"", b"other"], ids=["emptied", "overwritten"])
+def test_a_confirmation_that_was_changed_comes_back(world: World, left: bytes) -> None:
+    world.confirmed = left
+    world.now += timedelta(minutes=1)
+    assert world.settle() == [ConfirmAdmission]
+    assert world.confirmed == world.bundles[0]
+
+
+def test_a_confirmation_follows_the_authorities() -> None:
+    world = World(confirmed=b"")
+    world.settle()
+    rotate(world)
+    assert world.confirmed == world.bundles[0]
+    assert len(world.trusted()) == 2
+
+
+def test_removed_rules_come_back(world: World) -> None:
+    world.has_rules = False
+    assert world.settle() == [PublishBundle]
+    assert world.has_rules
 
 
 def test_without_configurations_the_serving_certificate_is_issued_all_the_same() -> None:
@@ -259,6 +324,8 @@ LOSSES: dict[str, Callable[[World], None]] = {
     "authority": lambda world: setattr(world, "authority", None),
     "serving": lambda world: world.secrets.clear(),
     "bundles": lambda world: setattr(world, "bundles", [b"", b""]),
+    "rules": lambda world: setattr(world, "has_rules", False),
+    "confirmation": lambda world: setattr(world, "confirmed", b""),
     "one bundle": lambda world: setattr(world, "bundles", [b"", world.bundles[1]]),
     "step": lambda world: (world.step(), None)[1],
     "overlap": lambda world: setattr(world, "now", world.now + SETTINGS.overlap),
@@ -274,6 +341,8 @@ def test_any_history_ends_in_a_verifiable_world(
     for name in history:
         LOSSES[name](world)
     world.settle()
+    assert world.has_rules
+    assert world.confirmed in (None, world.bundles[0])
     assert world.ca() in world.trusted()
     authority = base64.b64decode((world.authority or EMPTY_SECRET)["data"]["ca.key"])
     assert Authority.load(world.ca(), authority).has_issued(world.leaf())

@@ -1,4 +1,4 @@
-"""Where an authority is published, and where it is left alone."""
+"""Where an authority and the rules are published, and where they are left alone."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS
+from di_api.admission_rules import ADMISSION_RULES
+from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from di_operator.certificate_plan import CertificateSettings, Leaf
-from di_operator.webhook_clients import bundle_patch, bundles, names_of
+from di_operator.webhook_clients import (
+    admission_patch,
+    bundles,
+    have_rules,
+    is_registered,
+    names_of,
+)
 
 SETTINGS = CertificateSettings(
     namespace="di-system",
@@ -34,13 +41,13 @@ def test_the_conversion_by_this_webhook_trusts_its_authority(client: dict[str, A
     [(key, value)] = client.items()
     path = "/spec/conversion/webhook/clientConfig"
     assert bundles([(CRDS, body)], SETTINGS) == (b"",)
-    assert bundle_patch(CRDS, body, b"pem", SETTINGS) == [
+    assert admission_patch(CRDS, body, b"pem", SETTINGS) == [
         {"op": "test", "path": f"{path}/{key}", "value": value},
         {"op": "add", "path": f"{path}/caBundle", "value": BUNDLE},
     ]
     published = definition(**client, caBundle=BUNDLE)
     assert bundles([(CRDS, published)], SETTINGS) == (b"pem",)
-    assert bundle_patch(CRDS, published, b"pem", SETTINGS) == []
+    assert admission_patch(CRDS, published, b"pem", SETTINGS) == []
 
 
 @pytest.mark.parametrize(
@@ -56,21 +63,65 @@ def test_the_conversion_by_this_webhook_trusts_its_authority(client: dict[str, A
 )
 def test_a_conversion_by_nobody_or_by_others_is_left_alone(body: dict[str, Any]) -> None:
     assert bundles([(CRDS, body)], SETTINGS) == ()
-    assert bundle_patch(CRDS, body, b"pem", SETTINGS) == []
+    assert admission_patch(CRDS, body, b"pem", SETTINGS) == []
 
 
 def test_only_the_webhooks_that_differ_are_patched() -> None:
     body = {
         "webhooks": [
-            {"name": "a", "clientConfig": {"caBundle": BUNDLE}},
-            {"name": "b", "clientConfig": {"caBundle": "?"}},
+            {"name": "a", "clientConfig": {"caBundle": BUNDLE}, "rules": ADMISSION_RULES},
+            {"name": "b", "clientConfig": {"caBundle": "?"}, "rules": ADMISSION_RULES},
         ]
     }
     assert bundles([(MUTATING_WEBHOOKS, body)], SETTINGS) == (b"pem", b"")
-    assert bundle_patch(MUTATING_WEBHOOKS, body, b"pem", SETTINGS) == [
+    assert admission_patch(MUTATING_WEBHOOKS, body, b"pem", SETTINGS) == [
         {"op": "test", "path": "/webhooks/1/name", "value": "b"},
         {"op": "add", "path": "/webhooks/1/clientConfig/caBundle", "value": BUNDLE},
     ]
+
+
+def configuration(*webhooks: dict[str, Any]) -> dict[str, Any]:
+    return {"webhooks": [*webhooks]}
+
+
+def test_bundle_and_rules_are_published_in_one_patch() -> None:
+    body = configuration({"name": "a", "clientConfig": {}})
+    assert not have_rules([(MUTATING_WEBHOOKS, body)], SETTINGS)
+    assert admission_patch(MUTATING_WEBHOOKS, body, b"pem", SETTINGS) == [
+        {"op": "test", "path": "/webhooks/0/name", "value": "a"},
+        {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": BUNDLE},
+        {"op": "add", "path": "/webhooks/0/rules", "value": ADMISSION_RULES},
+    ]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [None, [], [{**ADMISSION_RULES[0], "operations": ["CREATE"]}], ADMISSION_RULES * 2],
+    ids=["absent", "empty", "narrower", "twice"],
+)
+def test_other_rules_are_replaced_and_the_bundle_is_left_alone(rules: object) -> None:
+    body = configuration({"name": "a", "clientConfig": {"caBundle": BUNDLE}, "rules": rules})
+    assert not have_rules([(VALIDATING_WEBHOOKS, body)], SETTINGS)
+    assert admission_patch(VALIDATING_WEBHOOKS, body, b"pem", SETTINGS) == [
+        {"op": "test", "path": "/webhooks/0/name", "value": "a"},
+        {"op": "add", "path": "/webhooks/0/rules", "value": ADMISSION_RULES},
+    ]
+
+
+def test_published_rules_are_left_alone_and_a_conversion_needs_none() -> None:
+    published = {"caBundle": BUNDLE}
+    body = configuration({"name": "a", "clientConfig": published, "rules": ADMISSION_RULES})
+    converter = definition(service=SERVICE, **published)
+    assert have_rules([(MUTATING_WEBHOOKS, body), (CRDS, converter)], SETTINGS)
+    assert admission_patch(MUTATING_WEBHOOKS, body, b"pem", SETTINGS) == []
+
+
+def test_a_webhook_is_registered_once_both_configurations_name_it() -> None:
+    named = configuration({"name": "a"})
+    mutating, validating = (MUTATING_WEBHOOKS, named), (VALIDATING_WEBHOOKS, named)
+    assert is_registered([mutating, validating])
+    assert not is_registered([mutating, (CRDS, definition(service=SERVICE))])
+    assert not is_registered([mutating, (VALIDATING_WEBHOOKS, configuration())])
 
 
 def test_the_definition_has_its_own_name() -> None:

@@ -7,7 +7,9 @@ there. The order keeps every connection to a service verifiable:
 1. the authority (with its key) is stored before anyone is told to trust it;
 2. it is trusted before a service serves what it has issued: by the API server through caBundle,
    by pods through the ca.crt beside the certificate, which the operator hands on to them;
-3. its predecessor stays trusted until every replica has had time to load the new certificate.
+3. its predecessor stays trusted until every replica has had time to load the new certificate;
+4. the webhook's first pods start once the webhook configurations hold the authority: they mount a
+   ConfigMap, and its key is written after all that.
 """
 
 from __future__ import annotations
@@ -64,6 +66,8 @@ class CertificateSettings:
     leaves: tuple[Leaf, ...]
     configuration: str | None
     """Name that the mutating and the validating configuration share; None: there are none."""
+    admission: str | None = None
+    """ConfigMap that the webhook's pods wait for; None: they wait for none."""
     service_domain: str = "svc.cluster.local"
     authority_lifetime: timedelta = timedelta(days=5 * 365)
     serving_lifetime: timedelta = timedelta(days=90)
@@ -99,13 +103,19 @@ class Observed:
     """What is stored in the cluster now.
 
     `serving` has the Secret of each leaf by its name. `bundles` has the decoded caBundle of each
-    webhook, empty where there is none. `published_for` is how long the manager has seen the
-    present bundles, those for pods among them, unchanged.
+    webhook, empty where there is none. `has_rules` is false if a webhook configuration lacks the
+    rules, `is_registered` true if both configurations exist. `confirmed` is ca.crt of the
+    ConfigMap that the webhook's pods wait for, empty if it has none, None if there is no such
+    ConfigMap. `published_for` is how long the manager has seen the present bundles, those for
+    pods among them, unchanged.
     """
 
     authority: Mapping[str, Any] | None
     serving: Mapping[str, Mapping[str, Any] | None]
     bundles: tuple[bytes, ...]
+    has_rules: bool = True
+    is_registered: bool = True
+    confirmed: bytes | None = None
     published_for: timedelta
 
 
@@ -118,7 +128,8 @@ class CreateAuthority:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishBundle:
-    """Write `bundle` into every webhook and every Secret for pods that has another one."""
+    """Write `bundle` and the rules into every webhook that differs, and `bundle` into every
+    Secret for pods that has another one."""
 
     bundle: bytes
     reason: str
@@ -135,13 +146,21 @@ class IssueServing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmAdmission:
+    """Write `bundle`, which the webhook configurations hold, into the ConfigMap that the
+    webhook's pods wait for."""
+
+    bundle: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
     """Nothing to do for `duration`, unless something changes."""
 
     duration: timedelta
 
 
-Step = CreateAuthority | PublishBundle | IssueServing | Rest
+Step = CreateAuthority | PublishBundle | IssueServing | ConfirmAdmission | Rest
 
 
 def next_step(observed: Observed, *, now: datetime, settings: CertificateSettings) -> Step:
@@ -155,6 +174,8 @@ def next_step(observed: Observed, *, now: datetime, settings: CertificateSetting
     published = published_bundles(observed.bundles, observed.serving, settings)
     if any(present != bundle for present in published):
         return PublishBundle(bundle=bundle, reason="the trusted authorities differ")
+    if not observed.has_rules:
+        return PublishBundle(bundle=bundle, reason="the rules differ")
     dates = [renewal_time(authority.certificate_pem)]
     for leaf in settings.leaves:
         secret = observed.serving.get(leaf.secret)
@@ -165,6 +186,11 @@ def next_step(observed: Observed, *, now: datetime, settings: CertificateSetting
                 return IssueServing(leaf=leaf, authority=authority, bundle=bundle, reason=reason)
             dates.append(now + unsettled)
             continue
+        if not leaf.for_pods and _awaits_confirmation(observed, bundle):
+            unsettled = settings.settle - observed.published_for
+            if unsettled <= timedelta(0):
+                return ConfirmAdmission(bundle=bundle)
+            dates.append(now + unsettled)
         serving = secret_value(secret, CERTIFICATE)
         dates.append(renewal_time(serving))
         overlap_end = _overlap_end(serving, settings)
@@ -186,6 +212,11 @@ def published_bundles(
         if leaf.for_pods and (secret := serving.get(leaf.secret)) is not None
     )
     return (*bundles, *for_pods)
+
+
+def _awaits_confirmation(observed: Observed, bundle: bytes) -> bool:
+    """Whether the webhook configurations hold `bundle` and its ConfigMap has another one."""
+    return observed.is_registered and observed.confirmed not in (None, bundle)
 
 
 def _patience(

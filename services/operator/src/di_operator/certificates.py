@@ -14,7 +14,7 @@ import structlog
 from di_api import names
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
-from di_api.kube.resources import SECRETS, Resource
+from di_api.kube.resources import CONFIGMAPS, SECRETS, Resource
 from di_certs.authority import Authority, KeyPair
 from di_certs.inspection import fingerprint
 from di_operator.certificate_plan import (
@@ -23,6 +23,7 @@ from di_operator.certificate_plan import (
     CERTIFICATE,
     PRIVATE_KEY,
     CertificateSettings,
+    ConfirmAdmission,
     CreateAuthority,
     IssueServing,
     Leaf,
@@ -36,7 +37,13 @@ from di_operator.certificate_plan import (
 from di_operator.clock import Clock
 from di_operator.config import Config
 from di_operator.follow import RETRY, follow
-from di_operator.webhook_clients import bundle_patch, bundles, names_of
+from di_operator.webhook_clients import (
+    admission_patch,
+    bundles,
+    have_rules,
+    is_registered,
+    names_of,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -69,6 +76,7 @@ def certificate_settings(config: Config) -> CertificateSettings | None:
         authority_secret=config.authority_secret,
         leaves=tuple(leaves),
         configuration=config.webhook_configuration if config.webhook_secret else None,
+        admission=config.webhook_admission if config.webhook_secret else None,
         service_domain=config.service_domain,
     )
 
@@ -81,6 +89,8 @@ class _Read:
     serving: Mapping[str, dict[str, Any] | None]
     """By name."""
     configurations: tuple[tuple[Resource, dict[str, Any]], ...]
+    admission: dict[str, Any] | None
+    """The ConfigMap that the webhook's pods wait for."""
 
 
 class CertificateManager:
@@ -90,7 +100,8 @@ class CertificateManager:
     read, and the one that comes second reads again.
 
     Needs: Secrets get, list, watch and update by name, and create; the two webhook
-    configurations and the definition of DIJobs get, list, watch and patch by name.
+    configurations, the definition of DIJobs and the ConfigMap that the webhook's pods wait for
+    get, list, watch and patch by name.
     """
 
     def __init__(self, client: KubeClient, *, settings: CertificateSettings, clock: Clock) -> None:
@@ -110,6 +121,8 @@ class CertificateManager:
             (SECRETS, settings.authority_secret, settings.namespace),
             *((resource, name, None) for resource, name in names_of(settings).items()),
         ]
+        if settings.admission is not None:
+            objects.append((CONFIGMAPS, settings.admission, settings.namespace))
         async with asyncio.TaskGroup() as group:
             for each in objects:
                 group.create_task(
@@ -134,6 +147,8 @@ class CertificateManager:
                         await self._publish(read, step)
                     case IssueServing():
                         await self._issue(read, step)
+                    case ConfirmAdmission():
+                        await self._confirm(read, step)
                     case Rest():
                         return min(step.duration, MAX_REST).total_seconds()
                     case _:
@@ -169,7 +184,7 @@ class CertificateManager:
     async def _read(self) -> _Read:
         settings = self._settings
         configurations = names_of(settings)
-        authority, serving, found = await asyncio.gather(
+        authority, serving, found, admission = await asyncio.gather(
             self._get(SECRETS, settings.authority_secret, settings.namespace),
             asyncio.gather(
                 *(self._get(SECRETS, secret, settings.namespace) for secret in self._secrets)
@@ -177,6 +192,7 @@ class CertificateManager:
             asyncio.gather(
                 *(self._get(resource, name, None) for resource, name in configurations.items())
             ),
+            self._get(CONFIGMAPS, settings.admission, settings.namespace),
         )
         return _Read(
             authority=authority,
@@ -186,6 +202,7 @@ class CertificateManager:
                 for resource, body in zip(configurations, found, strict=True)
                 if body is not None
             ),
+            admission=admission,
         )
 
     def _observed(self, read: _Read) -> Observed:
@@ -195,12 +212,18 @@ class CertificateManager:
             authority=read.authority,
             serving=read.serving,
             bundles=told,
+            has_rules=have_rules(read.configurations, self._settings),
+            is_registered=is_registered(read.configurations),
+            confirmed=_confirmed(read.admission),
             published_for=self._published_for(published),
         )
 
     async def _get(
-        self, resource: Resource, name: str, namespace: str | None
+        self, resource: Resource, name: str | None, namespace: str | None
     ) -> dict[str, Any] | None:
+        """The object, None if it does not exist or `name` is None."""
+        if name is None:
+            return None
         try:
             return await self._client.get(resource, name, namespace)
         except NotFound:
@@ -233,7 +256,7 @@ class CertificateManager:
 
     async def _publish(self, read: _Read, step: PublishBundle) -> None:
         for resource, configuration in read.configurations:
-            patch = bundle_patch(resource, configuration, step.bundle, self._settings)
+            patch = admission_patch(resource, configuration, step.bundle, self._settings)
             if not patch:
                 continue
             try:
@@ -247,7 +270,7 @@ class CertificateManager:
             except Invalid as error:
                 # A `test` did not hold: the list of webhooks has changed since it was read.
                 raise _as_conflict(error) from error
-            log.info("caBundle published", kind=resource.kind, reason=step.reason)
+            log.info("caBundle and rules published", kind=resource.kind, reason=step.reason)
         for leaf in self._settings.leaves:
             secret = read.serving[leaf.secret]
             published = secret_value(secret, CA_CERTIFICATE)
@@ -280,6 +303,21 @@ class CertificateManager:
             fingerprint=fingerprint(pair.certificate_pem),
         )
 
+    async def _confirm(self, read: _Read, step: ConfirmAdmission) -> None:
+        if read.admission is None:  # Deleted since it was planned.
+            return
+        name = read.admission["metadata"]["name"]
+        # With the resourceVersion it was read at: a compare-and-swap.
+        version = {"resourceVersion": read.admission["metadata"]["resourceVersion"]}
+        await self._client.patch(
+            CONFIGMAPS,
+            name,
+            {"metadata": version, "data": {CA_CERTIFICATE: step.bundle.decode()}},
+            self._settings.namespace,
+            field_manager=names.OPERATOR_NAME,
+        )
+        log.info("admission confirmed", config_map=name)
+
     async def _store(
         self, name: str, kind: str, data: Mapping[str, bytes], present: dict[str, Any] | None
     ) -> None:
@@ -302,6 +340,12 @@ class CertificateManager:
             "data": encoded,
         }
         await self._client.create(SECRETS, body, self._settings.namespace)
+
+
+def _confirmed(config_map: Mapping[str, Any] | None) -> bytes | None:
+    if config_map is None:
+        return None
+    return str((config_map.get("data") or {}).get(CA_CERTIFICATE, "")).encode()
 
 
 def _as_conflict(error: ApiError) -> Conflict:

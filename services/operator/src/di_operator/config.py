@@ -83,6 +83,9 @@ class Config:
     """Deployment of di-server, beside the operator; None: somebody else runs it."""
     webhook_service: str
     webhook_configuration: str | None
+    webhook_admission: str | None
+    """ConfigMap that the webhook's pods wait for, written once the webhook configurations hold
+    the authority; None: they do not wait."""
     token_audience: str | None
     policy: str | None
     """Name of the allocation policy; None: preemptible jobs run like all others."""
@@ -235,6 +238,12 @@ _SETTINGS: Final = (
         "webhook_configuration",
         name_field(load_default=None),
         "name of the mutating and the validating webhook configuration",
+    ),
+    Setting(
+        "webhook_admission",
+        name_field(load_default=None),
+        "ConfigMap whose ca.crt is written once the webhook configurations hold it, and which the "
+        "webhook's pods wait for; empty: none",
     ),
     Setting(
         "token_audience",
