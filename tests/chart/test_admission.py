@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from di_api.admission_rules import ADMISSION_RULES
+from di_operator.certificate_plan import CA_CERTIFICATE
 from tests.chart.chart import GIVEN_SECRETS, Chart, Object, Rendered
 
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -18,9 +20,8 @@ def webhook(chart: Chart, kind: str, *values: str) -> Object:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_only_creates_and_updates_of_jobs_are_asked_about(chart: Chart, kind: str) -> None:
-    assert webhook(chart, kind)["rules"] == [
+def test_only_creates_and_updates_of_jobs_are_reviewed() -> None:
+    assert ADMISSION_RULES == [
         {
             "apiGroups": ["diengine.opendilab.org"],
             "apiVersions": ["v2alpha1"],
@@ -29,6 +30,60 @@ def test_only_creates_and_updates_of_jobs_are_asked_about(chart: Chart, kind: st
             "scope": "Namespaced",
         }
     ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_operator_publishes_the_rules_of_the_webhook_it_certifies(
+    chart: Chart, kind: str
+) -> None:
+    assert "rules" not in webhook(chart, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", [("certificates.mode=cert-manager",), GIVEN_SECRETS])
+def test_other_modes_render_the_rules_that_the_operator_publishes(
+    chart: Chart, kind: str, mode: tuple[str, ...]
+) -> None:
+    assert webhook(chart, kind, *mode)["rules"] == ADMISSION_RULES
+
+
+def test_the_webhook_waits_until_the_operator_has_published_the_authority(chart: Chart) -> None:
+    rendered = chart.render()
+    # Neither data nor binaryData: helm owns no field that the operator writes.
+    assert rendered.one("ConfigMap", "di-webhook-admission").keys() == {
+        "apiVersion",
+        "kind",
+        "metadata",
+    }
+    spec = rendered.pods()["di-webhook"]["spec"]
+    (volume,) = (each for each in spec["volumes"] if "configMap" in each)
+    # Not optional, and with a key of its own: the kubelet starts no container before it exists.
+    assert volume["configMap"] == {
+        "name": "di-webhook-admission",
+        "items": [{"key": CA_CERTIFICATE, "path": CA_CERTIFICATE}],
+    }
+    (container,) = spec["containers"]
+    assert volume["name"] in {mount["name"] for mount in container["volumeMounts"]}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [("certificates.mode=cert-manager",), GIVEN_SECRETS, ("webhook.enabled=false",)],
+    ids=["cert-manager", "given Secrets", "no webhook"],
+)
+def test_no_webhook_waits_for_what_the_operator_does_not_publish(
+    chart: Chart, values: tuple[str, ...]
+) -> None:
+    rendered = chart.render(*values)
+    assert "di-webhook-admission" not in rendered.of_kind("ConfigMap")
+    volumes = rendered.pods().get("di-webhook", {"spec": {"volumes": []}})["spec"]["volumes"]
+    assert not [each for each in volumes if "configMap" in each]
+    (policy,) = (
+        policy
+        for name, policy in rendered.of_kind("ValidatingAdmissionPolicy").items()
+        if name.endswith("operator-objects")
+    )
+    assert "di-webhook-admission" not in str(policy)
 
 
 @pytest.mark.parametrize(

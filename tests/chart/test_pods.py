@@ -33,6 +33,7 @@ def restricted(spec: Mapping[str, Any]) -> None:
         assert container["resources"]["requests"].keys() == {"cpu", "memory"}
         assert container["resources"]["limits"].keys() == {"memory"}
     assert {kind for v in spec.get("volumes", ()) for kind in v if kind != "name"} <= {
+        "configMap",
         "emptyDir",
         "projected",
         "secret",
@@ -136,6 +137,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     assert config.server_deployment == "di-server"
     assert config.webhook_service == "di-webhook"
     assert config.webhook_configuration == "di-di-orchestrator"
+    assert config.webhook_admission == "di-webhook-admission"
     assert config.token_audience == "di-server"
     assert config.log_level == "debug"
 
@@ -183,7 +185,8 @@ def test_nobody_is_told_unless_somebody_is_named(chart: Chart) -> None:
 )
 def test_the_operator_leaves_alone_what_is_not_its_own(chart: Chart, value: str) -> None:
     given = environment(chart, "operator", value)
-    assert load_config([], given, random_identity=str).webhook_secret is None
+    config = load_config([], given, random_identity=str)
+    assert (config.webhook_secret, config.webhook_admission) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ CERTIFICATE_SECRETS = {
     "secrets di-server-tls": "get list update watch",
     "secrets di-webhook-tls-ca": "get list update watch",
 }
+ADMISSION = {"configmaps di-webhook-admission": "get list patch watch"}
 AUTHORITY = {
     f"{kind}.admissionregistration.k8s.io di-di-orchestrator": "get list patch watch"
     for kind in CONFIGURATIONS
@@ -100,7 +101,7 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     rendered = chart.render()
     assert permissions(rendered, "di-operator") == {
         "*": JOBS_OF_THE_OPERATOR | WORKLOADS | OF_KUEUE | RIVALS | AUTHORITY | ROOM,
-        "di-system": OWN | CLAIM | CERTIFICATE_SECRETS,
+        "di-system": OWN | CLAIM | CERTIFICATE_SECRETS | ADMISSION,
     }
     assert permissions(rendered, "di-server") == {
         "*": JOBS_OF_THE_SERVER | TOKENS | ROOM,

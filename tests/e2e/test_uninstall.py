@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from di_api.names import LABEL_JOB
+from di_cluster.errors import CommandFailed
 from di_cluster.images import Image
 from di_cluster.release import Release
 from tests.e2e.jobs import job, sleep, task
@@ -74,6 +75,12 @@ def test_the_crd_and_running_jobs_outlive_the_release_which_adopts_them_again(
     )
 
     release.install(images)
+    # The first request after helm's return: it has waited until the webhook is called and trusted.
+    learner = task("learner", image=images["server"].reference, program=sleep(1))
+    kubectl.apply(job("after", namespace=namespace, tasks=[learner]))
+    with pytest.raises(CommandFailed) as refused:
+        kubectl.apply(job("bad", namespace=namespace, tasks=[{**learner, "dependsOn": ["x"]}]))
+    assert "spec.tasks[0].dependsOn[0]" in refused.value.output
     wait_until(
         lambda: kubectl.phase("meanwhile", namespace=namespace) == "Succeeded", 150, every=0.5
     )

@@ -16,7 +16,7 @@ import requests
 
 from di_api.kube.config import KubeConfig, load_config
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import DIJOBS, NAMESPACES, PODS, SECRETS, Resource
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, NAMESPACES, PODS, Resource
 from di_api.kube.sync import SyncKubeClient
 from di_api.names import ANNOTATION_SUSPENDED_BY, GROUP, LABEL_JOB
 from di_api.service.settings import Address
@@ -37,6 +37,7 @@ from tests.integration.scripted_kueue import (
 )
 
 NAMESPACE = "di-system"
+ADMISSION = "di-webhook-admission"
 USER = f"system:serviceaccount:{NAMESPACE}:"
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -148,13 +149,14 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
 
 
 def _install_webhooks(accounts: Accounts) -> None:
-    """Where the operator publishes its authority; nobody is asked, since no webhook runs."""
+    """Where the operator publishes its authority; nothing is asked, since no webhook runs."""
     nowhere = {"matchLabels": {"none": "none"}}
     bodies = [
         {**body, "webhooks": [{**h, "namespaceSelector": nowhere} for h in body["webhooks"]]}
         for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
         for body in accounts.rendered.of_kind(kind).values()
     ]
+    bodies.append(dict(accounts.rendered.one("ConfigMap", ADMISSION)))
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies})
     accounts.kubectl("apply", "--filename", "-", stdin=text)
 
@@ -213,8 +215,12 @@ async def _live(release: Release, testbed: Testbed, server: ServerProcess) -> No
             return False
         return True
 
-    # Made last, when the API server has been told whom to trust.
-    await testbed.until(lambda: exists(SECRETS, "di-webhook-tls"), "the webhook's certificate")
+    # Written last, when the webhook configurations hold the authority.
+    async def is_confirmed() -> bool:
+        found = await testbed.client.get(CONFIGMAPS, ADMISSION, NAMESPACE)
+        return bool(found.get("data"))
+
+    await testbed.until(is_confirmed, "the webhook's pods to be allowed to start")
     # Not at once, which would leave the Service to the garbage collector.
     brought = {"apiVersion": "v1", "metadata": {"name": "$(JOB)"}}
     claim = {

@@ -49,6 +49,7 @@ from tests.waiting import wait_until
 
 Object = dict[str, Any]
 
+ADMISSION = "di-webhook-admission"
 AGGREGATORS = CRD_FILE.with_name("aggregatorconfigs-crd.yaml")
 CA_BUNDLE = base64.b64encode(
     Authority.create("test", now=datetime.now(UTC), lifetime=timedelta(days=1)).certificate_pem
@@ -267,6 +268,39 @@ def test_the_operator_makes_in_its_own_namespace_what_it_knows_by_name(
 
     assert [create(name) for name in names] == [""] * len(names)
     assert f"may not create {resource.plural} named other" in create("other")
+
+
+def test_the_operator_writes_data_of_the_one_config_map_that_the_webhook_waits_for(
+    accounts: Accounts, kube_config: KubeConfig
+) -> None:
+    written = {"data": {"ca.crt": "pem"}}
+
+    def patch(name: str, body: Object) -> str:
+        path = CONFIGMAPS.path(accounts.namespace, name)
+        return accounts.objection(OPERATOR, "PATCH", path, body)
+
+    rendered = accounts.rendered.one("ConfigMap", ADMISSION)
+    with SyncKubeClient(config=kube_config) as kube:
+        kube.create(CONFIGMAPS, dict(rendered), accounts.namespace)
+    assert patch(ADMISSION, written) == ""
+    assert NOT_OURS in patch("foreign", written)
+    only = "may change only the data"
+    for more in (
+        {"metadata": {"labels": {"a": "b"}}},
+        {"metadata": {"annotations": {"a": "b"}}},
+        {"metadata": {"ownerReferences": OWNED["ownerReferences"]}},
+        {"binaryData": {"a": "YQ=="}},
+        {"immutable": True},
+    ):
+        assert only in patch(ADMISSION, written | more)
+    path = CONFIGMAPS.path(accounts.namespace, ADMISSION)
+    assert NOT_OURS in accounts.objection(OPERATOR, "DELETE", path)
+    # By the same name elsewhere.
+    with fresh_namespace(kube_config) as other:
+        with SyncKubeClient(config=kube_config) as kube:
+            kube.create(CONFIGMAPS, named(ADMISSION, {}), other)
+        path = CONFIGMAPS.path(other, ADMISSION)
+        assert NOT_OURS in accounts.objection(OPERATOR, "PATCH", path, written)
 
 
 def test_the_operator_changes_nothing_of_the_definition_but_whom_to_trust(

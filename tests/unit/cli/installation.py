@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
+from di_api.admission_rules import ADMISSION_RULES
 from di_certs.authority import Authority
 from di_cli.diagnosis import Answer, Facts
 
@@ -53,10 +54,11 @@ def deployment(component: str, *, ready: int = 2, version: str = "0.1.0", **spec
     }
 
 
-def configuration(bundle: str, *, policy: str = "Fail") -> Object:
+def configuration(bundle: str, *, policy: str = "Fail", rules: bool = True) -> Object:
     hook = {
         "name": "validate.dijobs.diengine.opendilab.org",
         "failurePolicy": policy,
+        "rules": ADMISSION_RULES if rules else [],
         "clientConfig": {"caBundle": encoded(bundle), "service": {"namespace": "di-system"}},
     }
     return {"metadata": metadata("di-orchestrator", "webhook"), "webhooks": [hook]}

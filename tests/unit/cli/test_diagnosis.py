@@ -203,6 +203,18 @@ SEEDED: Final[dict[str, tuple[dict[str, Any], str, Severity, str]]] = {
         FAULT,
         "does not trust",
     ),
+    "a webhook that has no rules yet": (
+        {"refusal": answer(job()), "validating": answer(configuration("", rules=False))},
+        "webhook",
+        WARNING,
+        "has no rules",
+    ),
+    "a second release, whose webhook has no rules": (
+        {"validating": answer(configuration(authority(900)), configuration("", rules=False))},
+        "webhook",
+        WARNING,
+        "has no rules",
+    ),
     "a webhook that may be passed by": (
         {"validating": answer(configuration(authority(900), policy="Ignore"))},
         "webhook",

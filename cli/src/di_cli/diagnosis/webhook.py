@@ -9,18 +9,26 @@ from di_cli.diagnosis.facts import Facts
 from di_cli.diagnosis.finding import Finding, fault, unread, warning
 
 NAME = "validate.dijobs.diengine.opendilab.org"
+_PUBLISHED = (
+    "the operator's leader publishes them: see the topic operator; a second release for the same "
+    "jobs gets none while the first one runs"
+)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Look at what became of that job, and at the configuration."""
     answer = facts.refusal
     look = f"kubectl get pods -n {facts.system} -l app.kubernetes.io/component=webhook"
+    without_rules = [*_without_rules(facts)]
     if answer.is_good:
-        yield warning(
-            f"nobody judges jobs of namespace {facts.namespace} before they are stored",
-            where="a job that the webhook refuses was taken, in a dry run",
-            remedy="helm upgrade with webhook.enabled=true; without, the operator fails bad jobs",
-        )
+        # Else the reason follows below.
+        if not without_rules:
+            yield warning(
+                f"nobody judges jobs of namespace {facts.namespace} before they are stored",
+                where="a job that the webhook refuses was taken, in a dry run",
+                remedy="helm upgrade with webhook.enabled=true; without, the operator fails bad "
+                "jobs",
+            )
     elif "failed calling webhook" in answer.words:
         yield _unreachable(answer.words, look)
     elif "denied the request" not in answer.words and not facts.jobs.is_missing:
@@ -28,6 +36,12 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not facts.validating.is_good:
         yield unread(facts.validating, "the webhook configurations")
         return
+    for name in without_rules:
+        yield warning(
+            "a webhook configuration has no rules: its webhook reviews no job",
+            where=f"{name}: webhooks[].rules",
+            remedy=_PUBLISHED,
+        )
     for configuration in facts.validating.found:
         for hook in map(mapping, items(configuration.get("webhooks"))):
             if hook.get("name") == NAME and hook.get("failurePolicy") == "Ignore":
@@ -36,6 +50,14 @@ def check(facts: Facts) -> Iterator[Finding]:
                     where=f"{mapping(configuration.get('metadata')).get('name')}: failurePolicy",
                     remedy="helm upgrade: the chart says Fail",
                 )
+
+
+def _without_rules(facts: Facts) -> Iterator[str]:
+    """Names of the validating configurations that have a webhook without rules."""
+    for configuration in facts.validating.found:
+        hooks = map(mapping, items(configuration.get("webhooks")))
+        if any(not items(hook.get("rules")) for hook in hooks):
+            yield str(mapping(configuration.get("metadata")).get("name"))
 
 
 def _unreachable(words: str, look: str) -> Finding:

@@ -172,10 +172,10 @@ def next_step(observed: Observed, *, now: datetime, settings: CertificateSetting
         return CreateAuthority(reason="the authority nears its end")
     bundle = trusted_bundle(observed, authority, now=now, settings=settings)
     published = published_bundles(observed.bundles, observed.serving, settings)
-    if any(present != bundle for present in published):
-        return PublishBundle(bundle=bundle, reason="the trusted authorities differ")
-    if not observed.has_rules:
-        return PublishBundle(bundle=bundle, reason="the rules differ")
+    are_trusted = all(present == bundle for present in published)
+    if not (are_trusted and observed.has_rules):
+        what = "rules" if are_trusted else "trusted authorities"
+        return PublishBundle(bundle=bundle, reason=f"the {what} differ")
     dates = [renewal_time(authority.certificate_pem)]
     for leaf in settings.leaves:
         secret = observed.serving.get(leaf.secret)

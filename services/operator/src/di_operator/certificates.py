@@ -304,8 +304,7 @@ class CertificateManager:
         )
 
     async def _confirm(self, read: _Read, step: ConfirmAdmission) -> None:
-        if read.admission is None:  # Deleted since it was planned.
-            return
+        assert read.admission is not None, "only a ConfigMap that exists awaits confirmation"
         name = read.admission["metadata"]["name"]
         # With the resourceVersion it was read at: a compare-and-swap.
         version = {"resourceVersion": read.admission["metadata"]["resourceVersion"]}
