@@ -15,11 +15,19 @@ from typing import Any
 import pytest
 import yaml
 
+from di_api.admission_rules import ADMISSION_RULES
 from di_api.crd.conversion import with_conversion
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import CRDS, DIJOBS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from di_api.kube.resources import (
+    CONFIGMAPS,
+    CRDS,
+    DIJOBS,
+    MUTATING_WEBHOOKS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+)
 from di_certs.authority import is_issued_by
 from di_certs.inspection import split_certificates
 from di_operator.certificate_plan import CertificateSettings, Leaf
@@ -33,6 +41,7 @@ from tests.integration.conftest import (
 )
 from tests.integration.webhook_process import (
     WebhookProcess,
+    as_rendered,
     client_config,
     configurations,
     webhook_process,
@@ -43,6 +52,8 @@ from tests.waiting import wait_until_async
 pytestmark = pytest.mark.usefixtures("crd")
 
 SECRET, SERVER_SECRET = "di-webhook-tls", "di-server-tls"
+ADMISSION = "di-webhook-admission"
+JSON_PATCH = "application/json-patch+json"
 ROTATIONS = 3
 
 
@@ -68,13 +79,32 @@ class World:
 
     async def trusted(self) -> list[list[bytes]]:
         """The authorities of each webhook."""
-        bundles = []
-        for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
-            body = await self.client.get(resource, self.namespace)
-            for webhook in body["webhooks"]:
-                encoded = webhook["clientConfig"].get("caBundle", "")
-                bundles.append(split_certificates(base64.b64decode(encoded)))
-        return bundles
+        return [
+            split_certificates(base64.b64decode(webhook["clientConfig"].get("caBundle", "")))
+            for webhook in await self.webhooks()
+        ]
+
+    async def webhooks(self) -> list[dict[str, Any]]:
+        """The entries of both configurations."""
+        return [
+            webhook
+            for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+            for webhook in (await self.client.get(resource, self.namespace))["webhooks"]
+        ]
+
+    async def confirmed(self) -> str:
+        """The authority in the ConfigMap that the webhook's pods wait for, empty if none."""
+        body = await self.client.get(CONFIGMAPS, ADMISSION, self.namespace)
+        return str((body.get("data") or {}).get("ca.crt", ""))
+
+    async def is_confirmed(self) -> bool:
+        """Whether the configurations have rules, and the ConfigMap what they trust."""
+        confirmed = split_certificates((await self.confirmed()).encode())
+        return (
+            bool(confirmed)
+            and all(bundle == confirmed for bundle in await self.trusted())
+            and all(each.get("rules") == ADMISSION_RULES for each in await self.webhooks())
+        )
 
     async def is_in_order(self) -> bool:
         """Whether what is served is trusted everywhere."""
@@ -107,8 +137,9 @@ async def world(
     with webhook_process(folder, host, with_certificate=False) as webhook:
         async with KubeClient(config=config) as client:
             mutating, validating = configurations(webhook, namespace, namespace, ca_bundle=b"")
-            await client.create(MUTATING_WEBHOOKS, mutating)
-            await client.create(VALIDATING_WEBHOOKS, validating)
+            await client.create(MUTATING_WEBHOOKS, as_rendered(mutating))
+            await client.create(VALIDATING_WEBHOOKS, as_rendered(validating))
+            await client.create(CONFIGMAPS, {"metadata": {"name": ADMISSION}}, namespace)
             try:
                 yield World(
                     client=client,
@@ -122,6 +153,7 @@ async def world(
                             Leaf(secret=SERVER_SECRET, service="di-server", for_pods=True),
                         ),
                         configuration=namespace,
+                        admission=ADMISSION,
                         **settings,
                     ),
                 )
@@ -166,13 +198,57 @@ def test_from_nothing_jobs_are_admitted_and_what_is_deleted_comes_back(
                 {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"},
             ]
             await cluster.client.patch(
-                VALIDATING_WEBHOOKS, namespace, empty, content_type="application/json-patch+json"
+                VALIDATING_WEBHOOKS, namespace, empty, content_type=JSON_PATCH
             )
             await wait_until_async(
                 cluster.is_in_order, 10, what="the emptied caBundle to come back"
             )
             # The new leaf reaches the webhook, and the API server the bundle, a moment later.
             await wait_until_async(lambda: admits(cluster, "second"), 10, what="admission")
+
+    asyncio.run(scenario())
+
+
+def test_rules_arrive_with_the_authority_and_are_confirmed_last(
+    kube_config: KubeConfig, api_server: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with world(kube_config, api_server, namespace, tmp_path) as cluster:
+            client, seen = cluster.client, list[tuple[bool, bool]]()
+
+            async def record() -> None:
+                """Whether each version of the configuration has rules and an authority."""
+                selector = f"metadata.name={namespace}"
+                _, version = await client.list(VALIDATING_WEBHOOKS, field_selector=selector)
+                async for _, body in client.watch(
+                    VALIDATING_WEBHOOKS,
+                    resource_version=version,
+                    field_selector=selector,
+                    timeout_seconds=60,
+                ):
+                    for webhook in body.get("webhooks", []):
+                        trusts = bool(webhook["clientConfig"].get("caBundle"))
+                        seen.append((bool(webhook.get("rules")), trusts))
+
+            # Nothing is reviewed: no webhook is trusted or runs.
+            await create_job(cluster, "before")
+            async with running(record(), cluster.manager().run(), cluster.project()):
+                await wait_until_async(cluster.is_confirmed, 20, what="confirmation")
+                assert await cluster.is_in_order()
+                await wait_until_async(lambda: bool(seen), 10, what="the watch")
+                assert set(seen) == {(True, True)}
+                await wait_until_async(lambda: admits(cluster, "after"), 10, what="admission")
+
+                for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+                    removed = [{"op": "remove", "path": "/webhooks/0/rules"}]
+                    await client.patch(resource, namespace, removed, content_type=JSON_PATCH)
+                await client.patch(CONFIGMAPS, ADMISSION, {"data": None}, namespace)
+                await wait_until_async(cluster.is_confirmed, 10, what="rules and confirmation")
+
+                # As after an uninstall and a reinstall: the Secrets stay, the ConfigMap is new.
+                await client.delete(CONFIGMAPS, ADMISSION, namespace)
+                await client.create(CONFIGMAPS, {"metadata": {"name": ADMISSION}}, namespace)
+                await wait_until_async(cluster.is_confirmed, 10, what="a new ConfigMap's data")
 
     asyncio.run(scenario())
 
@@ -226,7 +302,7 @@ async def rotate(cluster: World) -> None:
     await wait_until_async(is_over, 20, what="the old authority to be dropped")
 
 
-@pytest.mark.parametrize("writes", range(4))
+@pytest.mark.parametrize("writes", range(6))
 def test_a_manager_that_dies_after_any_write_is_continued_by_another(
     kube_config: KubeConfig,
     api_server: ApiServer,
@@ -264,7 +340,7 @@ def test_a_manager_that_dies_after_any_write_is_continued_by_another(
 async def settle(manager: CertificateManager, cluster: World) -> None:
     async def is_settled() -> bool:
         await manager.reconcile_once()
-        return await cluster.is_in_order()
+        return await cluster.is_in_order() and await cluster.is_confirmed()
 
     await wait_until_async(is_settled, 20, what="the certificates to be in order")
 
@@ -335,7 +411,7 @@ def test_the_older_versions_are_served_once_their_conversion_is_trusted(
                         CRDS,
                         plain["metadata"]["name"],
                         [{"op": "remove", "path": path}],
-                        content_type="application/json-patch+json",
+                        content_type=JSON_PATCH,
                     )
                     await wait_until_async(is_read, 40, what="the older versions to come back")
             finally:

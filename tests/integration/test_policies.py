@@ -506,6 +506,23 @@ def test_who_may_only_make_pods_gives_none_to_a_job(accounts: Accounts, pod_make
     assert accounts.objection(pod_maker, "PATCH", owned, labelled) == ""
 
 
+def test_the_operator_of_another_release_makes_pods_of_its_jobs(accounts: Accounts) -> None:
+    name, here = "other-operator", ("--namespace", accounts.namespace)
+    accounts.kubectl(*here, "create", "serviceaccount", name)
+    accounts.kubectl(*here, "create", "role", name, "--verb=create", "--resource=pods")
+    # What the chart's role for jobs has beside it, and people have not.
+    accounts.kubectl(
+        *(*here, "create", "role", f"{name}-jobs", "--verb=update"),
+        f"--resource=dijobs.{GROUP}/finalizers",
+    )
+    for role in (name, f"{name}-jobs"):
+        account = f"--serviceaccount={accounts.namespace}:{name}"
+        accounts.kubectl(*here, "create", "rolebinding", role, f"--role={role}", account)
+    path, body = PODS.path(accounts.namespace), named("new", OWNED) | TEMPLATE
+    what = "the pod of a job to be admitted"
+    wait_until(lambda: accounts.objection(name, "POST", path, body) == "", what=what)
+
+
 def test_who_may_scale_jobs_may_put_back_whose_a_pod_is(
     accounts: Accounts, kube_config: KubeConfig
 ) -> None:

@@ -13,12 +13,14 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import LEASES
+from di_api.kube.resources import LEASES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from di_api.kube.sync import SyncKubeClient
 from di_api.names import GROUP
 from di_operator.claim import ClaimTiming
 from tests.integration.conftest import fresh_namespace
 from tests.integration.operator_testbed import Operator, Testbed, job, on_testbed, task
 from tests.integration.service_accounts import granted_everywhere
+from tests.integration.webhook_process import as_rendered, configurations_calling
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -46,6 +48,28 @@ async def unready(operator: Operator) -> str:
     return await asyncio.to_thread(ask)
 
 
+async def create_configurations(testbed: Testbed, name: str) -> None:
+    """The webhook configurations of a release; they match no namespace, as no webhook runs."""
+    bodies = configurations_calling(
+        lambda path: {"service": {"namespace": name, "name": "di-webhook", "path": path}},
+        name,
+        "none",
+    )
+    for resource, each in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), bodies, strict=True):
+        await testbed.client.create(resource, as_rendered(each))
+
+
+async def are_published(testbed: Testbed, name: str) -> bool:
+    """Whether both configurations have rules and an authority; fails if one has only a part."""
+    found = set()
+    for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+        for webhook in (await testbed.client.get(resource, name))["webhooks"]:
+            trusts = "caBundle" in webhook["clientConfig"]
+            assert trusts == ("rules" in webhook)
+            found.add(trusts)
+    return found == {True}
+
+
 def test_another_release_does_nothing_until_the_first_is_gone(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -69,20 +93,38 @@ def test_another_release_does_nothing_until_the_first_is_gone(
                 testbed.operator(claim_timing=TIMING, watch_namespace=None) as first,
             ):
                 await testbed.until(ready(first), "the first release to be ready")
+                await create_configurations(testbed, other)
                 async with testbed.operator("two", **release) as same:
                     await testbed.until(refused(same), "a release for the namespace to be refused")
                 everywhere = await stack.enter_async_context(
-                    testbed.operator("three", watch_namespace=None, **release)
+                    testbed.operator(
+                        "three",
+                        watch_namespace=None,
+                        authority_secret="di-webhook-tls-ca",
+                        webhook_secret="di-webhook-tls",
+                        webhook_configuration=other,
+                        **release,
+                    )
                 )
                 await testbed.until(refused(everywhere), "one for all namespaces to be refused")
                 await testbed.submit(job("a", task()))
                 await testbed.phase("a", "Running")
                 with pytest.raises(NotFound):
                     await testbed.client.get(LEASES, "di-operator", other)
+                # Nor does it have its webhook called, for which it makes no certificate.
+                assert not await are_published(testbed, other)
             await testbed.submit(job("b", task()))
             await testbed.until(ready(everywhere), "the release that is left to take over")
             await testbed.phase("b", "Running")
+            await testbed.until(
+                lambda: are_published(testbed, other), "the rules of its webhook to be published"
+            )
             assert testbed.created == {"a-work-0": 1, "b-work-0": 1}
 
     with fresh_namespace(kube_config) as other:
-        on_testbed(kube_config, namespace, body)
+        try:
+            on_testbed(kube_config, namespace, body)
+        finally:
+            with SyncKubeClient(config=kube_config) as kube:
+                for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+                    kube.delete(resource, other)
