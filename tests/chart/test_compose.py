@@ -16,7 +16,7 @@ from di_operator.config import load_config
 from di_server.config import load_config as load_server_config
 from di_server.storage.reviews import AUDIENCE
 from di_webhook.config import load_config as load_webhook_config
-from tests.chart.chart import CHART, COMPONENTS, Chart
+from tests.chart.chart import CHART, COMPONENTS, GIVEN_SECRETS, Chart
 
 ROOT = CHART.parents[1]
 
@@ -144,7 +144,7 @@ def test_the_api_server_asks_about_the_same_as_with_the_chart(chart: Chart) -> N
         ]
 
     for resource, body in configurations("10.0.0.1", b"pem").items():
-        charted = chart.render().one(resource.kind, "di-di-orchestrator")
+        charted = chart.render(*GIVEN_SECRETS).one(resource.kind, "di-di-orchestrator")
         assert asked(body) == asked(charted)
         path = charted["webhooks"][0]["clientConfig"]["service"]["path"]
         assert body["webhooks"][0]["clientConfig"]["url"] == f"https://10.0.0.1:8443{path}"
