@@ -28,6 +28,7 @@ from di_api.kube.resources import (
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
+from di_api.kube.wire import JSON_PATCH
 from di_certs.authority import is_issued_by
 from di_certs.inspection import split_certificates
 from di_operator.certificate_plan import CertificateSettings, Leaf
@@ -53,7 +54,6 @@ pytestmark = pytest.mark.usefixtures("crd")
 
 SECRET, SERVER_SECRET = "di-webhook-tls", "di-server-tls"
 ADMISSION = "di-webhook-admission"
-JSON_PATCH = "application/json-patch+json"
 ROTATIONS = 3
 
 
