@@ -41,7 +41,7 @@ def test_upgrade_and_rollback_leave_the_rules_to_the_operator(
         run([*program, "--namespace", namespace, *arguments], seconds=120)
 
     def install(*values: str) -> None:
-        # Of one namespace, so that the webhook, which does not run, is asked about no other.
+        # One namespace: the webhook does not run, and would fail requests in all others.
         scope = (f"watchNamespace={namespace}", "rbac.allowClusterRoles=true")
         given = [f"--set={value}" for value in ("crds.enabled=false", *scope, *values)]
         # No node runs the pods.
@@ -73,7 +73,7 @@ def test_upgrade_and_rollback_leave_the_rules_to_the_operator(
                 field_manager=names.OPERATOR_NAME,
             )
 
-    # Contains the chart's name, so objects of the whole cluster are called alike.
+    # The chart names the configurations after a release whose name contains its own.
     name = f"di-orchestrator-{namespace}"
     published = [ADMISSION_RULES] * len(CONFIGURATIONS)
     with SyncKubeClient(config=kube_config) as kube:

@@ -270,7 +270,7 @@ def test_the_operator_makes_in_its_own_namespace_what_it_knows_by_name(
     assert f"may not create {resource.plural} named other" in create("other")
 
 
-def test_the_operator_writes_data_of_the_one_config_map_that_the_webhook_waits_for(
+def test_the_operator_writes_only_data_of_the_admission_config_map(
     accounts: Accounts, kube_config: KubeConfig
 ) -> None:
     written = {"data": {"ca.crt": "pem"}}

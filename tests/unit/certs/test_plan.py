@@ -145,7 +145,7 @@ def test_from_nothing_admission_is_confirmed_last() -> None:
     assert (world.has_rules, world.confirmed) == (True, world.bundles[0])
 
 
-def test_after_a_reinstall_the_webhook_waits_until_the_bundle_has_been_seen(world: World) -> None:
+def test_after_a_reinstall_the_webhook_waits_for_the_published_bundle(world: World) -> None:
     # The Secrets have outlived the release; the configurations and the ConfigMap are new.
     world.now += timedelta(days=1)
     world.bundles, world.has_rules, world.confirmed = [b"", b""], False, b""
