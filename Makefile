@@ -3,13 +3,14 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-PYTHON ?= python3
+# Which Python each has, and where it comes from: ./bootstrap.
 VENV := .venv
+OLDEST := .venv-oldest
 TRY := .venv-try
 BIN := $(VENV)/bin
 OURS := services/api services/webhook services/operator services/server services/history certs cluster simulator sdk cli local dashboard
 LOCAL := di-api di-webhook di-operator di-server di-history di-certs di-cluster di-simulator di-orchestrator di-cli di-local di-dashboard
-COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+COMPILE = $(BIN)/uv pip compile --universal --python-version $(shell ./bootstrap --show oldest) --generate-hashes --no-header \
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
 EXAMPLE ?= cartpole
 ONLY ?=
@@ -28,21 +29,23 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 # ---------------------------------------------------------------- the tools
-$(VENV)/.ready: requirements.lock $(addsuffix /pyproject.toml,$(OURS))
-	@./bootstrap $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-compile \
+PYTHONS := bootstrap pyproject.toml services/operator/Dockerfile
+$(VENV)/.ready $(OLDEST)/.ready: requirements.lock $(PYTHONS) $(addsuffix /pyproject.toml,$(OURS))
+	@./bootstrap $(@D) $(if $(filter $(OLDEST),$(@D)),oldest,newest)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-compile \
 		-r requirements.lock
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 		$(addprefix --editable ,$(OURS))
 	@touch $@
 
-.PHONY: setup
-setup: $(VENV)/.ready ## the Python environment in .venv, from the lock
+.PHONY: setup setup-oldest
+setup: $(VENV)/.ready ## the Python environment in .venv, from the lock: of the images' Python (PYTHON=program: of another)
+setup-oldest: $(OLDEST)/.ready ## the same in .venv-oldest, of the oldest Python that is promised
 
 # What a local run needs, and no more.
 RUNS := services/api services/webhook services/operator services/server certs sdk cli local
-$(TRY)/.ready: local/requirements.lock $(addsuffix /pyproject.toml,$(RUNS))
-	@./bootstrap $(TRY)
+$(TRY)/.ready: local/requirements.lock $(PYTHONS) $(addsuffix /pyproject.toml,$(RUNS))
+	@./bootstrap $(TRY) newest
 	@$(TRY)/bin/pip install --quiet --disable-pip-version-check --require-hashes \
 		--only-binary :all: --no-compile -r local/requirements.lock
 	@$(TRY)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
@@ -64,7 +67,7 @@ down: setup ## end the demo's cluster
 
 # ---------------------------------------------------------------- tests
 .PHONY: test
-test: setup ## all tests: unit, chart, integration and faults (real API server), e2e (real node)
+test: setup setup-oldest ## all tests: unit, chart, integration and faults (real API server), e2e (real node)
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.lanes
 
 .PHONY: unit chart integration faults e2e
@@ -170,5 +173,5 @@ logs: ## collect the logs of local clusters into out/logs
 	@echo "logs are in $$(pwd)/out/logs"
 
 .PHONY: clean
-clean: ## forget the environment and all results
-	@rm -rf $(VENV) $(TRY) out .mypy_cache .ruff_cache .pytest_cache
+clean: ## forget the environments and all results
+	@rm -rf $(VENV) $(OLDEST) $(TRY) out .mypy_cache .ruff_cache .pytest_cache
