@@ -23,7 +23,7 @@ Submit, list, watch and scale DIJobs, reinforcement-learning training jobs on Ku
 logs of all their pods together; and ask why one does not run: kubectl di why NAME.
 """
 _CAVEATS: Final = """\
-It needs Python 3.11 or newer. When it is used first, pip fetches what it needs into the folder of
+It needs Python 3.11.2 or newer. When it is used first, pip fetches what it needs into the folder of
 the plugin.
 """
 

@@ -13,13 +13,13 @@ import venv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-OLDEST = (3, 11)
+OLDEST = (3, 11, 2)
 
 
 def main() -> None:
     """Be the command."""
     if sys.version_info < OLDEST:
-        sys.exit("kubectl di: it needs Python 3.11 or newer, and python3 is older")
+        sys.exit("kubectl di: it needs Python 3.11.2 or newer, and python3 is older")
     environment = HERE / f"env-{sys.version_info.major}.{sys.version_info.minor}"
     command = environment / "bin" / "kubectl-di"
     if not (environment / ".ready").exists():

@@ -1,0 +1,103 @@
+"""Two Pythons are tested and promised: that of the images, and the oldest supported one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from release import kubectl_di
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+_IN_ALL_PYTHONS: Final = "sdk"
+"""The package of training programs, which choose their Python; vermin checks it."""
+
+
+def shown(role: str) -> str:
+    """The version that the environment gets, from where bootstrap reads it."""
+    command = [str(ROOT / "bootstrap"), "--show", role]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+NEWEST, OLDEST = shown("newest"), shown("oldest")
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Path and text of what names a Python: documents, Dockerfiles, messages."""
+    files = ("*.md", "docs/**/*.md", "docker-compose.yml", "release/*.py", "bootstrap")
+    images = ("dashboard/Dockerfile", "services/*/Dockerfile", "examples/*/Dockerfile")
+    for path in (path for pattern in (*files, *images) for path in ROOT.glob(pattern)):
+        yield path.relative_to(ROOT).as_posix(), path.read_text()
+
+
+def test_bootstrap_reads_a_minor_version_and_the_exact_oldest_one() -> None:
+    assert re.fullmatch(r"3\.\d+", NEWEST)
+    assert re.fullmatch(r"3\.\d+\.\d+", OLDEST)
+
+
+def test_every_image_and_document_names_the_newest_as_base() -> None:
+    named = {
+        name: set(re.findall(r"(?:BASE_IMAGE(?:=|:-)|`)python:([\w.]+)-slim", text))
+        for name, text in texts()
+    }
+    assert {name for name, versions in named.items() if versions - {NEWEST}} == set()
+    services = {f"services/{each}/Dockerfile" for each in ("operator", "server", "webhook")}
+    services |= {"services/history/Dockerfile", "dashboard/Dockerfile", "docs/cluster.md"}
+    assert {name for name, versions in named.items() if versions} >= services
+
+
+def test_every_text_promises_the_oldest_and_no_older_one() -> None:
+    promised = {
+        (name, version)
+        for name, text in texts()
+        for version in re.findall(r"\bPython (3[\d.]*\d) +or\s+newer", text)
+    }
+    others = {
+        ("docs/sdk.md", "3.9"),  # the package of training programs
+        ("docs/dijob.md", "3.8"),  # the node check, in the image of a job
+    }
+    assert {each for each in promised if each[1] != OLDEST} == others
+    assert {name for name, _ in promised} >= {
+        *("README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/local.md"),
+        *("services/operator/Dockerfile", "release/krew.py", "release/kubectl_di.py"),
+    }
+
+
+@pytest.mark.parametrize("page", ["docs/operations.md", "docs/development.md", "CHANGELOG.md"])
+def test_a_document_names_both_tested_versions(page: str) -> None:
+    text = (ROOT / page).read_text()
+    assert re.search(rf"\b{re.escape(OLDEST)}\b", text)
+    assert re.search(rf"\b{re.escape(NEWEST)}\b(?!\.\d)", text)
+
+
+def test_operations_says_which_versions_the_tests_run_on() -> None:
+    text = (ROOT / "docs/operations.md").read_text()
+    assert f"Python {OLDEST} or newer (the tests run on {OLDEST} and {NEWEST})" in text
+
+
+def test_every_package_requires_the_oldest() -> None:
+    folders = (".", "[a-z]*", "services/*", "examples/*")
+    files = [path for each in folders for path in ROOT.glob(f"{each}/pyproject.toml")]
+    required = {
+        path.relative_to(ROOT).parent.as_posix(): tomllib.loads(path.read_text())["project"][
+            "requires-python"
+        ]
+        for path in files
+    }
+    assert len(required) > 10
+    assert {name for name, version in required.items() if version != f">={OLDEST}"} == {
+        _IN_ALL_PYTHONS
+    }
+
+
+def test_static_checks_and_the_krew_plugin_judge_by_the_oldest() -> None:
+    minor = OLDEST.rpartition(".")[0]
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    assert tools["mypy"]["python_version"] == minor
+    assert tools["ruff"]["target-version"] == "py" + minor.replace(".", "")
+    assert ".".join(map(str, kubectl_di.OLDEST)) == OLDEST
