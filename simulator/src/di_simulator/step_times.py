@@ -63,8 +63,8 @@ class StepTimes:
             placements={name: np.array(found) for name, found in placements.items()},
             _scattered=LinearNDInterpolator(points, values),
             _per_node=max(int(digit) for name in placements for digit in name),
-            _most_nodes=int(points[:, 0].max()),
-            _most_replicas=int(points[:, 1].max()),
+            _most_nodes=int(np.max(points[:, 0])),
+            _most_replicas=int(np.max(points[:, 1])),
         )
 
     def step(self, placement: Sequence[int], local_batch: int) -> tuple[float, float]:

@@ -84,7 +84,7 @@ class TestGradient:
         exact = {name: part.astype(np.float64) for name, part in weights.items()}
         assert slopes.keys() == weights.keys()
         for name, part in exact.items():
-            at = np.unravel_index(np.abs(slopes[name]).argmax(), part.shape)
+            at = np.unravel_index(np.argmax(np.abs(slopes[name])), part.shape)
             near = []
             for step in (1e-4, -1e-4):
                 moved = part.copy()

@@ -94,7 +94,8 @@ class _Layer:
 
 def _normalized(state: Floats) -> Floats:
     centred = state - state.mean(-1, keepdims=True)
-    scaled: Floats = centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + EPSILON)
+    deviation: Floats = np.sqrt((centred * centred).mean(-1, keepdims=True) + EPSILON)
+    scaled: Floats = centred / deviation
     return scaled
 
 
