@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.context import ForkServerProcess
@@ -22,6 +23,44 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["di_operator.main"])
 # What a drain may take at most, and some.
 _STOP_SECONDS = 20.0
+
+
+class Life:
+    """One process of a component, from its start to its end.
+
+    Attributes:
+        exit_code: None while it runs; negative for a signal.
+        ended_at: monotonic seconds; None while it runs.
+    """
+
+    def __init__(self, process: ForkServerProcess) -> None:
+        self._process = process
+        self._ended = asyncio.Event()
+        self.exit_code: int | None = None
+        self.ended_at: float | None = None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless it has ended already."""
+        if self._process.pid is None or self._ended.is_set():
+            return
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
+
+    def end(self) -> int:
+        """Note the end of the process; returns its exit code."""
+        self._process.join()
+        self.exit_code = self._process.exitcode or 0
+        self.ended_at = time.monotonic()
+        self._ended.set()
+        return self.exit_code
+
+    async def ended(self, seconds: float) -> None:
+        """Wait for its end.
+
+        Raises:
+            TimeoutError: it still runs.
+        """
+        await asyncio.wait_for(self._ended.wait(), seconds)
 
 
 class Component:
@@ -48,17 +87,22 @@ class Component:
         kubeconfig.write_text(yaml.safe_dump(_kubeconfig(server)))
         self._environment = {**environment, "KUBECONFIG": str(kubeconfig)}
         self._on_end = on_end
-        self._process: ForkServerProcess | None = None
-        self._ended = asyncio.Event()
+        self._life: Life | None = None
 
     @property
     def log(self) -> str:
         return self._log.read_text() if self._log.exists() else ""
 
     @property
+    def life(self) -> Life:
+        """The process that was started last."""
+        assert self._life is not None
+        return self._life
+
+    @property
     def exit_code(self) -> int | None:
         """None while it runs or before it was started; negative for a signal."""
-        return self._process.exitcode if self._process is not None else None
+        return self._life.exit_code if self._life is not None else None
 
     def start(self) -> None:
         """Start it; it must not run."""
@@ -66,23 +110,19 @@ class Component:
             target=_serve, args=(self._environment, str(self._log)), daemon=True
         )
         process.start()
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop, life = asyncio.get_running_loop(), Life(process)
 
         def gone() -> None:
             loop.remove_reader(process.sentinel)
-            process.join()
-            ended.set()
-            self._on_end(process.exitcode or 0)
+            self._on_end(life.end())
 
         loop.add_reader(process.sentinel, gone)
-        self._process, self._ended = process, ended
+        self._life = life
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, unless it has ended already."""
-        if self._process is None or self._process.pid is None or self._ended.is_set():
-            return
-        with suppress(ProcessLookupError):
-            os.kill(self._process.pid, number)
+        if self._life is not None:
+            self._life.signal(number)
 
     async def ended(self, seconds: float = _STOP_SECONDS) -> None:
         """Wait for its end.
@@ -90,7 +130,8 @@ class Component:
         Raises:
             TimeoutError: it still runs.
         """
-        await asyncio.wait_for(self._ended.wait(), seconds)
+        if self._life is not None:
+            await self._life.ended(seconds)
 
 
 def _serve(environment: Mapping[str, str], log: str) -> None:
