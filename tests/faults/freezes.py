@@ -137,7 +137,7 @@ async def _freeze(
 ) -> Outcome:
     async with scene(testbed, replicas=replicas, title=f"freeze at {moment}") as stage:
         outcome = Outcome(namespace=stage.namespace, moment=moment)
-        await _until_standbys_wait(stage)
+        await stage.standbys_wait()
         await _submit(stage, jobs)
         await _until_pods(stage, moment)
         lease = _LeaseWatch(stage)
@@ -154,16 +154,6 @@ async def _freeze(
             outcome.wrong.append("a pod was created twice")
         outcome.wrong += [f"log: {line}" for line in complaints(stage.logs)]
     return outcome
-
-
-async def _until_standbys_wait(stage: Scene) -> None:
-    def have_read_the_lease() -> bool:
-        return all(
-            any(done.request.name == _LEASE for done in replica.proxy.journal.requests)
-            for replica in stage.replicas
-        )
-
-    await stage.until("the standby replicas to read the lease", have_read_the_lease)
 
 
 async def _submit(stage: Scene, jobs: int) -> None:
@@ -284,7 +274,7 @@ async def _stop_all(stage: Scene, outcome: Outcome, lease: _LeaseWatch, bounds: 
         stopped = leader or left[0]
         left.remove(stopped)
         await _stop(stopped, outcome, bounds)
-        if leader is None:
+        if leader is None and stopped.identity not in outcome.zombies:
             outcome.zombies.append(stopped.identity)
 
 

@@ -15,6 +15,7 @@ from tests.faults.plan import (
     Empty,
     Expire,
     Fault,
+    Freeze,
     Hold,
     Kill,
     Lose,
@@ -23,18 +24,22 @@ from tests.faults.plan import (
     Refuse,
     Repeat,
     Request,
+    RequestAction,
     Rewind,
     Slow,
+    Stop,
     StreamAction,
     Truncate,
 )
 from tests.faults.trace import Trace
-from tests.faults.workloads import ASKED_FOR, COMPANION
+from tests.faults.workloads import ASKED_FOR, COMPANION, REPLICAS
 
 ERRORS = (401, 403, 404, 409, 410, 422, 429, 500, 503, 504)
 RETRY_AFTER = 1
 HELD = 1.0
 """Seconds; long enough for whatever the operator does next to happen first."""
+FROZEN = 20.0
+"""Seconds; longer than a lease, and than a standby replica needs to take it over."""
 
 # How many changes the shown past is behind; the last one shows the world before the job.
 _BACK = (1, 3, 1000)
@@ -89,6 +94,19 @@ def _for(workload: str, trace: Trace) -> Iterator[Plan]:
         # Each of these costs the stream; in turn, because where it breaks matters more than how.
         ends: tuple[StreamAction, ...] = (Cut(), Expire(), Cut(torn=True), Empty())
         yield _watch(workload, "cut", notice, ends[index % len(ends)])
+    yield from _interrupted(workload, trace)
+
+
+def _interrupted(workload: str, trace: Trace) -> Iterator[Plan]:
+    """Stop and freeze the leader at each of its requests, where no user stops it as well."""
+    if workload in REPLICAS:
+        return
+    for request in trace.requests:
+        if request.verb == "watch" or request.what == "leases":
+            continue
+        for answered in (False, True):
+            yield _plan(workload, "stopped", request, Stop(answered=answered))
+            yield _plan(workload, "frozen", request, Freeze(answered=answered, seconds=FROZEN))
 
 
 def _stale(workload: str, trace: Trace) -> Iterator[Plan]:
@@ -126,7 +144,7 @@ def _refusal(workload: str, request: Request, code: int, *, joins: bool) -> Plan
     )
 
 
-def _plan(workload: str, rule: str, at: Request, do: Kill | Lose | Truncate | Slow) -> Plan:
+def _plan(workload: str, rule: str, at: Request, do: RequestAction) -> Plan:
     return Plan(workload=workload, rule=rule, faults=(Fault(at=at, do=do),))
 
 

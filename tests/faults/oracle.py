@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tests.faults.footprint import Footprint, differing
-from tests.faults.plan import Plan
+from tests.faults.interruption import Aftermath
+from tests.faults.plan import Freeze, Plan
 from tests.faults.run import Run
 from tests.faults.workloads import RACING
 
@@ -19,6 +20,9 @@ _TRUE = "True"
 # Waiting for an object that is still in the way is what a late view of the world may look like.
 _WAITING = frozenset({"JobPending", "PodsCreated", "PodsDeleted"})
 _RETOLD = 3
+# A standby replica leads 16.2 s after the last renewal at the latest; the rest is for a machine
+# on which many runs share few processors.
+_SUCCESSION = 16.2 + 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +101,25 @@ def _trouble(run: Run) -> Iterator[str]:
     if run.trouble is not None:
         yield f"stuck: {run.trouble}"
     yield from (f"log: {line}" for line in run.footprint.complaints)
+    if run.aftermath is not None:
+        yield from _interrupted(run.aftermath)
+
+
+def _interrupted(found: Aftermath) -> Iterator[str]:
+    """A replica that lost its lease ends with 1, one that was stopped with 0."""
+    right = 1 if isinstance(found.action, Freeze) else 0
+    if found.leads and found.succeeded is not None:
+        yield "the frozen replica went on beside another leader"
+    if found.leads:
+        return
+    if found.exit_code is None:
+        yield f"after {found.action} the process runs on"
+    elif found.exit_code != right:
+        yield f"after {found.action} the process ended with {found.exit_code}, not {right}"
+    if found.succeeded is None:
+        yield f"after {found.action} no other replica leads"
+    elif found.succeeded > _SUCCESSION:
+        yield f"another replica leads {found.succeeded:.1f} s after {found.action}"
 
 
 def _failed(found: Footprint, baseline: Baseline) -> Iterator[str]:

@@ -139,13 +139,34 @@ class Slow:
         return f"slow-{self.seconds:g}"
 
 
-@dataclass(frozen=True, slots=True)
-class Terminate:
-    """SIGTERM to the component, once the request has been answered; then a restart."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """SIGTERM to the component, which does not come back.
+
+    It arrives before the request goes on to the API server, or after the component has its answer
+    (``answered``).
+    """
+
+    answered: bool
 
     @override
     def __str__(self) -> str:
-        return "terminate"
+        return f"stop-{'answered' if self.answered else 'asking'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freeze:
+    """SIGSTOP to the component, and SIGCONT after ``seconds``; ``answered`` as for `Stop`.
+
+    What the component has asked for before is carried out, and answered, while it is frozen.
+    """
+
+    answered: bool
+    seconds: float
+
+    @override
+    def __str__(self) -> str:
+        return f"freeze-{'answered' if self.answered else 'asking'}-{self.seconds:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +234,7 @@ class Empty:
         return f"empty-{self.streams}"
 
 
-RequestAction: TypeAlias = Kill | Refuse | Lose | Truncate | Slow | Terminate
+RequestAction: TypeAlias = Kill | Refuse | Lose | Truncate | Slow | Stop | Freeze
 StreamAction: TypeAlias = Drop | Repeat | Hold | Cut | Expire | Empty
 
 
@@ -248,6 +269,16 @@ class Plan:
     faults: tuple[Fault, ...] = ()
     ends: str | None = None
     tolerates: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a fault takes the lease from the first replica: a second one has to stand by."""
+        return any(isinstance(fault.do, Stop | Freeze) for fault in self.faults)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether most of the run's time is that of a freeze."""
+        return any(isinstance(fault.do, Freeze) for fault in self.faults)
 
     @property
     def id(self) -> str:

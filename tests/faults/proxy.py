@@ -26,6 +26,7 @@ from tests.faults.plan import (
     EACH,
     Empty,
     Fault,
+    Freeze,
     Kill,
     Lose,
     Notice,
@@ -33,8 +34,8 @@ from tests.faults.plan import (
     Request,
     Rewind,
     Slow,
+    Stop,
     StreamAction,
-    Terminate,
     Truncate,
 )
 from tests.faults.replies import abort, refusal, since
@@ -52,7 +53,7 @@ class FaultProxy:
         beyond: the API server.
         component: becomes the user agent in the audit log.
         faults: what is to go wrong.
-        end: called to end the component, by SIGKILL or SIGTERM as the action says.
+        end: called to kill, stop or freeze the component, as the action says.
         clock: monotonic seconds, for the journal.
     """
 
@@ -62,7 +63,7 @@ class FaultProxy:
         *,
         component: str,
         faults: Sequence[Fault] = (),
-        end: Callable[[Kill | Terminate], None] = lambda _: None,
+        end: Callable[[Kill | Stop | Freeze], None] = lambda _: None,
         clock: Callable[[], float],
     ) -> None:
         self._beyond = beyond
@@ -177,6 +178,8 @@ class FaultProxy:
             return refusal(action, asked)
         if isinstance(action, Kill):
             self._alive.clear()
+        if isinstance(action, Stop | Freeze) and not action.answered:
+            self._end(action)
         # What the API server has begun to do it ends, also when the component dies meanwhile.
         answer = await asyncio.shield(self._forward(request, asked, body))
         match action:
@@ -187,7 +190,7 @@ class FaultProxy:
                     return answer
                 self._end(action)
                 return abort(request)
-            case Terminate():
+            case Stop(answered=True) | Freeze(answered=True):
                 asyncio.get_running_loop().call_later(_LAST_THOUGHTS, self._end, action)
             case Lose():
                 return abort(request)
@@ -298,7 +301,7 @@ class FaultProxy:
         if fault is None:
             return None
         match fault.do:
-            case Kill() | Refuse() | Lose() | Truncate() | Slow() | Terminate():
+            case Kill() | Refuse() | Lose() | Truncate() | Slow() | Stop() | Freeze():
                 raise ValueError(f"{fault.do} is for requests, {notice} is none")
             case Empty(streams=streams):
                 self._empty[notice.what] = streams

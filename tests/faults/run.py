@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from di_api.kube.errors import Conflict, NotFound
 from tests.faults.footprint import Footprint, complaints, read_events, read_state
+from tests.faults.interruption import Aftermath
 from tests.faults.journal import Done
 from tests.faults.plan import Fault, Notice, Plan, Request
 from tests.faults.scene import Scene, scene
@@ -20,6 +21,8 @@ from tests.faults.workloads import REPLICAS, STORIES
 QUIET = 0.8
 # Seconds in which everything has to be as it should be after the workload's end: some polls.
 PATIENCE = 15.0
+# Seconds in which an interrupted replica has to end: the drain and the release of the lease.
+END = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,7 @@ class Run:
         requests: what the first replica asked for, in order.
         notices: what the first replica was sent by its watches, in order.
         met: the plan's faults that happened.
+        aftermath: of a stop or a freeze of the first replica; None if there was none.
     """
 
     plan: Plan
@@ -39,6 +43,7 @@ class Run:
     requests: tuple[Request, ...]
     notices: tuple[Notice, ...]
     met: tuple[Fault, ...]
+    aftermath: Aftermath | None
     seconds: float
     logs: str
 
@@ -50,10 +55,16 @@ async def run(testbed: Testbed, plan: Plan, expected: Callable[[Footprint], bool
     or when there is no hope any more.
     """
     started = time.monotonic()
-    replicas = REPLICAS.get(plan.workload, 1)
-    async with scene(testbed, replicas=replicas, faults=plan.faults, title=plan.id) as play:
-        trouble = await _play(play, plan)
-        footprint = await _settle(play, expected, started)
+    replicas = 2 if plan.is_interrupted else REPLICAS.get(plan.workload, 1)
+    try:
+        async with scene(testbed, replicas=replicas, faults=plan.faults, title=plan.id) as play:
+            if plan.is_interrupted:
+                await play.standbys_wait()
+            trouble = await _play(play, plan)
+            footprint = await _settle(play, expected, started)
+            aftermath = await play.aftermath(END)
+    except TimeoutError:
+        trouble = f"{trouble or 'played to its end'}; then SIGTERM did not end a replica"
     journal = play.replicas[0].proxy.journal
     return Run(
         plan=plan,
@@ -62,6 +73,7 @@ async def run(testbed: Testbed, plan: Plan, expected: Callable[[Footprint], bool
         requests=tuple(done.request for done in journal.requests),
         notices=tuple(journal.notices),
         met=tuple(journal.met),
+        aftermath=aftermath,
         seconds=time.monotonic() - started,
         logs=play.logs,
     )
@@ -77,6 +89,8 @@ async def _play(play: Scene, plan: Plan) -> str | None:
         return str(error)
     except (NotFound, Conflict) as error:
         return f"the workload itself: {error}"
+    except TimeoutError:
+        return "SIGTERM did not end a replica"
     return None
 
 

@@ -7,15 +7,16 @@ import itertools
 import json
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS, PODS
-from tests.faults.component import Component
+from tests.faults.component import Component, Life
+from tests.faults.interruption import Aftermath, Interruption
 from tests.faults.journal import Done
-from tests.faults.plan import Fault, Kill, Terminate
+from tests.faults.plan import Fault, Freeze, Kill, Stop
 from tests.faults.proxy import FaultProxy
 from tests.faults.stage import JOB
 from tests.faults.testbed import Object, Testbed
@@ -28,7 +29,7 @@ from tests.integration.kueue.kinds import (
     resource_flavor,
 )
 from tests.ports import free_port
-from tests.waiting import wait_until_async
+from tests.waiting import START_SECONDS, wait_until_async
 
 # Seconds; no workload takes a tenth of it, whatever goes wrong.
 DEADLINE = 40.0
@@ -68,6 +69,8 @@ class Replica:
         self._retired = False
         self._background: set[asyncio.Task[None]] = set()
         self._component: Component | None = None
+        self.interruption: Interruption | None = None
+        """The last one by a plan."""
         self.identity = identity
         self.health = f"127.0.0.1:{free_port()}"
         self.proxy = FaultProxy(
@@ -103,17 +106,35 @@ class Replica:
 
     @property
     def is_settled(self) -> bool:
-        """No restart is under way."""
+        """No restart and no freeze is under way."""
         return not self._background
 
     @property
     def leads(self) -> bool:
         """Whether it has ever written the lease of its replicas."""
-        return any(
-            done.request.is_write and 200 <= done.code < 300
+        return bool(self.renewals)
+
+    @property
+    def renewals(self) -> list[float]:
+        """When it has written the lease of its replicas, in monotonic seconds."""
+        return [
+            done.at
+            for done in self._lease_requests
+            if done.request.is_write and 200 <= done.code < 300
+        ]
+
+    @property
+    def knows_lease(self) -> bool:
+        """Whether it has ever read or written the lease of its replicas."""
+        return bool(self._lease_requests)
+
+    @property
+    def _lease_requests(self) -> list[Done]:
+        return [
+            done
             for done in self.proxy.journal.requests
             if (done.request.what, done.request.name) == ("leases", "di-operator")
-        )
+        ]
 
     def retire(self) -> None:
         """Do not start it again, however it ends."""
@@ -141,17 +162,36 @@ class Replica:
             self.component.signal(signal.SIGKILL)
             raise
 
-    def _end(self, action: Kill | Terminate) -> None:
-        if isinstance(action, Kill) and not action.back:
-            self.retire()
-        self.component.signal(signal.SIGKILL if isinstance(action, Kill) else signal.SIGTERM)
+    def _end(self, action: Kill | Stop | Freeze) -> None:
+        match action:
+            case Kill(back=back):
+                if not back:
+                    self.retire()
+                self.component.signal(signal.SIGKILL)
+            case Stop():
+                self.retire()
+                self.interruption = Interruption(action, self.component.life)
+                self.component.signal(signal.SIGTERM)
+            case Freeze(seconds=seconds):
+                self.interruption = Interruption(action, self.component.life)
+                self._start(self._freeze(self.component.life, seconds))
+
+    async def _freeze(self, life: Life, seconds: float) -> None:
+        life.signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            life.signal(signal.SIGCONT)
 
     def _ended(self, exit_code: int) -> None:
         if self._retired:
             return
         # Whoever was killed by a plan is back at once: later, and less of the window is left.
         pause = _RESTART_PAUSE if exit_code > 0 else 0.0
-        task = asyncio.get_running_loop().create_task(self._come_back(pause))
+        self._start(self._come_back(pause))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
@@ -256,6 +296,29 @@ class Scene:
     async def hand_over(self) -> None:
         await self.replicas[0].stop()
 
+    async def standbys_wait(self) -> None:
+        """Wait until every standby replica has read the lease: from then on it can succeed."""
+        await self.until(
+            "the standby replicas to read the lease",
+            lambda: all(replica.knows_lease for replica in self.replicas),
+        )
+
+    async def aftermath(self, patience: float) -> Aftermath | None:
+        """Wait for what an interruption leads to; None if there was none.
+
+        Args:
+            patience: seconds from the end of the interruption.
+        """
+        first, *others = self.replicas
+        found = first.interruption
+        if found is None:
+            return None
+        while not found.is_decided(first.renewals) and time.monotonic() < found.over + patience:
+            await asyncio.sleep(0.05)
+        return found.aftermath(
+            mine=first.renewals, of_others=[at for other in others for at in other.renewals]
+        )
+
     def requests(self) -> list[Done]:
         """What all replicas asked for, each in its order."""
         return [done for replica in self.replicas for done in replica.proxy.journal.requests]
@@ -298,7 +361,7 @@ async def scene(
         first.start()
         if others:
             await wait_until_async(
-                lambda: first.leads, 20, what="the first replica to lead", every=0.05
+                lambda: first.leads, START_SECONDS, what="the first replica to lead", every=0.05
             )
         for replica in others:
             replica.start()

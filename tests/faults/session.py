@@ -110,13 +110,15 @@ async def _carry_out(
     on_verdict: Callable[[Verdict], None],
 ) -> Results:
     async with prepared(config, folder / _RUNS) as testbed:
-        room = asyncio.Semaphore(lanes)
+        free_lanes = asyncio.Semaphore(lanes)
+        # Beside the others: for most of their time one process is frozen and the other waits.
+        frozen_lanes = asyncio.Semaphore(lanes)
 
         async def clean(workload: str) -> list[Run]:
             return await asyncio.gather(*(one(Plan(workload=workload)) for _ in range(CLEAN_RUNS)))
 
         async def one(plan: Plan) -> Run:
-            async with room:
+            async with free_lanes:
                 return await run(testbed, plan, lambda _: True)
 
         workloads = list(dict.fromkeys(plan.workload for plan in plans))
@@ -124,7 +126,7 @@ async def _carry_out(
         baselines = {workload: Baseline.of(runs) for workload, runs in cleans.items()}
 
         async def judged(plan: Plan) -> Verdict:
-            async with room:
+            async with frozen_lanes if plan.is_frozen else free_lanes:
                 baseline = baselines[plan.workload]
                 done = await run(
                     testbed, plan, lambda found: not any(differences(found, baseline, plan))

@@ -20,11 +20,15 @@ from tests.faults.session import Results, Verdict, carry_out
 from tests.faults.workloads import WORKLOADS
 
 SAMPLE = 90
+FROZEN_SAMPLE = 5
+_ALL = generate(trace.load(WORKLOADS))
+_FROZEN = sample(tuple(plan for plan in _ALL if plan.is_frozen), 1)
 PLANS: Mapping[str, Plan] = {
     plan.id: plan
     for plan in (
         *(Plan(workload=workload) for workload in WORKLOADS),
-        *sample(generate(trace.load(WORKLOADS)), SAMPLE),
+        *sample(tuple(plan for plan in _ALL if not plan.is_frozen), SAMPLE),
+        *_FROZEN[:: len(_FROZEN) // FROZEN_SAMPLE],
         *REGRESSIONS,
     )
 }

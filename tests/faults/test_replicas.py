@@ -68,7 +68,7 @@ def test_a_crash_of_the_leader_costs_17_seconds_at_most(
         namespaces.append(stage.namespace)
         await stage.submit(job("a", task("work", 2)))
         await stage.reached("Running", runs(2))
-        await warm(stage)
+        await stage.standbys_wait()
         leader = stage.replicas[0]
         leader.retire()
         leader.component.signal(signal.SIGKILL)
@@ -97,7 +97,7 @@ def test_a_leader_told_to_stop_hands_over_within_3_seconds(
         namespaces.append(stage.namespace)
         await stage.submit(job("a", task("work", 2)))
         await stage.reached("Running", runs(2))
-        await warm(stage)
+        await stage.standbys_wait()
         told.append(time.time())
         await asyncio.gather(stage.hand_over(), stage.patch({"tasks": [task("work", 3)]}))
         await stage.reached("Running with 3", runs(3))
@@ -151,7 +151,7 @@ def test_leaders_stopped_one_after_another_never_write_side_by_side(
         await stage.submit(job("a", task("work", 1)))
         await stage.reached("Running", runs(1))
         first, second = stage.replicas
-        await warm(stage)
+        await stage.standbys_wait()
         for leader, replicas in ((first, 2), (second, 3)):
             leader.retire()
             leader.component.signal(signal.SIGTERM)
@@ -167,12 +167,3 @@ def test_leaders_stopped_one_after_another_never_write_side_by_side(
     # A change of writers only ever follows a write of the lease.
     for one, other in pairwise(found):
         assert one.replica == other.replica or (one.what, other.what) == ("leases", "leases")
-
-
-async def warm(stage: Scene) -> None:
-    """Wait until the standby has looked at the lease."""
-    standby = stage.replicas[1].proxy.journal
-    await stage.until(
-        "the standby to watch the lease",
-        lambda: any(done.request.name == "di-operator" for done in standby.requests),
-    )

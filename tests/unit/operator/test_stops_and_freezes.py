@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from contextvars import Context
 from dataclasses import dataclass
@@ -49,9 +49,10 @@ NOTICE: Final = 1.0
 """Seconds from a thaw in which writes may still leave that were decided before the freeze."""
 NAMESPACE: Final = "ns"
 LEASE: Final = ("Lease", NAMESPACE, "di-operator")
-KEYS: Final = [
-    JobKey(NAMESPACE, name) for name in ("writes", "spreads", "sleeps", "catches", "hangs")
-]
+BUSY: Final = ("writes", "spreads", "sleeps", "catches", "hangs")
+"""Names of the reconciled objects, each of which has its own way to await."""
+IDLE: Final = ("hangs",)
+"""Without a reconcile or a duty that checks the lease, only its renewal finds it lost."""
 
 
 class Loop(VirtualTimeLoop):
@@ -92,8 +93,8 @@ class Api(FakeApi):
         super().__init__()
         self.writes: list[tuple[float, str]] = []
         self.mighty = {"system:serviceaccount:ns:di-operator"}
-        for key in KEYS:
-            self.put(PODS, NAMESPACE, {"metadata": {"name": key.name}})
+        for name in BUSY:
+            self.put(PODS, NAMESPACE, {"metadata": {"name": name}})
 
     @override
     async def patch(self, resource: Resource, name: str, patch: Object, *args: Any) -> Object:  # type: ignore[override]  # only what reconciles here use
@@ -120,32 +121,34 @@ class Api(FakeApi):
         return None if lease is None else str(lease["spec"]["holderIdentity"])
 
     def hand_to_another(self) -> None:
-        """Do what a standby replica does once the lease has run out."""
+        """Do what a standby replica does once the lease has run out, and renew for an hour."""
         lease = self.objects.get(LEASE)
         if lease is not None:
-            self.put(LEASES, NAMESPACE, {**lease, "spec": {**lease["spec"], "holderIdentity": "b"}})
+            taken = {"holderIdentity": "b", "leaseDurationSeconds": 3600}
+            self.put(LEASES, NAMESPACE, {**lease, "spec": {**lease["spec"], **taken}})
 
 
 class Informers:
-    """Wakes all keys."""
+    """Wakes a replica's keys."""
 
     hidden: frozenset[str] = frozenset()
 
-    def __init__(self, queue: KeyQueue[JobKey]) -> None:
+    def __init__(self, queue: KeyQueue[JobKey], names: Sequence[str]) -> None:
         self._queue = queue
+        self._names = names
 
     def reveal(self, uids: frozenset[str]) -> None:
         assert uids == self.hidden
 
     def wake_all(self) -> None:
-        for key in KEYS:
-            self._queue.add(key)
+        for name in self._names:
+            self._queue.add(JobKey(NAMESPACE, name))
 
 
 class Replica:
     """A runtime whose reconciles await in all the ways that real ones do."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
         self.api = Api()
         self.stop = asyncio.Event()
         self.checks: list[float] = []
@@ -165,7 +168,7 @@ class Replica:
         )
         queue = KeyQueue[JobKey]()
         caches: Any = {DIJOBS: Cache()}
-        informers: Any = Informers(queue)
+        informers: Any = Informers(queue, names)
         metrics = Metrics()
         self.runtime = Runtime(
             caches=caches,
@@ -176,7 +179,7 @@ class Replica:
                 report=self._report,
                 queue=queue,
                 backoff=KeyedBackoff(minimum=0.1, maximum=15, rng=Random(1)),
-                workers=len(KEYS),
+                workers=len(BUSY),
                 monotonic=self._clock.monotonic,
                 observer=metrics,
             ),
@@ -193,7 +196,7 @@ class Replica:
                 rng=Random(1),
             ),
             leadership=self.election,
-            duties={"duty": self._duty},
+            duties={"duty": self._duty} if names == BUSY else {},
             supervisor=Supervisor(clock=self._clock, rng=Random(1), observer=metrics),
             sync_period=3.0,
             clock=self._clock,
@@ -293,7 +296,7 @@ def freeze_alone(loop: Loop, replica: Replica) -> None:
     replica.must_release = False
 
 
-def course(fault: Fault | None, step: int = 0) -> Course:
+def course(names: Sequence[str], fault: Fault | None = None, step: int = 0) -> Course:
     """Run a replica, with a fault before one of its steps."""
     found = Course()
     replicas: list[Replica] = []
@@ -307,7 +310,7 @@ def course(fault: Fault | None, step: int = 0) -> Course:
         fault(loop, replica)
 
     async def main() -> None:
-        replica = Replica()
+        replica = Replica(names)
         replicas.append(replica)
         running = asyncio.create_task(replica.runtime.run(replica.stop), name="runtime")
         loop.begin()
@@ -395,13 +398,16 @@ def collector_as_before() -> Iterator[None]:
     gc.unfreeze()
 
 
+@pytest.mark.parametrize("names", [BUSY, IDLE], ids=["busy", "idle"])
 @pytest.mark.parametrize("fault", [stop, freeze_beside_a_standby, freeze_alone])
-def test_a_replica_ends_in_time_after_a_fault_at_any_step(fault: Fault) -> None:
-    clean = course(None)
+def test_a_replica_ends_in_time_after_a_fault_at_any_step(
+    fault: Fault, names: Sequence[str]
+) -> None:
+    clean = course(names)
     assert not clean.wrong
     failures = []
     for step in range(1, clean.steps + 1):
-        found = course(fault, step)
+        found = course(names, fault, step)
         if found.wrong:
             failures.append(f"step {step} of {clean.steps}: {found.wrong}\n{found.where}")
         if len(failures) == 3:

@@ -1,0 +1,60 @@
+"""A stop or a freeze of the leader, and what followed from it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.faults.component import Life
+from tests.faults.plan import Freeze, Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aftermath:
+    """What followed from an interruption; times are in seconds.
+
+    Attributes:
+        exit_code: of the interrupted process; None if it still runs.
+        ended: from SIGTERM or SIGCONT until its end; None if it still runs.
+        leads: it has renewed its lease since then.
+        succeeded: from the interruption until another replica wrote the lease; None if none did.
+    """
+
+    action: Stop | Freeze
+    exit_code: int | None
+    ended: float | None
+    leads: bool
+    succeeded: float | None
+
+
+class Interruption:
+    """SIGTERM, or SIGSTOP and SIGCONT, from now on.
+
+    Attributes:
+        over: when SIGTERM or SIGCONT is sent, in monotonic seconds.
+    """
+
+    def __init__(self, action: Stop | Freeze, life: Life) -> None:
+        self._action = action
+        self._life = life
+        self._began = time.monotonic()
+        self.over = self._began + (action.seconds if isinstance(action, Freeze) else 0.0)
+
+    def is_decided(self, renewals: Sequence[float]) -> bool:
+        """Whether the process has ended, or has renewed its lease after a freeze."""
+        return self._life.exit_code is not None or self._leads(renewals)
+
+    def aftermath(self, *, mine: Sequence[float], of_others: Sequence[float]) -> Aftermath:
+        """Return what has followed by now, from the renewals of the lease."""
+        ended = self._life.ended_at
+        return Aftermath(
+            action=self._action,
+            exit_code=self._life.exit_code,
+            ended=None if ended is None else max(0.0, ended - self.over),
+            leads=ended is None and self._leads(mine),
+            succeeded=next((at - self._began for at in of_others if at > self._began), None),
+        )
+
+    def _leads(self, renewals: Sequence[float]) -> bool:
+        return isinstance(self._action, Freeze) and any(at > self.over for at in renewals)
