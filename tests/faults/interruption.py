@@ -27,6 +27,11 @@ class Aftermath:
     leads: bool
     succeeded: float | None
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing more follows: the process leads, or has ended and another one leads."""
+        return self.leads or (self.ended is not None and self.succeeded is not None)
+
 
 class Interruption:
     """SIGTERM, or SIGSTOP and SIGCONT, from now on.
@@ -40,10 +45,6 @@ class Interruption:
         self._life = life
         self._began = time.monotonic()
         self.over = self._began + (action.seconds if isinstance(action, Freeze) else 0.0)
-
-    def is_decided(self, renewals: Sequence[float]) -> bool:
-        """Whether the process has ended, or has renewed its lease after a freeze."""
-        return self._life.exit_code is not None or self._leads(renewals)
 
     def aftermath(self, *, mine: Sequence[float], of_others: Sequence[float]) -> Aftermath:
         """Return what has followed by now, from the renewals of the lease."""

@@ -301,6 +301,7 @@ class Scene:
         await self.until(
             "the standby replicas to read the lease",
             lambda: all(replica.knows_lease for replica in self.replicas),
+            START_SECONDS,
         )
 
     async def aftermath(self, patience: float) -> Aftermath | None:
@@ -310,14 +311,15 @@ class Scene:
             patience: seconds from the end of the interruption.
         """
         first, *others = self.replicas
-        found = first.interruption
-        if found is None:
+        if first.interruption is None:
             return None
-        while not found.is_decided(first.renewals) and time.monotonic() < found.over + patience:
+        while True:
+            found = first.interruption.aftermath(
+                mine=first.renewals, of_others=[at for other in others for at in other.renewals]
+            )
+            if found.is_complete or time.monotonic() > first.interruption.over + patience:
+                return found
             await asyncio.sleep(0.05)
-        return found.aftermath(
-            mine=first.renewals, of_others=[at for other in others for at in other.renewals]
-        )
 
     def requests(self) -> list[Done]:
         """What all replicas asked for, each in its order."""
