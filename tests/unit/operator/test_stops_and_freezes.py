@@ -53,6 +53,8 @@ BUSY: Final = ("writes", "spreads", "sleeps", "catches", "hangs")
 """Names of the reconciled objects, each of which has its own way to await."""
 IDLE: Final = ("hangs",)
 """Without a reconcile or a duty that checks the lease, only its renewal finds it lost."""
+METRICS: Final = Metrics()
+"""Of all runs; nothing reads them."""
 
 
 class Loop(VirtualTimeLoop):
@@ -169,7 +171,6 @@ class Replica:
         queue = KeyQueue[JobKey]()
         caches: Any = {DIJOBS: Cache()}
         informers: Any = Informers(queue, names)
-        metrics = Metrics()
         self.runtime = Runtime(
             caches=caches,
             informers=informers,
@@ -181,10 +182,10 @@ class Replica:
                 backoff=KeyedBackoff(minimum=0.1, maximum=15, rng=Random(1)),
                 workers=len(BUSY),
                 monotonic=self._clock.monotonic,
-                observer=metrics,
+                observer=METRICS,
             ),
             recorder=EventRecorder(
-                client=client, clock=self._clock, instance="a", observer=metrics
+                client=client, clock=self._clock, instance="a", observer=METRICS
             ),
             kueue=NoKueue(),
             scope=Claim(
@@ -197,7 +198,7 @@ class Replica:
             ),
             leadership=self.election,
             duties={"duty": self._duty} if names == BUSY else {},
-            supervisor=Supervisor(clock=self._clock, rng=Random(1), observer=metrics),
+            supervisor=Supervisor(clock=self._clock, rng=Random(1), observer=METRICS),
             sync_period=3.0,
             clock=self._clock,
         )
