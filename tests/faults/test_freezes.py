@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from di_api.kube.config import KubeConfig
-from tests.faults.freezes import Bounds, Moment, freeze_leaders
+from tests.faults.freezes.load import Bounds, Moment, freeze_leaders
 
 JOBS = 12
 MOMENTS = (Moment(pods=8, delay=0.1), Moment(pods=15, delay=0.2))
