@@ -18,7 +18,8 @@ class Aftermath:
         exit_code: of the interrupted process; None if it still runs.
         ended: from SIGTERM or SIGCONT until its end; None if it still runs.
         leads: it has renewed its lease since then.
-        succeeded: from the interruption until another replica wrote the lease; None if none did.
+        succeeded: from the interruption, or from when a replica stood by if that was later, until
+            another replica wrote the lease; None if none did.
     """
 
     action: Stop | Freeze
@@ -46,15 +47,18 @@ class Interruption:
         self._began = time.monotonic()
         self.over = self._began + (action.seconds if isinstance(action, Freeze) else 0.0)
 
-    def aftermath(self, *, mine: Sequence[float], of_others: Sequence[float]) -> Aftermath:
-        """Return what has followed by now, from the renewals of the lease."""
+    def aftermath(
+        self, *, mine: Sequence[float], of_others: Sequence[float], standby_since: float
+    ) -> Aftermath:
+        """Return what has followed by now, from the times of the lease's renewals."""
         ended = self._life.ended_at
+        since = max(self._began, standby_since)
         return Aftermath(
             action=self._action,
             exit_code=self._life.exit_code,
             ended=None if ended is None else max(0.0, ended - self.over),
             leads=ended is None and self._leads(mine),
-            succeeded=next((at - self._began for at in of_others if at > self._began), None),
+            succeeded=next((at - since for at in of_others if at > self._began), None),
         )
 
     def _leads(self, renewals: Sequence[float]) -> bool:

@@ -124,9 +124,9 @@ class Replica:
         ]
 
     @property
-    def knows_lease(self) -> bool:
-        """Whether it has ever read or written the lease of its replicas."""
-        return bool(self._lease_requests)
+    def knows_lease_since(self) -> float | None:
+        """When it first read the lease of its replicas, in monotonic seconds."""
+        return next((done.at for done in self._lease_requests), None)
 
     @property
     def _lease_requests(self) -> list[Done]:
@@ -300,7 +300,7 @@ class Scene:
         """Wait until every standby replica has read the lease: from then on it can succeed."""
         await self.until(
             "the standby replicas to read the lease",
-            lambda: all(replica.knows_lease for replica in self.replicas),
+            lambda: all(replica.knows_lease_since for replica in self.replicas),
             START_SECONDS,
         )
 
@@ -315,7 +315,9 @@ class Scene:
             return None
         while True:
             found = first.interruption.aftermath(
-                mine=first.renewals, of_others=[at for other in others for at in other.renewals]
+                mine=first.renewals,
+                of_others=[at for other in others for at in other.renewals],
+                standby_since=max(other.knows_lease_since or 0.0 for other in others),
             )
             if found.is_complete or time.monotonic() > first.interruption.over + patience:
                 return found
