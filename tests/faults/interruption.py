@@ -18,20 +18,23 @@ class Aftermath:
         exit_code: of the interrupted process; None if it still runs.
         ended: from SIGTERM or SIGCONT until its end; None if it still runs.
         leads: it has renewed its lease since then.
-        succeeded: from the interruption, or from when a replica stood by if that was later, until
-            another replica wrote the lease; None if none did.
+        stood_by: another replica had read the lease before; otherwise the interrupted one may take
+            the lease again after its restart.
+        succeeded: from the interruption until another replica wrote the lease; None if none did.
     """
 
     action: Stop | Freeze
     exit_code: int | None
     ended: float | None
     leads: bool
+    stood_by: bool
     succeeded: float | None
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing more follows: the process leads, or has ended and another one leads."""
-        return self.leads or (self.ended is not None and self.succeeded is not None)
+        followed = self.succeeded is not None or not self.stood_by
+        return self.leads or (self.ended is not None and followed)
 
 
 class Interruption:
@@ -52,13 +55,13 @@ class Interruption:
     ) -> Aftermath:
         """Return what has followed by now, from the times of the lease's renewals."""
         ended = self._life.ended_at
-        since = max(self._began, standby_since)
         return Aftermath(
             action=self._action,
             exit_code=self._life.exit_code,
             ended=None if ended is None else max(0.0, ended - self.over),
             leads=ended is None and self._leads(mine),
-            succeeded=next((at - since for at in of_others if at > self._began), None),
+            stood_by=standby_since < self._began,
+            succeeded=next((at - self._began for at in of_others if at > self._began), None),
         )
 
     def _leads(self, renewals: Sequence[float]) -> bool:

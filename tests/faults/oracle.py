@@ -120,6 +120,8 @@ def _interrupted(found: Aftermath) -> Iterator[str]:
         yield f"after {found.action} the process ended in {found.ended:.1f} s"
     elif found.exit_code != right:
         yield f"after {found.action} the process ended with {found.exit_code}, not {right}"
+    if not found.stood_by:
+        return
     if found.succeeded is None:
         yield f"after {found.action} no other replica leads"
     elif found.succeeded > _SUCCESSION:
