@@ -26,10 +26,11 @@ from di_api.kube.errors import ApiError
 from di_api.kube.resources import DIJOBS, LEASES, PODS, Resource
 from di_operator.claim import Claim, ClaimTiming
 from di_operator.concurrency import spread
-from di_operator.controller import Controller, JobKey, NotLeading
+from di_operator.controller import Controller, JobKey
 from di_operator.election import Election, Timing
 from di_operator.events import EventRecorder
 from di_operator.kueue_watch import NoKueue
+from di_operator.leadership import Loss, NotLeading
 from di_operator.metrics import Metrics
 from di_operator.queue import KeyedBackoff, KeyQueue
 from di_operator.runtime import DRAIN_SECONDS, EVENT_DRAIN_SECONDS, Runtime
@@ -155,10 +156,11 @@ class Replica:
         self.stop = asyncio.Event()
         self.checks: list[float] = []
         """When `check` allowed writes."""
-        self.must_release = False
-        """Whether it held the lease when it was stopped, and was not frozen after that."""
+        self.is_frozen = False
+        """Whether its time has jumped."""
         self._clock = VirtualClock()
         client: Any = self.api
+        loss = Loss()
         self.election = Election(
             client=client,
             namespace=NAMESPACE,
@@ -167,6 +169,7 @@ class Replica:
             timing=Timing(),
             clock=self._clock,
             rng=Random(1),
+            loss=loss,
         )
         queue = KeyQueue[JobKey]()
         caches: Any = {DIJOBS: Cache()}
@@ -181,6 +184,7 @@ class Replica:
                 queue=queue,
                 backoff=KeyedBackoff(minimum=0.1, maximum=15, rng=Random(1)),
                 workers=len(BUSY),
+                loss=loss,
                 monotonic=self._clock.monotonic,
                 observer=METRICS,
             ),
@@ -195,17 +199,18 @@ class Replica:
                 timing=ClaimTiming(),
                 clock=self._clock,
                 rng=Random(1),
+                loss=loss,
             ),
             leadership=self.election,
             duties={"duty": self._duty} if names == BUSY else {},
-            supervisor=Supervisor(clock=self._clock, rng=Random(1), observer=METRICS),
+            supervisor=Supervisor(clock=self._clock, rng=Random(1), observer=METRICS, loss=loss),
+            loss=loss,
             sync_period=3.0,
             clock=self._clock,
         )
 
     def end(self) -> None:
         """Stop it as SIGTERM does."""
-        self.must_release = self.election.holds()
         self.stop.set()
 
     def _check(self) -> None:
@@ -294,7 +299,7 @@ def freeze_beside_a_standby(loop: Loop, replica: Replica) -> None:
 
 def freeze_alone(loop: Loop, replica: Replica) -> None:
     loop.jump(FREEZE)
-    replica.must_release = False
+    replica.is_frozen = True
 
 
 def course(names: Sequence[str], fault: Fault | None = None, step: int = 0) -> Course:
@@ -363,7 +368,7 @@ def wrong(
     left = asyncio.all_tasks() - {asyncio.current_task(), running}
     if left:
         yield f"tasks are left: {sorted(task.get_name() for task in left)}"
-    if replica.must_release and replica.api.holder == "a":
+    if not replica.is_frozen and replica.api.holder == "a":
         yield "the lease is not given back"
     if replica.api.holder != "b":
         return
