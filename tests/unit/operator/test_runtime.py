@@ -505,6 +505,45 @@ def test_a_stop_ends_within_the_bounds_whatever_hangs() -> None:
     virtual_time.run(scenario())
 
 
+def test_the_lease_is_kept_while_a_part_that_may_write_has_not_ended() -> None:
+    async def scenario() -> None:
+        async def never_end() -> None:
+            while asyncio.get_running_loop().time() < 3600:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(3600)
+
+        bench = Bench(nothing, {"stubborn": never_end})
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(2)
+        bench.stop.set()
+        await running
+        assert "release" not in bench.diary
+
+    virtual_time.run(scenario())
+
+
+def test_a_lease_that_cannot_be_released_is_tried_once() -> None:
+    async def scenario() -> None:
+        tries = 0
+
+        async def release() -> None:
+            nonlocal tries
+            tries += 1
+            await asyncio.sleep(3600)
+
+        bench = Bench(nothing)
+        bench.leadership.release = release  # type: ignore[method-assign]
+        bench.leadership.granted.set()
+        running = asyncio.create_task(bench.runtime.run(bench.stop))
+        await asyncio.sleep(2)
+        bench.stop.set()
+        await running
+        assert tries == 1
+
+    virtual_time.run(scenario())
+
+
 def test_the_waits_of_an_orderly_end_are_shorter_than_its_deadline() -> None:
     ends = 3 * CANCELLATIONS * CANCEL_SECONDS
     assert DRAIN_SECONDS + EVENT_DRAIN_SECONDS + RELEASE_SECONDS + ends <= exit_deadline.SECONDS

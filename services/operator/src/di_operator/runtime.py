@@ -130,6 +130,8 @@ class Runtime:
         self._loss = loss
         self._on_ending = on_ending
         self._is_candidate = False
+        # The parts that may write; only the leader has any.
+        self._writers: Sequence[asyncio.Task[None]] = ()
         self._sync_period = sync_period
         self._clock = clock
 
@@ -179,8 +181,12 @@ class Runtime:
         finally:
             self._begin_end()
             await _end([becoming, *background])
-            # A lease that was taken the moment before the stop.
-            await self._release()
+            if all(task.done() for task in (becoming, *self._writers)):
+                # Also a lease that was taken the moment before the stop.
+                await self._release()
+            else:
+                # A part that still writes must not meet the next leader: the lease runs out.
+                log.error("lease not released: a part did not end")
         if self._loss.reason is not None and not stop.is_set():
             raise NotLeading(self._loss.reason)
 
@@ -211,7 +217,7 @@ class Runtime:
         duties = [
             self._start(name, duty) for name, duty in {"poll": self._poll, **self._duties}.items()
         ]
-        tasks = [work, events, keep, *duties]
+        self._writers = tasks = [work, events, keep, *duties]
         try:
             await _first([stopping, *conditions, *tasks])
             self._begin_end()
@@ -220,7 +226,6 @@ class Runtime:
         finally:
             self._begin_end()
             await _end(tasks)
-            await self._release()
 
     async def _drain(
         self, work: asyncio.Task[None], keep: asyncio.Task[None], events: asyncio.Task[None]
