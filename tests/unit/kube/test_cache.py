@@ -13,12 +13,13 @@ from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import Any, cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from di_api.kube.cache import WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
-from di_api.kube.errors import Gone, Unavailable
+from di_api.kube.errors import Gone, Silent, Unavailable
 from di_api.kube.resources import CONFIGMAPS
 from di_api.kube.store import Kept
 from di_api.kube.wire import Object
@@ -260,6 +261,42 @@ def test_the_same_name_with_another_uid_is_an_end_and_a_beginning() -> None:
             assert told == [("DELETED", old), ("ADDED", new)]
 
     asyncio.run(main())
+
+
+def test_a_collection_whose_stream_falls_silent_is_a_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Mute:
+        streams = 0
+
+        async def watch(
+            self, *_: Any, opened: Callable[[], None], **__: Any
+        ) -> AsyncGenerator[Event, None]:
+            self.streams += 1
+            opened()
+            for event in list[Event]():
+                yield event
+            raise Silent(kind="ConfigMap", reason="WatchSilent")
+
+    async def main() -> None:
+        server = Mute()
+        cache = WatchCache(
+            cast(KubeClient, server),
+            CONFIGMAPS,
+            clock=lambda: float(server.streams),
+            rng=Random(0),
+            limits=WatchLimits(backoff_minimum=0, backoff_maximum=0),
+        )
+        run = asyncio.create_task(cache.run())
+        await settle(lambda: server.streams >= 5)
+        assert cache.stats.errors >= 4
+        assert cache.away >= 4, "no stream has brought the collection"
+        run.cancel()
+        with suppress(asyncio.CancelledError):
+            await run
+
+    asyncio.run(main())
+    assert "watch failed" in caplog.text
 
 
 def test_an_object_absorbed_early_outlives_the_news_of_its_predecessors_end() -> None:

@@ -25,7 +25,7 @@ from typing import Any
 
 from di_api.kube.cache_stats import CacheStats
 from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Gone, Invalid, Silent
+from di_api.kube.errors import ApiError, Gone, Invalid, Silent, Unavailable
 from di_api.kube.resources import Resource
 from di_api.kube.store import Index, Kept, Key, Store, as_number, key_of, version_of
 from di_api.kube.wire import WATCH_SILENCE, Object
@@ -275,6 +275,11 @@ class WatchCache:
         try:
             if not await self._consume(_Filling(objects={})):
                 raise Invalid(kind=self._resource.kind, message="no end of the initial events")
+        except Silent as error:
+            # A collection that stops half-way, or before its first object, is not an idle one.
+            raise Unavailable(
+                kind=error.kind, name=error.name, reason=error.reason, message=error.message
+            ) from error
         except Invalid as error:
             log.info("streaming lists are not served", extra={"detail": error.message})
             self._streams_lists = False
@@ -295,6 +300,7 @@ class WatchCache:
         self.stats.streams += 1
         async with aclosing(self._open(initial=filling is not None)) as events:
             async for kind, obj in events:
+                self._answered()
                 if filling is None:
                     self._take(kind, obj)
                 elif filling.take(kind, obj, self._transform):
@@ -312,7 +318,8 @@ class WatchCache:
             timeout_seconds=max(1, round(self._rng.uniform(stream, 2 * stream))),
             send_initial_events=initial,
             silence=self._limits.silence,
-            opened=self._answered,
+            # Without its objects a collection has not been answered.
+            opened=self._answered if self._version else _ignore,
         )
 
     def _answered(self) -> None:
@@ -502,6 +509,10 @@ class _Filling:
         else:
             self.objects[key_of(obj)] = transform(obj)
         return False
+
+
+def _ignore() -> None:
+    return None
 
 
 def _of(error: ApiError) -> dict[str, Any]:
