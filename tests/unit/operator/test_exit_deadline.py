@@ -10,7 +10,7 @@ import asyncio, threading
 from di_operator.exit_deadline import ExitDeadline
 
 async def main():
-    ExitDeadline(seconds=0.2).start()
+    ExitDeadline(seconds={seconds}).start()
     {hangs}
 
 asyncio.run(main())
@@ -30,11 +30,24 @@ def test_it_ends_though_the_interpreter_waits_for_a_thread() -> None:
 
 
 def test_an_end_in_time_keeps_its_exit_code() -> None:
-    assert _run("raise SystemExit(7)").returncode == 7
+    assert _run("raise SystemExit(7)", seconds=3600).returncode == 7
 
 
-def _run(hangs: str) -> subprocess.CompletedProcess[str]:
-    program = _HANGS.format(hangs=hangs)
+def test_it_ends_though_no_reader_takes_its_output() -> None:
+    write = "while True: logging.getLogger().error('x' * 1000)"
+    program = _HANGS.format(hangs=write, seconds=0.2).replace(
+        "async def", "import logging, sys\nlogging.basicConfig(stream=sys.stdout)\n\nasync def"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        try:
+            assert process.wait(60) == 1
+        finally:
+            process.kill()
+
+
+def _run(hangs: str, seconds: float = 0.2) -> subprocess.CompletedProcess[str]:
+    program = _HANGS.format(hangs=hangs, seconds=seconds)
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=600
     )

@@ -16,13 +16,15 @@ log = structlog.get_logger(__name__)
 SECONDS: Final = 25.0
 """From the beginning of the end. Kubernetes sends SIGKILL 30 s after SIGTERM."""
 EXIT_CODE: Final = 1
+_REPORT_SECONDS: Final = 1.0
 
 
 class ExitDeadline:
     """Exits the process if its orderly end takes longer than `seconds`.
 
     A thread of its own: neither an event loop that does not turn nor the executor's threads, which
-    the interpreter waits for without a bound, can delay it.
+    the interpreter waits for without a bound, can delay it. Its report has a second: the thread
+    that hangs may hold the lock of the log, or wait for a reader of standard output.
     """
 
     def __init__(
@@ -39,6 +41,15 @@ class ExitDeadline:
             self._timer.start()
 
     def _end(self) -> None:
-        log.error("the process did not end in time", seconds=self._seconds, exit_code=EXIT_CODE)
+        try:
+            report = threading.Thread(target=self._report, daemon=True)
+            report.start()
+            report.join(_REPORT_SECONDS)
+        finally:
+            self._exit_process(EXIT_CODE)
+
+    def _report(self) -> None:
+        # The stacks are written under the interpreter's lock: a write that blocks would keep it.
+        os.set_blocking(sys.stderr.fileno(), False)
         faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
-        self._exit_process(EXIT_CODE)
+        log.error("the process did not end in time", seconds=self._seconds, exit_code=EXIT_CODE)

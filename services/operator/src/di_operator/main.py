@@ -460,8 +460,8 @@ async def _run(config: Config, kube: KubeConfig, clock: Clock, rng: random.Rando
     deadline = ExitDeadline()
 
     def end() -> None:
-        deadline.start()
         stop.set()
+        deadline.start()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
