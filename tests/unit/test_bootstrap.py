@@ -176,7 +176,9 @@ def debian(machine: Machine, candidate: str) -> None:
     )
     program(
         machine.folder / "bin/apt-cache",
-        f"#!/bin/sh\necho 'python:'; echo '  Candidate: {candidate}'\n",
+        # More than a pipe holds, as the real one may find its reader gone.
+        f"#!/bin/sh\necho 'python:'; echo '  Candidate: {candidate}'\n"
+        "for a in 1 2 3 4 5 6 7 8 9; do echo '  Version table:' \"$(printf %9999s)\"; done\n",
     )
 
 
