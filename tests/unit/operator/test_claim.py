@@ -176,6 +176,32 @@ def test_a_claim_that_cannot_be_renewed_is_given_up_before_others_may_take_it() 
     play(scenario())
 
 
+def test_a_renewal_that_hangs_is_given_up_before_others_may_take_the_claim() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        bench.start("a")
+        await asyncio.sleep(5)
+        list_now, failures = bench.api.list, 0
+
+        async def list_slowly(*args: Any, **options: Any) -> Any:
+            await asyncio.sleep(9.9)
+            return await list_now(*args, **options)
+
+        async def fail(*_: Any, **__: Any) -> Any:
+            nonlocal failures
+            failures += 1
+            await asyncio.sleep(9.9 if failures > 1 else 0)
+            raise Unavailable(kind="Lease", name=LEASE_NAME)
+
+        bench.api.list = list_slowly  # type: ignore[method-assign]
+        bench.api.replace = fail  # type: ignore[method-assign]
+        with pytest.raises(NotLeading):
+            await bench.tasks[0]
+        assert asyncio.get_running_loop().time() < TIMING.duration
+
+    play(scenario())
+
+
 @pytest.mark.parametrize("holder", ["b", ""])
 def test_a_claim_that_somebody_took_or_deleted_is_lost(holder: str) -> None:
     async def scenario() -> None:

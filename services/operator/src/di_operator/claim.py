@@ -141,8 +141,12 @@ class Claim:
 
     def _is_late(self, since: float) -> bool:
         """Whether others may take a claim for run out that was renewed then."""
-        left = self._timing.duration - self._timing.renew_period
-        return self._clock.monotonic() - since > left
+        return self._left(since) <= 0
+
+    def _left(self, since: float) -> float:
+        """Seconds until a claim that was renewed then counts as lost."""
+        valid = self._timing.duration - self._timing.renew_period
+        return since + valid - self._clock.monotonic()
 
     async def _keep(self, renewed_at: float) -> None:
         """Renew until the scope is lost; it was renewed at `renewed_at` or later."""
@@ -154,8 +158,11 @@ class Claim:
             if self._is_late(renewed_at):
                 raise self._loss.declare(f"lease {self._home}/{LEASE_NAME} could not be renewed")
             try:
-                renewed_at = await self._renew()
+                async with asyncio.timeout(self._left(renewed_at)):
+                    renewed_at = await self._renew()
                 pause = self._timing.renew_period
+            except TimeoutError:
+                pause = 0.0  # too late now
             except ApiError as error:
                 log.info("claim not renewed", lease=LEASE_NAME, error=str(error))
                 pause = self._timing.retry_period
