@@ -202,6 +202,32 @@ def test_a_renewal_that_hangs_is_given_up_before_others_may_take_the_claim() -> 
     play(scenario())
 
 
+@pytest.mark.parametrize("pause", [5.0, 60.0], ids=["in time", "too late"])
+def test_a_claim_started_again_after_a_defect_goes_on_or_is_lost(pause: float) -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        claim = bench.start("a")
+        await asyncio.sleep(5)
+        list_now = bench.api.list
+
+        async def be_defective(*_: Any, **__: Any) -> Any:
+            raise ZeroDivisionError("a mistake of ours")
+
+        bench.api.list = be_defective  # type: ignore[method-assign]
+        with pytest.raises(ZeroDivisionError):
+            await bench.tasks[0]
+        bench.api.list = list_now  # type: ignore[method-assign]
+        rival = bench.start("b")
+        await asyncio.sleep(pause)
+        again = asyncio.create_task(claim.run())
+        await asyncio.sleep(30)
+        assert again.done() is rival.held.is_set() is (pause > TIMING.duration)
+        if again.done():
+            assert isinstance(again.exception(), NotLeading)
+
+    play(scenario())
+
+
 @pytest.mark.parametrize("holder", ["b", ""])
 def test_a_claim_that_somebody_took_or_deleted_is_lost(holder: str) -> None:
     async def scenario() -> None:

@@ -22,7 +22,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import structlog
 
@@ -88,6 +88,8 @@ class Claim:
         self._rng = rng
         # By UID of the Lease: holder and time of its last renewal, and since when we know them.
         self._seen: dict[str, tuple[tuple[str, str], float]] = {}
+        # Since when the scope is held for certain; None before it is.
+        self._renewed_at: float | None = None
         self.held = asyncio.Event()
         self.objection: str | None = f"nobody has been asked yet who looks after {self._scope}"
 
@@ -97,6 +99,9 @@ class Claim:
         Raises:
             NotLeading: the scope was lost.
         """
+        if self._renewed_at is not None:
+            # Started again after a mistake of ours: the claim goes on, or is lost.
+            await self._keep(self._renewed_at, pause=0.0)
         while True:
             started = self._clock.monotonic()
             try:
@@ -110,7 +115,7 @@ class Claim:
         self.objection = None
         self.held.set()
         log.info("scope claimed", scope=self._scope, lease=LEASE_NAME)
-        await self._keep(started)
+        await self._keep(started, pause=self._timing.renew_period)
 
     @property
     def _scope(self) -> str:
@@ -148,10 +153,10 @@ class Claim:
         valid = self._timing.duration - self._timing.renew_period
         return since + valid - self._clock.monotonic()
 
-    async def _keep(self, renewed_at: float) -> None:
+    async def _keep(self, renewed_at: float, *, pause: float) -> NoReturn:
         """Renew until the scope is lost; it was renewed at `renewed_at` or later."""
-        pause = self._timing.renew_period
         while True:
+            self._renewed_at = renewed_at
             # Replicas that started together must not write at the same moment for ever.
             await self._clock.sleep(pause * self._rng.uniform(0.8, 1.2))
             # Before it is renewed: after a pause another release may hold a Lease of its own.
