@@ -46,8 +46,8 @@ class ClaimTiming:
     """Seconds. A claim that nobody renewed for `duration` may be taken by another release.
 
     Each replica of the holder renews every `renew_period`, a fifth more or less, and after a
-    failure every `retry_period`. A holder that could not renew stops a `renew_period` earlier. Of a
-    claim that is older than `forgotten` when it is first seen nobody waits for the end.
+    failure every `retry_period`. A holder that could not renew stops a `renew_period` earlier.
+    A claim that is older than `forgotten` when it is first seen counts as run out.
     """
 
     duration: float = 40.0

@@ -32,7 +32,7 @@ RELEASE_SECONDS = 4.0
 CANCEL_SECONDS = 1.0
 CANCELLATIONS = 3
 # A replica that has neither renewed the lease nor tried to take it for so long is of no use, and
-# may keep others from leading. An attempt takes two requests of 4 s at most, one of them a read.
+# may keep others from leading. An attempt takes three requests of 4 s at most.
 IDLE_SECONDS = 30.0
 # Seconds between two attempts to read everything before the first decision.
 CATCH_UP_PAUSE = 1.0
