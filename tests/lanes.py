@@ -126,6 +126,8 @@ def every_session(options: Sequence[str]) -> list[Session]:
         Session([*SECOND, *(f"--ignore={each}" for each in APART), *options]),
         Session([*FIRST, *options]),
     ]
+    if not OLDEST_PYTHON.exists():
+        raise SystemExit(f"{OLDEST_PYTHON} is missing: make setup-oldest")
     oldest = [Session([*each, *options], OLDEST_PYTHON) for each in OLDEST]
     if oldest[0].version == sessions[0].version:
         print(f"There is no older Python here than {oldest[0].version}: it runs all tests once.")

@@ -511,14 +511,24 @@ def test_the_operator_of_another_release_makes_pods_of_its_jobs(accounts: Accoun
     accounts.kubectl(*here, "create", "serviceaccount", name)
     accounts.kubectl(*here, "create", "role", name, "--verb=create", "--resource=pods")
     # What the chart's role for jobs has beside it, and people have not.
-    accounts.kubectl(
-        *(*here, "create", "role", f"{name}-jobs", "--verb=update"),
-        f"--resource=dijobs.{GROUP}/finalizers",
-    )
-    for role in (name, f"{name}-jobs"):
-        account = f"--serviceaccount={accounts.namespace}:{name}"
+    rights = {"finalizers": "update", "status": "patch"}
+    for subresource, verb in rights.items():
+        resource = f"--resource=dijobs.{GROUP}/{subresource}"
+        role = f"{name}-{subresource}"
+        accounts.kubectl(*here, "create", "role", role, f"--verb={verb}", resource)
+    account = f"--serviceaccount={accounts.namespace}:{name}"
+
+    def bind(role: str) -> None:
         accounts.kubectl(*here, "create", "rolebinding", role, f"--role={role}", account)
+
     path, body = PODS.path(accounts.namespace), named("new", OWNED) | TEMPLATE
+    bind(name)
+    bind(f"{name}-finalizers")
+    wait_until(
+        lambda: "dijobs/scale" in accounts.objection(name, "POST", path, body),
+        what="a controller that is no operator to be refused",
+    )
+    bind(f"{name}-status")
     what = "the pod of a job to be admitted"
     wait_until(lambda: accounts.objection(name, "POST", path, body) == "", what=what)
 

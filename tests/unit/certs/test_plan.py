@@ -165,10 +165,10 @@ def test_admission_is_not_confirmed_before_both_configurations_exist(world: Worl
     assert world.settle() == [ConfirmAdmission]
 
 
-def test_admission_is_confirmed_before_the_server_has_its_certificate() -> None:
+def test_admission_is_confirmed_when_every_service_has_its_certificate() -> None:
     world = World(settings=BOTH, confirmed=b"")
     steps = world.settle()
-    assert steps[3:5] == [IssueServing, ConfirmAdmission]
+    assert steps[3:] == [IssueServing, IssueServing, ConfirmAdmission]
     assert world.confirmed == world.bundles[0]
 
 

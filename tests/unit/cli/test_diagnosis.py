@@ -189,7 +189,7 @@ SEEDED: Final[dict[str, tuple[dict[str, Any], str, Severity, str]]] = {
         {"refusal": answer(job())},
         "webhook",
         WARNING,
-        "nobody judges jobs",
+        "are stored without a review by the webhook",
     ),
     "a webhook that is not reached": (
         {"refusal": Answer(code=500, words=UNREACHED)},

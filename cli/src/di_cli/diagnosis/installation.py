@@ -11,7 +11,7 @@ from di_cli.diagnosis.finding import Finding, fault, unread, warning
 
 COMPONENTS: Final[Mapping[str, str]] = {
     "operator": "nobody makes pods of jobs, or keeps their status",
-    "webhook": "nobody judges jobs before they are stored",
+    "webhook": "jobs are stored without a review by the webhook",
     "server": "jobs cannot be scaled by REST, and report nothing",
 }
 """What is missing where one of them is."""

@@ -24,7 +24,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         # Else the reason follows below.
         if not without_rules:
             yield warning(
-                f"nobody judges jobs of namespace {facts.namespace} before they are stored",
+                f"jobs of namespace {facts.namespace} are stored without a review by the webhook",
                 where="a job that the webhook refuses was taken, in a dry run",
                 remedy="helm upgrade with webhook.enabled=true; without, the operator fails bad "
                 "jobs",

@@ -177,6 +177,7 @@ def next_step(observed: Observed, *, now: datetime, settings: CertificateSetting
         what = "rules" if are_trusted else "trusted authorities"
         return PublishBundle(bundle=bundle, reason=f"the {what} differ")
     dates = [renewal_time(authority.certificate_pem)]
+    may_confirm = False
     for leaf in settings.leaves:
         secret = observed.serving.get(leaf.secret)
         if reason := _reason_to_issue(secret, authority, now=now, hosts=settings.hosts(leaf)):
@@ -188,14 +189,17 @@ def next_step(observed: Observed, *, now: datetime, settings: CertificateSetting
             continue
         if not leaf.for_pods and _awaits_confirmation(observed, bundle):
             unsettled = settings.settle - observed.published_for
-            if unsettled <= timedelta(0):
-                return ConfirmAdmission(bundle=bundle)
-            dates.append(now + unsettled)
+            may_confirm = unsettled <= timedelta(0)
+            if not may_confirm:
+                dates.append(now + unsettled)
         serving = secret_value(secret, CERTIFICATE)
         dates.append(renewal_time(serving))
         overlap_end = _overlap_end(serving, settings)
         if now < overlap_end and bundle != authority.certificate_pem:
             dates.append(overlap_end)
+    if may_confirm:
+        # Last: a cluster's policy that refuses this write must not cost other services theirs.
+        return ConfirmAdmission(bundle=bundle)
     return Rest(duration=min(dates) - now)
 
 

@@ -15,7 +15,7 @@ class CacheStats:
         lists: times the whole collection replaced the cache; the first one included.
         polls: periodic comparisons done by `relist`.
         repairs: differences `relist` found: what the watch had lost, or had not brought yet.
-        streams: watch streams opened; the first one is no reconnect.
+        streams: watch streams opened; the first one does not count as a reconnect.
         errors: attempts that failed.
         unreadable: objects that `transform`, an index or a subscriber could not bear.
     """
