@@ -39,12 +39,15 @@ with urllib.request.urlopen(url, timeout=10, context=trust):
 
 
 def webhooks(kubectl: Kubectl, release: Release) -> list[Object]:
-    return kubectl.items(
+    """The webhook's running pods, without those that are being deleted."""
+    running = kubectl.items(
         "pods",
         "--selector=app.kubernetes.io/component=webhook",
         "--field-selector=status.phase=Running",
         namespace=release.namespace,
     )
+    # A pod that an upgrade has replaced serves for drainSeconds more and then has no address.
+    return [pod for pod in running if "deletionTimestamp" not in pod["metadata"]]
 
 
 def identities(pods: list[Object]) -> list[tuple[str, int]]:
