@@ -15,7 +15,7 @@ import requests
 import yaml
 
 from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
+from di_api.kube.errors import Invalid, NotFound
 from di_api.kube.resources import DIJOBS, NODES
 from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
 from tests.integration.di_server import ServerProcess, running_server
@@ -28,6 +28,7 @@ from tests.integration.operator_testbed import (
     task,
 )
 from tests.integration.poison import loosened, poisonous_jobs, strangers
+from tests.waiting import wait_until_async
 
 Object = dict[str, Any]
 GOOD, BAD, STRANGERS = 50, 160, 40
@@ -67,7 +68,7 @@ async def store_poison(testbed: Testbed, config: KubeConfig, victim: str) -> Non
     try:
         for body in poisonous_jobs(BAD):
             status = body.pop("status", None)
-            made = await testbed.client.create(DIJOBS, body, testbed.namespace)
+            made = await stored(testbed, body)
             if status is not None:
                 name = made["metadata"]["name"]
                 patch = {"status": status}
@@ -79,6 +80,20 @@ async def store_poison(testbed: Testbed, config: KubeConfig, victim: str) -> Non
     for resource, body in strangers(victim, STRANGERS, testbed.kubelet.node):
         where = testbed.namespace if resource != NODES else None
         await testbed.client.create(resource, body, where)
+
+
+async def stored(testbed: Testbed, body: Object) -> Object:
+    """Create a job; the API server serves a changed definition a moment after it has stored it."""
+
+    async def created() -> Object | None:
+        try:
+            return await testbed.client.create(DIJOBS, body, testbed.namespace)
+        except Invalid:
+            return None
+
+    made = await wait_until_async(created, 120, what="the loosened definition to be served")
+    assert made is not None
+    return made
 
 
 async def clear_nodes(testbed: Testbed, victim: str) -> None:
