@@ -25,7 +25,7 @@ from typing import Any
 
 from di_api.kube.cache_stats import CacheStats
 from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Gone, Invalid, Silent, Unavailable
+from di_api.kube.errors import ApiError, Gone, Invalid, Silent
 from di_api.kube.resources import Resource
 from di_api.kube.store import Index, Kept, Key, Store, as_number, key_of, version_of
 from di_api.kube.wire import WATCH_SILENCE, Object
@@ -204,17 +204,18 @@ class WatchCache:
                 await self._follow()
             except Gone:
                 self._version = ""
-            except Silent as error:
-                # An idle collection's stream; the next one shows whether the API server answers.
-                self._backoff.reset()
-                log.debug("watch is silent", extra={"plural": self._resource.plural} | _of(error))
             except ApiError as error:
-                self.stats.errors += 1
-                wait = error.retry_after
-                log.warning(
-                    "watch failed",
-                    extra={"plural": self._resource.plural, "code": error.code} | _of(error),
-                )
+                detail = {"plural": self._resource.plural, "code": error.code}
+                detail |= {"reason": error.reason, "detail": error.message}
+                if isinstance(error, Silent) and self._version:
+                    # An idle collection's stream; the next one shows whether the API server
+                    # answers. Without a version the collection itself stopped half-way.
+                    self._backoff.reset()
+                    log.debug("watch is silent", extra=detail)
+                else:
+                    self.stats.errors += 1
+                    wait = error.retry_after
+                    log.warning("watch failed", extra=detail)
             except Exception:
                 # A mistake of ours. Where the stream stopped it would only be made again.
                 self._version = ""
@@ -275,11 +276,6 @@ class WatchCache:
         try:
             if not await self._consume(_Filling(objects={})):
                 raise Invalid(kind=self._resource.kind, message="no end of the initial events")
-        except Silent as error:
-            # A collection that stops half-way, or before its first object, is not an idle one.
-            raise Unavailable(
-                kind=error.kind, name=error.name, reason=error.reason, message=error.message
-            ) from error
         except Invalid as error:
             log.info("streaming lists are not served", extra={"detail": error.message})
             self._streams_lists = False
@@ -513,8 +509,3 @@ class _Filling:
 
 def _ignore() -> None:
     return None
-
-
-def _of(error: ApiError) -> dict[str, Any]:
-    """What the log says of an error."""
-    return {"reason": error.reason, "detail": error.message}
