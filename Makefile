@@ -78,7 +78,7 @@ chart: setup ## tests of the Helm chart's rendering
 integration: setup ## tests against a real API server
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/integration
 faults: setup ## every fault plan, with a report in out/faults (ONLY=text: those named so)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.faults --only "$(ONLY)"
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tools.faults --only "$(ONLY)"
 e2e: setup ## tests on a real node with the chart installed
 	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
 
@@ -93,16 +93,16 @@ hostile: setup ## good clients beside 500 bad ones of each kind on a real node (
 
 .PHONY: fuzz
 fuzz: setup ## input of strangers without end, a report in out/fuzz (SHORT=1: a minute; ONLY=names)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.fuzz --only "$(ONLY)" \
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tools.fuzz --only "$(ONLY)" \
 		$(if $(SHORT),--seconds 60 --lanes 8)
 
 .PHONY: soak
 soak: setup ## 50,000 admissions, 100,000 requests while all is rolled and killed (SHORT=1: 5 minutes)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.soak $(if $(SHORT),--seconds 300)
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tools.soak $(if $(SHORT),--seconds 300)
 
 .PHONY: bench
 bench: setup ## all benchmarks into out/bench and docs/performance.md (QUICK=1: one line, 50 s)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.benchmarks $(if $(QUICK),--quick)
+	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tools.benchmarks $(if $(QUICK),--quick)
 
 .PHONY: verify
 verify: setup ## format, lint, types, import contracts, generated files, chart, compose file
@@ -115,7 +115,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/vermin --quiet --no-tips --violations --target=3.9- sdk/src
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
-	@$(BIN)/python -m tests.documents --check
+	@$(BIN)/python -m tools.documents --check
 	@$(BIN)/python -m release.version --check
 	@$(BIN)/python -m release.vendor --check
 	@./verify-generated
@@ -123,7 +123,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 .PHONY: generate
 generate: setup ## the CRDs, docs/gallery.md, tables of dijob.md, metrics.md, events.md and sdk.md, from the declarations
 	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-crd.yaml docs/dijob.md
-	@$(BIN)/python -m tests.documents
+	@$(BIN)/python -m tools.documents
 
 .PHONY: release
 release: setup ## wheels, chart, bills of materials, provenance and checksums of what is committed, into out/release

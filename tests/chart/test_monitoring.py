@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from tests.chart.chart import CHART, COMPONENTS, Chart
-from tests.documents import dashboards
 from tests.monitoring.alert_cases import CASES
 from tests.monitoring.prometheus import program
+from tools.documents import dashboards
 
 ALERTS = CHART / "files/alerts.yaml"
 ALL = (

@@ -23,10 +23,10 @@ from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl, Object
 from tests.e2e.pods import wait_for_pods
 from tests.e2e.test_install import restarts
-from tests.hostile.attackers import AT_NOBODY, KINDS
-from tests.hostile.target import request
 from tests.unit.webhook.reviews import review
 from tests.waiting import wait_until
+from tools.hostile.attackers import AT_NOBODY, KINDS
+from tools.hostile.target import request
 
 SECONDS = float(os.environ.get("HOSTILE_SECONDS", "0"))
 CONNECTIONS = 500
@@ -71,11 +71,11 @@ class Testbed:
     """What good clients ask for: an admission, a job's replicas, and each service's probe."""
 
     def carry_out(self, pod: str, seconds: float, targets: Targets, **order: Any) -> Any:
-        """What `tests.hostile.orders` in a pod reports."""
+        """What `tools.hostile.orders` in a pod reports."""
         text = json.dumps({"seconds": seconds, "targets": targets, **order})
         said = self.kubectl(
             *("--namespace", self.namespace, "exec", pod, "--"),
-            *("python3", "-m", "tests.hostile.orders", text),
+            *("python3", "-m", "tools.hostile.orders", text),
             seconds=seconds + 60,
         )
         return json.loads(said.splitlines()[-1])
@@ -158,7 +158,7 @@ def testbed(kubectl: Kubectl, namespace: str, release: Release, python_image: st
             tasks=[task("learner", image=python_image, program=sleep(3600))],
         )
     )
-    sources = {name: (ROOT / f"tests/hostile/{name}.py").read_text() for name in MODULES}
+    sources = {name: (ROOT / f"tools/hostile/{name}.py").read_text() for name in MODULES}
     kubectl.apply(
         {
             "apiVersion": "v1",
@@ -219,7 +219,7 @@ def _pod(name: str, namespace: str, image: str, resources: Object) -> Object:
                     "configMap": {
                         "name": "hostile",
                         "items": [
-                            {"key": f"{each}.py", "path": f"tests/hostile/{each}.py"}
+                            {"key": f"{each}.py", "path": f"tools/hostile/{each}.py"}
                             for each in MODULES
                         ],
                     },

@@ -1,1 +1,1 @@
-"""The fault harness: what happens to jobs when anything goes wrong at any moment, as data."""
+"""Tests of faults: operators are stopped, cut off and frozen while jobs run."""

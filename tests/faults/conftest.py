@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from di_api.kube.config import KubeConfig
-from tests.faults.session import api_server
+from tools.faults.session import api_server
 
 
 @pytest.fixture(scope="session")

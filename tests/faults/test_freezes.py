@@ -1,11 +1,11 @@
-"""Two leaders frozen while jobs start; `python -m tests.faults.freezes` freezes more of them."""
+"""Two leaders frozen while jobs start; `python -m tools.faults.freezes` freezes more of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from di_api.kube.config import KubeConfig
-from tests.faults.freezes.load import Bounds, Moment, freeze_leaders
+from tools.faults.freezes.load import Bounds, Moment, freeze_leaders
 
 JOBS = 12
 MOMENTS = (Moment(pods=8, delay=0.1), Moment(pods=15, delay=0.2))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from di_api.kube.config import KubeConfig
-from tests.faults.scene import Scene
-from tests.faults.session import play
-from tests.faults.stage import runs
 from tests.integration.operator_testbed import job, task
+from tools.faults.scene import Scene
+from tools.faults.session import play
+from tools.faults.stage import runs
 
 
 def test_16_a_job_of_1000_replicas_lets_others_through_and_leaves_no_orphan(

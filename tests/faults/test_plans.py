@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from di_api.kube.config import KubeConfig
-from tests.faults import trace
 from tests.faults.conftest import chosen_parameters
-from tests.faults.generate import generate, sample
-from tests.faults.plan import Plan
-from tests.faults.regressions import REGRESSIONS
-from tests.faults.session import Results, Verdict, carry_out
-from tests.faults.workloads import WORKLOADS
+from tools.faults import trace
+from tools.faults.generate import generate, sample
+from tools.faults.plan import Plan
+from tools.faults.regressions import REGRESSIONS
+from tools.faults.session import Results, Verdict, carry_out
+from tools.faults.workloads import WORKLOADS
 
 SAMPLE = 90
 FROZEN_SAMPLE = 5
@@ -55,7 +55,7 @@ def test_the_end_is_that_of_a_clean_run(plan: str, verdicts: Mapping[str, Verdic
 
 
 def test_the_operator_writes_what_the_recorded_traces_say(results: Results) -> None:
-    """Otherwise plans miss their moment: record anew with `python -m tests.faults --record`."""
+    """Otherwise plans miss their moment: record anew with `python -m tools.faults --record`."""
     recorded = trace.load(WORKLOADS)
     for workload, found in results.traces.items():
         seen = {str(write) for write in found.writes}

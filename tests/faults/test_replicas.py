@@ -13,10 +13,10 @@ from pathlib import Path
 
 from di_api.kube.config import KubeConfig
 from di_operator.claim import LEASE_NAME
-from tests.faults.scene import Scene
-from tests.faults.session import audit_log, play
-from tests.faults.stage import runs
 from tests.integration.operator_testbed import job, task
+from tools.faults.scene import Scene
+from tools.faults.session import audit_log, play
+from tools.faults.stage import runs
 
 LEASE = 15.0
 FAIL_OVER = 17.0

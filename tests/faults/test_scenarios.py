@@ -10,10 +10,10 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from tests.faults.conftest import chosen_parameters
-from tests.faults.footprint import complaints
-from tests.faults.scenarios import SCENARIOS, Scenario
-from tests.faults.scene import scene
-from tests.faults.testbed import Testbed, prepared
+from tools.faults.footprint import complaints
+from tools.faults.scenarios import SCENARIOS, Scenario
+from tools.faults.scene import scene
+from tools.faults.testbed import Testbed, prepared
 
 
 async def play_all(server: KubeConfig, folder: Path, names: Sequence[str]) -> dict[str, object]:

@@ -18,7 +18,6 @@ import yaml
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS
 from di_certs.files import CA_CERTIFICATE, write_certificates
-from tests.hostile.attackers import client_hello
 from tests.integration.admitting import admitting, call, manifest
 from tests.integration.conftest import ApiServer
 from tests.integration.webhook_process import (
@@ -29,6 +28,7 @@ from tests.integration.webhook_process import (
 )
 from tests.unit.webhook.reviews import job, review
 from tests.waiting import wait_until
+from tools.hostile.attackers import client_hello
 
 pytestmark = pytest.mark.usefixtures("crd")
 

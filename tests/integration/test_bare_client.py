@@ -6,10 +6,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.benchmarks import throughput
-from tests.benchmarks.testbed import CEILING, OPERATOR, control_plane
-from tests.benchmarks.throughput import Run
-from tests.benchmarks.workloads import Workload
+from tools.benchmarks import throughput
+from tools.benchmarks.testbed import CEILING, OPERATOR, control_plane
+from tools.benchmarks.throughput import Run
+from tools.benchmarks.workloads import Workload
 
 
 def test_the_bare_client_makes_the_operators_writes(tmp_path: Path) -> None:

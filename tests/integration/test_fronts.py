@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 
 from di_certs.files import write_certificates
-from tests.hostile.attackers import AT_NOBODY, KINDS, ONLY_TLS, Plan, attack
-from tests.hostile.target import Target
 from tests.integration.running_front import (
     BOUNDS,
     GOOD,
@@ -30,6 +28,8 @@ from tests.integration.running_front import (
     until_end,
 )
 from tests.waiting import wait_until
+from tools.hostile.attackers import AT_NOBODY, KINDS, ONLY_TLS, Plan, attack
+from tools.hostile.target import Target
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import pytest
 
 from di_server.coordination import operations as coordination_operations
 from di_server.jobs import operations as job_operations
-from tests.fuzz import campaign, rest
-from tests.fuzz.campaign import Limits
-from tests.fuzz.targets import TARGETS
 from tests.integration.conftest import ROOT, ApiServer
+from tools.fuzz import campaign, rest
+from tools.fuzz.campaign import Limits
+from tools.fuzz.targets import TARGETS
 
 pytestmark = pytest.mark.usefixtures("crd")
 SECONDS = 60
@@ -51,7 +51,7 @@ def test_nothing_gives_way_in_a_minute(
 def test_the_command_reports_a_target_and_ends_with_a_line(tmp_path: Path) -> None:
     options = ["--only=ids", "--runs=2000", "--seconds=30", f"--out={tmp_path}"]
     run = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", *options],
+        [sys.executable, "-m", "tools.fuzz", *options],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -27,7 +27,7 @@ def test_a_run_reports_each_kind_of_attack_beside_none(
             f"--probe={server.url}/readyz",
         ]
         run = subprocess.run(
-            [sys.executable, "-m", "tests.hostile", f"{server.url}/healthz", *options],
+            [sys.executable, "-m", "tools.hostile", f"{server.url}/healthz", *options],
             cwd=ROOT,
             capture_output=True,
             text=True,

@@ -13,13 +13,13 @@ import requests
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS
 from tests.chart.chart import CHART
-from tests.documents import dashboards
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import running_server
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
 from tests.integration.webhook_process import webhook_process
 from tests.monitoring.prometheus import Prometheus, running
 from tests.waiting import wait_until
+from tools.documents import dashboards
 
 pytestmark = pytest.mark.usefixtures("crd")
 

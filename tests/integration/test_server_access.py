@@ -22,8 +22,6 @@ from di_api.kube.resources import (
 )
 from di_api.kube.sync import SyncKubeClient
 from di_certs.files import CA_CERTIFICATE, write_certificates
-from tests.benchmarks.counters import Request
-from tests.benchmarks.counters import requests as answered
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
     Object,
@@ -35,6 +33,8 @@ from tests.integration.di_server import (
 )
 from tests.integration.service_accounts import grant
 from tests.waiting import wait_until
+from tools.benchmarks.counters import Request
+from tools.benchmarks.counters import requests as answered
 
 pytestmark = pytest.mark.usefixtures("crd")
 

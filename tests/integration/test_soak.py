@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.soak import linear
-from tests.soak.__main__ import carry_out, line
-from tests.soak.run import Plan
-from tests.soak.scalings import FIRST, LEAST, MOST
-from tests.soak.stage import OPERATOR, SERVER, WEBHOOK
+from tools.soak import linear
+from tools.soak.__main__ import carry_out, line
+from tools.soak.run import Plan
+from tools.soak.scalings import FIRST, LEAST, MOST
+from tools.soak.stage import OPERATOR, SERVER, WEBHOOK
 
 Operation = dict[str, Any]
 

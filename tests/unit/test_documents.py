@@ -14,14 +14,14 @@ import yaml
 from di_operator.builders.access import Access
 from di_operator.lifecycle.blockers import BLOCKED_REASONS
 from di_operator.lifecycle.reasons import OF_PHASES, Problem, Reason
-from tests.documents import dashboards, events, metrics
 from tests.e2e.test_blocked import LASTS, TROUBLES
 from tests.e2e.troubles import ROWS
 from tests.monitoring.alert_cases import CASES
+from tools.documents import dashboards, events, metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "tests").rglob("*.md")]
+PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "tools").rglob("*.md")]
 
 
 def alerts() -> dict[str, Mapping[str, Any]]:

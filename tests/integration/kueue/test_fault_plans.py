@@ -1,6 +1,6 @@
 """The operator is killed, refused and lied to at each moment of a job's life in a queue.
 
-A choice of the plans; `python -m tests.faults --queued` runs them all. See `tests/faults`.
+A choice of the plans; `python -m tools.faults --queued` runs them all. See `tools/faults`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import trace
 from tests.faults.conftest import chosen_parameters
-from tests.faults.generate import generate, sample
-from tests.faults.plan import Plan
-from tests.faults.session import Results, Verdict, carry_out, renew_controllers
-from tests.faults.workloads import QUEUED
 from tests.integration.kueue.installation import KueueServer
+from tools.faults import trace
+from tools.faults.generate import generate, sample
+from tools.faults.plan import Plan
+from tools.faults.session import Results, Verdict, carry_out, renew_controllers
+from tools.faults.workloads import QUEUED
 
 SAMPLE = 16
 PLANS: Mapping[str, Plan] = {

@@ -17,8 +17,6 @@ from di_api.kube.config import KubeConfig, load_config
 from di_api.kube.errors import AlreadyExists, ApiError, Invalid, NotFound
 from di_api.kube.resources import DIJOBS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from di_api.names import DISPATCHER
-from tests.faults.plan import ANY, EACH, Fault, Kill, Request
-from tests.faults.scene import Replica
 from tests.integration.accounts import OPERATOR, installed_accounts
 from tests.integration.conftest import named_namespace
 from tests.integration.kueue.bed import Bed, on_bed, queued_job
@@ -34,6 +32,8 @@ from tests.integration.kueue.pages import manifests, read_page
 from tests.integration.kueue.process import NAMESPACE
 from tests.integration.operator_testbed import Testbed, open_testbed
 from tests.integration.service_accounts import granted_everywhere
+from tools.faults.plan import ANY, EACH, Fault, Kill, Request
+from tools.faults.scene import Replica
 
 pytestmark = pytest.mark.usefixtures("admission")
 

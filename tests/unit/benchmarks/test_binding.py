@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from di_operator.builders.pinning import Binding
-from tests.benchmarks.binding import result, table
-from tests.benchmarks.follower import Seen
+from tools.benchmarks.binding import result, table
+from tools.benchmarks.follower import Seen
 
 
 def test_a_pod_counts_from_its_own_creation_and_its_job_from_that_of_the_first() -> None:

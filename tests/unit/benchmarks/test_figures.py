@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.benchmarks import counters, samples
-from tests.benchmarks.counters import Request
-from tests.benchmarks.follower import Seen, is_ready
-from tests.benchmarks.throughput import ready_to_running
+from tools.benchmarks import counters, samples
+from tools.benchmarks.counters import Request
+from tools.benchmarks.follower import Seen, is_ready
+from tools.benchmarks.throughput import ready_to_running
 
 METRICS = """\
 # HELP apiserver_request_total [STABLE] Counter of apiserver requests

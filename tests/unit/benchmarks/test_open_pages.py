@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.benchmarks.open_pages import Course, summary
+from tools.benchmarks.open_pages import Course, summary
 
 
 def test_the_figures_are_by_second_and_by_page() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from di_simulator.application import load_applications
 from di_simulator.main import RECORDED
-from tests.benchmarks.predicted_end import RESIZABLE, replay
+from tools.benchmarks.predicted_end import RESIZABLE, replay
 
 
 def test_four_of_five_readings_hold_on_a_workload_that_the_rule_was_not_fitted_to() -> None:

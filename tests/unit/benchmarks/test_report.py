@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.benchmarks import page, plots, report, throughput
-from tests.benchmarks.report import Target
-from tests.benchmarks.testbed import CEILING, OPERATOR
-from tests.benchmarks.throughput import Run
+from tools.benchmarks import page, plots, report, throughput
+from tools.benchmarks.report import Target
+from tools.benchmarks.testbed import CEILING, OPERATOR
+from tools.benchmarks.throughput import Run
 
 MANY = {"count": 4, "p50": 10.0, "p99": 20.0, "max": 30.0}
 

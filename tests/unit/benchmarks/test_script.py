@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from di_api.kube.resources import CONFIGMAPS, SERVICES
-from tests.benchmarks.script import Create, Delete, Script, rehearse
-from tests.benchmarks.workloads import job
+from tools.benchmarks.script import Create, Delete, Script, rehearse
+from tools.benchmarks.workloads import job
 
 UID = "5b2e2c3e-0000-4000-8000-000000000001"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.benchmarks.standby import result, table
+from tools.benchmarks.standby import result, table
 
 
 def test_the_spread_of_all_kills_is_told() -> None:

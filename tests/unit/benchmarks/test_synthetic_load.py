@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.benchmarks.synthetic_load import SyntheticLoad
+from tools.benchmarks.synthetic_load import SyntheticLoad
 
 JOB_UID = "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa"
 

@@ -17,7 +17,7 @@ from di_api.defaults import with_defaults
 from di_api.validation import validate_job
 from examples.demo.manifests import EXAMPLES, ROOT
 from examples.gallery import APPLIED, DEMOS, HERE
-from tests.documents import gallery
+from tools.documents import gallery
 
 BIN = Path(sys.executable).parent
 ENVIRONMENT = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.faults import trace
-from tests.faults.generate import ERRORS, generate, sample
-from tests.faults.plan import Kill, Refuse
-from tests.faults.workloads import STORIES
+from tools.faults import trace
+from tools.faults.generate import ERRORS, generate, sample
+from tools.faults.plan import Kill, Refuse
+from tools.faults.workloads import STORIES
 
 TRACES = trace.load(STORIES)
 PLANS = generate(TRACES)

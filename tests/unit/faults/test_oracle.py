@@ -9,9 +9,9 @@ import pytest
 
 from di_api.kube.client import KubeClient
 from di_api.kube.resources import DIJOBS, Resource
-from tests.faults.footprint import Footprint, complaints, differing, read_state
-from tests.faults.oracle import Baseline, differences
-from tests.faults.plan import Plan
+from tools.faults.footprint import Footprint, complaints, differing, read_state
+from tools.faults.oracle import Baseline, differences
+from tools.faults.plan import Plan
 
 STATE = {
     "dijobs/a.status.phase": "Running",

@@ -8,9 +8,9 @@ from typing import Any, cast
 import orjson
 from aiohttp import web
 
-from tests.faults.plan import Hold
-from tests.faults.stream import Stream
 from tests.waiting import wait_until_async
+from tools.faults.plan import Hold
+from tools.faults.stream import Stream
 
 
 class _Response:

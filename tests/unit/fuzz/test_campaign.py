@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.fuzz.campaign import Fed, read_outcome
-from tests.fuzz.outcome import GROWTH_MIB
+from tools.fuzz.campaign import Fed, read_outcome
+from tools.fuzz.outcome import GROWTH_MIB
 
 FLAT = """\
 #79	INITED cov: 166 ft: 516 corp: 41/36Kb exec/s: 0 rss: 80Mb
@@ -38,7 +38,7 @@ def test_a_run_without_findings(tmp_path: Path) -> None:
 
 def test_a_finding_says_what_broke_and_how_to_see_it_again(tmp_path: Path) -> None:
     (wrong,) = _outcome(tmp_path, BROKEN, code=77).wrong
-    assert wrong == "KeyError: 'spec'; again by: python -m tests.fuzz.one x out/x/crash-1"
+    assert wrong == "KeyError: 'spec'; again by: python -m tools.fuzz.one x out/x/crash-1"
 
 
 def test_a_process_that_ends_badly_without_a_word_is_a_finding(tmp_path: Path) -> None:

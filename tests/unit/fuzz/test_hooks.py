@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.jobs import COORDINATED, TASKS
+from tools.fuzz.jobs import COORDINATED, TASKS
 
 MADE: dict[str, dict[str, Any]] = {
     "before_generate_path_parameters": {"id": "x.y"},
@@ -23,7 +23,7 @@ def test_half_of_all_requests_are_about_jobs_that_exist(
     hook: str, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FUZZ_NAMESPACE", "there")
-    hooks = importlib.import_module("tests.fuzz.hooks")
+    hooks = importlib.import_module("tools.fuzz.hooks")
     seen: list[dict[str, Any]] = []
 
     @settings(max_examples=100, database=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from random import Random
 
-from tests.fuzz.mutations import VALUES, changed, vocabulary
+from tools.fuzz.mutations import VALUES, changed, vocabulary
 
 SEED = b'{"a": [1, {"b": "text"}], "c": null}'
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.outcome import GROWTH_MIB
-from tests.fuzz.rest import Asked, read_outcome
+from tools.fuzz.outcome import GROWTH_MIB
+from tools.fuzz.rest import Asked, read_outcome
 
 FAILURE = {"title": "Server error", "count": 2, "operations": ["GET /v2alpha1/{id}/replicas"]}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.targets import TARGETS
+from tools.fuzz.targets import TARGETS
 
 SEEDS = [(name, seed) for name in TARGETS for seed in sorted(TARGETS[name].seeds.iterdir())]
 

@@ -41,7 +41,7 @@ def test_what_is_linked_beside_docs_is_a_page(built: Path) -> None:
         ("docs/dijob.md", "../README.md", "index.md"),
         ("docs/dijob.md", "../examples/ray", "examples/ray/index.md"),
         ("docs/dijob.md", "../examples/ray/job.yaml", "examples/ray/job.yaml.md"),
-        ("docs/design/local.md", "../../tests/faults/README.md", "../tests/faults/README.md"),
+        ("docs/design/local.md", "../../tools/faults/README.md", "../tools/faults/README.md"),
         ("README.md", "docs/images/cartpole.png", "images/cartpole.png"),
         ("README.md", "https://example.org/docs", "https://example.org/docs"),
         ("README.md", "#try-it", "#try-it"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.soak.admissions import fault_of
+from tools.soak.admissions import fault_of
 
 ADMITTED = {"spec": {"tasks": [{"name": "learner"}]}}
 BARE = {"spec": {"tasks": [{"type": "learner"}]}}

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.soak.load import Tally, paced
-from tests.soak.stage import Kills
+from tools.soak.load import Tally, paced
+from tools.soak.stage import Kills
 
 
 def test_every_request_is_made_once_whichever_worker_is_free() -> None:
@@ -40,7 +40,7 @@ def test_a_kill_explains_what_happens_until_nobody_waits_for_it_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 10.0
-    monkeypatch.setattr("tests.soak.stage.time.monotonic", lambda: now)
+    monkeypatch.setattr("tools.soak.stage.time.monotonic", lambda: now)
     kills = Kills()
     assert not kills.explain(0, 99)
     kills.begin()

@@ -1,0 +1,1 @@
+"""Programs for developers: benchmarks, generated documents, fault plans, fuzzing and soak runs."""

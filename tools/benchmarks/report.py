@@ -1,0 +1,329 @@
+"""Words and tables for what was measured."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tools.benchmarks import samples
+from tools.benchmarks.testbed import CEILING, OPERATOR
+from tools.benchmarks.throughput import CANDIDATE, Run
+
+Results = Mapping[str, Any]
+THROUGHPUT = ("jobs_of_4", "jobs_of_64", "job_of_1000", "many_jobs")
+_DISTURBED = 0.1
+"""Part of the machine used by others above which absolute numbers say little."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A figure and its bound; `at_least` turns the bound round."""
+
+    what: str
+    value: float
+    bound: float
+    unit: str = ""
+    at_least: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.value >= self.bound if self.at_least else self.value <= self.bound
+
+    def cells(self) -> list[str]:
+        sign = "≥" if self.at_least else "≤"
+        unit = self.unit if self.unit in ("", "%") else f" {self.unit}"
+        return [
+            self.what,
+            f"{sign} {self.bound:g}{unit}",
+            f"{self.value:g}{unit}",
+            "yes" if self.met else "**no**",
+        ]
+
+
+def quick_line(runs: Sequence[Run]) -> str:
+    """The one line of a quick run: medians, and the ratio of medians."""
+    ours = [run for run in runs if run.candidate == OPERATOR]
+    rate = statistics.median(run.jobs_per_second for run in ours)
+    ceiling = statistics.median(run.jobs_per_second for run in runs if run.candidate == CEILING)
+    return (
+        f"{rate:.1f} jobs/s, "
+        f"{rate / ceiling:.0%} of the ceiling, "
+        f"{samples.median([run.writes_per_job for run in ours], 1)} writes a job, "
+        f"{samples.median([run.cpu_ms_per_job[CANDIDATE] for run in ours], 1)} CPU ms a job"
+    )
+
+
+def tables(results: Results) -> str:
+    """Everything as Markdown; phases that were not run are left out."""
+    parts = [_targets(results), _throughput(results), _latency(results), _conditions(results)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def targets(results: Results) -> Iterator[Target]:
+    """Each figure that has a bound, as far as it was measured."""
+    yield from _targets_of_throughput(results)
+    if found := results.get("latency"):
+        alone, pods = found["alone"], found["alone"]["create_to_pods_ms"]
+        yield Target(what="writes, a 4-pod job alone", value=alone["writes_per_job"], bound=13)
+        yield Target(
+            what="one job alone: create to its 4 pods, p50", value=pods["p50"], bound=20, unit="ms"
+        )
+        yield Target(what="same, p99", value=pods["p99"], bound=100, unit="ms")
+        beside = found["beside_large"]
+        yield Target(
+            what=f"same, beside one of {beside['replicas']:,} pods that starts, p50",
+            value=beside["small"]["create_to_pods_ms"]["p50"],
+            bound=150,
+            unit="ms",
+        )
+    if found := results.get("tenants"):
+        yield Target(
+            what=f"a job beside {found['backlog']:,} of another tenant: to its 4 pods, p50",
+            value=found["small"]["create_to_pods_ms"]["p50"],
+            bound=1000,
+            unit="ms",
+        )
+    if found := results.get("many_jobs"):
+        ours, rest = _of(found["runs"], OPERATOR)[0], found["idle"]
+        yield Target(
+            what="10,000 jobs: rate of the last tenth against the first",
+            value=round(ours["rates"][-1] / ours["rates"][0], 2),
+            bound=0.9,
+            at_least=True,
+        )
+        yield Target(
+            what="memory, those 10,000 jobs and 1,000 running, peak",
+            value=rest["peak_memory_mib"],
+            bound=300,
+            unit="MiB",
+        )
+        yield Target(
+            what="idle among them: API calls", value=rest["calls_per_second"], bound=1, unit="a s"
+        )
+        yield Target(
+            what="same, of a core", value=round(100 * rest["cpu_share"], 2), bound=2, unit="%"
+        )
+    if found := results.get("job_of_4096"):
+        yield Target(
+            what=f"1 job x {found['pods']:,}: longest hold of the event loop",
+            value=found["longest_hold_ms"],
+            bound=50,
+            unit="ms",
+        )
+    if found := results.get("memory"):
+        yield Target(
+            what="memory, 10,000 jobs and 50,000 pods, peak",
+            value=found["peak_mib"],
+            bound=300,
+            unit="MiB",
+        )
+    if found := results.get("admission"):
+        latency = found["latency_ms"]
+        yield Target(what="admission, 200/s, p50", value=latency["p50"], bound=3, unit="ms")
+        yield Target(what="same, p99", value=latency["p99"], bound=15, unit="ms")
+    if found := results.get("rest_scaling"):
+        acknowledged, there = found["acknowledged_ms"]["p99"], found["pods_there_ms"]["p99"]
+        memory = found["server_memory_mib"]
+        yield Target(what="REST scaling acknowledged, p99", value=acknowledged, bound=50, unit="ms")
+        yield Target(what="its pod is there, p99", value=there, bound=300, unit="ms")
+        yield Target(what="memory of the server", value=memory, bound=120, unit="MiB")
+    if found := results.get("coordinators"):
+        listed, created = found["list_ms"]["p99"], found["create_ms"]["p99"]
+        rate, pods = found["rate"], found["created_pods_ms"]
+        yield Target(
+            what=f"coordinators list replicas, {rate}/s, p99", value=listed, bound=20, unit="ms"
+        )
+        yield Target(
+            what="a coordinator asks for 100 replicas, p99", value=created, bound=50, unit="ms"
+        )
+        yield Target(what="all their pods are there, p50", value=pods["p50"], bound=1000, unit="ms")
+        yield Target(what="same, p99", value=pods["p99"], bound=1000, unit="ms")
+    if found := results.get("members"):
+        for what, key in (
+            (f"a change seen by {found['members']:,} members that wait, p99", "seen_by_all_ms"),
+            ("same, after one of three servers was killed, p99", "seen_by_all_after_kill_ms"),
+        ):
+            yield Target(what=what, value=found[key]["p99"], bound=200, unit="ms")
+
+
+def _targets_of_throughput(results: Results) -> Iterator[Target]:
+    if found := results.get("jobs_of_4"):
+        ours = _of(found["runs"], OPERATOR)
+        yield Target(
+            what="200 jobs x 4: share of the ceiling",
+            value=round(100 * statistics.median(found["shares"]), 1),
+            bound=90,
+            unit="%",
+            at_least=True,
+        )
+        yield Target(
+            what="writes a job in that burst", value=_median(ours, "writes_per_job"), bound=10
+        )
+        yield Target(
+            what="operator's processor time a job",
+            value=samples.median([run["cpu_ms_per_job"][CANDIDATE] for run in ours]),
+            bound=6,
+            unit="ms",
+        )
+        yield Target(
+            what="last of 200 jobs has its pods",
+            value=_median(ours, "last_job_has_its_pods"),
+            bound=2.5,
+            unit="s",
+        )
+        yield Target(
+            what="memory at 200 jobs, peak",
+            value=max(run["peak_memory_mib"] for run in ours),
+            bound=90,
+            unit="MiB",
+        )
+    if found := results.get("jobs_of_64"):
+        ours = _of(found["runs"], OPERATOR)
+        yield Target(
+            what="writes besides pods, a 64-pod job",
+            value=samples.median(
+                [run["writes_per_job"] - run["writes"]["POST pods"] for run in ours]
+            ),
+            bound=10,
+        )
+    if found := results.get("job_of_1000"):
+        ours = _of(found["runs"], OPERATOR)
+        running = samples.median([run["ready_to_running_ms"]["max"] for run in ours]) / 1000
+        yield Target(
+            what="1 job x 1,000: all pods created",
+            value=_median(ours, "last_job_has_its_pods"),
+            bound=3,
+            unit="s",
+        )
+        yield Target(
+            what="same, Running after the last ready",
+            value=round(running, 3),
+            bound=1,
+            unit="s",
+        )
+    runs = [
+        run for name in THROUGHPUT for run in _of(results.get(name, {}).get("runs", ()), OPERATOR)
+    ]
+    if runs:
+        yield Target(
+            what="jobs seen Running, of all in every workload",
+            value=round(
+                100 * sum(r["running_seen"] for r in runs) / sum(r["jobs"] for r in runs), 2
+            ),
+            bound=100,
+            unit="%",
+            at_least=True,
+        )
+
+
+def _targets(results: Results) -> str:
+    rows = [target.cells() for target in targets(results)]
+    return _table(["", "target", "measured", "met"], rows) if rows else ""
+
+
+def _throughput(results: Results) -> str:
+    rows = []
+    for name in THROUGHPUT:
+        found = results.get(name, {"runs": ()})
+        for kind in (OPERATOR, CEILING) if found["runs"] else ():
+            runs = _of(found["runs"], kind)
+            rates = sorted(run["jobs_per_second"] for run in runs)
+            cpu = {
+                part: samples.median([run["cpu_ms_per_job"][part] for run in runs], 1)
+                for part in (CANDIDATE, "kube-apiserver", "etcd")
+            }
+            rows.append(
+                [
+                    runs[0]["workload"],
+                    kind,
+                    " / ".join(f"{r:.3g}" for r in (rates[0], statistics.median(rates), rates[-1])),
+                    f"{statistics.median(found['shares']):.0%}" if kind == OPERATOR else "",
+                    f"{_median(runs, 'pods_per_second'):g}",
+                    f"{_median(runs, 'writes_per_job'):g} / {_everybodys_writes(runs):g}",
+                    " + ".join(f"{used:g}" for used in cpu.values()),
+                    f"{max(run['peak_memory_mib'] for run in runs):g}",
+                ]
+            )
+    header = ["jobs x pods", "who", "jobs/s: min / median / max", "share", "pods/s"]
+    header += [
+        "writes a job: its own / everybody's",
+        "CPU ms a job: itself + API server + etcd",
+        "peak MiB",
+    ]
+    return _table(header, rows) if rows else ""
+
+
+def latency_cases(found: Results) -> dict[str, Mapping[str, Any]]:
+    """What was measured of one job's latency, by the words for it."""
+    beside = found["beside_large"]
+    large = f"while a job of {beside['replicas']} pods starts"
+    return {
+        "alone": found["alone"],
+        "alone, bare client": found["ceiling_alone"],
+        f"among others, {found['rate']:g} jobs/s": found["among_others"],
+        large: beside["small"],
+        f"{large}, bare client": found["ceiling_beside_large"]["small"],
+    }
+
+
+def _latency(results: Results) -> str:
+    found = results.get("latency")
+    if not found:
+        return ""
+    rows = [
+        [
+            name,
+            str(case["jobs"]),
+            *(
+                f"{case[what]['p50']:g} / {case[what]['p99']:g}"
+                for what in ("create_to_pods_ms", "ready_to_running_ms")
+            ),
+            f"{case['running_seen']}",
+        ]
+        for name, case in latency_cases(found).items()
+    ]
+    header = ["a job of 4 pods", "jobs", "create to all pods, ms: p50 / p99"]
+    header += ["last ready to Running, ms: p50 / p99", "seen Running"]
+    return _table(header, rows)
+
+
+def _conditions(results: Results) -> str:
+    """What a reader must know before believing the numbers."""
+    lines = []
+    if machine := results.get("machine"):
+        lines.append(
+            f"Machine: {machine['processors']} processors, {machine['memory_gib']} GiB, "
+            f"Linux {machine['kernel']}, Python {machine['python']}."
+        )
+    if node := results.get("node"):
+        lines.append(
+            f"The fake node alone makes {node['pods_per_second']:g} pods/s ready "
+            f"({node['cpu_ms_per_pod']:g} ms of its processor time each)."
+        )
+    runs = [run for name in THROUGHPUT for run in results.get(name, {}).get("runs", ())]
+    strangers = max((run["strangers"] for run in runs), default=0.0)
+    if strangers > _DISTURBED:
+        lines.append(
+            f"Other programs used up to {strangers:.0%} of the machine meanwhile: only ratios "
+            "within a round mean something."
+        )
+    return "\n".join(lines)
+
+
+def _of(runs: Iterable[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
+    return [run for run in runs if run["candidate"] == kind]
+
+
+def _median(runs: Iterable[Mapping[str, Any]], key: str) -> float:
+    return samples.median([run[key] for run in runs])
+
+
+def _everybodys_writes(runs: Iterable[Mapping[str, Any]]) -> float:
+    return samples.median([sum(run["all_writes"].values()) for run in runs], 1)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,0 +1,225 @@
+"""Clients that hold on to a service instead of using it, one kind each.
+
+Each function is one connection's life: it returns when the service ends the connection, and is
+called again at once, so that an attack is as many connections as it was asked to be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
+from types import MappingProxyType
+from typing import Final
+
+from tools.hostile.target import Target
+
+_PAUSE: Final = 0.05
+"""Seconds between two connections of one attacker: it is to hold on, not to flood."""
+_TRICKLE: Final = 0.25
+_ONE_WRITE: Final = 64 * 1024
+
+
+@dataclass(slots=True)
+class Attacker:
+    """What one connection needs to know."""
+
+    target: Target
+    source: str | None
+    tls: ssl.SSLContext | None
+
+    async def connect(
+        self, *, encrypted: bool = True, limit: int = 2**16
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await self.target.connect(
+            self.source, tls=self.tls if encrypted else None, limit=limit
+        )
+
+
+Attack = Callable[[Attacker], Awaitable[None]]
+
+
+async def silent(attacker: Attacker) -> None:
+    """Opens a connection and says nothing, not even hello."""
+    reader, writer = await attacker.connect(encrypted=False)
+    await _until_closed(reader, writer)
+
+
+async def idle(attacker: Attacker) -> None:
+    """Shakes hands and says nothing more."""
+    reader, writer = await attacker.connect()
+    await _until_closed(reader, writer)
+
+
+async def partial_handshake(attacker: Attacker) -> None:
+    """Sends half of a ClientHello."""
+    reader, writer = await attacker.connect(encrypted=False)
+    hello = client_hello()
+    writer.write(hello[: len(hello) // 2])
+    await _until_closed(reader, writer)
+
+
+async def half_request(attacker: Attacker) -> None:
+    """Sends all of a request but its last byte; of one without a body, half of its head."""
+    reader, writer = await attacker.connect()
+    request = attacker.target.request
+    body = len(request) > len(attacker.target.head)
+    writer.write(request[:-1] if body else request[: len(request) // 2])
+    await _until_closed(reader, writer)
+
+
+async def trickle(attacker: Attacker) -> None:
+    """Sends a request byte by byte."""
+    reader, writer = await attacker.connect()
+    with _cut_at_the_end(writer):
+        for byte in attacker.target.request:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_TRICKLE):
+                    if not await reader.read(4096):
+                        return
+
+
+async def never_reading(attacker: Attacker) -> None:
+    """Asks again and again on one connection and reads no answer."""
+    _, writer = await attacker.connect(limit=1)
+    with _cut_at_the_end(writer):
+        while True:
+            writer.write(attacker.target.request)
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+
+async def pipelining(attacker: Attacker) -> None:
+    """Sends as many requests as go into one write, again and again, and reads no answer."""
+    _, writer = await attacker.connect(limit=1)
+    request = attacker.target.request
+    with _cut_at_the_end(writer):
+        while True:
+            writer.write(request * max(2, _ONE_WRITE // len(request)))
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+
+async def bogus_token(attacker: Attacker) -> None:
+    """Shows a bearer token that nobody gave out, another one each time."""
+    reader, writer = await attacker.connect()
+    line, _, rest = attacker.target.request.partition(b"\r\n")
+    token = b"Authorization: Bearer " + secrets.token_urlsafe(32).encode()
+    writer.write(b"\r\n".join((line, b"Connection: close", token, rest)))
+    await _until_closed(reader, writer)
+
+
+async def busy(_: Attacker) -> None:
+    """Connects to nobody and computes: what its share of the processor alone costs the others."""
+    until = time.monotonic() + _TRICKLE
+    while time.monotonic() < until:
+        await asyncio.sleep(0)
+
+
+KINDS: Final = MappingProxyType(
+    {
+        "busy": busy,
+        "silent": silent,
+        "idle": idle,
+        "partial-handshake": partial_handshake,
+        "half-request": half_request,
+        "trickle": trickle,
+        "never-reading": never_reading,
+        "pipelining": pipelining,
+        "bogus-token": bogus_token,
+    }
+)
+ONLY_TLS: Final = frozenset({"partial-handshake"})
+AT_NOBODY: Final = frozenset({"busy"})
+"""Beside these good clients see a machine that works on something else."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How an attack went."""
+
+    opened: int = 0
+    """Connections that the service ended or refused, and those of the end."""
+    faults: dict[str, int] = field(default_factory=dict)
+    """Their ends by error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How large an attack is."""
+
+    connections: int
+    seconds: float
+    source: str | None = None
+    """The address that it comes from."""
+
+
+async def attack(kind: str, target: Target, plan: Plan) -> Tally:
+    """Hold connections of a kind for some seconds."""
+    tally = Tally()
+    attacker = Attacker(target, plan.source, target.tls_context())
+    live = KINDS[kind]
+
+    async def keep_on() -> None:
+        while True:
+            tally.opened += 1
+            try:
+                await live(attacker)
+            except (OSError, EOFError) as error:
+                name = type(error).__name__
+                tally.faults[name] = tally.faults.get(name, 0) + 1
+            await asyncio.sleep(_PAUSE)
+
+    tasks = [asyncio.create_task(keep_on()) for _ in range(plan.connections)]
+    try:
+        await asyncio.sleep(plan.seconds)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # The loop closes sockets one turn after it was told to.
+        await asyncio.sleep(0)
+    return tally
+
+
+def run(began: Event, kind: str, target: Target, plan: Plan) -> None:
+    """Attack, as a process of its own; `began` is set when it starts."""
+    # What asyncio says of connections that end under it is what an attack is made of.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    # On a machine that all share they are not to take what the service needs to run at all.
+    os.nice(10)
+    began.set()
+    asyncio.run(attack(kind, target, plan))
+
+
+@contextlib.contextmanager
+def _cut_at_the_end(writer: asyncio.StreamWriter) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        writer.transport.abort()
+
+
+async def _until_closed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with _cut_at_the_end(writer):
+        while await reader.read(4096):
+            pass
+
+
+def client_hello() -> bytes:
+    """The first bytes of a TLS client."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    outgoing = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
+    return outgoing.read()
