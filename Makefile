@@ -66,25 +66,31 @@ down: setup ## end the demo's cluster
 	@$(BIN)/di-cluster down --name demo
 
 # ---------------------------------------------------------------- tests
+LANE ?=
+LANES = $(addprefix --lane ,$(LANE))
+AS_ROOT = $(SUDO) env PATH="$$PATH" HOME="$$HOME"
+
+.PHONY: check
+check: setup ## format, lint, types, import contracts, unit tests: no root, no cluster, at each change
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/python -m tools.lanes check $(LANES)
+
 .PHONY: test
-test: setup setup-oldest ## all tests: unit, chart, integration and faults (real API server), e2e (real node)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tests.lanes
+test: setup ## every feature once, before a real API server and on a real node (LANE=units|services|... one lane)
+	@$(AS_ROOT) $(BIN)/python -m tools.lanes test $(LANES)
 
-.PHONY: unit chart integration faults e2e
-unit: setup ## tests without I/O, seconds
-	@$(PYTEST) tests/unit tests/golden tests/poison
-chart: setup ## tests of the Helm chart's rendering
-	@$(PYTEST) tests/chart
-integration: setup ## tests against a real API server
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/integration
+.PHONY: test-all
+test-all: setup-oldest ## every test on the oldest Python, with branch coverage, fault plans, fuzz and soak (LANE=)
+	@$(AS_ROOT) $(OLDEST)/bin/python -m tools.lanes all $(LANES)
+
+.PHONY: hooks
+hooks: ## let git check format and lint of what is committed
+	@git config core.hooksPath tools/hooks
+
+.PHONY: faults
 faults: setup ## every fault plan, with a report in out/faults (ONLY=text: those named so)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tools.faults --only "$(ONLY)"
-e2e: setup ## tests on a real node with the chart installed
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/e2e
-
-.PHONY: frameworks
-frameworks: setup ## torch and JAX in process groups, Ray and DI-engine, on a real node: their images are large (15 min)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(PYTEST) tests/frameworks
+	@$(AS_ROOT) $(BIN)/python -m tools.faults --only "$(ONLY)"
 
 .PHONY: hostile
 hostile: setup ## good clients beside 500 bad ones of each kind on a real node (28 min), into out/hostile

@@ -1,27 +1,33 @@
-"""Every session counts, is shown, and runs on its own Python."""
+"""The test commands: every test is in one lane, and a failure is one of the run."""
 
 from __future__ import annotations
 
-import platform
-import re
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import pytest
 
-from tests import lanes
-from tests.lanes import Session
+from tools.lanes import __main__ as command
+from tools.lanes import page, run, table
+from tools.lanes.lane import Lane, Outcome
+from tools.lanes.run import Runner
 
-GOOD, BAD = "def test_it():\n    pass\n", "def test_it():\n    raise RuntimeError('of this one')\n"
+ROOT = Path(__file__).resolve().parents[2]
+GOOD, BAD = (
+    "def test_it():\n    pass\n",
+    "def test_it():\n    raise RuntimeError('of <this> one')\n",
+)
 SECONDS = 60
 
 
-def session(folder: Path, source: str) -> Session:
+def lane(folder: Path, source: str) -> Lane:
     folder.mkdir()
     (folder / "test_one.py").write_text(source)
-    return Session([str(folder), "-q", "-p", "no:cacheprovider", "-c", "/dev/null"])
+    options = ["-q", "-p", "no:cacheprovider", "-c", "/dev/null", f"--rootdir={folder}"]
+    arguments = ["-m", "pytest", str(folder), *options]
+    return Lane(name=folder.name, what="", arguments=arguments)
 
 
 @pytest.fixture(autouse=True)
@@ -30,56 +36,31 @@ def few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
-@pytest.mark.parametrize(
-    ("waiting", "computing", "code"),
-    [(GOOD, GOOD, 0), (BAD, GOOD, 1), (GOOD, BAD, 1), (GOOD, "", 0)],
-    ids=["both pass", "the first fails", "the last fails", "one is empty"],
-)
-def test_a_failure_in_either_session_is_one_of_the_run(
-    waiting: str,
-    computing: str,
-    code: int,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    sessions = [session(tmp_path / "a", waiting), session(tmp_path / "b", computing)]
-    assert lanes.run(sessions) == code
-    out = capfd.readouterr().out
-    title = f"Python {platform.python_version()}: pytest {tmp_path}"
-    first, second = re.split(rf"\n(?={title}/b)", out, maxsplit=1)
-    assert first.startswith(f"{title}/a")
-    assert "1 passed" in first or "1 failed" in first
-    assert ("of this one" in out) == (BAD in (waiting, computing))
-    assert re.findall(rf"^(passed|FAILED) in \d+ s on {title}/(.)", second, re.MULTILINE) == [
-        ("FAILED" if source == BAD else "passed", name)
-        for source, name in ((waiting, "a"), (computing, "b"))
+def test_a_lane_fails_with_its_tests_and_passes_without_any(tmp_path: Path) -> None:
+    lanes = [lane(tmp_path / "a", GOOD), lane(tmp_path / "b", BAD), lane(tmp_path / "c", "")]
+    lines: list[str] = []
+    ended = Runner(python=Path(sys.executable), out=tmp_path, show=lines.append).run(lanes)
+    found = {each.lane.name: each for each in ended}
+    assert {name: each.passed for name, each in found.items()} == {"a": True, "b": False, "c": True}
+    assert [(each.name, each.message) for each in found["b"].failed] == [
+        ("test_one::test_it", "RuntimeError: of <this> one")
     ]
+    assert "of <this> one" in found["b"].log.read_text()
+    assert any(line.startswith("FAILED in 0:0") and "b, 1 tests" in line for line in lines)
+
+    page.write(tmp_path / "index.html", "title", [*lanes, *table.TEST], ended, None)
+    shown = (tmp_path / "index.html").read_text()
+    assert "2 of 11 lanes passed, 2 tests ran, 1 failed." in shown
+    assert "RuntimeError: of &lt;this&gt; one" in shown
+    assert shown.count("waiting<") == len(table.TEST)
 
 
-def test_a_session_runs_on_its_own_python_and_names_it(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    other = tmp_path / "python"
-    other.write_text(
-        "#!/bin/sh\n"
-        'if [ "$1" = -c ]; then echo 3.11.2; exit; fi\n'
-        f'echo "other: $*"; exec {sys.executable} "$@"\n'
-    )
-    other.chmod(0o755)
-    here = session(tmp_path / "a", GOOD)
-    assert lanes.run([here, Session(here.arguments, other)]) == 0
-    out = capfd.readouterr().out
-    assert out.count(f"other: -m pytest {tmp_path}/a") == 1
-    assert re.search(rf"^passed in \d+ s on Python 3\.11\.2: pytest {tmp_path}/a ", out, re.M)
-
-
-def test_two_sessions_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_lanes_run_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     both, third = threading.Barrier(2), threading.Event()
-    seen = list[bool]()
+    seen: list[bool] = []
 
-    def run(session: Session, output: IO[bytes] | None) -> lanes._Ended:
-        del output
-        match session.arguments[0]:
+    def one(runner: Runner, lane: Lane) -> Outcome:
+        match lane.name:
             case "a":  # The third one starts while the first one runs, when the second has ended.
                 both.wait(SECONDS)
                 seen.append(third.wait(SECONDS))
@@ -88,42 +69,77 @@ def test_two_sessions_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
                 seen.append(third.is_set())
             case _:
                 third.set()
-        return lanes._Ended(0, 1.0)
+        return Outcome(lane=lane, code=0, seconds=1.0, log=runner.out / lane.name)
 
-    monkeypatch.setattr(lanes, "_run", run)
-    assert lanes.run([Session([name]) for name in "abc"]) == 0
+    monkeypatch.setattr(Runner, "_run", one)
+    lanes = [Lane(name=name, what="", arguments=["-m", "pytest"]) for name in "abc"]
+    ended = Runner(python=Path(sys.executable), out=tmp_path).run(lanes)
+    assert len(ended) == len(lanes)
     assert seen == [False, True]
 
 
-def test_every_folder_with_tests_is_in_a_session() -> None:
-    root = Path(lanes.__file__).parent
-    folders = {f"tests/{path.relative_to(root).parts[0]}" for path in root.rglob("test_*.py")}
-    # Its images are large; `make frameworks` is its command.
-    assert folders - {"tests/frameworks"} == {*lanes.FIRST, *lanes.SECOND} - {*lanes.APART}
-    assert {Path(each).parent.as_posix() for each in lanes.APART} <= {*lanes.SECOND}
-    assert all((root.parent / each).exists() for each in lanes.APART)
+def test_every_file_of_tests_is_in_one_lane() -> None:
+    for command_lanes, missing in ((table.TEST, {"frameworks"}), (table.ALL, set())):
+        found: list[Path] = []
+        for each in command_lanes:
+            ignored = [
+                ROOT / argument.removeprefix("--ignore=")
+                for argument in each.arguments
+                if argument.startswith("--ignore=")
+            ]
+            found += [file for file in files(each.paths) if not inside(file, ignored)]
+        assert len(found) == len(set(found))
+        wanted = [*files(["tests"])]
+        assert {file.relative_to(ROOT).parts[1] for file in {*wanted} - {*found}} == missing
 
 
-def test_the_oldest_python_runs_all_tests_of_the_operator() -> None:
-    root = Path(lanes.__file__).parents[1]
-    chosen = {each for session in lanes.OLDEST for each in session}
-    assert all((root / each).exists() for each in chosen)
-    wanted = {"tests/faults"}
-    wanted |= {
-        path.relative_to(root).as_posix()
-        for path in (root / "tests/integration").glob("test_operator_*.py")
-    }
-    for folder in (root / "tests/unit").iterdir():
-        files = [path.read_text() for path in folder.glob("test_*.py")]
-        if sum("di_operator" in text for text in files) * 2 > len(files):
-            wanted.add(folder.relative_to(root).as_posix())
-    assert {"tests/unit/operator", "tests/unit/lifecycle", "tests/unit/allocator"} <= wanted
-    assert wanted <= chosen
+def files(paths: Sequence[str]) -> list[Path]:
+    places = [ROOT / path for path in paths]
+    return [
+        file
+        for place in places
+        for file in (place.rglob("test_*.py") if place.is_dir() else [place])
+    ]
 
 
-def test_the_same_python_runs_the_tests_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def inside(file: Path, places: Sequence[Path]) -> bool:
+    return any(file.is_relative_to(place) for place in places)
+
+
+@pytest.mark.parametrize(
+    ("log", "where"),
+    [
+        (b"", ""),
+        (b"collecting ...\n", ""),
+        (b"tests/unit/test_a.py .....", "tests/unit/test_a.py"),
+        (b"tests/a/test_a.py ..  [  9%]\ntests/a/test_b.py .", "9% tests/a/test_b.py"),
+    ],
+)
+def test_progress_is_read_from_what_pytest_prints(log: bytes, where: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(log)
+    assert run.where(tmp_path / "log") == where
+
+
+@pytest.mark.parametrize("source", [GOOD, BAD], ids=["passed", "failed"])
+def test_the_last_line_of_a_failed_run_names_the_folder(
+    source: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(lanes, "OLDEST_PYTHON", Path(sys.executable))
-    assert len(lanes.every_session([])) == 2
-    assert platform.python_version() in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(table.COMMANDS, "test", [lane(tmp_path / "one", source)])
+    assert command.main(["test"]) == (source == BAD)
+    lines = capsys.readouterr().out.splitlines()
+    if source == BAD:
+        assert lines[-1].endswith("out/test/failures")
+        assert "E       RuntimeError: of <this> one" in lines
+    else:
+        assert lines[-1].endswith("results: out/test/index.html")
+    assert (tmp_path / "out/test/index.html").exists()
+
+
+def test_an_unknown_lane_is_refused_with_those_that_exist() -> None:
+    assert [each.name for each in table.chosen(table.ALL, ["soak", "fuzz"])] == ["soak", "fuzz"]
+    with pytest.raises(LookupError, match=r"no lane soap; there are node, .*soak"):
+        table.chosen(table.ALL, ["soap"])

@@ -1,0 +1,102 @@
+"""Run the tests of a command, two lanes at a time.
+
+    python -m tools.lanes check [--lane NAME ...] [PYTEST OPTION ...]
+    python -m tools.lanes test [--lane NAME ...] [PYTEST OPTION ...]
+    python -m tools.lanes all [--lane NAME ...] [PYTEST OPTION ...]
+
+Logs, reports, the page of results and what failed tests left are in out/check, out/test or
+out/test-all. The exit code is 0 if all lanes passed. On a failure, the last line names the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tools.lanes import page, table
+from tools.lanes.lane import Outcome, version
+from tools.lanes.run import AT_ONCE, Runner, clock
+
+_LINES: Final = 150
+"""Of a failed lane's log: as many of its last lines are shown."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the arguments ask for; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.lanes")
+    parser.add_argument("command", choices=[*table.COMMANDS])
+    parser.add_argument("--lane", action="append", default=[], help="only this one; repeatable")
+    parser.add_argument("--at-once", type=int, default=AT_ONCE, help="lanes side by side")
+    parser.add_argument("--no-coverage", action="store_true", help="of `all`: measure no branches")
+    asked, options = parser.parse_known_args(arguments)
+    everything = asked.command == "all"
+    try:
+        lanes = table.chosen(table.COMMANDS[asked.command], asked.lane)
+    except LookupError as error:
+        parser.error(str(error))
+    name = "test-all" if everything else asked.command
+    out = Path("out") / name
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    measured = everything and not asked.no_coverage
+    title = f"make {name}, Python {version(Path(sys.executable))}"
+    results, coverage = out / "index.html", None
+
+    def write(ended: Sequence[Outcome]) -> None:
+        page.write(results, title, lanes, ended, coverage)
+
+    runner = Runner(
+        python=Path(sys.executable),
+        out=out,
+        options=[*([] if everything else ["-m", f"not {table.EXTENDED}"]), *options],
+        measured=measured,
+        at_once=asked.at_once,
+        on_end=write,
+    )
+    print(f"{title}: {', '.join(lane.name for lane in lanes)}", flush=True)
+    began = time.monotonic()
+    ended = runner.run(lanes)
+    if measured:
+        coverage = _coverage(out)
+    write(ended)
+    failed = [each for each in ended if not each.passed]
+    for each in failed:
+        print(f"\nThe end of {each.log}:")
+        print("\n".join(each.log.read_text(errors="replace").splitlines()[-_LINES:]))
+    word = f"FAILED: {', '.join(each.lane.name for each in failed)}" if failed else "passed"
+    print(f"\n{word} in {clock(time.monotonic() - began)}; results: {results}")
+    if failed:
+        print(f"Logs, states and the machine's load at each failure: {out / 'failures'}")
+    return 1 if failed else 0
+
+
+def _coverage(out: Path) -> Path | None:
+    """Combine what the lanes measured; returns the page, relative to the folder."""
+    command = [sys.executable, "-m", "coverage"]
+    data = f"--data-file={out / 'coverage'}"
+    parts = [str(each) for each in out.glob("coverage.*")]
+    if not parts:
+        return None
+    for arguments in (
+        ["combine", data, "--quiet", *parts],
+        ["html", data, "--quiet", f"--directory={out / 'coverage-pages'}"],
+        ["report", data, "--skip-covered", "--sort=cover"],
+    ):
+        done = subprocess.run(
+            [*command, *arguments], stdout=subprocess.PIPE, text=True, check=False
+        )
+        if done.returncode:
+            print(f"coverage {arguments[0]} failed with exit code {done.returncode}")
+            return None
+    (out / "coverage.txt").write_text(done.stdout)
+    return Path("coverage-pages/index.html")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

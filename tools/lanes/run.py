@@ -1,0 +1,175 @@
+"""Running lanes, two at a time, with their progress."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from tools.lanes.lane import Lane, Outcome, outcome
+
+AT_ONCE: Final = 2
+"""Lanes side by side: one mostly computes while the other waits for a cluster."""
+_LINE_SECONDS: Final = 30.0
+"""Between two lines of progress where the output is no terminal."""
+_TAIL: Final = 4096
+_PERCENT: Final = re.compile(rb"\[ *(\d+)%\]")
+_FILE: Final = re.compile(rb"^(tests/\S+\.py)", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs lanes on one interpreter and keeps what they print.
+
+    Attributes:
+        python: the interpreter.
+        out: the folder for logs, reports and what failed tests left; exists.
+        options: further arguments of each pytest.
+        measured: whether branch coverage is collected, into ``out``.
+        at_once: how many lanes run side by side.
+        show: prints a line.
+        on_end: called after each lane with all that have ended, such as to write a page.
+    """
+
+    python: Path
+    out: Path
+    options: Sequence[str] = ()
+    measured: bool = False
+    at_once: int = AT_ONCE
+    show: Callable[[str], None] = print
+    on_end: Callable[[Sequence[Outcome]], None] = lambda ended: None
+    _running: dict[str, Lane] = field(default_factory=dict)
+
+    def run(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        """Run the lanes in this order; returns how they ended, in the order of their ends.
+
+        After Ctrl-C, which the running lanes get too, no other lane starts.
+        """
+        ended: list[Outcome] = []
+        with ThreadPoolExecutor(self.at_once) as pool, self._progress(lanes) as tick:
+            running = {pool.submit(self._run, lane) for lane in lanes}
+            try:
+                while running:
+                    done, running = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
+                    for each in done:
+                        ended.append(each.result())
+                        self._tell(ended[-1])
+                        self.on_end(ended)
+                    tick(len(ended))
+            except KeyboardInterrupt:
+                for each in running:
+                    each.cancel()
+                raise
+        return ended
+
+    def environment(self, lane: Lane) -> Mapping[str, str]:
+        """The environment variables of a lane's process."""
+        measured = {"COVERAGE_FILE": str(self.out / f"coverage.{lane.name}")}
+        return {
+            **os.environ,
+            "DI_FAILURES": str(self.out / "failures" / lane.name),
+            "PYTHONUNBUFFERED": "1",
+            **(measured if self.measured else {}),
+        }
+
+    def command(self, lane: Lane) -> list[str]:
+        """The command of a lane's process."""
+        measured = ["-m", "coverage", "run", "--parallel-mode"] if self.measured else []
+        if not lane.is_pytest:
+            return [str(self.python), *measured, *lane.arguments]
+        report = f"--junitxml={self._report(lane)}"
+        return [str(self.python), *measured, *lane.arguments, report, *self.options]
+
+    def _run(self, lane: Lane) -> Outcome:
+        started = time.monotonic()
+        self._running[lane.name] = lane
+        self._report(lane).unlink(missing_ok=True)
+        with self._log(lane).open("wb") as log:
+            done = subprocess.run(
+                self.command(lane),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.environment(lane),
+                check=False,
+            )
+        del self._running[lane.name]
+        seconds = time.monotonic() - started
+        return outcome(lane, done.returncode, seconds, self._log(lane), self._report(lane))
+
+    def _log(self, lane: Lane) -> Path:
+        return self.out / f"{lane.name}.log"
+
+    def _report(self, lane: Lane) -> Path:
+        return self.out / f"{lane.name}.xml"
+
+    def _tell(self, ended: Outcome) -> None:
+        tests = "" if ended.tests is None else f", {ended.tests} tests"
+        word = "passed" if ended.passed else "FAILED"
+        self.show(f"{word} in {clock(ended.seconds)}: {ended.lane.name}{tests}")
+        for test in ended.failed:
+            self.show(f"  {test.name}: {test.message}")
+
+    @contextmanager
+    def _progress(self, lanes: Sequence[Lane]) -> Iterator[Callable[[int], None]]:
+        """A function to call often: it shows where the running lanes are."""
+        console, began, last = Console(), time.monotonic(), time.monotonic()
+
+        def states(ended: int) -> list[tuple[str, str]]:
+            return [
+                (clock(time.monotonic() - began), f"{ended} of {len(lanes)} lanes ended"),
+                *((lane.name, where(self._log(lane))) for lane in [*self._running.values()]),
+            ]
+
+        if console.is_terminal:
+            with Live(console=console, transient=True, refresh_per_second=2) as live:
+
+                def draw(ended: int) -> None:
+                    table = Table.grid(padding=(0, 2))
+                    for row in states(ended):
+                        table.add_row(*row)
+                    live.update(table)
+
+                shown, self.show = self.show, live.console.print
+                try:
+                    yield draw
+                finally:
+                    self.show = shown
+            return
+
+        def line(ended: int) -> None:
+            nonlocal last
+            if time.monotonic() - last >= _LINE_SECONDS:
+                last = time.monotonic()
+                self.show("; ".join(f"{name} {text}" for name, text in states(ended)))
+
+        yield line
+
+
+def where(log: Path) -> str:
+    """How far the pytest is that writes this log, such as ``43% tests/unit/test_a.py``."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+            tail = file.read()
+    except OSError:
+        return ""
+    found = [pattern.findall(tail)[-1:] for pattern in (_PERCENT, _FILE)]
+    (percent, name) = (each[0].decode() if each else "" for each in found)
+    return f"{percent + '% ' if percent else ''}{name}"
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, such as 3:07."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
