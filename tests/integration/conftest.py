@@ -25,6 +25,7 @@ from di_api.kube.resources import CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from di_api.kube.wire import APPLY_PATCH
 from di_cluster.cluster import Cluster
 from di_cluster.settings import Settings
+from tests.integration.known_state import KnownState
 from tests.waiting import wait_until_async
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,6 +92,39 @@ def job_tasks(kube_config: KubeConfig) -> None:
     """The definition of DIJobTasks, installed and served."""
     definition = yaml.safe_load(CRD_FILE.with_name("dijobtasks-crd.yaml").read_text())
     asyncio.run(install_crd(kube_config, definition))
+
+
+@pytest.fixture(scope="session")
+def known_state(kube_config: KubeConfig, crd: str, job_tasks: None) -> KnownState:
+    """The cluster-scoped objects before the first test."""
+
+    async def take() -> KnownState:
+        async with _client(kube_config) as client:
+            return await KnownState.of(client)
+
+    return asyncio.run(take())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _restored(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After a file that uses the session's API server, what it left in the cluster is deleted.
+
+    Not in a cluster of the user's, where others create objects too.
+    """
+    files = [item for item in request.session.items if item.path == request.path]
+    uses = any("kube_config" in getattr(item, "fixturenames", ()) for item in files)
+    if not uses or isinstance(request.getfixturevalue("api_server"), CurrentCluster):
+        yield
+        return
+    state: KnownState = request.getfixturevalue("known_state")
+    yield
+    config: KubeConfig = request.getfixturevalue("kube_config")
+
+    async def restore() -> None:
+        async with _client(config) as client:
+            await state.restore(client)
+
+    asyncio.run(restore())
 
 
 @pytest.fixture

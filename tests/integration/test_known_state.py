@@ -1,0 +1,54 @@
+"""What a file of tests leaves in the cluster is deleted before the next one."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from di_api.kube.client import KubeClient
+from di_api.kube.config import KubeConfig
+from di_api.kube.resources import NAMESPACES, Resource
+from tests.integration.known_state import KnownState
+
+POLICIES = Resource(
+    group="admissionregistration.k8s.io",
+    version="v1",
+    plural="validatingadmissionpolicies",
+    kind="ValidatingAdmissionPolicy",
+    namespaced=False,
+)
+
+
+def test_what_was_created_since_is_deleted_and_nothing_else(
+    kube_config: KubeConfig, known_state: KnownState
+) -> None:
+    name = f"test-{secrets.token_hex(4)}"
+
+    async def run() -> None:
+        async with KubeClient(config=kube_config) as client:
+            earlier = await KnownState.of(client)
+            await client.create(NAMESPACES, {"metadata": {"name": name}})
+            await client.create(
+                POLICIES,
+                {
+                    "metadata": {"name": name},
+                    "spec": {
+                        "matchConstraints": {
+                            "resourceRules": [
+                                {
+                                    "apiGroups": [""],
+                                    "apiVersions": ["v1"],
+                                    "operations": ["*"],
+                                    "resources": ["namespaces"],
+                                }
+                            ]
+                        },
+                        "validations": [{"expression": "false"}],
+                    },
+                },
+            )
+            deleted = await earlier.restore(client)
+            assert deleted == [f"validatingadmissionpolicies/{name}", f"namespaces/{name}"]
+            assert await earlier.restore(client) == []
+
+    asyncio.run(run())
