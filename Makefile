@@ -77,7 +77,7 @@ check: setup ## format, lint, types, import contracts, unit tests: no root, no c
 	@$(BIN)/python -m tools.lanes check $(LANES)
 
 .PHONY: test
-test: setup ## every feature once, before a real API server and on a real node (LANE=units|services|... one lane)
+test: setup ## every feature once, before a real API server and on a real node (LANE=units|server|... one lane)
 	@$(AS_ROOT) $(BIN)/python -m tools.lanes test $(LANES)
 
 .PHONY: test-all

@@ -18,7 +18,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
         f"{_BLOCKED}::test_a_job_that_waits_says_for_what",
         f"{_BLOCKED}::test_a_job_whose_pods_cannot_run_says_why",
         "e2e/test_allocation.py::test_a_job_whose_only_node_is_taken_says_that_it_waits",
-        "integration/test_allocation.py::"
+        "integration/operator/test_allocation.py::"
         "test_a_namespace_has_no_more_than_its_quota_and_a_job_says_that_it_waits_for_it",
         "integration/kueue/test_queued_jobs.py"
         "::test_a_job_waits_for_a_queue_that_is_not_there_and_runs_on_where_one_was_deleted",
@@ -50,7 +50,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
         "e2e/test_webhook_outage.py::test_an_outage_of_the_webhook",
     ),
     "the local cluster does not come up": (
-        "integration/test_cluster_lifecycle.py::test_up_restarts_what_was_killed_and_keeps_the_objects",
+        "integration/cluster/test_lifecycle.py::test_up_restarts_what_was_killed_and_keeps_the_objects",
     ),
 }
 """The first column of a row, and the tests, by file and name."""

@@ -1,4 +1,4 @@
-"""The cluster of the e2e tests, for images that are too large for them: `make test-all LANE=frameworks`."""
+"""The cluster of the e2e tests, for images that are too large for `make test`."""
 
 from __future__ import annotations
 

@@ -6,58 +6,28 @@ every test, and the programs that try more than a test can.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
 from tools.lanes.lane import Lane
 
 EXTENDED: Final = "extended"
 """The marker of tests that only `make test-all` runs."""
-_INTEGRATION: Final = Path("tests/integration")
 
 
-def _files(*patterns: str) -> list[str]:
-    return sorted({str(file) for each in patterns for file in _INTEGRATION.glob(each)})
+def _pytest(name: str, what: str, *paths: str) -> Lane:
+    return Lane(name=name, what=what, arguments=["-m", "pytest", *paths])
 
 
-def _pytest(name: str, what: str, paths: Iterable[str], *options: str) -> Lane:
-    return Lane(name=name, what=what, arguments=["-m", "pytest", *paths, *options])
+def _integration(name: str, what: str, *folders: str) -> Lane:
+    return _pytest(name, what, *(f"tests/integration/{folder}" for folder in folders))
 
-
-_CORE: Final = _files("test_operator_*.py", "test_server_*.py")
-"""Operator and di-server before an API server that is theirs alone."""
-_PAGE: Final = _files("test_dashboard*.py", "test_shared_dashboard.py", "test_front*.py")
-_HISTORY: Final = _files("test_history_*.py")
-_PEERS: Final = _files(
-    "test_keda.py", "test_monitoring.py", "test_gang*.py", "test_provisioning.py"
-)
-_KUEUE: Final = ["tests/integration/kueue"]
-_APART: Final = (*_CORE, *_PAGE, *_HISTORY, *_PEERS, *_KUEUE)
-
-_UNITS: Final = _pytest(
-    "units",
-    "decisions, parsing, rules and the chart: no API server",
-    ("tests/unit", "tests/golden", "tests/poison", "tests/chart"),
-)
-_SERVICES: Final = _pytest(
-    "services",
-    "operator and di-server as processes before a real API server, and stopped, cut off and frozen",
-    (*_CORE, "tests/faults"),
-)
-_OTHERS: Final = _pytest(
-    "integration",
-    "all other services, commands and the local cluster before a real API server",
-    ("tests/integration",),
-    *(f"--ignore={each}" for each in _APART),
-)
-_NODE: Final = _pytest("node", "the chart installed on a real node", ("tests/e2e",))
 
 CHECK: Final[Sequence[Lane]] = (
     _pytest(
         "units",
         "decisions, parsing and rules: no I/O but on loopback",
-        ("tests/unit", "tests/golden", "tests/poison"),
+        *("tests/unit", "tests/golden", "tests/poison"),
     ),
     Lane(name="types", what="mypy over all of the code", arguments=["-m", "mypy"]),
     Lane(
@@ -74,20 +44,36 @@ CHECK: Final[Sequence[Lane]] = (
 """The lanes of `make check`."""
 
 TEST: Final[Sequence[Lane]] = (
-    _NODE,
-    _OTHERS,
-    _SERVICES,
-    _UNITS,
-    _pytest("page", "the page in Chromium, and who is let in", _PAGE),
-    _pytest("history", "what happened, kept and followed", _HISTORY),
-    _pytest("kueue", "jobs in queues of a real Kueue", _KUEUE),
-    _pytest("peers", "KEDA, Prometheus and other schedulers", _PEERS),
+    _pytest("node", "the chart installed on a real node", "tests/e2e"),
+    _integration(
+        "operator", "the operator as a process before a real API server", "operator", "load"
+    ),
+    _integration(
+        "admission", "what is refused, converted and rolled between versions", "admission"
+    ),
+    _integration(
+        "server",
+        "di-server, the API client and the HTTP fronts before a real API server",
+        *("server", "serving", "api_client"),
+    ),
+    _pytest("faults", "the operator stopped, cut off and frozen", "tests/faults"),
+    _pytest(
+        "units",
+        "decisions, parsing, rules and the chart: no API server",
+        *("tests/unit", "tests/golden", "tests/poison", "tests/chart"),
+    ),
+    _integration(
+        "page", "the page in Chromium, and what happened, kept and followed", "page", "history"
+    ),
+    _integration("cluster", "the local cluster, and `di`", "cluster"),
+    _integration("kueue", "jobs in queues of a real Kueue", "kueue"),
+    _integration("peers", "KEDA, Prometheus and other schedulers", "peers"),
 )
 """The lanes of `make test`, the longest ones first."""
 
 ALL: Final[Sequence[Lane]] = (
     *TEST,
-    _pytest("frameworks", "torch, JAX, Ray and DI-engine on a real node", ("tests/frameworks",)),
+    _pytest("frameworks", "torch, JAX, Ray and DI-engine on a real node", "tests/frameworks"),
     Lane(
         name="fault-plans",
         what="every fault plan: the operator stopped, cut off and frozen at each of its moments",

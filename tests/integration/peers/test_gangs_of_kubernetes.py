@@ -12,9 +12,9 @@ from di_api.kube.resources import PODS
 from di_api.spec import GangScheduler
 from di_operator.builders.pod_group import KINDS
 from tests.integration.conftest import api_server_with_crd, fresh_namespace
+from tests.integration.operator.test_allocation import devices, nodes
 from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
-from tests.integration.test_allocation import devices, nodes
-from tests.integration.test_gang_schedulers import bound, one_of_two
+from tests.integration.peers.test_gang_schedulers import bound, one_of_two
 
 Object = dict[str, Any]
 GANG: Final[Object] = {"scheduling": {"gangScheduler": "kubernetes"}}

@@ -12,6 +12,14 @@ import pytest
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import NODES, PODS, Resource
+from tests.integration.operator.test_allocation import (
+    PERIOD,
+    devices,
+    nodes,
+    resource,
+    runs_on,
+    where,
+)
 from tests.integration.operator_testbed import (
     PRIORITY_CLASSES,
     Testbed,
@@ -19,7 +27,6 @@ from tests.integration.operator_testbed import (
     job,
     on_testbed,
 )
-from tests.integration.test_allocation import PERIOD, devices, nodes, resource, runs_on, where
 
 pytestmark = pytest.mark.usefixtures("crd")
 

@@ -21,13 +21,13 @@ from di_api.spec import GangScheduler
 from di_cluster.cluster import Cluster
 from di_operator.builders.pod_group import KINDS
 from tests.integration.conftest import ApiServer, install_crd
+from tests.integration.operator.test_allocation import devices, nodes, resource, where
 from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
-from tests.integration.test_allocation import devices, nodes, resource, where
 
 pytestmark = pytest.mark.usefixtures("crd")
 
 Object = dict[str, Any]
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs/teams-gangs.md"
+PAGE: Final = Path(__file__).resolve().parents[3] / "docs/teams-gangs.md"
 GROUPS: Final = KINDS[GangScheduler.SCHEDULER_PLUGINS].resource
 VOLCANO: Final = KINDS[GangScheduler.VOLCANO].resource
 GANG: Final[Object] = {"scheduling": {"gangScheduler": "scheduler-plugins"}}

@@ -14,7 +14,7 @@ from di_api.kube.errors import ApiError
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from di_api.names import API_VERSION, KIND
 from tests.integration.conftest import install_crd
-from tests.integration.test_aggregator_config import DEFINITION, NAME
+from tests.integration.operator.test_aggregator_config import DEFINITION, NAME
 from tests.unit.api.quantities import REFUSED, TAKEN, TOO_LARGE
 
 CONTAINER: dict[str, Any] = {"name": "di-container", "image": "busybox"}

@@ -19,11 +19,11 @@ from di_certs.authority import Authority, is_issued_by
 from di_operator.certificate_plan import CertificateSettings, Leaf, secret_value
 from di_operator.certificates import CertificateManager
 from di_operator.clock import SystemClock
+from tests.integration.admission.test_certificates import running
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import ServerProcess, running_server
 from tests.integration.operator_testbed import Object, Testbed, job, on_testbed, task
-from tests.integration.test_certificates import running
-from tests.integration.test_server_tls import DAY, HOST, asking, is_served, new_authority, replace
+from tests.integration.server.test_tls import DAY, HOST, asking, is_served, new_authority, replace
 from tests.waiting import wait_until_async
 
 pytestmark = pytest.mark.usefixtures("crd")

@@ -11,12 +11,12 @@ import yaml
 
 from di_api.kube.config import KubeConfig
 from tests.fakes.kubelet import FakeKubelet
+from tests.integration.operator.test_allocation import devices, resource, where
 from tests.integration.operator_testbed import Object, Testbed, condition, job, on_testbed
-from tests.integration.test_allocation import devices, resource, where
 
 pytestmark = pytest.mark.usefixtures("crd")
 RACK = "example.com/rack"
-EXAMPLE = Path(__file__).parents[2] / "examples/topology/job.yaml"
+EXAMPLE = Path(__file__).parents[3] / "examples/topology/job.yaml"
 
 
 @asynccontextmanager

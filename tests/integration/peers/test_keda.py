@@ -19,10 +19,10 @@ from di_certs.files import CA_CERTIFICATE, write_certificates
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import running_server
 from tests.integration.keda_process import beside, keda
+from tests.integration.operator.test_job_tasks import examples, manifests
 from tests.integration.operator_testbed import Testbed, on_testbed
+from tests.integration.peers.test_monitoring import ALERTS
 from tests.integration.service_accounts import new_account, token_of
-from tests.integration.test_job_tasks import examples, manifests
-from tests.integration.test_monitoring import ALERTS
 from tests.monitoring.prometheus import running
 
 pytestmark = pytest.mark.usefixtures("crd", "job_tasks")

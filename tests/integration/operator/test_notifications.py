@@ -12,8 +12,8 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.resources import LEASES
 from tests.fakes.receiver import Receiver, receiving
 from tests.integration.conftest import ApiServer
+from tests.integration.operator.test_failover import end, start
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
-from tests.integration.test_operator_failover import end, start
 from tests.waiting import wait_until_async
 
 pytestmark = pytest.mark.usefixtures("crd")

@@ -9,8 +9,8 @@ import pytest
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import PODS
+from tests.integration.operator.test_allocation import devices, nodes, where
 from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
-from tests.integration.test_allocation import devices, nodes, where
 
 pytestmark = pytest.mark.usefixtures("crd")
 
