@@ -1,0 +1,25 @@
+"""Runs of the tests, one after another."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.lanes import repeat
+
+
+def test_failed_runs_are_counted_and_what_they_left_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Fails at its second run, which finds what the first one left.
+    program = "import os; os.makedirs('out/test')"
+    assert repeat.main(["--times", "2", "--busy", "1", "--", sys.executable, "-c", program]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("run 1: passed in 0:")
+    assert lines[1].startswith("run 2: FAILED, kept in out/repeat/2 in 0:")
+    assert lines[2] == "1 of 2 runs failed"
+    assert (tmp_path / "out/repeat/2/test").is_dir()
+    assert "FileExistsError" in (tmp_path / "out/repeat/2.log").read_text()
