@@ -1,7 +1,8 @@
 """Which lanes `make check`, `make test` and `make test-all` have.
 
 `make check` and `make test` leave out the tests that are marked ``extended``; `make test-all` runs
-every test, and the programs that try more than a test can.
+every test, those that need another project's programs (Kueue, KEDA, Prometheus) among them, and the
+programs that try more than a test can.
 """
 
 from __future__ import annotations
@@ -45,9 +46,7 @@ CHECK: Final[Sequence[Lane]] = (
 
 TEST: Final[Sequence[Lane]] = (
     _pytest("node", "the chart installed on a real node", "tests/e2e"),
-    _integration(
-        "operator", "the operator as a process before a real API server", "operator", "load"
-    ),
+    _integration("operator", "the operator as a process before a real API server", "operator"),
     _integration(
         "admission", "what is refused, converted and rolled between versions", "admission"
     ),
@@ -66,13 +65,13 @@ TEST: Final[Sequence[Lane]] = (
         "page", "the page in Chromium, and what happened, kept and followed", "page", "history"
     ),
     _integration("cluster", "the local cluster, and `di`", "cluster"),
-    _integration("kueue", "jobs in queues of a real Kueue", "kueue"),
-    _integration("peers", "KEDA, Prometheus and other schedulers", "peers"),
 )
 """The lanes of `make test`, the longest ones first."""
 
 ALL: Final[Sequence[Lane]] = (
     *TEST,
+    _integration("kueue", "jobs in queues of a real Kueue", "kueue"),
+    _integration("peers", "KEDA, Prometheus and other schedulers", "peers"),
     _pytest("frameworks", "torch, JAX, Ray and DI-engine on a real node", "tests/frameworks"),
     Lane(
         name="fault-plans",

@@ -1,4 +1,4 @@
-"""`make soak` in short: each disturbance once, at a tenth of its pace."""
+"""The checker that judges the scalings of `make soak`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from tools.soak import linear
-from tools.soak.__main__ import carry_out, line
-from tools.soak.run import Plan
 from tools.soak.scalings import FIRST, LEAST, MOST
-from tools.soak.stage import OPERATOR, SERVER, WEBHOOK
+
+pytestmark = pytest.mark.extended  # builds a Go program
 
 Operation = dict[str, Any]
 
@@ -19,24 +18,6 @@ Operation = dict[str, Any]
 @pytest.fixture(scope="module")
 def checker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return linear.build(tmp_path_factory.mktemp("checker"))
-
-
-def test_nothing_fails_and_nothing_doubles_while_all_is_rolled_and_killed(tmp_path: Path) -> None:
-    plan = Plan(
-        seconds=300.0,
-        admissions=1_000_000,
-        admissions_a_second=20.0,
-        requests=1_000_000,
-        requests_a_second=60.0,
-        rounds=1,
-    )
-    report = carry_out(plan, tmp_path)
-    assert report["wrong"] == []
-    for disturbances in (report["rolled"], report["killed"]):
-        assert all(disturbances[service] > 0 for service in (WEBHOOK, SERVER, OPERATOR))
-    assert report["rotations"] > 0
-    assert report["linearizable"]["scalings"] > report["linearizable"]["refused"] > 0
-    assert line(report).endswith(" 0 not linearizable:")
 
 
 def add(client: int, call: int, end: int, delta: int, value: int | None) -> Operation:
