@@ -18,8 +18,8 @@ def test_failed_runs_are_counted_and_what_they_left_is_kept(
     program = "import os; os.makedirs('out/test')"
     assert repeat.main(["--times", "2", "--busy", "1", "--", sys.executable, "-c", program]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("run 1: passed in 0:")
-    assert lines[1].startswith("run 2: FAILED, kept in out/repeat/2 in 0:")
+    assert lines[0].startswith("run 1: passed in ")
+    assert lines[1].startswith("run 2: FAILED, kept in out/repeat/2 in ")
     assert lines[2] == "1 of 2 runs failed"
     assert (tmp_path / "out/repeat/2/test").is_dir()
     assert "FileExistsError" in (tmp_path / "out/repeat/2.log").read_text()
