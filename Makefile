@@ -116,8 +116,6 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@# The tests of the chart have these: built here, they wait for no other build.
-	@for p in oras notation; do $(BIN)/di-cluster binary $$p >/dev/null || exit 1; done
 	@$(BIN)/vermin --quiet --no-tips --violations --target=3.9- sdk/src
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml

@@ -30,6 +30,8 @@ from release.version import present
 from tests.chart.chart import CHART, Chart
 from tests.fakes.registry import Registry, registry
 
+pytestmark = pytest.mark.extended
+
 VERSION = present(CHART.parents[1])
 SERVICES = ("webhook", "operator", "server")
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

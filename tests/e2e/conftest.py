@@ -118,10 +118,16 @@ def images(unreleased: Release) -> dict[str, Image]:
 
 @pytest.fixture(scope="session")
 def bucket(
-    cluster: Cluster | CurrentCluster, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    cluster: Cluster | CurrentCluster,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Storage | None]:
-    """Where whole logs go; None: pods of a cluster elsewhere do not reach this machine."""
-    if isinstance(cluster, CurrentCluster):
+    """Where whole logs go; None: pods of a cluster elsewhere do not reach this machine.
+
+    Only the extended tests have one: its program has to be built.
+    """
+    is_extended = any(item.get_closest_marker("extended") for item in request.session.items)
+    if isinstance(cluster, CurrentCluster) or not is_extended:
         yield None
         return
     program, folder = cluster.binary("versitygw"), tmp_path_factory.mktemp("storage")

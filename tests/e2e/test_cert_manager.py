@@ -26,6 +26,8 @@ from tests.e2e.test_certificates import SERVED, admitting, identities, webhooks
 from tests.e2e.test_install import bundles
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 AUTHORITY = "di-webhook-tls-authority"
 
 

@@ -16,6 +16,8 @@ from tests.e2e.examples import SOLVED, job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 EXAMPLE = "coordinated-cartpole"
 TRAINING_SECONDS = 300
 """Half a minute on two idle cores."""

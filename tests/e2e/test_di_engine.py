@@ -23,6 +23,8 @@ from tests.e2e.pods import run_in_pod
 from tests.e2e.replicas import COORDINATOR, SERVE, Testbed, pod_of, ports
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 GPUS = 2
 CONFIG = "aggregatorconfig/aggregator-config"
 

@@ -17,6 +17,8 @@ from tests.e2e.pods import events_of, pods_of, run_in_pod
 from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 EXAMPLE = "grpo"
 LEARNERS = (f"{EXAMPLE}-learner-0", f"{EXAMPLE}-learner-1")
 ENGINES = (f"{EXAMPLE}-rollout-0", f"{EXAMPLE}-rollout-1")

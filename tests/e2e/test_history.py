@@ -79,6 +79,7 @@ def test_the_logs_of_a_job_outlive_it(
     assert "certificate verify failed" in capsys.readouterr().err
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("release", "user")
 def test_all_of_a_log_is_in_the_storage(
     kubectl: Kubectl,

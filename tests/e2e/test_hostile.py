@@ -28,6 +28,8 @@ from tests.waiting import wait_until
 from tools.hostile.attackers import AT_NOBODY, KINDS
 from tools.hostile.target import request
 
+pytestmark = pytest.mark.extended
+
 SECONDS = float(os.environ.get("HOSTILE_SECONDS", "0"))
 CONNECTIONS = 500
 WARM_SECONDS = 1.0

@@ -17,6 +17,8 @@ from tests.e2e.pods import pods_of, wait_for_event
 from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 EXAMPLE = "impala"
 LEARNER = f"{EXAMPLE}-learner-0"
 TARGET = 300

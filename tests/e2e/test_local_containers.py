@@ -18,6 +18,8 @@ from tests.e2e.container_engines import ENGINES, SECONDS, Engine
 from tests.e2e.jobs import job, task
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(scope="module", params=list(ENGINES))
 def machine(

@@ -202,6 +202,7 @@ def test_what_happens_while_it_is_away_is_filled_in_or_called_a_gap(
     assert kinds(same) == set()
 
 
+@pytest.mark.extended
 def test_replicas_of_one_database_write_nothing_twice(
     kube: SyncKubeClient, namespace: str, api_server: ApiServer, tmp_path: Path
 ) -> None:

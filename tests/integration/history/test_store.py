@@ -65,7 +65,7 @@ def migrated(postgres: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.extended)])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

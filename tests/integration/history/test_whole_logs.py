@@ -23,6 +23,8 @@ from tests.s3 import ACCESS_KEY, BUCKET, SECRET_KEY, Storage, running_storage
 from tests.unit.history.test_ended_logs import wanted
 from tests.waiting import wait_until_async
 
+pytestmark = pytest.mark.extended  # of the S3 server that is built for it
+
 MIB = 1 << 20
 REGION = "us-east-1"
 
