@@ -6,7 +6,7 @@ from pathlib import Path
 
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
-from di_cluster.images import Image
+from di_cluster.images import Image, Source
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "sdk/src"
@@ -14,13 +14,19 @@ PACKAGE = "sdk/src"
 
 
 def build(cluster: Cluster | CurrentCluster, example: Path) -> Image:
-    """Build the image of an example's folder.
+    """Build the image of an example's folder."""
+    found = source(example)
+    return cluster.build_image(found.context, found.tag, found.dockerfile)
 
-    Those that use the package are built from the root of the repository, where it is, others from
-    their own folder.
+
+def source(example: Path) -> Source:
+    """What an example's image is built of.
+
+    Examples that use the package are built from the root of the repository, where it is, others
+    from their own folder.
     """
     context = ROOT if uses_package(example) else example
-    return cluster.build_image(context, f"di-{example.name}:dev", example / "Dockerfile")
+    return Source(context=context, tag=f"di-{example.name}:dev", dockerfile=example / "Dockerfile")
 
 
 def uses_package(example: Path) -> bool:

@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from di_cluster.packages import install
 from tests.waiting import wait_until
+from tools.prepare.debian import POSTGRES
 
-_INSTALLED = Path("/usr/lib/postgresql")
-_PACKAGE = "postgresql"
 _ACCOUNT = "postgres"
 _PORT = 5432
 
@@ -88,14 +86,6 @@ def _answers(programs: Path, folder: Path) -> bool:
 
 
 def _programs() -> Path:
-    if not _found():
-        if os.geteuid() != 0:
-            raise AssertionError(f"PostgreSQL is missing: run `apt-get install {_PACKAGE}`")
-        install([_PACKAGE])
-    return _found()[-1]
-
-
-def _found() -> list[Path]:
-    """The folders with its programs, the newest version last."""
-    found = [path.parent for path in _INSTALLED.glob("*/bin/initdb")]
-    return sorted(found, key=lambda path: int(path.parent.name))
+    """The folder of the newest version's programs."""
+    POSTGRES.ensure()
+    return max((path.parent for path in POSTGRES.found()), key=lambda path: int(path.parent.name))

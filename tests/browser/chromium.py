@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,27 +12,17 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-from di_cluster.packages import install
 from tests.waiting import wait_until
+from tools.prepare.debian import CHROMIUM
 
 AXE = Path(__file__).with_name("axe.min.js")
 WIDE, NARROW = (1280, 900), (390, 844)
-_PROGRAM, _DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
-# The font is what texts are as wide as.
-_PACKAGES = ("chromium", "chromium-driver", "fonts-dejavu-core")
 _FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-dev-shm-usage", "--force-device-scale-factor=1", "--hide-scrollbars"),
 )
 _EVERY = 0.1
-
-
-def ensure_chromium() -> None:
-    """Install what is missing, as the local cluster does with its packages."""
-    if shutil.which(_PROGRAM) and shutil.which(_DRIVER):
-        return
-    install(_PACKAGES)
 
 
 class Browser:
@@ -143,13 +132,14 @@ class Browser:
 @contextmanager
 def browser(profile: Path) -> Iterator[Browser]:
     """Run one with an empty profile until the end of the block."""
-    ensure_chromium()
+    CHROMIUM.ensure()
+    program, driver_program = CHROMIUM.programs
     options = ChromeOptions()
-    options.binary_location = _PROGRAM
+    options.binary_location = program
     for flag in (*_FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = ChromeService(_DRIVER)
+    service = ChromeService(driver_program)
     driver = Chrome(options=options, service=service)
     try:
         driver.set_page_load_timeout(60)

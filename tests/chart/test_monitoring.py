@@ -13,8 +13,8 @@ import yaml
 
 from tests.chart.chart import CHART, COMPONENTS, Chart
 from tests.monitoring.alert_cases import CASES
-from tests.monitoring.prometheus import program
 from tools.documents import dashboards
+from tools.prepare.prometheus import program
 
 ALERTS = CHART / "files/alerts.yaml"
 ALL = (

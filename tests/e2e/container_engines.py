@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from di_cluster.images import Image, ImageStore
-from di_cluster.packages import install
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from tests.waiting import wait_until
+from tools.prepare.debian import DOCKER, PODMAN
 
 SECONDS: Final = 120
 
@@ -69,7 +68,7 @@ def podman(folder: Path, image: Image) -> Iterator[Engine]:
         CONTAINERS_CONF=str(folder / "containers.conf"),
         CONTAINERS_STORAGE_CONF=str(folder / "storage.conf"),
     )
-    _install("podman", "podman", "runc")
+    PODMAN.ensure()
     # A machine may forbid to raise limits, and have both hierarchies of control groups.
     Path(environ["CONTAINERS_CONF"]).write_text(
         '[containers]\ndefault_ulimits = []\n[engine]\nruntime = "runc"\n'
@@ -89,7 +88,7 @@ def podman(folder: Path, image: Image) -> Iterator[Engine]:
 def docker(folder: Path, image: Image) -> Iterator[Engine]:
     """A Docker daemon of its own, without a network of containers, which loads the image."""
     socket = f"unix://{folder}/docker.sock"
-    _install("dockerd", "docker.io")
+    DOCKER.ensure()
     engine = Engine(
         name="docker", environ=_environ(folder, DOCKER_HOST=socket), image=image.reference
     )
@@ -141,9 +140,3 @@ def _answers(engine: Engine) -> bool:
     except subprocess.CalledProcessError:
         return False
     return True
-
-
-def _install(program: str, *packages: str) -> None:
-    """Install Debian packages if the machine lacks a program."""
-    if shutil.which(program) is None:
-        install(packages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -20,20 +21,34 @@ PATIENCE_SECONDS: Final = 60
 """For one history; the verdict is Unknown if it takes longer."""
 
 
-def build(folder: Path) -> Path:
-    """Build the program that judges, into a folder; seconds, as Go keeps what it has compiled."""
+def checker() -> Path:
+    """The program that checks a history; it is built if it is not in the cache."""
     settings = Settings.from_environment(os.environ)
-    builder = Builder(
-        modules=MODULES,
-        cache=settings.cache,
-        search_path=settings.search_path,
-        reporter=Reporter(sys.stderr),
-    )
-    built = builder.build("linear", stamps={})
-    try:
-        return Path(shutil.copy2(built / "linear", folder))
-    finally:
-        shutil.rmtree(built)
+    program = _built(settings)
+    if not program.exists():
+        builder = Builder(
+            modules=MODULES,
+            cache=settings.cache,
+            search_path=settings.search_path,
+            reporter=Reporter(sys.stderr),
+        )
+        built = builder.build("linear", stamps={})
+        try:
+            program.parent.mkdir(parents=True, exist_ok=True)
+            (built / "linear").replace(program)
+        finally:
+            shutil.rmtree(built)
+    return program
+
+
+def is_ready() -> bool:
+    """Whether `checker` has nothing to build."""
+    return _built(Settings.from_environment(os.environ)).exists()
+
+
+def _built(settings: Settings) -> Path:
+    sources = b"".join(path.read_bytes() for path in sorted((MODULES / "linear").iterdir()))
+    return settings.cache / "bin" / f"linear-{hashlib.sha256(sources).hexdigest()[:12]}" / "linear"
 
 
 def verdicts(program: Path, histories: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

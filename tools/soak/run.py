@@ -61,7 +61,7 @@ async def soak(
         folder: for logs and certificates.
         say: told how far it is.
     """
-    program = await asyncio.to_thread(linear.build, folder)
+    program = await asyncio.to_thread(linear.checker)
     release, jobs = namespaces
     tls = aiohttp.TCPConnector(ssl=config.ssl_context(), limit=0)
     async with (

@@ -234,6 +234,13 @@ class Binaries:
             self._build(component)
         return sorted(folder.glob("*.yaml"))
 
+    def is_ready(self, component: Component) -> bool:
+        """Whether nothing of a component would have to be built or fetched."""
+        has_manifests = (self._cache_folder(component) / _MANIFESTS).is_dir()
+        return not self.missing(component.programs) and (
+            has_manifests or component.manifests is None
+        )
+
     def missing(self, programs: Iterable[str]) -> list[str]:
         """Those of the programs that would have to be built."""
         return [program for program in programs if self._find(program) is None]

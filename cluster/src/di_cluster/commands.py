@@ -59,10 +59,10 @@ def run(
     return done.stdout
 
 
-def succeeds(argv: Sequence[str | Path], *, seconds: float = 30) -> bool:
+def succeeds(argv: Sequence[str | Path], *, seconds: float = 30, cwd: Path | None = None) -> bool:
     """Whether a program ends with exit code 0 within the time limit."""
     try:
-        run(argv, seconds=seconds)
+        run(argv, seconds=seconds, cwd=cwd)
     except CommandFailed:
         return False
     return True

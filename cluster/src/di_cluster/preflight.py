@@ -126,8 +126,7 @@ def ensure_packages(*, node: bool, images: bool, reporter: Reporter) -> None:
     Raises:
         ClusterError: something is missing and cannot be installed.
     """
-    wanted = (*_BASE, *(_NODE if node else ()), *(_IMAGES if images else ()))
-    missing = missing_packages(wanted)
+    missing = packages_to_install(node=node, images=images)
     if not missing:
         return
     names = ", ".join(missing)
@@ -143,6 +142,11 @@ def ensure_packages(*, node: bool, images: bool, reporter: Reporter) -> None:
             install(missing)
         except CommandFailed as error:
             raise ClusterError(f"{names} cannot be installed\n{error}") from error
+
+
+def packages_to_install(*, node: bool, images: bool) -> list[str]:
+    """The Debian packages that `ensure_packages` would install."""
+    return missing_packages((*_BASE, *(_NODE if node else ()), *(_IMAGES if images else ())))
 
 
 def missing_packages(requirements: Iterable[Requirement]) -> list[str]:

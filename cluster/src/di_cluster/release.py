@@ -13,7 +13,7 @@ from di_cluster.cluster import Cluster
 from di_cluster.commands import run, succeeds
 from di_cluster.current import CurrentCluster
 from di_cluster.errors import ClusterError
-from di_cluster.images import Image
+from di_cluster.images import Image, Source
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 
@@ -25,6 +25,15 @@ SERVICES = {
 REPOSITORY = "opendilab"
 TAG = "dev"
 _HELM_SECONDS = 180
+
+
+def service_source(root: Path, service: str) -> Source:
+    """What a component's image is built of."""
+    return Source(
+        context=root,
+        tag=f"{REPOSITORY}/di-{service}:{TAG}",
+        dockerfile=root / SERVICES[service] / "Dockerfile",
+    )
 
 
 class Target(Protocol):
@@ -79,13 +88,10 @@ class Release:
         Raises:
             ClusterError: a build fails.
         """
+        sources = ((service, service_source(self._root, service)) for service in services)
         return {
-            service: self._cluster.build_image(
-                self._root,
-                f"{REPOSITORY}/di-{service}:{TAG}",
-                dockerfile=self._root / SERVICES[service] / "Dockerfile",
-            )
-            for service in services
+            service: self._cluster.build_image(each.context, each.tag, dockerfile=each.dockerfile)
+            for service, each in sources
         }
 
     def install(self, images: dict[str, Image], *, arguments: Sequence[str] = ()) -> str:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Protocol
+
+
+class Stream(Protocol):
+    """Where lines go."""
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
 
 
 class Reporter:
@@ -17,7 +25,7 @@ class Reporter:
     """
 
     def __init__(
-        self, stream: TextIO | None, *, clock: Callable[[], float] = time.monotonic
+        self, stream: Stream | None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._stream = stream
         self._clock = clock

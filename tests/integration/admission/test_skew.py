@@ -25,6 +25,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError, Throttled
 from di_api.kube.resources import DIJOBS
 from di_api.validation import validate_job
+from di_cluster.errors import ClusterError
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import ServerProcess
@@ -283,5 +284,5 @@ async def uids(testbed: Testbed, running: list[str]) -> dict[str, str]:
 
 
 def test_without_the_history_the_reason_is_said() -> None:
-    with pytest.raises(AssertionError, match="git fetch --unshallow"):
+    with pytest.raises(ClusterError, match="git fetch --unshallow"):
         earlier_version("0" * 40)

@@ -11,7 +11,7 @@ import pytest
 
 from di_cluster.binaries import Binaries, component_of
 from di_cluster.errors import ClusterError
-from di_cluster.gobuild import Builder
+from di_cluster.gobuild import Builder, required_go
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 
@@ -141,9 +141,13 @@ def test_a_build_that_fails_shows_the_compilers_words(machine: Machine, tmp_path
     module = tmp_path / "broken"
     module.mkdir()
     (module / "go.mod").write_text("module broken\n\ngo 1.26.0\n\ntool broken/cmd\n")
-    search_path = os.environ["PATH"]
+    settings = Settings.from_environment(os.environ)
+    # The tool chain that `tools.prepare` has fetched, if the machine has none of its own.
+    go = Builder(
+        modules=tmp_path, cache=settings.cache, search_path=settings.search_path, reporter=QUIET
+    ).go(required_go(module))
     builder = Builder(
-        modules=tmp_path, cache=machine.cache, search_path=search_path, reporter=QUIET
+        modules=tmp_path, cache=machine.cache, search_path=str(go.parent), reporter=QUIET
     )
     with pytest.raises(ClusterError, match=r"(?s)broken cannot be built:.*broken/cmd"):
         builder.build("broken", stamps={})

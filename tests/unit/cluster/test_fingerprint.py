@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from di_cluster.fingerprint import fingerprint
-from di_cluster.images import ImageStore, base_reference
+from di_cluster.images import ImageStore, Source, base_reference
 from di_cluster.reporter import Reporter
 
 DOCKERFILE = """\
@@ -21,8 +21,10 @@ COPY --chmod=755 app \\
   more.txt /app/
 RUN compile /app \\
  && rm -r /tmp/x
+FROM builder AS stripped
+RUN strip /app
 FROM ${BASE_IMAGE}
-COPY --from=builder /app /app
+COPY --from=stripped /app /app
 ENTRYPOINT ["app"]
 """
 ARGUMENTS = {"BASE_IMAGE": "localhost/base:1"}
@@ -110,6 +112,7 @@ def test_another_list_of_what_is_left_out_goes_first(context: Path) -> None:
         "COPY missing /app/",
         "ADD https://example.org/x /x",
         "FROM python:3.13-slim",
+        "FROM later",
         "RUN --mount=type=bind,source=app,target=/x true",
         "# escape=`",
     ],
@@ -132,6 +135,10 @@ class Buildah:
         if "bud" in argv:
             self.builds += 1
             self.id = f"sha256:{self.builds}"
+        if "--no-trunc" in argv and "--format" in argv:
+            return f"<none>:<none> sha256:0\nlocalhost/di-x:dev {self.id}\n"
+        if "push" in argv:
+            Path(str(argv[-1]).split(":")[1]).touch()
         return base_reference() if "--format" in argv else self.id
 
 
@@ -155,3 +162,23 @@ def test_an_image_is_built_once_of_the_same(context: Path, monkeypatch: pytest.M
     assert build() == "4"
     (context / "Dockerfile").write_text(f"{DOCKERFILE}ADD x /x\n")
     assert [build(), build()] == ["5", "6"]
+
+
+def test_an_image_is_missing_until_it_is_built_and_archived(
+    context: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buildah = Buildah()
+    buildah.id = "sha256:another"
+    monkeypatch.setattr("di_cluster.images.run", buildah)
+    store = ImageStore(context / "cache", reporter=Reporter(None))
+    source = Source(context=context, tag="di-x:dev", dockerfile=context / "Dockerfile")
+    assert store.missing([source]) == [source]
+    image = store.build(context, tag=source.tag)
+    assert store.missing([source]) == [source]
+    store.archive(image)
+    assert store.missing([source]) == []
+    buildah.id = "sha256:other"
+    assert store.missing([source]) == [source]
+    buildah.id = f"sha256:{image.image_id}"
+    (context / "more.txt").write_text("less")
+    assert store.missing([source]) == [source]

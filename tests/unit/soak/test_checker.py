@@ -16,8 +16,8 @@ Operation = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def checker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return linear.build(tmp_path_factory.mktemp("checker"))
+def checker() -> Path:
+    return linear.checker()
 
 
 def add(client: int, call: int, end: int, delta: int, value: int | None) -> Operation:

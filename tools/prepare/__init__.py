@@ -1,0 +1,1 @@
+"""What tests fetch and build before the first of them runs: `python -m tools.prepare`."""

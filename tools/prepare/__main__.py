@@ -1,0 +1,51 @@
+"""Fetch and build, in one step, what tests need before the first of them runs.
+
+    python -m tools.prepare [check|test|all]
+
+`check`, `test` and `all` are the test commands `make check`, `make test` and `make test-all`; the
+table of all items is `tools/prepare/table.py`. Items that are ready take no time. A run in which
+something fails goes on with the rest, and ends with exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from di_cluster.reporter import Reporter
+from di_cluster.settings import Settings
+from tools.prepare import cold
+from tools.prepare.display import Lines, Screen
+from tools.prepare.items import COMMANDS, Preparation, needed_by, processors, unready
+from tools.prepare.table import items
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prepare for a test command; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.prepare", description=__doc__)
+    parser.add_argument("command", nargs="?", choices=COMMANDS, default="test")
+    command = parser.parse_args(arguments).command
+    started = time.monotonic()
+    with cold.cache():
+        display = Screen(sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr.write)
+        reporter = Reporter(display)
+        needed = needed_by(items(Settings.from_environment(os.environ), reporter), command)
+        missing = unready(needed)
+        preparation = Preparation(display=display, workers=processors())
+        with display.live():
+            preparation.make(missing)
+    failed = f", {len(preparation.failed)} FAILED" if preparation.failed else ""
+    print(
+        f"{len(needed)} items for {command}: {len(needed) - len(missing)} were ready, "
+        f"{len(missing) - len(preparation.failed)} made{failed}, "
+        f"in {time.monotonic() - started:.1f} s",
+        file=sys.stderr,
+    )
+    return 1 if preparation.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

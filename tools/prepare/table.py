@@ -1,0 +1,213 @@
+"""Everything that tests need before the first of them runs, in one table."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from di_cluster import preflight
+from di_cluster.binaries import COMPONENTS, Binaries, Component
+from di_cluster.cluster import GO_MODULES, Cluster
+from di_cluster.gobuild import Builder, required_go
+from di_cluster.images import Image, Source
+from di_cluster.release import SERVICES, service_source
+from di_cluster.reporter import Reporter
+from di_cluster.settings import Settings
+from examples.images import source
+from tools.prepare import debian, prometheus, versions
+from tools.prepare.debian import CHROMIUM, DOCKER, PODMAN, POSTGRES, Packages
+from tools.prepare.items import Command, Item
+from tools.soak import linear
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PROGRAMS: Final[Mapping[str, Command]] = {
+    "kubernetes": "test",
+    "etcd": "test",
+    "coredns": "test",
+    "kwok": "test",
+    # What renders the chart, and what publishes it.
+    "helm": "check",
+    "oras": "check",
+    "notation": "check",
+    # Every installation of the end-to-end tests keeps whole logs in it.
+    "versitygw": "test",
+    "keda": "all",
+    "kueue": "all",
+    "cert-manager": "all",
+    "scheduler-plugins": "all",
+}
+"""Components of `di_cluster.binaries`, and the first command that needs each."""
+TEST_PACKAGES: Final[Mapping[str, Packages]] = {
+    "Chromium": CHROMIUM,
+    "PostgreSQL": POSTGRES,
+    "podman": PODMAN,
+    "Docker": DOCKER,
+}
+"""Programs of Debian that `all` needs; clusters name their own in `di_cluster.preflight`."""
+EXAMPLES: Final[Mapping[str, Command]] = {
+    "cartpole": "all",
+    "coordinated-cartpole": "all",
+    "di-engine": "all",
+    "grpo": "all",
+    "impala": "all",
+    "jax": "all",
+    "ray": "all",
+    "share": "all",
+    "torch-ddp": "all",
+}
+"""Examples whose images tests run."""
+_NODES: Final = "packages of nodes"
+_NETWORK: Final = "see whether this machine reaches {}, directly or through HTTPS_PROXY"
+_GO_ADVICE: Final = _NETWORK.format("proxy.golang.org") + "; GOPROXY names another one"
+_APT_ADVICE: Final = _NETWORK.format("the package sources of /etc/apt") + "; run it as root"
+
+
+def items(settings: Settings, reporter: Reporter) -> list[Item]:
+    """All items, those that take the longest first.
+
+    With `CLUSTER=current` tests need no node and no image of this machine.
+    """
+    found = [*_programs(settings, reporter), *_files()]
+    return found if settings.cluster == "current" else [*found, *_images(settings, reporter)]
+
+
+def _programs(settings: Settings, reporter: Reporter) -> Iterator[Item]:
+    builder = Builder(
+        modules=GO_MODULES,
+        cache=settings.cache,
+        search_path=settings.search_path,
+        reporter=reporter,
+    )
+    binaries = Binaries(settings=settings, reporter=reporter, builder=builder)
+    required = max(required_go(GO_MODULES / name) for name in PROGRAMS)
+    yield Item(
+        name="Go",
+        command="check",
+        how=f"pip install of Go {required[0]}.{required[1]} into a folder of its own",
+        advice=f"{_NETWORK.format('PyPI')}, or install Go from https://go.dev/dl",
+        is_ready=lambda: builder.present_go(required) is not None,
+        make=lambda: builder.go(required),
+    )
+
+    def make(component: Component) -> None:
+        # Their sources come over the network while this one is built.
+        missing = [each.name for each in COMPONENTS if not binaries.is_ready(each)]
+        builder.fetch([name for name in missing if PROGRAMS[name] == PROGRAMS[component.name]])
+        binaries.ensure(component.programs)
+        if component.manifests is not None:
+            binaries.manifests(next(iter(component.programs)))
+
+    for component in COMPONENTS:
+        yield Item(
+            name=f"{component.name} {component.version}",
+            command=PROGRAMS[component.name],
+            how=f"Go builds cluster/go/{component.name}",
+            advice=_GO_ADVICE,
+            is_ready=partial(binaries.is_ready, component),
+            make=partial(make, component),
+            after=["Go"],
+            turn="Go",
+        )
+    yield Item(
+        name="checker of counters",
+        command="all",
+        how="Go builds tools/soak/go/linear",
+        advice=_GO_ADVICE,
+        is_ready=linear.is_ready,
+        make=linear.checker,
+        after=["Go"],
+        turn="Go",
+    )
+
+
+def _files() -> Iterator[Item]:
+    yield Item(
+        name="Prometheus",
+        # promtool reads the chart's alerts.
+        command="check",
+        how="apt-get download of prometheus, unpacked into the cache",
+        advice=_APT_ADVICE,
+        is_ready=prometheus.is_ready,
+        make=prometheus.fetch,
+        turn="apt",
+    )
+    yield Item(
+        name="the earlier version",
+        command="all",
+        how=f"git archive of {versions.BEFORE_LENIENCY[:8]} into the cache",
+        advice="run `git fetch --unshallow`, or clone the repository with its history",
+        is_ready=versions.folder_of(versions.BEFORE_LENIENCY).exists,
+        make=partial(versions.sources, versions.BEFORE_LENIENCY),
+    )
+    yield Item(
+        name="packages of tests",
+        command="all",
+        how=f"apt-get install for {', '.join(TEST_PACKAGES)}",
+        advice=_APT_ADVICE,
+        is_ready=lambda: all(each.found() for each in TEST_PACKAGES.values()),
+        make=partial(debian.ensure, TEST_PACKAGES.values()),
+        turn="apt",
+    )
+
+
+def _images(settings: Settings, reporter: Reporter) -> Iterator[Item]:
+    # Of a node, as such a cluster has: it names the packages, and is never started.
+    cluster = Cluster("prepare", profile="node", settings=settings, reporter=reporter)
+    yield Item(
+        name=_NODES,
+        command="test",
+        how="apt-get install of containerd, runc, buildah and other packages",
+        advice=_APT_ADVICE,
+        is_ready=lambda: not preflight.packages_to_install(node=True, images=True),
+        make=cluster.prepare_images,
+        turn="apt",
+    )
+    yield Item(
+        name="images of nodes",
+        command="test",
+        how="an archive made of /bin/busybox",
+        advice="see whether the disk of DI_ORCHESTRATOR_CACHE is full",
+        is_ready=lambda: cluster.images.has_node_images,
+        make=cluster.images.node_images,
+        after=[_NODES],
+    )
+    sources: dict[Source, Command] = {service_source(ROOT, each): "test" for each in SERVICES}
+    sources |= {source(ROOT / "examples" / each): first for each, first in EXAMPLES.items()}
+    images = _Images(cluster, list(sources))
+    for each, command in sources.items():
+        yield Item(
+            name=f"image {each.tag}",
+            command=command,
+            how=f"buildah builds {each.dockerfile.relative_to(ROOT)}",
+            advice=f"{_NETWORK.format('PyPI and the package sources of /etc/apt')}; run it as root",
+            is_ready=partial(images.has, each),
+            make=partial(_build, cluster, each),
+            after=[_NODES],
+            turn="images",
+        )
+
+
+def _build(cluster: Cluster, each: Source) -> None:
+    image: Image = cluster.build_image(each.context, each.tag, each.dockerfile)
+    # What a node or Docker loads.
+    cluster.images.archive(image)
+
+
+class _Images:
+    """Which images are built, asked once for all of them."""
+
+    def __init__(self, cluster: Cluster, sources: Sequence[Source]) -> None:
+        self._cluster = cluster
+        self._sources = sources
+        self._lock = threading.Lock()
+        self._missing: list[Source] | None = None
+
+    def has(self, source: Source) -> bool:
+        """Whether that image has been built of the same sources."""
+        with self._lock:
+            if self._missing is None:
+                self._missing = self._cluster.images.missing(self._sources)
+        return source not in self._missing

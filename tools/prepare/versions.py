@@ -1,0 +1,72 @@
+"""Sources of earlier versions, taken from the history and kept by commit."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Final
+
+from di_cluster.errors import ClusterError
+from di_cluster.settings import Settings
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BEFORE_LENIENCY: Final = "604a3dbae60dd28522adb2fbd014270da22c1029"
+"""The last version whose operator judged jobs that run."""
+PACKAGES: Final = {
+    "di_api": "services/api/src",
+    "di_certs": "certs/src",
+    "di_operator": "services/operator/src",
+    "di_server": "services/server/src",
+    "di_webhook": "services/webhook/src",
+}
+"""Folders of the packages."""
+DEFINITIONS: Final = "charts/di-orchestrator/files"
+"""The folder of the CRDs."""
+
+
+def folder_of(commit: str) -> Path:
+    """Where the sources of a version are kept."""
+    return Settings.from_environment(os.environ).cache / "versions" / commit
+
+
+def sources(commit: str) -> Path:
+    """The folder with the packages and CRDs of a version; they are extracted if they are missing.
+
+    Raises:
+        ClusterError: the history does not have the commit, or git is missing.
+    """
+    folder = folder_of(commit)
+    if not folder.exists():
+        _extract(commit, folder)
+    return folder
+
+
+def _extract(commit: str, folder: Path) -> None:
+    # A checkout of another owner, as in a container, is read all the same.
+    command = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "archive", commit]
+    try:
+        done = subprocess.run(
+            [*command, *PACKAGES.values(), DEFINITIONS], capture_output=True, check=False
+        )
+        code, output = done.returncode, done.stderr.decode(errors="replace")
+    except FileNotFoundError as error:
+        code, output = 127, str(error)
+    if code != 0:
+        raise ClusterError(
+            f"commit {commit} is not in this clone: git is needed, and a clone that is neither "
+            "shallow (git fetch --unshallow) nor an archive of the sources. git printed: "
+            f"{output}"
+        )
+    fresh = folder.with_name(f"{commit}-{secrets.token_hex(4)}")
+    fresh.mkdir(parents=True)
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(fresh, filter="data")
+    try:
+        fresh.rename(folder)
+    except OSError:  # another session was faster
+        shutil.rmtree(fresh)
