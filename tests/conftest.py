@@ -1,4 +1,4 @@
-"""Settings of the property tests."""
+"""Settings of the property tests, and what is kept of tests that fail."""
 
 from hypothesis import HealthCheck, settings
 
@@ -7,3 +7,5 @@ settings.register_profile(
     "di", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("di")
+
+pytest_plugins = ["tests.failures.plugin"]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.failures.sources import shown_log
 from tests.waiting import wait_until
 from tools.prepare.debian import POSTGRES
 
@@ -51,8 +52,9 @@ def running_postgres() -> Iterator[Path]:
                 cwd="/",
             )
         try:
-            wait_until(lambda: _answers(programs, folder), 60, what="PostgreSQL to answer")
-            yield folder
+            with shown_log(folder / "log", "postgresql"):
+                wait_until(lambda: _answers(programs, folder), 60, what="PostgreSQL to answer")
+                yield folder
         finally:
             # At once: nothing of it is wanted any more.
             server.send_signal(3)

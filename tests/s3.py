@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.failures.sources import shown_log
 from tests.ports import free_port
 from tests.waiting import wait_until
 
@@ -83,8 +84,9 @@ def running_storage(
         return True
 
     try:
-        wait_until(answers, _SECONDS, what=f"the storage, see {log}")
-        yield found
+        with shown_log(log):
+            wait_until(answers, _SECONDS, what=f"the storage, see {log}")
+            yield found
     finally:
         if process.poll() is None:
             process.terminate()

@@ -11,13 +11,13 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
-from di_cluster.errors import ClusterError
 from di_cluster.images import Image
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
@@ -25,11 +25,11 @@ from di_cluster.settings import Settings
 from tests.e2e.deployments import is_admitted
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
+from tests.failures.clusters import running, shown_elsewhere
 from tests.s3 import ACCESS_KEY, BUCKET, SECRET_KEY, Storage, running_storage
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-LOGS = ROOT / "out" / "e2e"
 NAMESPACE = "di-system"
 HERE = Path(__file__).parent
 # The first looks at the services as they were installed, the last but one gives the allocator other
@@ -79,15 +79,14 @@ def cluster(reporter: Reporter) -> Iterator[Cluster | CurrentCluster]:
     if settings.cluster == "current":
         current = CurrentCluster(settings=settings, reporter=reporter)
         current.up()
-        yield current
+        kubectl = partial(current.binary, "kubectl")
+        with shown_elsewhere(kubectl, current.kubeconfig, services=NAMESPACE):
+            yield current
         return
     # A name of our own: test sessions run side by side.
-    made = Cluster(f"e2e-{secrets.token_hex(3)}", profile="node", reporter=reporter)
-    try:
-        made.up()
+    name = f"e2e-{secrets.token_hex(3)}"
+    with running(Cluster(name, profile="node", reporter=reporter)) as made:
         yield made
-    finally:
-        made.down(purge=True)
 
 
 @pytest.fixture(scope="session")
@@ -147,12 +146,8 @@ def values(bucket: Storage | None) -> list[str]:
 
 @pytest.fixture(scope="session")
 def release(
-    request: pytest.FixtureRequest,
-    unreleased: Release,
-    images: dict[str, Image],
-    kubectl: Kubectl,
-    values: list[str],
-) -> Iterator[Release]:
+    unreleased: Release, images: dict[str, Image], kubectl: Kubectl, values: list[str]
+) -> Release:
     """The installed chart, every pod ready, in a namespace of the strictest Pod Security level."""
     kubectl("create", "namespace", NAMESPACE)
     kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
@@ -161,15 +156,11 @@ def release(
         *("--namespace", NAMESPACE, "create", "secret", "generic", "logs-bucket"),
         *(f"--from-literal={key}={value}" for key, value in keys.items()),
     )
-    try:
-        unreleased.install(images, arguments=values)
-        probe = job("probe", namespace="default", tasks=[task("learner", image="a", program="")])
-        # The node's proxy has the pods' addresses a moment after helm has seen them ready.
-        wait_until(lambda: is_admitted(kubectl, probe), 30, every=0.5)
-        yield unreleased
-    finally:
-        if request.session.testsfailed or sys.exc_info()[0] is not None:
-            _collect_logs(kubectl)
+    unreleased.install(images, arguments=values)
+    probe = job("probe", namespace="default", tasks=[task("learner", image="a", program="")])
+    # The node's proxy has the pods' addresses a moment after helm has seen them ready.
+    wait_until(lambda: is_admitted(kubectl, probe), 30, every=0.5)
+    return unreleased
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -213,25 +204,3 @@ def named_namespace(kubectl: Kubectl, name: str) -> Iterator[str]:
 def python_image(images: dict[str, Image], release: Release) -> str:
     """An image with Python that every node has."""
     return images["server"].reference
-
-
-def _collect_logs(kubectl: Kubectl) -> None:
-    """Write what the services said to files and say where they are."""
-    LOGS.mkdir(parents=True, exist_ok=True)
-    for name, arguments in {
-        "events": ("get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"),
-        "dijobs": ("get", "dijobs", "--all-namespaces", "--output=yaml"),
-        "pods": ("describe", "pods", "--all-namespaces"),
-        **{
-            service: (
-                *("logs", "--namespace", NAMESPACE, "--prefix", "--tail=-1"),
-                f"--selector=app.kubernetes.io/component={service}",
-            )
-            for service in ("webhook", "operator", "server", "history", "dashboard")
-        },
-    }.items():
-        try:
-            (LOGS / f"{name}.log").write_text(kubectl(*arguments))
-        except ClusterError as error:
-            (LOGS / f"{name}.log").write_text(str(error))
-    print(f"the services' logs and the cluster's events are in {LOGS}", file=sys.stderr)

@@ -14,6 +14,7 @@ from typing import Final
 from di_cluster.images import Image, ImageStore
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
+from tests.failures.sources import shown_log
 from tests.waiting import wait_until
 from tools.prepare.debian import DOCKER, PODMAN
 
@@ -105,10 +106,11 @@ def docker(folder: Path, image: Image) -> Iterator[Engine]:
             stderr=subprocess.STDOUT,
         )
     try:
-        wait_until(lambda: _answers(engine), SECONDS, what=f"the Docker daemon, see {log}")
-        store = ImageStore(_cache(), reporter=Reporter(None))
-        engine.ask("load", "--quiet", "--input", str(store.archive(image)))
-        yield engine
+        with shown_log(log):
+            wait_until(lambda: _answers(engine), SECONDS, what=f"the Docker daemon, see {log}")
+            store = ImageStore(_cache(), reporter=Reporter(None))
+            engine.ask("load", "--quiet", "--input", str(store.archive(image)))
+            yield engine
         if left := engine.containers():
             engine.ask("rm", "--force", *left)
     finally:

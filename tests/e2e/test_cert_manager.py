@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
 
@@ -17,13 +19,13 @@ from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.images import Image
 from di_cluster.release import Release
-from tests.e2e.conftest import LOGS
 from tests.e2e.deployments import is_admitted
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import run_in_pod
 from tests.e2e.test_certificates import SERVED, admitting, identities, webhooks
 from tests.e2e.test_install import bundles
+from tests.failures.sources import shown_log
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.extended
@@ -38,8 +40,10 @@ def cert_manager(cluster: Cluster, kubectl: Kubectl) -> Iterator[None]:
     kubectl("create", "namespace", "cert-manager")
     kubectl("apply", "--server-side", *manifests)
     kubectl("wait", "--for=condition=Established", "--timeout=30s", *manifests)
-    LOGS.mkdir(parents=True, exist_ok=True)
-    with (LOGS / "cert-manager.log").open("w") as log:
+    with (
+        NamedTemporaryFile("w", suffix=".log") as log,
+        shown_log(Path(log.name), "cert-manager"),
+    ):
         process = subprocess.Popen(
             [cluster.binary("cert-manager"), "--kubeconfig", cluster.kubeconfig],
             stdout=log,

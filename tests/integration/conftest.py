@@ -25,6 +25,7 @@ from di_api.kube.resources import CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from di_api.kube.wire import APPLY_PATCH
 from di_cluster.cluster import Cluster
 from di_cluster.settings import Settings
+from tests.failures.clusters import running
 from tests.integration.known_state import KnownState
 from tests.waiting import wait_until_async
 
@@ -64,12 +65,8 @@ def api_server() -> Iterator[ApiServer]:
         yield CurrentCluster(kubeconfig=settings.kubeconfig, host_address=settings.host_address)
         return
     # A name of our own: test sessions run side by side.
-    cluster = Cluster(f"test-{secrets.token_hex(3)}", profile="control-plane")
-    try:
-        cluster.up()
+    with running(Cluster(f"test-{secrets.token_hex(3)}", profile="control-plane")) as cluster:
         yield cluster
-    finally:
-        cluster.down(purge=True)
 
 
 @pytest.fixture(scope="session")
@@ -172,13 +169,10 @@ def api_server_with_crd(
         api_server_args=arguments,
         feature_gates=feature_gates,
     )
-    try:
-        cluster.up()
+    with running(cluster):
         config = load_config(str(cluster.kubeconfig))
         asyncio.run(install_crd(config, yaml.safe_load(CRD_FILE.read_text())))
         yield cluster, config
-    finally:
-        cluster.down(purge=True)
 
 
 async def install_crd(config: KubeConfig, body: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from di_api.names import (
     LABEL_TASK_NAME,
     OPERATOR_NAME,
 )
+from tests.failures.sources import shown_log
 from tests.ports import free_port
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
@@ -141,10 +142,13 @@ def running_servers(
         for each in ports
     )
     try:
-        for server in servers:
-            what = f"di-server, see {server.log}"
-            wait_until(partial(_answers, server, probe), START_SECONDS, what=what)
-        yield servers
+        with ExitStack() as shown:
+            for server in servers:
+                shown.enter_context(shown_log(server.log))
+            for server in servers:
+                what = f"di-server, see {server.log}"
+                wait_until(partial(_answers, server, probe), START_SECONDS, what=what)
+            yield servers
     finally:
         for server in servers:
             if server.process.poll() is None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import requests
 
+from tests.failures.sources import shown_log
 from tests.ports import free_port
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
@@ -92,8 +93,9 @@ def running_history(
         return answers_well(f"http://127.0.0.1:{health}/readyz")
 
     try:
-        wait_until(is_ready, START_SECONDS, what=f"di-history, see {log}")
-        yield found
+        with shown_log(log):
+            wait_until(is_ready, START_SECONDS, what=f"di-history, see {log}")
+            yield found
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)

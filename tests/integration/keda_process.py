@@ -23,6 +23,7 @@ from di_api.kube.errors import ApiError, NotFound
 from di_api.kube.resources import CRDS, NAMESPACES, SERVICES, Resource
 from di_certs.authority import Authority
 from di_cluster.cluster import Cluster
+from tests.failures.sources import shown_log
 from tests.integration.conftest import ApiServer, install_crd
 from tests.ports import free_port
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until, wait_until_async
@@ -150,7 +151,8 @@ def _process(
             command, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     try:
-        yield process
+        with shown_log(log):
+            yield process
     finally:
         process.terminate()
         process.wait(STOP_SECONDS)

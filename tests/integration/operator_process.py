@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.failures.sources import shown_log
 from tests.ports import free_port
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
@@ -69,8 +70,9 @@ def operator_process(
         )
     operator = OperatorProcess(process=process, health=f"http://{address}", log=log)
     try:
-        wait_until(operator.is_ready, START_SECONDS, what=f"the operator, see {log}")
-        yield operator
+        with shown_log(log):
+            wait_until(operator.is_ready, START_SECONDS, what=f"the operator, see {log}")
+            yield operator
     finally:
         if process.poll() is None:
             process.kill()

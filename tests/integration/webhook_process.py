@@ -21,6 +21,7 @@ from typing import Any
 
 from di_api.admission_rules import ADMISSION_RULES
 from di_certs.files import CA_CERTIFICATE, write_certificates
+from tests.failures.sources import shown_log
 from tests.ports import free_port
 from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
 
@@ -128,13 +129,14 @@ def webhook_process(
     )
     expected = 200 if (certificates / "tls.crt").exists() else 503
     try:
-        wait_until(
-            lambda: process.poll() is not None or webhook.ready() == expected,
-            START_SECONDS,
-            what="the webhook to answer probes",
-        )
-        assert process.poll() is None, log_file.read_text()
-        yield webhook
+        with shown_log(log_file):
+            wait_until(
+                lambda: process.poll() is not None or webhook.ready() == expected,
+                START_SECONDS,
+                what="the webhook to answer probes",
+            )
+            assert process.poll() is None, log_file.read_text()
+            yield webhook
     finally:
         if process.poll() is None:
             process.kill()

@@ -12,6 +12,7 @@ from typing import Any
 import requests
 import yaml
 
+from tests.failures.sources import shown_log
 from tests.ports import free_port
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 from tools.prepare.prometheus import program
@@ -74,8 +75,9 @@ def running(folder: Path, targets: Mapping[str, str], rules: Path) -> Iterator[P
         )
     found = Prometheus(url=f"http://127.0.0.1:{port}")
     try:
-        wait_until(found.is_ready, START_SECONDS, what=f"Prometheus, see {log.name}")
-        yield found
+        with shown_log(Path(log.name)):
+            wait_until(found.is_ready, START_SECONDS, what=f"Prometheus, see {log.name}")
+            yield found
     finally:
         process.terminate()
         process.wait(STOP_SECONDS)

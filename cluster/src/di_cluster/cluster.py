@@ -120,6 +120,10 @@ class Cluster:
     def logs(self) -> Path:
         return self._folder.logs
 
+    def pod_logs(self) -> list[Path]:
+        """The files with the output of the containers on the real nodes."""
+        return sorted(self._folder.root.glob("nodes/*/pod-logs/*/*/*.log"))
+
     @property
     def is_up(self) -> bool:
         registration = self._registry.registration(self.name)

@@ -21,6 +21,7 @@ from di_api.kube.resources import CONFIGMAPS
 from di_api.kube.store import Index, Kept
 from di_api.kube.wire import Object
 from di_cluster.cluster import Cluster
+from tests.failures.clusters import running
 from tests.fakes.network import Network
 from tests.waiting import wait_until, wait_until_async
 
@@ -280,12 +281,8 @@ def test_it_waits_out_a_network_that_is_down(kube_config: KubeConfig, namespace:
 @pytest.fixture(scope="module")
 def breakable() -> Iterator[Cluster]:
     """A control plane of this module's own, whose API server may be killed."""
-    cluster = Cluster(f"test-{secrets.token_hex(3)}", profile="control-plane")
-    try:
-        cluster.up()
+    with running(Cluster(f"test-{secrets.token_hex(3)}", profile="control-plane")) as cluster:
         yield cluster
-    finally:
-        cluster.down(purge=True)
 
 
 def kill_api_server(cluster: Cluster) -> None:

@@ -18,6 +18,7 @@ from di_cluster.cluster import Cluster
 from di_cluster.process import Process
 from di_cluster.reporter import Reporter
 from di_cluster.workfolder import WorkFolder
+from tests.failures.clusters import running
 from tests.waiting import wait_until
 
 QUIET = Reporter(None)
@@ -70,9 +71,8 @@ def command_line(process: Path) -> str:
 def cluster() -> Iterator[Cluster]:
     cluster = Cluster("test-lifecycle", reporter=QUIET)
     cluster.down(purge=True)
-    cluster.up()
-    yield cluster
-    cluster.down(purge=True)
+    with running(cluster):
+        yield cluster
 
 
 def test_the_administrator_reads_and_writes(cluster: Cluster) -> None:

@@ -15,6 +15,7 @@ from di_cluster.archive import TEST_IMAGE
 from di_cluster.cluster import Cluster
 from di_cluster.errors import ClusterError
 from di_cluster.reporter import Reporter
+from tests.failures.clusters import running
 from tests.waiting import wait_until
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -25,9 +26,8 @@ SERVICES = "/api/v1/namespaces/default/services"
 def cluster() -> Iterator[Cluster]:
     cluster = Cluster("test-node", profile="node", reporter=Reporter(None))
     cluster.down()
-    cluster.up()
-    yield cluster
-    cluster.down(purge=True)
+    with running(cluster):
+        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from di_certs.files import CA_CERTIFICATE, CERTIFICATE, PRIVATE_KEY, write_certificates
+from tests.failures.sources import shown_log
 from tests.ports import free_port
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
@@ -193,6 +194,7 @@ def kueue_process(
         binary=binary, manifests=manifests, kubeconfig=kubeconfig, host=host, folder=folder
     )
     try:
-        yield kueue
+        with shown_log(kueue.log):
+            yield kueue
     finally:
         kueue.kill()

@@ -50,10 +50,11 @@ async def start(kubeconfig: Path, namespace: str, identity: str, **variables: st
 
 
 async def end(process: Process, number: signal.Signals) -> str:
-    """Send a signal and wait for the end; returns the log."""
+    """Send a signal and wait for the end; returns the log, which a failure shows, too."""
     if process.returncode is None:
         process.send_signal(number)
     _, log = await asyncio.wait_for(process.communicate(), 20)
+    print(log.decode(), file=sys.stderr)
     return log.decode()
 
 

@@ -19,6 +19,7 @@ from di_api.kube.resources import DIJOBS
 from di_api.kube.sync import SyncKubeClient
 from di_dashboard.shared.door import FORWARDED_TOKEN
 from di_dashboard.shared.strangers import AT_ONCE
+from tests.failures.sources import shown_log
 from tests.integration.conftest import ApiServer, fresh_namespace
 from tests.integration.di_server import session_from
 from tests.integration.operator_testbed import job, task
@@ -98,6 +99,7 @@ def shared(
         fresh_namespace(kube_config) as theirs,
         SyncKubeClient(config=kube_config) as kube,
         (folder / "log").open("w") as log,
+        shown_log(folder / "log", "di-dashboard"),
         subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
     ):
         kube.create(DIJOBS, job("mine", task("learn")), mine)

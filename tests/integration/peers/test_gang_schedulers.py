@@ -20,6 +20,7 @@ from di_api.kube.resources import CRDS
 from di_api.spec import GangScheduler
 from di_cluster.cluster import Cluster
 from di_operator.builders.pod_group import KINDS
+from tests.failures.sources import shown_log
 from tests.integration.conftest import ApiServer, install_crd
 from tests.integration.operator.test_allocation import devices, nodes, resource, where
 from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
@@ -127,7 +128,8 @@ def scheduler(
             env={key: value for key, value in os.environ.items() if "proxy" not in key.lower()},
         )
         try:
-            yield
+            with shown_log(folder / "log", "scheduler-plugins"):
+                yield
             assert process.poll() is None, (folder / "log").read_text()[-2000:]
         finally:
             process.terminate()

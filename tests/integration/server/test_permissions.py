@@ -23,6 +23,7 @@ from di_api.service.settings import Address
 from di_cluster.cluster import Cluster
 from di_operator.config import load_config as operator_config
 from tests.chart.chart import Chart
+from tests.failures.clusters import running
 from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts
 from tests.integration.conftest import install_crd
 from tests.integration.di_server import ServerProcess, running_server
@@ -133,8 +134,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
         f"audit-{secrets.token_hex(3)}",
         api_server_args=(f"--audit-policy-file={policy}", f"--audit-log-path={log}"),
     )
-    try:
-        cluster.up()
+    with running(cluster):
         config = load_config(str(cluster.kubeconfig))
         with SyncKubeClient(config=config) as kube:
             kube.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
@@ -144,8 +144,6 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
         with installed_accounts(cluster, NAMESPACE, folder) as accounts:
             _install_webhooks(accounts)
             yield Release(accounts=accounts, kube_config=config, audit_log=log)
-    finally:
-        cluster.down(purge=True)
 
 
 def _install_webhooks(accounts: Accounts) -> None:

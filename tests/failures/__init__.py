@@ -1,0 +1,1 @@
+"""What is kept of a failed test: logs, objects of its clusters, and the machine's load."""
