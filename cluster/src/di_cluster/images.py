@@ -20,6 +20,10 @@ BASE_PACKAGES = "base-packages.txt"
 _BUILD_SECONDS = 1800
 _LOCK_SECONDS = 1800
 _NODE_LOCK_SECONDS = 60
+_APT_SOURCES = (
+    *(Path("/var/lib/apt/lists"), Path("/etc/apt/sources.list")),
+    *(Path("/etc/apt/sources.list.d"), Path("/etc/apt/preferences.d")),
+)
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -90,7 +94,7 @@ class ImageStore:
             if "BASE_IMAGE" not in arguments:
                 file = dockerfile or context / "Dockerfile"
                 packages = base_packages(file)
-                arguments["BASE_IMAGE"] = base_reference(packages)
+                arguments["BASE_IMAGE"] = base_reference(self._python_version(), packages)
                 inputs = fingerprint(context, file, arguments)
                 known = self._known(reference, inputs)
                 if known is not None:
@@ -130,14 +134,14 @@ class ImageStore:
             listing = self._buildah(
                 "images", "--no-trunc", "--format", "{{.Name}}:{{.Tag}} {{.ID}}"
             )
-            python = _python_version()
+            python = self._python_version()
         except CommandFailed:
             return list(sources)
         built = dict(line.rsplit(maxsplit=1) for line in listing.splitlines())
 
         def is_there(source: Source) -> bool:
             reference = full_reference(source.tag)
-            base = _base_name(python, base_packages(source.dockerfile))
+            base = base_reference(python, base_packages(source.dockerfile))
             inputs = fingerprint(source.context, source.dockerfile, {"BASE_IMAGE": base})
             image = Image(
                 reference=reference, image_id=built.get(reference, "").removeprefix("sha256:")
@@ -204,6 +208,24 @@ class ImageStore:
                 index.write_text(json.dumps(ids))
         ids = json.loads(index.read_text())
         return path, ids
+
+    def _python_version(self) -> str:
+        """The major and minor number of the Python that this machine's package sources have.
+
+        apt-cache takes most of a second: its answer is kept until the sources change.
+        """
+        path, sources = self._folder / "python.json", _package_sources()
+        try:
+            kept = json.loads(path.read_text())
+            if kept["sources"] == sources:
+                return str(kept["version"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        plan = run(["apt-cache", "show", "--no-all-versions", "python3"])
+        shown = next(line.split()[1] for line in plan.splitlines() if line.startswith("Version:"))
+        version = ".".join(shown.split(".")[:2])
+        write_json(path, {"version": version, "sources": sources})
+        return version
 
     @property
     def has_node_images(self) -> bool:
@@ -305,20 +327,18 @@ def base_packages(dockerfile: Path) -> tuple[str, ...]:
         raise ClusterError(f"{listing}: {error}") from error
 
 
-def base_reference(packages: Sequence[str] = ()) -> str:
+def base_reference(python: str, packages: Sequence[str] = ()) -> str:
     """The name of the base image made from this machine's Debian packages.
 
     It changes with the recipe, so that an image of an earlier one is not taken for it.
+
+    Args:
+        python: the major and minor number of the packages' Python.
+        packages: what the image has besides Python.
     """
-    return _base_name(_python_version(), packages)
-
-
-def _base_name(python: str, packages: Sequence[str]) -> str:
     return f"localhost/python-base:{python}-{recipe(packages)}"
 
 
-def _python_version() -> str:
-    """The major and minor number of the Python that this machine's package sources have."""
-    plan = run(["apt-cache", "show", "--no-all-versions", "python3"])
-    version = next(line.split()[1] for line in plan.splitlines() if line.startswith("Version:"))
-    return ".".join(version.split(".")[:2])
+def _package_sources() -> list[int]:
+    """When the machine's package sources were last changed, as far as they are there."""
+    return [path.stat().st_mtime_ns for path in _APT_SOURCES if path.exists()]

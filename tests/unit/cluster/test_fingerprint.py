@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -126,11 +127,12 @@ class Buildah:
     """In place of the programs; an image has another id each time that it is built."""
 
     def __init__(self) -> None:
-        self.builds = 0
-        self.id = ""
+        self.builds = self.asked_for_python = 0
+        self.id = "sha256:0"
 
     def __call__(self, argv: Sequence[str | Path], **_: object) -> str:
         if argv[0] == "apt-cache":
+            self.asked_for_python += 1
             return "Version: 3.11.2-1\n"
         if "bud" in argv:
             self.builds += 1
@@ -139,7 +141,7 @@ class Buildah:
             return f"<none>:<none> sha256:0\nlocalhost/di-x:dev {self.id}\n"
         if "push" in argv:
             Path(str(argv[-1]).split(":")[1]).touch()
-        return base_reference() if "--format" in argv else self.id
+        return base_reference("3.11") if "--format" in argv else self.id
 
 
 def test_an_image_is_built_once_of_the_same(context: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +170,6 @@ def test_an_image_is_missing_until_it_is_built_and_archived(
     context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buildah = Buildah()
-    buildah.id = "sha256:another"
     monkeypatch.setattr("di_cluster.images.run", buildah)
     store = ImageStore(context / "cache", reporter=Reporter(None))
     source = Source(context=context, tag="di-x:dev", dockerfile=context / "Dockerfile")
@@ -182,3 +183,20 @@ def test_an_image_is_missing_until_it_is_built_and_archived(
     buildah.id = f"sha256:{image.image_id}"
     (context / "more.txt").write_text("less")
     assert store.missing([source]) == [source]
+
+
+def test_the_package_sources_are_asked_for_python_when_they_have_changed(
+    context: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buildah, lists = Buildah(), context / "lists"
+    lists.mkdir()
+    monkeypatch.setattr("di_cluster.images.run", buildah)
+    monkeypatch.setattr("di_cluster.images._APT_SOURCES", (lists,))
+    source = Source(context=context, tag="di-x:dev", dockerfile=context / "Dockerfile")
+    store = ImageStore(context / "cache", reporter=Reporter(None))
+    store.missing([source])
+    store.missing([source])
+    assert buildah.asked_for_python == 1
+    os.utime(lists, (1, 1))
+    store.missing([source])
+    assert buildah.asked_for_python == 2
