@@ -104,6 +104,8 @@ class Preparation:
                         waiting.remove(item)
                         self.display.begins(item)
                         self._running[pool.submit(item.make)] = (item, time.monotonic())
+                    if waiting and not self._running:
+                        raise ValueError(f"{waiting[0].name} depends on itself")
                     done, _ = wait(self._running, return_when=FIRST_COMPLETED)
                     for future in done:
                         self._end(future, unmade)

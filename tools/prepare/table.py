@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -70,8 +70,8 @@ def items(settings: Settings, reporter: Reporter) -> list[Item]:
 
     With `CLUSTER=current` tests need no node and no image of this machine.
     """
-    found = [*_programs(settings, reporter), *_files()]
-    return found if settings.cluster == "current" else [*found, *_images(settings, reporter)]
+    images: Iterable[Item] = [] if settings.cluster == "current" else _images(settings, reporter)
+    return [*_programs(settings, reporter), *images, *_files()]
 
 
 def _programs(settings: Settings, reporter: Reporter) -> Iterator[Item]:

@@ -98,6 +98,11 @@ def test_a_failure_names_the_item_and_leaves_the_others_running() -> None:
     )
 
 
+def test_items_that_depend_on_each_other_are_an_error() -> None:
+    with pytest.raises(ValueError, match="a depends on itself"):
+        prepare(item("a", after=("b",)), item("b", after=("a",)))
+
+
 def test_an_item_is_unready_if_its_check_fails() -> None:
     def fail() -> bool:
         raise FileNotFoundError("buildah")
