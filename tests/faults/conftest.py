@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from di_api.kube.config import KubeConfig
-from tools.faults.session import api_server
+from tests.failures.sources import shown_log
+from tools.faults.session import api_server, audit_log
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +21,7 @@ def fault_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def fault_server(fault_folder: Path) -> Iterator[KubeConfig]:
     """kube-apiserver with the CRD; no node runs anything."""
-    with api_server(fault_folder) as config:
+    with api_server(fault_folder) as config, shown_log(audit_log(fault_folder)):
         yield config
 
 

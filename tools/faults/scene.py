@@ -13,6 +13,7 @@ from pathlib import Path
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS, PODS
+from tests.failures.sources import SOURCES, Source
 from tests.integration.kueue.installation import until_answered
 from tests.integration.kueue.kinds import (
     BY_KIND,
@@ -349,7 +350,12 @@ async def scene(
     folder = testbed.folder / namespace
     folder.mkdir(parents=True)
     (folder / "title").write_text(f"{title}\n")
+    shown = Source(
+        name=namespace,
+        logs=lambda: {f"{path.parent.name}.log": path for path in folder.glob("*/operator.log")},
+    )
     async with AsyncExitStack() as stack:
+        stack.enter_context(SOURCES.shown(shown))
         started: list[Replica] = []
         for index in range(replicas):
             replica = Replica(
