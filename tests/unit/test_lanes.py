@@ -119,6 +119,7 @@ def test_the_last_line_of_a_failed_run_names_the_folder(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "prepare", lambda arguments: 0)
     monkeypatch.setitem(table.COMMANDS, "test", [lane(tmp_path / "one", source)])
     assert command.main(["test"]) == (source == BAD)
     lines = capsys.readouterr().out.splitlines()
@@ -128,6 +129,17 @@ def test_the_last_line_of_a_failed_run_names_the_folder(
     else:
         assert lines[-1].endswith("results: out/test/index.html")
     assert (tmp_path / "out/test/index.html").exists()
+
+
+def test_no_test_runs_without_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "prepare", lambda arguments: arguments == ["all"])
+    monkeypatch.setitem(table.COMMANDS, "all", [lane(tmp_path / "one", BAD)])
+    assert command.main(["all"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("no test ran: make test-all needs")
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_unknown_lane_is_refused_with_those_that_exist() -> None:

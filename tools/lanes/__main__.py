@@ -4,6 +4,9 @@
     python -m tools.lanes test [--lane NAME ...] [PYTEST OPTION ...]
     python -m tools.lanes all [--lane NAME ...] [PYTEST OPTION ...]
 
+What the tests need is fetched and built first (`python -m tools.prepare`); with COLD=1 into an
+empty cache, which is removed at the end.
+
 Logs, reports, the page of results and what failed tests left are in out/check, out/test or
 out/test-all. The exit code is 0 if all lanes passed. On a failure, the last line names the folder.
 """
@@ -22,6 +25,8 @@ from typing import Final
 from tools.lanes import page, table
 from tools.lanes.lane import Outcome, version
 from tools.lanes.run import AT_ONCE, Runner, clock
+from tools.prepare import cold
+from tools.prepare.__main__ import main as prepare
 
 _LINES: Final = 150
 """Of a failed lane's log: as many of its last lines are shown."""
@@ -29,6 +34,11 @@ _LINES: Final = 150
 
 def main(arguments: Sequence[str]) -> int:
     """Run what the arguments ask for; returns the exit code."""
+    with cold.cache():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.lanes")
     parser.add_argument("command", choices=[*table.COMMANDS])
     parser.add_argument("--lane", action="append", default=[], help="only this one; repeatable")
@@ -41,6 +51,9 @@ def main(arguments: Sequence[str]) -> int:
     except LookupError as error:
         parser.error(str(error))
     name = "test-all" if everything else asked.command
+    if asked.command != "check" and prepare([asked.command]):
+        print(f"no test ran: make {name} needs what could not be fetched or built above")
+        return 1
     out = Path("out") / name
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
