@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import pytest
+
 from di_certs.authority import is_issued_by
 from di_certs.inspection import split_certificates
 from di_cluster.release import Release
@@ -17,6 +19,8 @@ from tests.e2e.jobs import job, older_job, sleep, task
 from tests.e2e.kubectl import Kubectl, Object
 from tests.e2e.pods import run_in_pod, wait_for_pods
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.extended
 
 SERVING = "di-webhook-tls"
 AUTHORITY = "di-webhook-tls-ca"

@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from di_api.names import LABEL_DIJOB_NAME
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.release import Release
 from di_cluster.simulated import NODE_LABEL, NODE_TAINT
 from tests.e2e.examples import load_image
-from tests.e2e.jobs import coordinated, template
+from tests.e2e.jobs import template
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import run_in_pod
-from tests.e2e.replicas import COORDINATOR, SERVE, Testbed, pod_of, ports
+from tests.e2e.replicas import COORDINATOR, SERVE, Testbed, pod_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.extended
@@ -64,71 +63,6 @@ note(server.get_replicas())
 note(server.get_replicas(os.environ["KUBERNETES_POD_NAME"]))
 """
 
-WAIT_FOR_ALL = """
-import http.server, os, threading
-
-all_there = threading.Barrier({count})
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        all_there.wait()
-        self.send_response(200)
-        self.end_headers()
-
-class Server(http.server.ThreadingHTTPServer):
-    request_queue_size = {count}
-
-Server(("", int(os.environ["COORDINATOR_PORT"])), Handler).serve_forever()
-"""
-"""Answers when so many have asked, all at once."""
-
-COORDINATE = """
-import json, os, sys, time, types, urllib.error, urllib.request
-
-# The client is DI-engine's; the packages around it would load PyTorch, in 64 pods at once.
-root = "/opt/venv/lib/python3.11/site-packages/"
-for package in ("ding", "ding.worker", "ding.worker.coordinator"):
-    sys.modules[package] = types.ModuleType(package)
-    sys.modules[package].__path__ = [root + package.replace(".", "/")]
-from ding.interaction.base import split_http_address
-from ding.worker.coordinator.operator_server import OperatorServer
-
-host, port, _, _ = split_http_address(os.environ["KUBERNETES_SERVER_URL"])
-namespace, name = os.environ["KUBERNETES_POD_NAMESPACE"], os.environ["KUBERNETES_POD_NAME"]
-server = OperatorServer(host, port, namespace=namespace, name=name)
-server.set_worker_type("coordinator")
-
-def data(answer):
-    success, code, message, found = answer
-    assert success and code == 0, answer
-    return found
-
-def pods(*urls):
-    return [url.split(".")[0] for url in urls]
-
-while True:
-    try:
-        urllib.request.urlopen("http://{starter}").read()
-        break
-    except urllib.error.URLError:
-        time.sleep(0.2)
-made = data(server.post_replicas(
-    {{"collectors": {{"replicas": 4, "cpus": 0.5}}, "learners": {{"replicas": 1}}}}
-))
-assert data(server.get_replicas()) == made
-lost, *kept = made["collectors"]
-(anew,) = data(server.post_replicas_failed(collectors=pods(lost, lost)))["collectors"]
-assert data(server.get_replicas())["collectors"] == [anew, *kept]
-gone = data(server.delete_replicas(n_collectors=2))
-assert gone["collectors"] == kept[-2:]
-for _ in range(10):
-    assert data(server.get_replicas())["collectors"] == [anew, kept[0]]
-print(json.dumps(pods(*made["learners"], anew, kept[0])), flush=True)
-time.sleep(3600)
-"""
-"""One of many coordinators: tells in the end which pods it is left with."""
-
-COORDINATORS = 64
 
 ANSWER_PINGS = """
 import os, time
@@ -233,65 +167,6 @@ def test_every_call_of_the_coordinators_client_works(
     assert left["learners"] == []
     assert named == left
     testbed.wait_for(COORDINATOR, pod_of(last))
-
-
-def test_64_coordinators_at_once_each_have_what_they_asked_for(
-    kubectl: Kubectl,
-    testbed: Testbed,
-    image: str,
-    python_image: str,
-    simulated_node: Mapping[str, Any],
-) -> None:
-    starter = template(image=python_image, program=WAIT_FOR_ALL.format(count=COORDINATORS))
-    testbed.start(image, templates={"coordinator": starter})
-    (port,) = ports(testbed.services()[COORDINATOR]).values()
-    program = COORDINATE.format(starter=f"{COORDINATOR}.{testbed.namespace}:{port}")
-    far = template(image="none", program="")
-    far["spec"] |= simulated_node
-    near = template(image=image, program=program)
-    templates = {"coordinator": near, "collector": far, "learner": far}
-    jobs = [f"led-{number:02}" for number in range(COORDINATORS)]
-    bodies = [coordinated(job, namespace=testbed.namespace, templates=templates) for job in jobs]
-    everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies})
-    kubectl("apply", "--filename", "-", stdin=everything, seconds=300)
-
-    left: dict[str, list[str]] = {}
-
-    def told() -> bool:
-        for job in set(jobs) - set(left):
-            pod = f"{job}-coordinator"
-            said = kubectl.logs(pod, namespace=testbed.namespace)
-            assert said.startswith("["), (pod, said)
-            left[job] = json.loads(said)
-        return True
-
-    wait_until(told, 300, what="every coordinator to be done", every=1)
-    expected = {(job, f"{job}-coordinator") for job in jobs}
-    expected |= {(job, pod) for job, pods in left.items() for pod in pods}
-    assert len(expected) == COORDINATORS * (1 + 3)
-
-    def settled() -> bool:
-        for kind in ("pods", "services"):
-            found = kubectl.items(
-                kind, f"--selector={LABEL_DIJOB_NAME}!=x", namespace=testbed.namespace
-            )
-            names = {
-                (metadata["labels"][LABEL_DIJOB_NAME], metadata["name"])
-                for each in found
-                for metadata in [each["metadata"]]
-            }
-            assert names == expected
-        return True
-
-    wait_until(settled, 120, what="every job to have its pods and Services", every=1)
-    # That hundreds of pods end is not for the next tests to bear.
-    kubectl("--namespace", testbed.namespace, "delete", "dijobs", "--all", "--wait=false")
-    wait_until(
-        lambda: not kubectl.items("pods", namespace=testbed.namespace),
-        300,
-        what="every pod to be gone",
-        every=1,
-    )
 
 
 def test_the_aggregator_connects_to_every_gpu_of_its_learners(

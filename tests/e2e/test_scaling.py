@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 import yaml
 
 from di_api.changed_by import changed_by
@@ -326,6 +327,7 @@ def test_a_job_runs_without_its_elastic_tier(
     assert said[-1] == "core 9"
 
 
+@pytest.mark.extended
 def test_no_request_is_lost_while_engines_come_and_go(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:

@@ -22,6 +22,8 @@ from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import pods_of
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 GOODPUT = ARRANGEMENTS["goodput"]
 STEPS = 100_000
 """More than are made: how long it takes is not what is asked here."""

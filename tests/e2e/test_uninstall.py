@@ -16,6 +16,8 @@ from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import condition
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 CRD = "customresourcedefinition/dijobs.diengine.opendilab.org"
 
 

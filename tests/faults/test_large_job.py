@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from di_api.kube.config import KubeConfig
 from tests.integration.operator_testbed import job, task
 from tools.faults.scene import Scene
 from tools.faults.session import play
 from tools.faults.stage import runs
+
+pytestmark = pytest.mark.extended
 
 
 def test_16_a_job_of_1000_replicas_lets_others_through_and_leaves_no_orphan(

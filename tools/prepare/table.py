@@ -28,27 +28,23 @@ PROGRAMS: Final[Mapping[str, Command]] = {
     "etcd": "test",
     "coredns": "test",
     "kwok": "test",
-    # What renders the chart, and what publishes it.
-    "helm": "check",
-    "oras": "check",
-    "notation": "check",
-    # Every installation of the end-to-end tests keeps whole logs in it.
-    "versitygw": "test",
+    "helm": "test",
+    "oras": "all",
+    "notation": "all",
+    "versitygw": "all",
     "keda": "all",
     "kueue": "all",
     "cert-manager": "all",
     "scheduler-plugins": "all",
 }
 """Components of `di_cluster.binaries`, and the first command that needs each."""
-TEST_PACKAGES: Final[Mapping[str, Packages]] = {
-    "Chromium": CHROMIUM,
-    "PostgreSQL": POSTGRES,
-    "podman": PODMAN,
-    "Docker": DOCKER,
+TEST_PACKAGES: Final[Mapping[Command, Mapping[str, Packages]]] = {
+    "test": {"Chromium": CHROMIUM},
+    "all": {"PostgreSQL": POSTGRES, "podman": PODMAN, "Docker": DOCKER},
 }
-"""Programs of Debian that `all` needs; clusters name their own in `di_cluster.preflight`."""
+"""Programs of Debian that each command needs; clusters name theirs in `di_cluster.preflight`."""
 EXAMPLES: Final[Mapping[str, Command]] = {
-    "cartpole": "all",
+    "cartpole": "test",
     "coordinated-cartpole": "all",
     "di-engine": "all",
     "grpo": "all",
@@ -85,7 +81,7 @@ def _programs(settings: Settings, reporter: Reporter) -> Iterator[Item]:
     required = max(required_go(GO_MODULES / name) for name in PROGRAMS)
     yield Item(
         name="Go",
-        command="check",
+        command="test",
         how=f"pip install of Go {required[0]}.{required[1]} into a folder of its own",
         advice=f"{_NETWORK.format('PyPI')}, or install Go from https://go.dev/dl",
         is_ready=lambda: builder.present_go(required) is not None,
@@ -127,7 +123,7 @@ def _files() -> Iterator[Item]:
     yield Item(
         name="Prometheus",
         # promtool reads the chart's alerts.
-        command="check",
+        command="test",
         how="apt-get download of prometheus, unpacked into the cache",
         advice=_APT_ADVICE,
         is_ready=prometheus.is_ready,
@@ -142,15 +138,20 @@ def _files() -> Iterator[Item]:
         is_ready=versions.folder_of(versions.BEFORE_LENIENCY).exists,
         make=partial(versions.sources, versions.BEFORE_LENIENCY),
     )
-    yield Item(
-        name="packages of tests",
-        command="all",
-        how=f"apt-get install for {', '.join(TEST_PACKAGES)}",
-        advice=_APT_ADVICE,
-        is_ready=lambda: all(each.found() for each in TEST_PACKAGES.values()),
-        make=partial(debian.ensure, TEST_PACKAGES.values()),
-        turn="apt",
-    )
+    for command, packages in TEST_PACKAGES.items():
+        yield Item(
+            name=f"packages of {', '.join(packages)}",
+            command=command,
+            how=f"apt-get install for {', '.join(packages)}",
+            advice=_APT_ADVICE,
+            is_ready=partial(_are_installed, packages),
+            make=partial(debian.ensure, packages.values()),
+            turn="apt",
+        )
+
+
+def _are_installed(packages: Mapping[str, Packages]) -> bool:
+    return all(each.found() for each in packages.values())
 
 
 def _images(settings: Settings, reporter: Reporter) -> Iterator[Item]:

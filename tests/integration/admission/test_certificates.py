@@ -302,6 +302,7 @@ async def rotate(cluster: World) -> None:
     await wait_until_async(is_over, 20, what="the old authority to be dropped")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("writes", range(6))
 def test_a_manager_that_dies_after_any_write_is_continued_by_another(
     kube_config: KubeConfig,

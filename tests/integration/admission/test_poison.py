@@ -30,6 +30,8 @@ from tests.integration.operator_testbed import (
 from tests.integration.poison import loosened, poisonous_jobs, strangers
 from tests.waiting import wait_until_async
 
+pytestmark = pytest.mark.extended
+
 Object = dict[str, Any]
 GOOD, BAD, STRANGERS = 50, 160, 40
 

@@ -42,7 +42,7 @@ from tests.integration.operator_testbed import (
 )
 from tests.waiting import wait_until_async
 
-pytestmark = pytest.mark.usefixtures("crd")
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("crd")]
 
 V1 = replace(DIJOBS, version="v1alpha1")
 CONTAINERS = {"containers": [{"name": "di-container", "image": "none"}]}

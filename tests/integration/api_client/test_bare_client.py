@@ -6,10 +6,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tools.benchmarks import throughput
 from tools.benchmarks.testbed import CEILING, OPERATOR, control_plane
 from tools.benchmarks.throughput import Run
 from tools.benchmarks.workloads import Workload
+
+pytestmark = pytest.mark.extended
 
 
 def test_the_bare_client_makes_the_operators_writes(tmp_path: Path) -> None:

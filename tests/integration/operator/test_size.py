@@ -9,7 +9,7 @@ from di_api.kube.errors import Invalid
 from di_api.kube.resources import Resource
 from tests.integration.operator_testbed import Object, Testbed, condition, job, on_testbed, task
 
-pytestmark = pytest.mark.usefixtures("crd")
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("crd")]
 
 QUOTAS = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 

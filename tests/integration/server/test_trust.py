@@ -26,7 +26,7 @@ from tests.integration.operator_testbed import Object, Testbed, job, on_testbed,
 from tests.integration.server.test_tls import DAY, HOST, asking, is_served, new_authority, replace
 from tests.waiting import wait_until_async
 
-pytestmark = pytest.mark.usefixtures("crd")
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("crd")]
 SECRET = "di-server-tls"
 AUTHORITY = f"{SECRET}-ca"
 

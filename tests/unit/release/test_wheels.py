@@ -20,6 +20,8 @@ from packaging.utils import canonicalize_name
 from release.version import ROOT, present
 from release.wheels import PUBLISHED, CannotBuild, build, packages
 
+pytestmark = pytest.mark.extended
+
 OURS = re.compile(r"di[-_]")
 
 
