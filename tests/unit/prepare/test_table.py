@@ -46,7 +46,7 @@ def test_every_example_with_an_image_is_in_the_table() -> None:
 
 
 def test_no_test_installs_packages_by_itself() -> None:
-    ours = ROOT / "tests/integration/test_cluster_packages.py"
+    ours = ROOT / "tests/integration/cluster/test_packages.py"
     found = [path for path, text in sources() if "di_cluster.packages" in text and path != ours]
     assert found == []
 
