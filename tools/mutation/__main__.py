@@ -3,6 +3,7 @@
 Nothing is written to the tree. The tests are collected once; each mutant of a function runs in a
 fork in which the function has the changed code, with the tests that reach its statement. For code
 that runs at import (constants, defaults, tables) a fork imports everything, and all tests run.
+Options that are not known here are pytest's, such as --deselect=TEST.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import gc
 import importlib.machinery
 import io
+import itertools
 import os
 import random
 import resource
@@ -75,6 +78,14 @@ class _Coverage:
             file.seek(0)
             self.tests, self.seconds = ast.literal_eval(file.read().decode())
 
+    def quickest(self, tests: set[int], most: float) -> list[int]:
+        """Those of the tests that take ``most`` seconds together; one at least."""
+        ordered = sorted(tests, key=self.seconds.__getitem__)
+        passed = itertools.accumulate(self.seconds[test] for test in ordered)
+        return [test for test, until in zip(ordered, passed, strict=True) if until <= most] or (
+            ordered[:1]
+        )
+
     def _trace(self, session: pytest.Session, number: int) -> None:
         seen: set[tuple[str, int]] = set()
 
@@ -98,8 +109,8 @@ class _Coverage:
 class _Loop:
     """Judges the mutants of functions, in place of pytest's loop over its tests."""
 
-    def __init__(self, chosen: Sequence[Mutant], jobs: int) -> None:
-        self.chosen, self.jobs = chosen, jobs
+    def __init__(self, chosen: Sequence[Mutant], jobs: int, most: float) -> None:
+        self.chosen, self.jobs, self.most = chosen, jobs, most
         self.results: dict[Mutant, str] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -113,7 +124,7 @@ class _Loop:
         runs = []
         for mutant in self.chosen:
             reach = [coverage.tests.get((str(mutant.path), line), set()) for line in mutant.lines]
-            tests = sorted(set().union(*reach), key=coverage.seconds.__getitem__)
+            tests = coverage.quickest(set().union(*reach), self.most)
             before, after = _changed(mutant)
             if before == after:
                 continue  # the compiler makes the same of both
@@ -143,9 +154,15 @@ def _run_tests(session: pytest.Session, numbers: Sequence[int]) -> None:
 
 def _changed(mutant: Mutant) -> tuple[CodeType, CodeType]:
     """The function that a mutant changes, before and after."""
-    before, after = functions(_compiled(mutant.path)), functions(_compiled(mutant.path, mutant))
+    before = functions(_unchanged(mutant.path))
+    after = functions(_compiled(mutant.path, mutant))
     pairs = [*zip(before, after, strict=True)]
     return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
+
+
+@functools.cache
+def _unchanged(path: Path) -> CodeType:
+    return _compiled(path)
 
 
 def _compiled(path: Path, mutant: Mutant | None = None) -> CodeType:
@@ -230,22 +247,25 @@ def main() -> None:
     parser.add_argument("--sample", type=int, help="so many of the mutants, chosen by chance")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--functions-only", action="store_true", help="no code that runs at import")
+    parser.add_argument("--most", type=float, default=1e9, help="seconds of tests for a mutant")
     parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
+    options, of_pytest = parser.parse_known_args()
     found = [*_all_mutants(options.package.resolve())]
     chosen = [each for each in found if each.in_function or not options.functions_only]
     if options.sample and options.sample < len(chosen):
         kept = {*random.Random(options.seed).sample(range(len(chosen)), options.sample)}
         chosen = [each for number, each in enumerate(chosen) if number in kept]
     print(f"{len(chosen)} of {len(found)} mutants", flush=True)
-    results = _judged(chosen, options.tests, options.jobs)
+    results = _judged(chosen, [*options.tests, *of_pytest], options.jobs, options.most)
     for mutant, result in results.items():
         if result != "killed":
             print(f"{result:9} {mutant.shown()}")
     _print_table(results)
 
 
-def _judged(chosen: Sequence[Mutant], tests: Sequence[str], jobs: int) -> dict[Mutant, str]:
+def _judged(
+    chosen: Sequence[Mutant], tests: Sequence[str], jobs: int, most: float
+) -> dict[Mutant, str]:
     with tempfile.TemporaryDirectory() as directory:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = directory
         results = {}
@@ -259,7 +279,7 @@ def _judged(chosen: Sequence[Mutant], tests: Sequence[str], jobs: int) -> dict[M
             seconds = time.monotonic() - began
             runs = [_Run(each, _import_changed(each, tests), seconds) for each in at_import]
             results = _forked(runs, jobs)
-        loop = _Loop([mutant for mutant in chosen if mutant.in_function], jobs)
+        loop = _Loop([mutant for mutant in chosen if mutant.in_function], jobs, most)
         if code := _pytest(tests, loop):
             sys.exit(code)
     order = {mutant: number for number, mutant in enumerate(chosen)}
