@@ -19,9 +19,7 @@ def made(*, profilings: object = None, **learner: Any) -> ClusterModel:
     body = job(task("learner", template=template), task("collector"), checkpoint=CLAIM)
     if profilings is not None:
         body["status"] = {"profilings": profilings}
-    cluster = ClusterModel(body)
-    cluster.settle()
-    return cluster
+    return ClusterModel(body).settle()
 
 
 def checkpoint_variables(cluster: ClusterModel, pod: str) -> dict[str, str]:
@@ -29,7 +27,7 @@ def checkpoint_variables(cluster: ClusterModel, pod: str) -> dict[str, str]:
     return {name: value for name, value in cluster.env(pod).items() if name in names}
 
 
-def test_a_learner_gets_the_claim_where_it_was_asked_for_and_others_nothing() -> None:
+def test_only_learners_mount_the_checkpoint_claim() -> None:
     cluster = made(initContainers=[{"name": "fetch", "image": "fetch:1"}])
     spec = cluster.pods[LEARNER]["spec"]
     source = {"claimName": "models"}
@@ -45,15 +43,14 @@ def test_a_learner_gets_the_claim_where_it_was_asked_for_and_others_nothing() ->
 
 def test_all_learner_tasks_get_it() -> None:
     body = job(task("learner"), task("critic", type="learner"), task("judge"), checkpoint=CLAIM)
-    cluster = ClusterModel(body)
-    cluster.settle()
+    cluster = ClusterModel(body).settle()
     told = {pod: checkpoint_variables(cluster, pod) for pod in cluster.pods}
     where = {"DI_CHECKPOINT_DIR": "/models"}
     assert told == {LEARNER: where, "x-critic-0": where, "x-judge-0": {}}
 
 
 @pytest.mark.parametrize(("own", "seconds"), [(None, 90), (5, 5), (0, 0), (600, 600)])
-def test_the_time_to_write_the_last_one_is_that_of_the_template_if_it_has_one(
+def test_the_templates_grace_period_wins_over_the_checkpoints(
     own: int | None, seconds: int
 ) -> None:
     given = {} if own is None else {"terminationGracePeriodSeconds": own}
@@ -69,9 +66,7 @@ def test_the_time_to_write_the_last_one_is_that_of_the_template_if_it_has_one(
         *((True, None), ("1200", None), ([], None), (None, None)),
     ],
 )
-def test_a_step_that_was_reported_is_told_and_nothing_else(
-    reported: object, step: str | None
-) -> None:
+def test_only_a_reported_step_is_passed_on(reported: object, step: str | None) -> None:
     cluster = made(profilings={"checkpointStep": reported})
     told = {} if step is None else {"DI_RESTORE_STEP": step}
     assert checkpoint_variables(cluster, LEARNER) == {"DI_CHECKPOINT_DIR": "/models", **told}
@@ -83,13 +78,10 @@ def test_reports_of_another_shape_name_no_step(profilings: object) -> None:
     assert "DI_RESTORE_STEP" not in made(profilings=profilings).env(LEARNER)
 
 
-def test_the_next_learner_is_told_the_step_of_the_last() -> None:
-    cluster = made()
-    cluster.run(LEARNER, OTHER)
-    cluster.settle()
+def test_the_next_learner_gets_the_last_step() -> None:
+    cluster = made().run(LEARNER, OTHER).settle()
     assert "DI_RESTORE_STEP" not in cluster.env(LEARNER)
-    cluster.patch_status({"profilings": {"checkpointStep": 700}})
-    cluster.fail(LEARNER, code=1)
+    cluster.patch_status({"profilings": {"checkpointStep": 700}}).fail(LEARNER, code=1)
     cluster.settle()
     assert cluster.env(LEARNER)["DI_RESTORE_STEP"] == "700"
 

@@ -81,25 +81,22 @@ def test_a_pod_waits_for_the_others_unless_they_are_through_their_checks() -> No
     cluster.settle()
     assert set(waits(cluster).values()) == {"60"}
     # One that is replaced while others still wait is waited for.
-    cluster.delete_pod("x-learner-2", force=True)
-    cluster.settle()
+    cluster.delete_pod("x-learner-2", force=True).settle()
     assert waits(cluster)["x-learner-2"] == "60"
 
     ended = {"name": "di-node-check", "state": {"terminated": {"exitCode": 0, "message": ""}}}
     for name in ("x-learner-0", "x-learner-1"):
         cluster.pods[name]["spec"]["nodeName"] = "n1"
         cluster.pods[name]["status"]["initContainerStatuses"] = [ended]
-    cluster.delete_pod("x-learner-2", force=True)
-    cluster.settle()
-    cluster.scale("learner", 4)
-    cluster.settle()
+    cluster.delete_pod("x-learner-2", force=True).settle()
+    cluster.scale("learner", 4).settle()
     assert waits(cluster) == {
         **dict.fromkeys(("x-learner-0", "x-learner-1"), "60"),
         **dict.fromkeys(("x-learner-2", "x-learner-3"), "0"),
     }
 
 
-def test_pods_of_a_task_that_begins_anew_wait_for_each_other_again() -> None:
+def test_pods_of_a_restarted_task_wait_for_each_other_again() -> None:
     rules = [{"action": "RestartTask"}]
     learner = task("learner", 2, nodeCheck={})
     cluster = ClusterModel(job(learner, backoffLimit=3, failurePolicy={"rules": rules}))
@@ -110,15 +107,13 @@ def test_pods_of_a_task_that_begins_anew_wait_for_each_other_again() -> None:
         pod["spec"]["nodeName"] = "n1"
         pod["status"]["initContainerStatuses"] = [ended]
     cluster.settle()
-    cluster.fail("x-learner-0")
-    cluster.settle()
-    cluster.end("x-learner-1")
-    cluster.settle()
+    cluster.fail("x-learner-0").settle()
+    cluster.end("x-learner-1").settle()
     assert cluster.status["restartAttempts"] == {"learner": 1}
     assert waits(cluster) == {"x-learner-0": "300", "x-learner-1": "300"}
 
 
-def test_it_goes_before_all_others_and_knows_the_job() -> None:
+def test_the_check_is_the_first_container_and_has_the_jobs_variables() -> None:
     template = {
         "spec": {"containers": [CONTAINER], "initContainers": [{"name": "i", "image": "i:1"}]}
     }
@@ -130,7 +125,7 @@ def test_it_goes_before_all_others_and_knows_the_job() -> None:
     assert "volumeMounts" not in first
 
 
-def test_the_program_is_whole_as_it_stands_in_a_pod(tmp_path: Path) -> None:
+def test_the_embedded_program_is_complete(tmp_path: Path) -> None:
     found = check(NodeCheck(), CONTAINER)
     assert found is not None
     report = tmp_path / "termination-log"
@@ -146,7 +141,7 @@ def test_the_program_is_whole_as_it_stands_in_a_pod(tmp_path: Path) -> None:
     assert said["seconds"] > 0
 
 
-def test_the_program_needs_no_newer_python_than_it_says() -> None:
+def test_the_program_runs_on_the_oldest_documented_python() -> None:
     text = Path(default_node_check.__file__).read_text()
     assert "Python 3.8" in text
     ast.parse(text, feature_version=(3, 8))
@@ -170,8 +165,7 @@ def test_nodes_are_avoided_in_every_alternative_of_the_users_own() -> None:
         {**zone, "matchFields": names},
         {},
     ]
-    assert found["podAffinity"] == {"x": 1}
-    assert found["nodeAffinity"]["preferred"] == []
+    assert (found["podAffinity"], found["nodeAffinity"]["preferred"]) == ({"x": 1}, [])
 
 
 def test_a_pod_that_avoids_nothing_is_as_it_was() -> None:

@@ -68,7 +68,7 @@ def test_a_replacement_of_the_config_map_is_bound_to_what_was_read() -> None:
     assert body["metadata"] == {**METADATA, "annotations": digest, "resourceVersion": "41"}
 
 
-def test_an_event_speaks_of_the_job_and_counts() -> None:
+def test_an_event_refers_to_the_job_and_counts() -> None:
     first = datetime(2026, 1, 1, 12, tzinfo=UTC)
     event = event_body(
         job=JOB,
@@ -106,7 +106,7 @@ def test_an_event_speaks_of_the_job_and_counts() -> None:
     }
 
 
-def test_what_groups_are_told_is_known_apart_from_the_lists() -> None:
+def test_group_files_are_separate_from_node_lists() -> None:
     groups = {"groups.learner": "{}\n"}
     body = configmap_body(JOB, NODES.files(), groups)
     assert body["data"] == {**NODES.files(), **groups}

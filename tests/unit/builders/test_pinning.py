@@ -38,8 +38,7 @@ def admitted(spec: Object, **labels: str) -> list[str]:
 def test_a_pinned_pod_goes_to_its_node_alone() -> None:
     spec = placed({}, "a", Binding.SCHEDULER)
     assert (admitted(spec), node_of(spec)) == (["a"], "a")
-    assert node_of(pin_spec := {"affinity": pin("a")}) == "a"
-    assert pin_spec == spec
+    assert (node_of(pin_spec := {"affinity": pin("a")}), pin_spec) == ("a", spec)
 
 
 def test_every_alternative_of_the_template_is_pinned() -> None:
@@ -65,7 +64,7 @@ def test_a_template_that_names_another_node_goes_nowhere() -> None:
     assert admitted(placed(template, "a", Binding.SCHEDULER)) == []
 
 
-def test_what_else_the_template_says_stays() -> None:
+def test_the_rest_of_the_templates_affinity_stays() -> None:
     preferred = [{"weight": 1, "preference": {"matchExpressions": [expression("zone", "x")]}}]
     template: Object = {
         "schedulerName": "other",

@@ -58,7 +58,7 @@ def first(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("node", "told"), [("n1", "fast"), ("n2", None), ("", None)])
-def test_a_pod_is_told_the_kind_of_its_node_where_it_is_known(node: str, told: str | None) -> None:
+def test_a_pod_gets_its_node_type_if_it_is_known(node: str, told: str | None) -> None:
     kinds = {"n1": "fast", "n3": "slow"}
     body = build({"spec": {"containers": [container()]}}, node=node, kinds=kinds)
     env = {variable["name"]: variable["value"] for variable in first(body)["env"]}
@@ -66,7 +66,7 @@ def test_a_pod_is_told_the_kind_of_its_node_where_it_is_known(node: str, told: s
 
 
 @pytest.mark.parametrize(("restarts", "told"), [(0, None), (2, "2")])
-def test_a_pod_is_told_the_restarts_before_it(restarts: int, told: str | None) -> None:
+def test_a_pod_gets_the_count_of_earlier_restarts(restarts: int, told: str | None) -> None:
     body = build({"spec": {"containers": [container()]}}, restarts=restarts)
     env = {variable["name"]: variable["value"] for variable in first(body)["env"]}
     assert env.get("DI_RESTARTS") == told
@@ -136,7 +136,7 @@ def test_the_pod_of_a_plain_template() -> None:
     }
 
 
-def test_labels_and_annotations_of_the_template_reach_the_pod_but_not_over_ours() -> None:
+def test_the_templates_metadata_does_not_override_ours() -> None:
     metadata = {
         "labels": {"team": "rl", "diengine/job": "other"},
         "annotations": {"note": "hi", "diengine/rank": "9"},
@@ -151,7 +151,7 @@ def test_labels_and_annotations_of_the_template_reach_the_pod_but_not_over_ours(
     assert body["metadata"]["name"] == "x-env-a-0"
 
 
-def test_what_the_template_says_of_the_pod_is_kept_but_for_its_restart_policy() -> None:
+def test_the_template_is_kept_except_its_restart_policy() -> None:
     spec = {
         "containers": [container()],
         "restartPolicy": "Always",
@@ -185,7 +185,7 @@ def test_a_users_own_variable_wins_and_may_refer_to_ours() -> None:
     assert names.index("DI_TASK_RANK") < names.index("WHO")
 
 
-def test_volumes_of_the_job_are_added_unless_the_template_has_one_of_that_name() -> None:
+def test_volumes_of_the_job_do_not_replace_the_templates() -> None:
     spec = {"containers": [container()], "volumes": [{"name": "data", "emptyDir": {}}]}
     job_volumes = ({"name": "data", "hostPath": {"path": "/d"}}, {"name": "cache", "emptyDir": {}})
     body = build({"spec": spec}, volumes=job_volumes)
@@ -245,11 +245,7 @@ def test_with_an_audience_every_container_finds_a_token_for_the_server() -> None
             },
         }
     ]
-    mount = {
-        "name": "di-server-token",
-        "mountPath": "/var/run/secrets/di-server",
-        "readOnly": True,
-    }
+    mount = {"name": "di-server-token", "mountPath": "/var/run/secrets/di-server", "readOnly": True}
     token = {"name": "DI_SERVER_TOKEN_FILE", "value": "/var/run/secrets/di-server/token"}
     for each in (*body["spec"]["containers"], *body["spec"]["initContainers"]):
         assert mount in each["volumeMounts"]
@@ -257,11 +253,8 @@ def test_with_an_audience_every_container_finds_a_token_for_the_server() -> None
     assert first(body)["volumeMounts"][0]["mountPath"] == "/data"
 
 
-def test_the_authorities_of_the_server_are_a_file_that_follows_the_annotation() -> None:
-    spec = {
-        "containers": [container()],
-        "initContainers": [{"name": "prepare", "image": "init:1"}],
-    }
+def test_the_servers_authorities_are_a_file_from_the_annotation() -> None:
+    spec = {"containers": [container()], "initContainers": [{"name": "prepare", "image": "init:1"}]}
     access = Access(token_audience="di-server", server_ca="-----BEGIN CERTIFICATE-----")
     body = build({"spec": spec}, access=access)
 
@@ -297,8 +290,7 @@ def test_the_users_own_file_of_authorities_wins() -> None:
 def test_a_node_chosen_by_the_allocator_is_pinned_and_written_down() -> None:
     body = build({"spec": {"containers": [container()], "schedulerName": "other"}}, node="node-7")
 
-    assert node_of(body["spec"]) == "node-7"
-    assert body["spec"]["schedulerName"] == "other"
+    assert (node_of(body["spec"]), body["spec"]["schedulerName"]) == ("node-7", "other")
     assert "nodeName" not in body["spec"]
     assert body["metadata"]["annotations"]["diengine/node"] == "node-7"
 

@@ -19,9 +19,7 @@ MEETING = {"name": "meeting", "scope": "Job"}
 
 
 def settled(*tasks: Any, uid: str = "uid-x") -> ClusterModel:
-    cluster = ClusterModel(job(*tasks, uid=uid))
-    cluster.settle()
-    return cluster
+    return ClusterModel(job(*tasks, uid=uid)).settle()
 
 
 def told(cluster: ClusterModel, pod: str) -> dict[str, int]:
@@ -54,7 +52,7 @@ def test_each_pod_has_numbers_of_its_own_and_declares_them() -> None:
     }
 
 
-def test_a_port_of_the_job_has_one_number_which_all_pods_are_told() -> None:
+def test_a_job_port_has_one_number_in_all_pods() -> None:
     cluster = settled(
         task("learner", 2, ports=[MEETING]), task("judge", ports=[MEETING, RPC]), task("rollout")
     )
@@ -69,7 +67,7 @@ def test_a_port_of_the_job_has_one_number_which_all_pods_are_told() -> None:
     }
 
 
-def test_on_the_network_of_the_node_they_are_its_ports_and_the_default_one_is_left_out() -> None:
+def test_host_network_pods_use_host_ports_without_the_default_one() -> None:
     cluster = settled(
         task("learner", 2, ports=[RPC], template=on_host()), task("rollout", template=on_host())
     )
@@ -81,13 +79,10 @@ def test_on_the_network_of_the_node_they_are_its_ports_and_the_default_one_is_le
 
 
 def test_a_pod_that_takes_the_place_of_another_has_its_numbers() -> None:
-    cluster = settled(task("learner", 3, ports=[RPC, METRICS]))
-    cluster.run()
-    cluster.settle()
+    cluster = settled(task("learner", 3, ports=[RPC, METRICS])).run().settle()
     before = told(cluster, "x-learner-1")
     uid = cluster.pods["x-learner-1"]["metadata"]["uid"]
-    cluster.fail("x-learner-1")
-    cluster.settle()
+    cluster.fail("x-learner-1").settle()
     assert cluster.pods["x-learner-1"]["metadata"]["uid"] != uid
     assert told(cluster, "x-learner-1") == before
 
@@ -123,7 +118,7 @@ def test_pods_differ_as_long_as_their_ports_fit_into_the_range() -> None:
     assert len({*found}) == len(found) > 1000
 
 
-def test_those_of_the_largest_job_differ() -> None:
+def test_the_ports_of_the_largest_job_differ() -> None:
     tasks = [listening(f"t{n}", MAX_TASK_PORTS, PortScope.JOB) for n in range(MAX_TASKS)]
     ports = JobPorts.of("uid", tasks)
     assert len({*ports.of_job.values()}) == MAX_TASKS * MAX_TASK_PORTS

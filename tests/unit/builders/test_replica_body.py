@@ -56,7 +56,7 @@ def ddp(*gpus: int) -> list[Replica]:
         (Role.AGGREGATOR, "AGGREGATOR_PORT", "22272"),
     ],
 )
-def test_a_pod_learns_who_it_is_and_where_it_listens(role: Role, variable: str, port: str) -> None:
+def test_a_pod_gets_its_identity_and_port(role: Role, variable: str, port: str) -> None:
     given = env(replica_pod(FRAME, member(Replica(name="job-x", role=role))))
     wanted = {
         "KUBERNETES_POD_NAMESPACE": "rl",

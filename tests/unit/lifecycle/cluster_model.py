@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from di_api import names
 from di_api.kube.resources import DIJOBS, PODS, WORKLOADS, Resource
@@ -96,7 +97,7 @@ class ClusterModel:
         self.objects: dict[tuple[str, str], Object] = {}
         self.now = START
         self.version = 1
-        self.uids = 0
+        self.made = 0
         self.writes: list[str] = []
         self.events: list[JobEvent] = []
         self.phases: list[str] = []
@@ -130,6 +131,21 @@ class ClusterModel:
     def pods(self) -> dict[str, Object]:
         """All pods by name."""
         return {name: body for (kind, name), body in self.objects.items() if kind == "Pod"}
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Restarts and reschedules."""
+        return self.status["restarts"], self.status["reschedules"]
+
+    @property
+    def uids(self) -> dict[str, str]:
+        """The UIDs of all pods by name."""
+        return {name: pod["metadata"]["uid"] for name, pod in self.pods.items()}
+
+    @property
+    def ending(self) -> list[str]:
+        """The names of the pods that are being deleted."""
+        return [name for name, pod in self.pods.items() if "deletionTimestamp" in pod["metadata"]]
 
     def condition(self, kind: str) -> Object:
         """The condition of a type."""
@@ -217,7 +233,16 @@ class ClusterModel:
         self._run(decision.upkeep, left)
         return decision
 
-    def settle(self, limit: int = 30) -> None:
+    def die_after(self, writes: int) -> Self:
+        """Reconcile until the operator dies after so many writes, or has nothing left to write."""
+        while writes > 0:
+            before = len(self.writes)
+            with suppress(Crash):
+                self.reconcile(crash_after=writes)
+            writes -= max(1, len(self.writes) - before)
+        return self
+
+    def settle(self, limit: int = 30) -> Self:
         """Reconcile until nothing is left to write; time passes where the operator asks for it.
 
         Only short delays are waited for: those until something becomes visible or is retried.
@@ -226,17 +251,18 @@ class ClusterModel:
             decision = self.reconcile()
             if not decision.actions and not decision.upkeep and decision.status is None:
                 if decision.requeue_after is None or decision.requeue_after > 5:
-                    return
+                    return self
                 self.now += timedelta(seconds=decision.requeue_after)
         raise AssertionError(f"no fixed point after {limit} reconciles: {decision}")
 
-    def patch_status(self, patch: Mapping[str, Any]) -> None:
+    def patch_status(self, patch: Mapping[str, Any]) -> Self:
         """Merge into the status as the API server does."""
         self.writes.append("status")
         self.job["status"] = _merged(self.job.get("status", {}), patch)
         self._touch(self.job)
         if patch.get("phase"):
             self.phases.append(patch["phase"])
+        return self
 
     # --- the API server ---
 
@@ -345,8 +371,7 @@ class ClusterModel:
             return self.refuse_pods
         self.writes.append(f"create {key[0]} {key[1]}")
         self.put(body)
-        live = [p for p in self.pods.values() if not p["metadata"].get("deletionTimestamp")]
-        self.most_live = max(self.most_live, len(live))
+        self.most_live = max(self.most_live, len(self.pods) - len(self.ending))
         return None
 
     def _create_companion(self, action: CreateCompanion) -> Fault | None:
@@ -362,8 +387,8 @@ class ClusterModel:
     def put(self, body: Mapping[str, Any]) -> Object:
         """Store a new object, with UID and version."""
         stored = copy.deepcopy(dict(body))
-        self.uids += 1
-        stored["metadata"]["uid"] = f"uid-{self.uids}"
+        self.made += 1
+        stored["metadata"]["uid"] = f"uid-{self.made}"
         if stored["kind"] == "Pod":
             stored.setdefault("status", {"phase": "Pending"})
         self.objects[stored["kind"], stored["metadata"]["name"]] = stored
@@ -376,22 +401,31 @@ class ClusterModel:
 
     # --- the kubelet and the users ---
 
-    def delete_pod(self, name: str, *, force: bool = False) -> None:
+    def delete_pod(self, name: str, *, force: bool = False) -> Self:
         """Delete as a user does: a running pod gets its grace period."""
         pod = self.objects["Pod", name]
         if force or pod["status"]["phase"] != "Running":
             del self.objects["Pod", name]
-            return
+            return self
         deadline = self.now + timedelta(seconds=30)
         pod["metadata"].setdefault("deletionTimestamp", format_time(deadline))
         self._touch(pod)
+        return self
 
-    def end(self, name: str) -> None:
-        """The kubelet confirms that a deleted pod is gone."""
-        assert self.objects["Pod", name]["metadata"]["deletionTimestamp"]
-        del self.objects["Pod", name]
+    def end(self, *pods: str) -> Self:
+        """The kubelet confirms that deleted pods are gone; all pods unless named."""
+        for name in pods or tuple(self.pods):
+            assert self.objects["Pod", name]["metadata"]["deletionTimestamp"]
+            del self.objects["Pod", name]
+        return self
 
-    def run(self, *pods: str) -> None:
+    def end_deleted(self) -> Self:
+        """The kubelet ends all pods that are being deleted."""
+        for name in self.ending:
+            self.end(name)
+        return self
+
+    def run(self, *pods: str) -> Self:
         """Pods become ready; all of them unless named."""
         for name in pods or tuple(self.pods):
             statuses = self.pods[name]["status"].get("containerStatuses") or [{}]
@@ -401,39 +435,45 @@ class ClusterModel:
                 self._set(name, {**_runs(), "containerStatuses": statuses})
             else:
                 self._set(name, _runs())
+        return self
 
-    def succeed(self, *pods: str) -> None:
+    def succeed(self, *pods: str) -> Self:
         """Pods end with exit code 0; all of them unless named."""
         for name in pods or tuple(self.pods):
             self._set(name, {"phase": "Succeeded"})
+        return self
 
-    def fail(self, *pods: str, code: int = 1, reason: str = "Error") -> None:
+    def fail(self, *pods: str, code: int = 1, reason: str = "Error") -> Self:
         """A container of each of the pods ends with an error now."""
         ended = {"exitCode": code, "reason": reason, "finishedAt": format_time(self.now)}
         for name in pods:
             statuses = [{"name": "di-container", "state": {"terminated": dict(ended)}}]
             self._set(name, {"phase": "Failed", "containerStatuses": statuses})
+        return self
 
-    def crash(self, *pods: str, code: int = 1, reason: str = "Error") -> None:
+    def crash(self, *pods: str, code: int = 1, reason: str = "Error") -> Self:
         """A container of each of the pods ends with an error; the kubelet pauses before it starts
         it again."""
         for name in pods:
             waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
             self._go_on(name, waiting, code=code, reason=reason)
+        return self
 
-    def begin_again(self, *pods: str) -> None:
+    def begin_again(self, *pods: str) -> Self:
         """The pause of the kubelet is over."""
         for name in pods:
             (container,) = self.pods[name]["status"]["containerStatuses"]
             restarts = container["restartCount"] + 1
             again = {**container, "restartCount": restarts, "state": {"running": {}}}
             self._set(name, {**_runs(), "containerStatuses": [again]})
+        return self
 
-    def restart(self, *pods: str, code: int = 1, reason: str = "Error") -> None:
+    def restart(self, *pods: str, code: int = 1, reason: str = "Error") -> Self:
         """A container of each of the pods ends with an error, and runs again at once."""
         for name in pods:
             self.crash(name, code=code, reason=reason)
             self.begin_again(name)
+        return self
 
     def _go_on(self, name: str, state: Object, *, code: int, reason: str) -> None:
         policy = self.pods[name]["spec"]["restartPolicy"]
@@ -448,60 +488,84 @@ class ClusterModel:
         }
         self._set(name, {"phase": "Running", "containerStatuses": [container]})
 
-    def evict(self, name: str, reason: str = "Evicted") -> None:
+    def lose(self, name: str, how: str) -> Self:
+        """A pod ends in one of the ways that count differently."""
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        match how:
+            case "failed":
+                self.fail(name)
+            case "evicted":
+                self.evict(name)
+            case "failed by the node":
+                self.say(name, phase="Failed", conditions=[target])
+            case _:
+                self.delete_pod(name, force=how == "gone")
+        if how == "preempted":
+            self.objects["Pod", name]["status"]["conditions"] = [target]
+        return self
+
+    def evict(self, name: str, reason: str = "Evicted") -> Self:
         """The kubelet ends a pod for want of room."""
         self._set(name, {"phase": "Failed", "reason": reason})
+        return self
 
-    def say(self, name: str, **status: Any) -> None:
+    def say(self, name: str, **status: Any) -> Self:
         """A pod's status is that of the scheduler or the kubelet."""
         self._set(name, {"phase": "Pending", **status})
+        return self
 
     def _set(self, name: str, status: Object) -> None:
         self.objects["Pod", name]["status"] = status
         self._touch(self.objects["Pod", name])
 
-    def refuse(self, name: str, words: str) -> None:
+    def refuse(self, name: str, words: str) -> Self:
         """The scheduler finds no node for a pod."""
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
         conditions = [{**condition, "message": words}]
         self._set(name, {"phase": "Pending", "conditions": conditions})
+        return self
 
-    def report(self, **profilings: Any) -> None:
+    def report(self, **profilings: Any) -> Self:
         """di-server takes a report of the job."""
         patch = status_patch(self.job, [Report(profilings, lambda _: None)], self.now).patch
         if patch is not None:
             self.job["status"] = _merged(self.job["status"], patch["status"])
             self._touch(self.job)
+        return self
 
-    def edit(self, **spec: Any) -> None:
+    def edit(self, **spec: Any) -> Self:
         """A user changes the spec."""
         self.job["spec"].update(spec)
         self.job["metadata"]["generation"] += 1
         self._touch(self.job)
+        return self
 
-    def scale(self, name: str, replicas: int) -> None:
+    def scale(self, name: str, replicas: int) -> Self:
         """A user changes the replicas of a task."""
         tasks = [
             {**task, "replicas": replicas} if task["name"] == name else task
             for task in self.job["spec"]["tasks"]
         ]
         self.edit(tasks=tasks)
+        return self
 
-    def place(self, **nodes: str) -> None:
+    def place(self, **nodes: str) -> Self:
         """The allocator gives each task its nodes, named in one word: ``learner="a b"``."""
         self.grant = Grant(placement={task: tuple(names.split()) for task, names in nodes.items()})
+        return self
 
-    def pass_time(self, seconds: float) -> None:
+    def pass_time(self, seconds: float) -> Self:
         """Let the clock go on."""
         self.now += timedelta(seconds=seconds)
+        return self
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> Self:
         """Let the clock go on, and do all that is due then; not a second passes beside it."""
         self.pass_time(seconds)
         for _ in range(30):
             decision = self.reconcile()
             if not decision.actions and decision.status is None:
-                return
+                return self
         raise AssertionError(f"no fixed point: {decision}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 
 from typing_extensions import override
 
@@ -78,7 +78,7 @@ class QueuedCluster(ClusterModel):
 
     # --- Kueue ---
 
-    def admit(self, name: str, **counts: int) -> None:
+    def admit(self, name: str, **counts: int) -> Self:
         """Kueue admits a Workload: all pods, or so many of a podSet."""
         body = self.workloads[name]
         assert _state(body) in ("queued", "reserved"), _state(body)
@@ -91,23 +91,23 @@ class QueuedCluster(ClusterModel):
             }
             for each in body["spec"]["podSets"]
         ]
-        _status(body)["admission"] = {
-            "clusterQueue": "main",
-            "podSetAssignments": assignments,
-        }
+        _status(body)["admission"] = {"clusterQueue": "main", "podSetAssignments": assignments}
         self.say_of(name, QuotaReserved=True, Admitted=True, Evicted=False)
+        return self
 
-    def reserve(self, name: str) -> None:
+    def reserve(self, name: str) -> Self:
         """It has quota, and waits for a check."""
         self.admit(name)
         self.say_of(name, Admitted=False)
+        return self
 
-    def evict_workload(self, name: str, reason: str = "Preempted") -> None:
+    def evict_workload(self, name: str, reason: str = "Preempted") -> Self:
         """Kueue asks for the quota of a Workload back."""
         assert _state(self.workloads[name]) == "admitted"
         self.say_of(name, reason, Evicted=True)
+        return self
 
-    def say_of(self, name: str, reason: str = "Said", message: str = "so", **values: bool) -> None:
+    def say_of(self, name: str, reason: str = "Said", message: str = "so", **values: bool) -> Self:
         """Set conditions of a Workload."""
         body = self.workloads[name]
         conditions = {each["type"]: each for each in _status(body).get("conditions", ())}
@@ -121,13 +121,15 @@ class QueuedCluster(ClusterModel):
             }
         _status(body)["conditions"] = list(conditions.values())
         self._touch(body)
+        return self
 
-    def delete_by_hand(self, name: str) -> None:
+    def delete_by_hand(self, name: str) -> Self:
         """Somebody deletes a Workload."""
         body = self.workloads[name]
         body["metadata"].setdefault("deletionTimestamp", format_time(self.now))
         self._touch(body)
         self._bury(name)
+        return self
 
     @override
     def delete_workload(self, action: Delete) -> None:
@@ -160,12 +162,6 @@ class QueuedCluster(ClusterModel):
         for task in self.job["spec"].get("tasks", ()):
             name = task["name"]
             assert self.using(name) <= self.held(name), f"{name}: {self.states()} {[*self.pods]}"
-
-    def end_all(self) -> None:
-        """Pods that are being deleted end."""
-        for name, pod in tuple(self.pods.items()):
-            if "deletionTimestamp" in pod["metadata"]:
-                self.end(name)
 
 
 def _status(body: Object) -> Object:

@@ -39,13 +39,13 @@ def attempts(cluster: ClusterModel) -> dict[str, str | None]:
 
 def end_deleted(cluster: ClusterModel) -> list[str]:
     """The kubelet ends what is deleted."""
-    gone = [n for n, pod in cluster.pods.items() if "deletionTimestamp" in pod["metadata"]]
+    gone = cluster.ending
     for name in gone:
         cluster.end(name)
     return sorted(gone)
 
 
-def test_pods_of_a_job_that_restarted_no_task_say_nothing_about_it() -> None:
+def test_pods_have_no_attempt_before_the_first_restart() -> None:
     cluster = running(*TASKS)
     assert set(attempts(cluster).values()) == {None}
     assert "restartAttempts" not in cluster.status
@@ -53,7 +53,7 @@ def test_pods_of_a_job_that_restarted_no_task_say_nothing_about_it() -> None:
 
 def test_a_restart_replaces_all_pods_of_the_task_and_no_other() -> None:
     cluster = running(*TASKS)
-    others = {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
+    others = cluster.uids
     restart(cluster, "learner")
     assert cluster.status["restartAttempts"] == {"learner": 1}
     cluster.settle()
@@ -63,38 +63,30 @@ def test_a_restart_replaces_all_pods_of_the_task_and_no_other() -> None:
         **dict.fromkeys(("x-collector-0", "x-collector-1")),
         **dict.fromkeys(LEARNERS, "1"),
     }
-    uids = {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
+    uids = cluster.uids
     assert {name for name in uids if uids[name] != others[name]} == {*LEARNERS}
-    cluster.run()
-    cluster.settle()
-    assert cluster.phase == "Running"
-    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (0, 0)
+    cluster.run().settle()
+    assert (cluster.phase, cluster.counts) == ("Running", (0, 0))
     assert cluster.env("x-learner-0")["DI_RANK"] == "0"
 
 
 def test_no_new_member_is_made_before_the_last_old_one_is_gone() -> None:
     cluster = running(*TASKS)
     restart(cluster, "learner")
-    cluster.settle()
-    cluster.end("x-learner-0")
-    cluster.settle()
+    cluster.settle().end("x-learner-0").settle()
     assert "x-learner-0" not in cluster.pods
     assert cluster.phase == "Restarting"
-    cluster.end("x-learner-1")
-    cluster.settle()
+    cluster.end("x-learner-1").settle()
     assert [attempts(cluster)[name] for name in LEARNERS] == ["1", "1"]
 
 
 def test_nothing_that_an_outdated_pod_does_counts() -> None:
     cluster = running(*TASKS, backoffLimit=0)
     restart(cluster, "learner")
-    cluster.fail("x-learner-0")
-    cluster.succeed("x-learner-1")
-    cluster.settle()
+    cluster.fail("x-learner-0").succeed("x-learner-1").settle()
     # Ended pods are gone with their deletion.
     assert [attempts(cluster)[name] for name in LEARNERS] == ["1", "1"]
-    assert cluster.phase == "Starting"
-    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (0, 0)
+    assert (cluster.phase, cluster.counts) == ("Starting", (0, 0))
     assert "failures" not in cluster.status
 
 
@@ -104,8 +96,7 @@ def test_an_outdated_pod_on_a_lost_node_holds_nothing_up() -> None:
     cluster.settle()
     cluster.end("x-learner-1")
     gone = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
-    cluster.say("x-learner-0", phase="Running", conditions=[gone])
-    cluster.pass_time(61)
+    cluster.say("x-learner-0", phase="Running", conditions=[gone]).pass_time(61)
     cluster.settle()
     assert [attempts(cluster)[name] for name in LEARNERS] == ["1", "1"]
 
@@ -124,9 +115,8 @@ def test_a_crash_repeats_no_restart(crash_after: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["2", "99999", "x", "-1", "", "9" * 5000])
-def test_a_pod_of_an_attempt_that_nobody_knows_of_is_left_alone(text: str) -> None:
-    cluster = running(*TASKS)
-    cluster.patch_status({"restartAttempts": {"learner": 1}})
+def test_a_pod_of_an_unknown_attempt_is_left_alone(text: str) -> None:
+    cluster = running(*TASKS).patch_status({"restartAttempts": {"learner": 1}})
     for name in LEARNERS:
         cluster.pods[name]["metadata"]["annotations"][NOTE] = text
     cluster.settle()
@@ -147,12 +137,10 @@ def test_a_count_that_cannot_be_read_is_none(written: Any) -> None:
 def test_a_suspended_job_ends_its_outdated_pods_too() -> None:
     cluster = running(*TASKS)
     restart(cluster, "learner")
-    cluster.edit(suspend=True)
-    cluster.settle()
+    cluster.edit(suspend=True).settle()
     end_deleted(cluster)
     assert not cluster.pods
-    cluster.edit(suspend=False)
-    cluster.settle()
+    cluster.edit(suspend=False).settle()
     assert [attempts(cluster)[name] for name in LEARNERS] == ["1", "1"]
 
 
@@ -168,18 +156,15 @@ def test_a_role_of_a_coordinated_job_restarts_in_the_same_way() -> None:
         **dict.fromkeys((FIRST, SECOND), "1"),
         **dict.fromkeys(("x-coordinator", "x-learner-bbbbb")),
     }
-    assert cluster.phase == "Running"
-    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (0, 0)
+    assert (cluster.phase, cluster.counts) == ("Running", (0, 0))
 
 
 def test_a_coordinator_that_is_restarted_has_not_failed() -> None:
     cluster = test_coordinated.running(replica(FIRST))
     restart(cluster, "coordinator", "collector")
-    cluster.fail("x-coordinator")
-    cluster.settle()
+    cluster.fail("x-coordinator").settle()
     assert end_deleted(cluster) == [FIRST]
     cluster.settle()
     assert attempts(cluster) == {FIRST: "1", "x-coordinator": "1"}
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert (cluster.phase, cluster.status["reschedules"]) == ("Running", 0)

@@ -106,11 +106,7 @@ CASES: dict[str, tuple[Object, Reason | None, str]] = {
         Reason.UNSCHEDULABLE,
         "the scheduler does not say why",
     ),
-    "no claim": (
-        without_node("Unschedulable", NO_CLAIM),
-        Reason.VOLUME_NOT_BOUND,
-        NO_CLAIM,
-    ),
+    "no claim": (without_node("Unschedulable", NO_CLAIM), Reason.VOLUME_NOT_BOUND, NO_CLAIM),
     "unbound": (without_node("Unschedulable", UNBOUND), Reason.VOLUME_NOT_BOUND, UNBOUND),
     "gated": (
         without_node("SchedulingGated", "blocked by 1 gate"),
@@ -121,7 +117,7 @@ CASES: dict[str, tuple[Object, Reason | None, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_keeps_a_pod_from_running(case: str) -> None:
+def test_a_blocked_pod_is_explained(case: str) -> None:
     status, reason, message = CASES[case]
     found = find_blocker(status)
     assert found == (Blocker(reason=reason, message=message) if reason else None)
@@ -129,20 +125,20 @@ def test_what_keeps_a_pod_from_running(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_watch_keeps_of_a_pod_what_that_takes(case: str) -> None:
+def test_the_cache_keeps_what_explains_a_blocked_pod(case: str) -> None:
     status, _, _ = CASES[case]
     kept = transform_pod({"metadata": {"name": "x", "uid": "u"}, "status": status})["status"]
     assert find_blocker(kept) == find_blocker(status)
 
 
-def test_of_pods_that_run_or_are_about_to_the_watch_keeps_no_more_than_before() -> None:
+def test_the_cache_keeps_no_more_of_pods_that_run_or_start() -> None:
     quiet = [on_node(RUNS), on_node(waiting("ContainerCreating"))]
     for status in quiet:
         kept = transform_pod({"metadata": {"name": "x", "uid": "u"}, "status": status})["status"]
         assert kept == {"conditions": [], "containerStatuses": []}
 
 
-def test_what_others_say_at_length_is_cut() -> None:
+def test_long_messages_of_other_components_are_cut() -> None:
     status = on_node(waiting("ErrImagePull", "<html>" + "x" * 100_000))
     kept = transform_pod({"metadata": {"name": "x", "uid": "u"}, "status": status})["status"]
     text = kept["containerStatuses"][0]["state"]["waiting"]["message"]
@@ -165,7 +161,7 @@ def preparing(since: datetime, status: str = "False", phase: str = "Pending") ->
     [("False", "Pending", True), ("True", "Pending", False), ("False", "Failed", False)],
     ids=["not ready", "the image is pulled", "has ended"],
 )
-def test_the_watch_keeps_since_when_a_pod_is_made_ready(
+def test_the_cache_keeps_since_when_a_pod_is_prepared(
     status: str, phase: str, *, found: bool
 ) -> None:
     body = {"metadata": {"name": "x", "uid": "u"}, "status": preparing(START, status, phase)}
@@ -175,16 +171,13 @@ def test_the_watch_keeps_since_when_a_pod_is_made_ready(
 
 
 def starting() -> ClusterModel:
-    cluster = ClusterModel(job(task("learner"), task("collector", 3)))
-    cluster.settle()
+    cluster = ClusterModel(job(task("learner"), task("collector", 3))).settle()
     assert cluster.phase == "Starting"
     return cluster
 
 
 def test_the_phase_names_the_first_pod_and_how_many_until_they_run() -> None:
-    cluster = starting()
-    cluster.say("x-collector-2", **BUSY)
-    cluster.say("x-collector-1", **PULL)
+    cluster = starting().say("x-collector-2", **BUSY).say("x-collector-1", **PULL)
     cluster.settle()
     condition = cluster.condition("Starting")
     assert (condition["status"], condition["reason"]) == ("True", "ImagePullBackOff")
@@ -194,22 +187,16 @@ def test_the_phase_names_the_first_pod_and_how_many_until_they_run() -> None:
     event = cluster.events[-1]
     assert (event.reason, event.type) == (Reason.IMAGE_PULL_BACK_OFF, "Warning")
     assert event.message == condition["message"]
-
-    cluster.run("x-collector-1", "x-learner-0")
-    cluster.settle()
+    cluster.run("x-collector-1", "x-learner-0").settle()
     assert cluster.condition("Starting")["reason"] == "Unschedulable"
-
-    cluster.say("x-collector-2", **on_node(waiting("ContainerCreating")))
-    cluster.settle()
+    cluster.say("x-collector-2", **on_node(waiting("ContainerCreating"))).settle()
     condition = cluster.condition("Starting")
     assert (condition["reason"], condition["message"]) == ("JobStarting", "2 of 4 pods ready")
-
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert cluster.condition("Running")["reason"] == "JobRunning"
 
 
-def test_volumes_that_are_not_ready_are_told_of_when_it_lasts() -> None:
+def test_volumes_that_stay_unready_are_reported() -> None:
     cluster = starting()
     written, told = len(cluster.writes), len(cluster.events)
     cluster.say("x-learner-0", **preparing(cluster.now, "True"))
@@ -223,9 +210,7 @@ def test_volumes_that_are_not_ready_are_told_of_when_it_lasts() -> None:
     decision = cluster.reconcile()
     assert (len(cluster.writes), len(cluster.events)) == (written, told)
     assert decision.requeue_after == 1
-
-    cluster.pass_time(1)
-    cluster.settle()
+    cluster.pass_time(1).settle()
     condition = cluster.condition("Starting")
     assert condition["reason"] == "ContainerCreating"
     assert condition["message"] == (
@@ -238,31 +223,23 @@ def test_volumes_that_are_not_ready_are_told_of_when_it_lasts() -> None:
     cluster.pass_time(600)
     assert cluster.reconcile().requeue_after is None
     assert (len(cluster.writes), len(cluster.events)) == (written, told)
-
     # What the kubelet itself says goes first.
-    cluster.say("x-collector-1", **PULL)
-    cluster.settle()
+    cluster.say("x-collector-1", **PULL).settle()
     assert cluster.condition("Starting")["reason"] == "ImagePullBackOff"
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert cluster.condition("Running")["reason"] == "JobRunning"
 
 
-def test_a_job_that_waits_too_long_for_its_volumes_says_so() -> None:
-    cluster = ClusterModel(job(task("learner"), pendingTimeoutSeconds=300))
-    cluster.settle()
-    cluster.say("x-learner-0", **preparing(cluster.now))
-    cluster.pass_time(300)
-    cluster.settle()
+def test_the_pending_timeout_names_unready_volumes() -> None:
+    cluster = ClusterModel(job(task("learner"), pendingTimeoutSeconds=300)).settle()
+    cluster.say("x-learner-0", **preparing(cluster.now)).pass_time(300).settle()
     failed = cluster.condition("Failed")
     assert failed["reason"] == "PendingTimeout"
     assert "x-learner-0 first: its volumes or its network" in failed["message"]
 
 
-def test_what_does_not_change_is_said_once() -> None:
-    cluster = starting()
-    cluster.say("x-learner-0", **PULL)
-    cluster.settle()
+def test_an_unchanged_blocker_is_written_once() -> None:
+    cluster = starting().say("x-learner-0", **PULL).settle()
     written, told = len(cluster.writes), len(cluster.events)
     for attempt in ("ImagePullBackOff", "ErrImagePull"):
         cluster.say("x-learner-0", **on_node(waiting(attempt, "no such host")))
@@ -272,38 +249,30 @@ def test_what_does_not_change_is_said_once() -> None:
     assert (len(cluster.writes), len(cluster.events)) == (written, told)
 
 
-def test_a_job_that_runs_says_it_too() -> None:
-    cluster = running()
-    cluster.say("x-collector-1", phase="Running", **SIDECAR)
-    cluster.settle()
+def test_a_running_job_reports_blocked_pods() -> None:
+    cluster = running().say("x-collector-1", phase="Running", **SIDECAR).settle()
     assert cluster.condition("Running")["reason"] == "CrashLoopBackOff"
     assert "x-collector-1 first" in cluster.condition("Running")["message"]
-    cluster.run("x-collector-1")
-    cluster.settle()
+    cluster.run("x-collector-1").settle()
     condition = cluster.condition("Running")
     assert (condition["reason"], condition["message"]) == ("JobRunning", "4 of 4 pods ready")
 
 
-def test_a_task_that_waits_for_one_that_cannot_run_says_why() -> None:
+def test_a_dependent_task_reports_why_the_other_cannot_run() -> None:
     cluster = ClusterModel(job(task("collector", 2, dependsOn=["learner"]), task("learner")))
     cluster.settle()
     assert cluster.condition("Pending")["reason"] == "JobPending"
-    cluster.say("x-learner-0", **PULL)
-    cluster.settle()
+    cluster.say("x-learner-0", **PULL).settle()
     assert cluster.condition("Pending")["reason"] == "ImagePullBackOff"
 
 
-def test_a_reason_of_its_own_goes_first() -> None:
-    cluster = starting()
-    cluster.say("x-collector-1", **PULL)
-    cluster.settle()
-    cluster.fail("x-learner-0", code=3)
-    cluster.reconcile()
+def test_a_reason_of_the_job_precedes_blocked_pods() -> None:
+    cluster = starting().say("x-collector-1", **PULL).settle()
+    cluster.fail("x-learner-0", code=3).reconcile()
     restarting = cluster.condition("Restarting")
     assert (restarting["status"], restarting["reason"]) == ("True", "JobRestarting")
     assert "exit code 3" in restarting["message"]
-    cluster.edit(suspend=True)
-    cluster.settle()
+    cluster.edit(suspend=True).settle()
     assert cluster.condition("Pending")["reason"] == "JobSuspended"
 
 
@@ -312,8 +281,7 @@ def test_a_replica_that_crashes_again_and_again_is_not_active() -> None:
     cluster = test_coordinated.running(test_coordinated.replica(name))
     counts = cluster.status["replicaStatus"]["Collector"]
     assert counts["active"] == 1
-    cluster.say(name, phase="Running", **CRASH)
-    cluster.settle()
+    cluster.say(name, phase="Running", **CRASH).settle()
     assert cluster.status["replicaStatus"]["Collector"]["active"] == 0
     assert cluster.condition("Running")["reason"] == "CrashLoopBackOff"
     assert f"1 of 2 pods cannot run, {name} first" in cluster.condition("Running")["message"]

@@ -16,15 +16,10 @@ from tests.unit.lifecycle.cluster_model import running
     ],
 )
 def test_pods_stay_or_go_by_policy(policy: str, left: set[str]) -> None:
-    cluster = running(backoffLimit=0, cleanPodPolicy=policy)
-    cluster.succeed("x-collector-0")
-    cluster.fail("x-learner-0")
-    cluster.settle()
-    for name in [n for n, pod in cluster.pods.items() if "deletionTimestamp" in pod["metadata"]]:
-        cluster.end(name)
-
-    assert cluster.phase == "Failed"
-    assert set(cluster.pods) == left
+    cluster = running(backoffLimit=0, cleanPodPolicy=policy).succeed("x-collector-0")
+    cluster.fail("x-learner-0").settle()
+    cluster.end_deleted()
+    assert (cluster.phase, set(cluster.pods)) == ("Failed", left)
     assert ("Service", "di-x") not in cluster.objects
 
 
@@ -32,27 +27,19 @@ def test_a_pod_whose_containers_have_ended_keeps_its_logs() -> None:
     cluster = running(backoffLimit=0)
     ended = {"name": "di-container", "state": {"terminated": {"exitCode": 0}}}
     cluster._set("x-collector-0", {"phase": "Running", "containerStatuses": [ended]})
-    cluster.fail("x-learner-0")
-    cluster.settle()
-
-    assert "deletionTimestamp" not in cluster.pods["x-collector-0"]["metadata"]
-    assert "deletionTimestamp" in cluster.pods["x-collector-1"]["metadata"]
+    cluster.fail("x-learner-0").settle()
+    assert "x-collector-0" not in cluster.ending
+    assert "x-collector-1" in cluster.ending
 
 
 def test_the_final_phase_is_written_before_anything_is_deleted() -> None:
-    cluster = running(cleanPodPolicy="All")
-    cluster.succeed()
+    cluster = running(cleanPodPolicy="All").succeed()
     decision = cluster.reconcile()
-
-    assert cluster.phase == "Succeeded"
-    assert decision.actions == ()
+    assert (cluster.phase, decision.actions) == ("Succeeded", ())
 
 
 def test_the_counts_stay_as_they_were_at_the_end() -> None:
-    cluster = running(cleanPodPolicy="All")
-    cluster.succeed()
-    cluster.settle()
-
+    cluster = running(cleanPodPolicy="All").succeed().settle()
     assert cluster.status["taskStatus"] == {
         "learner": {"Succeeded": 1},
         "collector": {"Succeeded": 3},
@@ -62,24 +49,18 @@ def test_the_counts_stay_as_they_were_at_the_end() -> None:
 
 
 def test_a_finished_job_is_deleted_after_its_time_to_live() -> None:
-    cluster = running(ttlSecondsAfterFinished=100)
-    cluster.succeed()
-    cluster.settle()
+    cluster = running(ttlSecondsAfterFinished=100).succeed().settle()
     assert cluster.decide().requeue_after == 100
     cluster.pass_time(99)
     assert not cluster.decide().actions
-    cluster.pass_time(1)
-    cluster.reconcile()
-
+    cluster.pass_time(1).reconcile()
     assert cluster.deleted_job
 
 
 def test_a_time_to_live_of_zero_deletes_at_once() -> None:
-    cluster = running(ttlSecondsAfterFinished=0)
-    cluster.succeed()
+    cluster = running(ttlSecondsAfterFinished=0).succeed()
     cluster.reconcile()
     cluster.reconcile()
-
     assert cluster.deleted_job
 
 
@@ -87,7 +68,6 @@ def test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
     cluster = running()
     cluster.job["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
     cluster.fail("x-learner-0")
-
     decision = cluster.decide()
     assert decision.actions == ()
     assert decision.status is None

@@ -47,17 +47,14 @@ def accompanied(*companions: Object, **spec: Any) -> ClusterModel:
 
 
 def running(*companions: Object, **spec: Any) -> ClusterModel:
-    cluster = accompanied(*companions, **spec)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster = accompanied(*companions, **spec).settle().run().settle()
     assert cluster.phase == "Running"
     cluster.writes.clear()
     cluster.events.clear()
     return cluster
 
 
-def test_they_are_made_before_all_else_and_belong_to_the_job() -> None:
+def test_companions_are_made_first_and_belong_to_the_job() -> None:
     cluster, plain = accompanied(), ClusterModel(job())
     cluster.settle()
     plain.settle()
@@ -75,25 +72,23 @@ def test_they_are_made_before_all_else_and_belong_to_the_job() -> None:
     assert made["metadata"]["namespace"] == "rl"
 
 
-def test_pods_name_them_by_the_jobs_name_and_templates_do_else_as_they_like() -> None:
+def test_companions_are_named_after_the_job_in_templates() -> None:
     named = {"name": "config", "configMap": {"name": "$(JOB)-config"}}
     claims = [{"name": "gpu", "resourceClaimTemplateName": "$(JOB)-gpu"}]
     learner = task("learner")
     learner["template"]["spec"]["resourceClaims"] = claims
     learner["template"]["spec"]["containers"][0]["args"] = ["$(JOB)"]
-    cluster = accompanied(CONFIG, tasks=[learner], volumes=[named])
-    cluster.settle()
+    cluster = accompanied(CONFIG, tasks=[learner], volumes=[named]).settle()
     spec = cluster.objects["Pod", "x-learner-0"]["spec"]
     assert spec["volumes"] == [{"name": "config", "configMap": {"name": "x-config"}}]
     assert spec["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "x-gpu"}]
     assert spec["containers"][0]["args"] == ["$(JOB)"]
     # Of a job that brings nothing along it is a text as any other.
-    plain = ClusterModel(job(learner, volumes=[named]))
-    plain.settle()
+    plain = ClusterModel(job(learner, volumes=[named])).settle()
     assert plain.objects["Pod", "x-learner-0"]["spec"]["volumes"] == [named]
 
 
-def test_the_pods_of_a_coordinator_name_them_too() -> None:
+def test_companions_are_named_in_a_coordinators_template() -> None:
     named = {"name": "data", "persistentVolumeClaim": {"claimName": "$(JOB)"}}
     cluster = coordinated(companions=BOTH, volumes=[named])
     cluster.settings = replace(SETTINGS, companion_kinds=KINDS)
@@ -102,7 +97,7 @@ def test_the_pods_of_a_coordinator_name_them_too() -> None:
     assert volume["persistentVolumeClaim"] == {"claimName": "x"}
 
 
-def test_a_job_with_a_coordinator_brings_them_along_as_well() -> None:
+def test_a_coordinated_job_makes_its_companions() -> None:
     cluster = coordinated(companions=BOTH)
     cluster.settings = replace(SETTINGS, companion_kinds=KINDS)
     cluster.settle()
@@ -110,7 +105,7 @@ def test_a_job_with_a_coordinator_brings_them_along_as_well() -> None:
     assert "x-coordinator" in cluster.pods
 
 
-def test_a_job_without_any_is_never_looked_at_for_them() -> None:
+def test_a_job_without_companions_costs_no_extra_read() -> None:
     cluster = ClusterModel(job())
     cluster.settings = replace(SETTINGS, companion_kinds=KINDS)
     cluster.settle()
@@ -118,17 +113,15 @@ def test_a_job_without_any_is_never_looked_at_for_them() -> None:
 
 
 def test_a_config_map_of_a_job_is_not_taken_for_its_node_lists() -> None:
-    many = accompanied(CONFIG, tasks=[task("collector", 101)])
-    many.settle()
+    many = accompanied(CONFIG, tasks=[task("collector", 101)]).settle()
     assert set(many.objects["ConfigMap", "x-config"]["data"]) == {"url"}
     assert "nodes" in many.objects["ConfigMap", "di-x"]["data"]
     before = copy.deepcopy(many.objects["ConfigMap", "x-config"])
-    many.edit(tasks=[task("collector", 102)])
-    many.settle()
+    many.edit(tasks=[task("collector", 102)]).settle()
     assert many.objects["ConfigMap", "x-config"] == before
 
 
-def test_pods_wait_for_those_of_an_earlier_job_to_be_gone() -> None:
+def test_pods_wait_until_companions_of_an_earlier_job_are_gone() -> None:
     old = running()
     new = accompanied()
     new.job["metadata"]["uid"] = "uid-new"
@@ -141,19 +134,17 @@ def test_pods_wait_for_those_of_an_earlier_job_to_be_gone() -> None:
     # The garbage collector has come by.
     new.objects.clear()
     new.settle()
-    assert new.writes[1:3] == MADE
-    assert new.phase == "Starting"
+    assert (new.writes[1:3], new.phase) == (MADE, "Starting")
 
 
-def test_one_that_somebody_deletes_is_made_again_and_nothing_else() -> None:
+def test_a_deleted_companion_is_made_again_and_nothing_else() -> None:
     cluster = running()
     del cluster.objects["PersistentVolumeClaim", "x"]
     cluster.settle()
-    assert cluster.writes == MADE[1:]
-    assert cluster.phase == "Running"
+    assert (cluster.writes, cluster.phase) == (MADE[1:], "Running")
 
 
-def test_one_that_is_edited_or_being_deleted_is_left_alone() -> None:
+def test_an_edited_or_ending_companion_is_left_alone() -> None:
     cluster = running()
     cluster.objects["ConfigMap", "x-config"]["data"] = {"url": "http://elsewhere"}
     cluster.objects["ConfigMap", "x-config"]["metadata"]["labels"] = {}
@@ -164,7 +155,7 @@ def test_one_that_is_edited_or_being_deleted_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("end", ["suspend", "succeed"])
-def test_they_stay_for_as_long_as_the_job_does(end: str) -> None:
+def test_companions_stay_as_long_as_the_job(end: str) -> None:
     cluster = running(cleanPodPolicy="All")
     if end == "suspend":
         cluster.edit(suspend=True)
@@ -175,12 +166,10 @@ def test_they_stay_for_as_long_as_the_job_does(end: str) -> None:
     assert {("ConfigMap", "x-config"), ("PersistentVolumeClaim", "x")} <= cluster.objects.keys()
 
 
-def test_a_suspended_job_makes_none_before_it_goes_on() -> None:
-    cluster = accompanied(suspend=True)
-    cluster.settle()
+def test_a_suspended_job_makes_no_companions() -> None:
+    cluster = accompanied(suspend=True).settle()
     assert cluster.objects == {}
-    cluster.edit(suspend=False)
-    cluster.settle()
+    cluster.edit(suspend=False).settle()
     assert ("PersistentVolumeClaim", "x") in cluster.objects
 
 
@@ -197,15 +186,14 @@ def test_an_operator_that_dies_at_any_write_leaves_none_out(writes: int) -> None
     )
 
 
-def test_an_object_of_somebody_else_fails_a_new_job_and_is_not_touched() -> None:
+def test_a_foreign_object_of_the_name_fails_a_new_job_untouched() -> None:
     cluster = accompanied()
     stored = copy.deepcopy(cluster.put(foreign("PersistentVolumeClaim", "x")))
     cluster.settle()
     failed = cluster.condition("Failed")
     assert failed["reason"] == "CompanionConflict"
     assert "spec.companions[1], PersistentVolumeClaim (v1) x" in failed["message"]
-    assert cluster.objects["PersistentVolumeClaim", "x"] == stored
-    assert cluster.pods == {}
+    assert (cluster.objects["PersistentVolumeClaim", "x"], cluster.pods) == (stored, {})
     assert [event.reason for event in cluster.events] == ["CompanionConflict"]
 
 
@@ -219,21 +207,19 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("seen", "reason", "phase"), REFUSALS)
-def test_a_refused_one_is_told_in_the_api_servers_words(
+def test_a_refused_companion_is_reported_with_the_api_servers_message(
     seen: Seen, reason: str, phase: str
 ) -> None:
     cluster = accompanied()
     cluster.refuse_companions = CompanionRefused(seen=seen, message="its words")
     cluster.reconcile()
-    assert cluster.phase == phase
-    assert cluster.condition(phase)["reason"] == reason
+    assert (cluster.phase, cluster.condition(phase)["reason"]) == (phase, reason)
     assert cluster.condition(phase)["message"] == "its words"
-    assert [event.reason for event in cluster.events] == [reason]
-    assert cluster.objects == {}
+    assert ([event.reason for event in cluster.events], cluster.objects) == ([reason], {})
 
 
 @pytest.mark.parametrize("reason", ["CompanionKindMissing", "QuotaExceeded", "CreateForbidden"])
-def test_what_may_be_put_right_is_tried_again_after_pauses_and_not_before(reason: str) -> None:
+def test_a_refusal_that_can_be_fixed_is_retried_with_backoff(reason: str) -> None:
     seen = next(seen for seen, told, _ in REFUSALS if told == reason)
     cluster = accompanied()
     cluster.refuse_companions = CompanionRefused(seen=seen, message="its words")
@@ -242,20 +228,16 @@ def test_what_may_be_put_right_is_tried_again_after_pauses_and_not_before(reason
     looks = cluster.looks
     cluster.reconcile()
     assert (cluster.objects, cluster.looks) == ({}, looks)
-    cluster.pass_time(2)
-    cluster.settle()
+    cluster.pass_time(2).settle()
     assert cluster.phase == "Starting"
 
 
 @pytest.mark.parametrize(("seen", "reason"), [row[:2] for row in REFUSALS])
-def test_a_running_job_goes_on_without_one_that_cannot_be_made_again(
-    seen: Seen, reason: str
-) -> None:
+def test_a_running_job_goes_on_without_a_refused_companion(seen: Seen, reason: str) -> None:
     cluster = running()
     del cluster.objects["ConfigMap", "x-config"]
     cluster.refuse_companions = CompanionRefused(seen=seen, message="its words")
-    assert cluster.reconcile().requeue_after == 10.0
-    assert cluster.phase == "Running"
+    assert (cluster.reconcile().requeue_after, cluster.phase) == (10.0, "Running")
     assert [(event.reason, event.message) for event in cluster.events] == [(reason, "its words")]
     cluster.refuse_companions = None
     cluster.settle()
@@ -285,13 +267,12 @@ def test_a_kind_that_the_operator_may_not_make_keeps_a_new_job_waiting() -> None
     assert "spec.companions[1], Pool (x.org/v1) x" in pending["message"]
     assert cluster.pods == {}
     cluster.settings = replace(SETTINGS, companion_kinds=KINDS)
-    cluster.pass_time(2)
-    cluster.settle()
+    cluster.pass_time(2).settle()
     assert ("Pool", "x") in cluster.objects
     assert cluster.phase == "Starting"
 
 
-def test_a_job_that_has_been_started_does_without_kinds_that_are_not_allowed_any_more() -> None:
+def test_a_started_job_goes_on_without_forbidden_kinds() -> None:
     cluster = running(POOL)
     cluster.settings = SETTINGS
     del cluster.objects["Pool", "x"]
@@ -299,10 +280,8 @@ def test_a_job_that_has_been_started_does_without_kinds_that_are_not_allowed_any
     assert (cluster.writes, cluster.events, cluster.phase) == ([], [], "Running")
 
 
-def test_a_companion_that_only_a_job_past_the_rules_has_is_read_as_far_as_it_goes() -> None:
+def test_an_invalid_companion_is_read_as_far_as_possible() -> None:
     cluster = running()
     odd = {"apiVersion": 7, "kind": None, "metadata": {"name": "$(JOB)"}}
-    cluster.edit(companions=[*BOTH, {}, {"metadata": {"name": 7}}, odd])
-    cluster.settle()
-    assert [w for w in cluster.writes if w != "status"] == []
-    assert cluster.phase == "Running"
+    cluster.edit(companions=[*BOTH, {}, {"metadata": {"name": 7}}, odd]).settle()
+    assert ([w for w in cluster.writes if w != "status"], cluster.phase) == ([], "Running")

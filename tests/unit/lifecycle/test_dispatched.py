@@ -27,8 +27,7 @@ def tiered(replicas: int = 5) -> dict[str, Any]:
 
 def manager(*tasks: dict[str, Any], **spec: Any) -> QueuedCluster:
     cluster = QueuedCluster(queued(job(*tasks or (tiered(),), managedBy=MULTIKUEUE, **spec)))
-    cluster.settle()
-    return cluster
+    return cluster.settle()
 
 
 def worker(*, where: str = "labels", **spec: Any) -> QueuedCluster:
@@ -56,17 +55,15 @@ def counts(cluster: QueuedCluster) -> dict[str, int]:
 # --- the manager's cluster ---
 
 
-def test_one_workload_asks_for_all_of_a_job_that_goes_elsewhere() -> None:
+def test_one_workload_requests_all_pods_of_a_dispatched_job() -> None:
     cluster = manager(tiered(), task("learner"))
     assert cluster.states() == {CORE: "queued"}
     assert counts(cluster) == {"work": 5, "learner": 1}
     assert (cluster.phase, cluster.condition("Pending")["reason"]) == ("Pending", "JobQueued")
 
 
-def test_it_stays_suspended_and_without_pods_and_its_status_is_the_workers() -> None:
-    cluster = manager()
-    cluster.reserve(CORE)
-    cluster.settle()
+def test_a_dispatched_job_has_no_pods_and_the_workers_status() -> None:
+    cluster = manager().reserve(CORE).settle()
     assert cluster.condition("Queued")["status"] == "True"
     cluster.say_of(CORE, Admitted=True)
     cluster.patch_status({"phase": "Running", "readyReplicas": 5, "conditions": []})
@@ -79,120 +76,96 @@ def test_it_stays_suspended_and_without_pods_and_its_status_is_the_workers() -> 
     assert (cluster.phase, cluster.status["readyReplicas"]) == ("Running", 5)
 
 
-def test_a_status_from_elsewhere_is_left_from_the_choice_of_a_cluster_on() -> None:
-    cluster = manager()
-    cluster.reserve(CORE)
+def test_the_workers_status_stays_once_a_cluster_is_chosen() -> None:
+    cluster = manager().reserve(CORE)
     cluster.workloads[CORE]["status"]["clusterName"] = "east"
-    cluster.patch_status({"phase": "Starting"})
-    cluster.settle()
+    cluster.patch_status({"phase": "Starting"}).settle()
     assert cluster.phase == "Starting"
 
 
 def copied(cluster: QueuedCluster, *, after: float) -> QueuedCluster:
     """MultiKueue copies a status to a job with quota: that of one admitted so much later there."""
-    cluster.reserve(CORE)
-    cluster.settle()
+    cluster.reserve(CORE).settle()
     admitted = {"type": "Queued", "status": "False", "reason": "Admitted", "message": ""}
     since = format_time(cluster.now + timedelta(seconds=after))
     cluster.patch_status(
         {"phase": "Starting", "conditions": [{**admitted, "lastTransitionTime": since}]}
     )
-    cluster.settle()
-    return cluster
+    return cluster.settle()
 
 
 @pytest.mark.parametrize("after", [0, 1])
-def test_a_status_from_elsewhere_is_left_before_it_is_said_where_that_is(after: float) -> None:
+def test_the_workers_status_stays_before_the_cluster_is_named(after: float) -> None:
     cluster = copied(manager(), after=after)
     assert (cluster.phase, cluster.condition("Queued")["status"]) == ("Starting", "False")
 
 
-def test_a_status_from_where_it_was_before_is_not_left() -> None:
+def test_the_status_of_an_earlier_worker_is_replaced() -> None:
     cluster = copied(manager(), after=-1)
     assert (cluster.phase, cluster.condition("Queued")["status"]) == ("Pending", "True")
 
 
-def test_what_is_taken_back_waits_again() -> None:
-    cluster = manager()
-    cluster.admit(CORE)
-    cluster.patch_status({"phase": "Running"})
-    cluster.settle()
-    cluster.evict_workload(CORE, "AdmissionCheck")
-    cluster.settle()
+def test_a_job_taken_back_from_a_worker_waits_again() -> None:
+    cluster = manager().admit(CORE).patch_status({"phase": "Running"}).settle()
+    cluster.evict_workload(CORE, "AdmissionCheck").settle()
     assert cluster.states() == {CORE: "queued"}
     assert (cluster.phase, cluster.condition("Pending")["reason"]) == ("Pending", "JobQueued")
 
 
 @pytest.mark.parametrize("change", [{"tasks": [tiered(4)]}, {"backoffLimit": 7}])
-def test_one_that_is_changed_on_its_way_is_taken_back_and_sent_anew(change: dict[str, Any]) -> None:
+def test_a_job_changed_during_dispatch_is_dispatched_again(change: dict[str, Any]) -> None:
     """What the other cluster was sent may have been read before or after: nobody knows."""
-    cluster = manager()
-    cluster.admit(CORE)
+    cluster = manager().admit(CORE)
     before = cluster.workloads[CORE]["metadata"]["uid"]
-    cluster.edit(**change)
-    cluster.settle()
+    cluster.edit(**change).settle()
     assert cluster.states() == {CORE: "queued"}
     assert cluster.workloads[CORE]["metadata"]["uid"] != before
     assert counts(cluster) == {"work": 4 if "tasks" in change else 5}
-    cluster.admit(CORE)
-    cluster.patch_status({"phase": "Running"})
+    cluster.admit(CORE).patch_status({"phase": "Running"})
     writes = [*cluster.writes]
-    cluster.edit(ttlSecondsAfterFinished=60)
-    cluster.settle()
+    cluster.edit(ttlSecondsAfterFinished=60).settle()
     assert cluster.writes == writes
 
 
-def test_one_that_is_changed_while_it_waits_keeps_its_place() -> None:
+def test_a_job_changed_while_queued_keeps_its_workload() -> None:
     cluster = manager()
     before = cluster.workloads[CORE]["metadata"]["uid"]
-    cluster.edit(backoffLimit=7)
-    cluster.settle()
-    cluster.admit(CORE)
-    cluster.settle()
+    cluster.edit(backoffLimit=7).settle().admit(CORE).settle()
     assert cluster.workloads[CORE]["metadata"]["uid"] == before
     assert cluster.states() == {CORE: "admitted"}
 
 
-def test_one_of_which_a_later_version_shows_another_default_stays_where_it_is() -> None:
-    cluster = manager()
-    cluster.admit(CORE)
+def test_another_default_of_a_later_version_moves_no_job() -> None:
+    cluster = manager().admit(CORE)
     before = cluster.workloads[CORE]["metadata"]["uid"]
     cluster.edit(preemptible=False, tasks=[{**tiered(), "replicas": 5, "standby": None}])
     cluster.settle()
     assert cluster.workloads[CORE]["metadata"]["uid"] == before
 
 
-def test_one_that_an_earlier_version_has_sent_is_left_where_it_is() -> None:
-    cluster = manager()
-    cluster.admit(CORE)
+def test_a_job_dispatched_by_an_earlier_version_stays() -> None:
+    cluster = manager().admit(CORE)
     del cluster.workloads[CORE]["metadata"]["annotations"]["diengine/sent"]
-    cluster.edit(backoffLimit=7)
-    cluster.settle()
+    cluster.edit(backoffLimit=7).settle()
     assert cluster.states() == {CORE: "admitted"}
 
 
-def test_one_that_its_user_suspends_leaves_the_queue() -> None:
-    cluster = manager()
-    cluster.admit(CORE)
-    cluster.patch_status({"phase": "Running"})
-    cluster.settle()
+def test_a_dispatched_job_that_its_user_suspends_leaves_the_queue() -> None:
+    cluster = manager().admit(CORE).patch_status({"phase": "Running"}).settle()
     del cluster.job["metadata"]["annotations"]["diengine/suspended-by"]
     cluster.settle()
     assert not cluster.workloads
     assert (cluster.phase, cluster.condition("Pending")["reason"]) == ("Pending", "JobSuspended")
-    cluster.edit(suspend=False)
-    cluster.settle()
+    cluster.edit(suspend=False).settle()
     assert cluster.states() == {CORE: "queued"}
     assert cluster.job["spec"]["suspend"] is True
 
 
-def test_one_that_has_ended_elsewhere_frees_its_quota_and_goes_after_its_time() -> None:
-    cluster = manager(ttlSecondsAfterFinished=60)
-    cluster.admit(CORE)
+def test_a_job_finished_on_a_worker_frees_quota_and_expires() -> None:
+    cluster = manager(ttlSecondsAfterFinished=60).admit(CORE)
     ended = {"phase": "Succeeded", "completionTimestamp": format_time(cluster.now)}
     condition = {"type": "Succeeded", "status": "True", "reason": "JobSucceeded", "message": ""}
-    cluster.patch_status({**ended, "conditions": [condition]})
-    cluster.settle()
+    cluster.patch_status({**ended, "conditions": [condition]}).settle()
     assert cluster.states() == {CORE: "finished"}
     assert not cluster.workloads[CORE]["metadata"].get("finalizers")
     assert not cluster.decide().actions
@@ -202,10 +175,9 @@ def test_one_that_has_ended_elsewhere_frees_its_quota_and_goes_after_its_time() 
     assert deletion.resource == DIJOBS
 
 
-def test_one_without_a_queue_is_left_alone() -> None:
+def test_a_job_without_a_queue_is_not_dispatched() -> None:
     body = job(tiered(), managedBy=MULTIKUEUE)
-    cluster = QueuedCluster(body)
-    cluster.settle()
+    cluster = QueuedCluster(body).settle()
     assert cluster.phase is None
     assert not cluster.writes
 
@@ -215,23 +187,18 @@ def test_one_without_a_queue_is_left_alone() -> None:
 
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 def test_the_workload_that_came_with_a_job_is_taken_up(where: str) -> None:
-    cluster = worker(where=where)
-    cluster.settle()
+    cluster = worker(where=where).settle()
     metadata = cluster.workloads[CORE]["metadata"]
     assert [owner["uid"] for owner in metadata["ownerReferences"]] == ["uid-x"]
     assert metadata["finalizers"] == ["diengine.opendilab.org/holds-quota"]
     assert [*cluster.workloads] == [CORE]
-    cluster.admit(CORE)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.admit(CORE).settle().run().settle()
     assert (cluster.phase, len(cluster.pods)) == ("Running", 5)
     assert [*cluster.workloads] == [CORE]
 
 
 def test_no_pod_is_made_before_its_quota_is_held() -> None:
-    cluster = worker()
-    cluster.admit(CORE)
+    cluster = worker().admit(CORE)
     for _ in range(6):
         # The operator is killed after each of its writes.
         with suppress(Crash):
@@ -252,23 +219,14 @@ def test_nothing_is_made_before_the_workload_has_come() -> None:
 def test_its_spec_stays_that_of_the_manager_and_bounds_the_job() -> None:
     cluster = worker()
     spec = copy.deepcopy(cluster.workloads[CORE]["spec"])
-    cluster.edit(priority="high")
-    cluster.scale("work", 7)
-    cluster.settle()
-    cluster.admit(CORE)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-    assert cluster.workloads[CORE]["spec"] == spec
-    assert len(cluster.pods) == 5
-    cluster.scale("work", 3)
-    cluster.settle()
-    cluster.end_all()
-    cluster.settle()
+    cluster.edit(priority="high").scale("work", 7).settle()
+    cluster.admit(CORE).settle().run().settle()
+    assert (cluster.workloads[CORE]["spec"], len(cluster.pods)) == (spec, 5)
+    cluster.scale("work", 3).settle().end_deleted().settle()
     assert (len(cluster.pods), counts(cluster)) == (3, {"work": 5})
 
 
-def test_one_that_is_suspended_at_the_worker_gives_its_quota_back() -> None:
+def test_a_job_suspended_on_the_worker_releases_its_quota() -> None:
     cluster = worker()
     cluster.job["metadata"]["annotations"] = {}
     cluster.settle()
@@ -279,15 +237,8 @@ def test_one_that_is_suspended_at_the_worker_gives_its_quota_back() -> None:
     )
 
 
-def test_what_the_worker_has_evicted_is_held_until_its_pods_are_gone() -> None:
-    cluster = worker()
-    cluster.settle()
-    cluster.admit(CORE)
-    cluster.settle()
-    cluster.run()
-    cluster.evict_workload(CORE)
-    cluster.settle()
+def test_an_evicted_job_holds_its_quota_until_its_pods_are_gone() -> None:
+    cluster = worker().settle().admit(CORE).settle().run().evict_workload(CORE).settle()
     assert cluster.states() == {CORE: "evicted"}
-    cluster.end_all()
-    cluster.settle()
+    cluster.end_deleted().settle()
     assert cluster.states() == {CORE: "queued"}

@@ -9,7 +9,7 @@ from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 BUDGET = ("PodDisruptionBudget", "x-learner")
 
 
-def test_a_budget_stands_before_the_pods_and_belongs_to_the_job() -> None:
+def test_a_budget_is_made_before_the_pods_and_belongs_to_the_job() -> None:
     cluster = ClusterModel(job(task("learner", 4, maxUnavailable=1), task("collector", 2)))
     cluster.settle()
     assert cluster.writes[0] == "create PodDisruptionBudget x-learner"
@@ -28,13 +28,9 @@ def test_a_budget_stands_before_the_pods_and_belongs_to_the_job() -> None:
     assert ("PodDisruptionBudget", "x-collector") not in cluster.objects
 
 
-def test_it_follows_the_replicas_and_is_put_right() -> None:
-    cluster = ClusterModel(job(task("learner", 2, maxUnavailable=0)))
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-    cluster.edit(tasks=[task("learner", 3, maxUnavailable=0)])
-    cluster.settle()
+def test_a_budget_follows_the_replicas_and_is_restored() -> None:
+    cluster = ClusterModel(job(task("learner", 2, maxUnavailable=0))).settle().run()
+    cluster.settle().edit(tasks=[task("learner", 3, maxUnavailable=0)]).settle()
     assert cluster.objects[BUDGET]["spec"]["minAvailable"] == 3
     cluster.objects[BUDGET]["spec"]["selector"] = {"matchLabels": {"app": "other"}}
     cluster.settle()
@@ -46,12 +42,11 @@ def test_it_follows_the_replicas_and_is_put_right() -> None:
 
 
 def test_more_than_there_are_leaves_none_that_have_to_stay() -> None:
-    cluster = ClusterModel(job(task("learner", 2, maxUnavailable=5)))
-    cluster.settle()
+    cluster = ClusterModel(job(task("learner", 2, maxUnavailable=5))).settle()
     assert cluster.objects[BUDGET]["spec"]["minAvailable"] == 0
 
 
-def test_without_the_right_to_it_the_job_waits_and_says_so() -> None:
+def test_without_permission_for_budgets_the_job_waits_with_a_reason() -> None:
     cluster = ClusterModel(job(task("learner", 1, maxUnavailable=0)))
     cluster.refuse_scheduling_objects = SchedulingObjectRefused(
         seen=Seen.SCHEDULING_OBJECT_REFUSED,

@@ -47,7 +47,7 @@ def looks(cluster: ClusterModel) -> None:
     cluster.wait(0)
 
 
-def test_the_kubelet_asks_and_has_the_time_of_both() -> None:
+def test_a_drain_hook_extends_the_grace_period() -> None:
     cluster = running(rollout(1), task("learner"))
     spec = cluster.pods["x-rollout-0"]["spec"]
     hook = {"httpGet": {"path": "/drain", "port": 8000}}
@@ -75,10 +75,9 @@ def test_a_command_is_run_in_the_main_container_alone() -> None:
 
 
 @pytest.mark.parametrize("drain", [{}, {"path": "/drain"}, {"command": []}])
-def test_one_that_says_nothing_which_no_api_server_takes_is_asked_nothing(drain: Object) -> None:
+def test_a_drain_without_a_path_or_command_adds_no_hook(drain: Object) -> None:
     cluster = running(task("learner"))
-    cluster.edit(tasks=[task("learner"), rollout(1, drain=drain)])
-    cluster.settle()
+    cluster.edit(tasks=[task("learner"), rollout(1, drain=drain)]).settle()
     assert "lifecycle" not in cluster.pods["x-rollout-0"]["spec"]["containers"][0]
 
 
@@ -94,11 +93,9 @@ def test_a_hook_of_the_template_which_admission_refuses_stays() -> None:
 
 
 def test_a_replica_leaves_its_service_and_is_deleted_when_the_time_is_over() -> None:
-    cluster = running(rollout())
-    cluster.scale("rollout", 1)
+    cluster = running(rollout()).scale("rollout", 1)
     looks(cluster)
-    assert listed(cluster) == ["x-rollout-0"]
-    assert deletes(cluster) == []
+    assert (listed(cluster), deletes(cluster)) == (["x-rollout-0"], [])
     assert metadata(cluster, "x-rollout-2")["annotations"][LEFT] == format_time(cluster.now)
     cluster.wait(LEAVE_SECONDS - 0.5)
     assert deletes(cluster) == []
@@ -109,59 +106,52 @@ def test_a_replica_leaves_its_service_and_is_deleted_when_the_time_is_over() -> 
 
 
 def test_the_operator_comes_back_when_the_time_is_over() -> None:
-    cluster = running(rollout())
-    cluster.scale("rollout", 2)
+    cluster = running(rollout()).scale("rollout", 2)
     looks(cluster)
     delay = cluster.decide().requeue_after
     assert delay is not None
     assert 0 < delay <= LEAVE_SECONDS
 
 
-def test_it_costs_one_write_for_each_that_leaves_and_none_for_the_others() -> None:
+def test_draining_costs_one_write_for_each_replica() -> None:
     cluster = running(rollout())
     plain = running(rollout(drain=None))
     for each in (cluster, plain):
         each.writes.clear()
-        each.scale("rollout", 2)
-        each.settle()
+        each.scale("rollout", 2).settle()
     added = [write for write in cluster.writes if write not in plain.writes]
     assert added == ["reclaim Pod x-rollout-2"]
     assert len(cluster.writes) == len(plain.writes) + 1
 
 
-def test_without_a_drain_nothing_waits() -> None:
-    cluster = running(rollout(drain=None))
-    cluster.scale("rollout", 2)
+def test_without_a_drain_pods_are_deleted_at_once() -> None:
+    cluster = running(rollout(drain=None)).scale("rollout", 2)
     looks(cluster)
     assert deletes(cluster) == ["x-rollout-2"]
 
 
-def test_without_a_service_nothing_waits() -> None:
-    cluster = running(rollout(service=None))
-    cluster.scale("rollout", 2)
+def test_without_a_service_pods_are_deleted_at_once() -> None:
+    cluster = running(rollout(service=None)).scale("rollout", 2)
     looks(cluster)
     assert deletes(cluster) == ["x-rollout-2"]
 
 
-def test_what_does_not_run_goes_at_once() -> None:
-    cluster = ClusterModel(job(rollout()))
-    cluster.settle()
-    cluster.run("x-rollout-0")
+def test_a_pod_that_does_not_run_is_deleted_at_once() -> None:
+    cluster = ClusterModel(job(rollout())).settle().run("x-rollout-0")
     cluster.scale("rollout", 1)
     looks(cluster)
     assert deletes(cluster) == ["x-rollout-1", "x-rollout-2"]
 
 
-def test_one_that_failed_goes_at_once() -> None:
-    cluster = running(rollout())
-    cluster.fail("x-rollout-1")
+def test_a_failed_replica_is_deleted_at_once() -> None:
+    cluster = running(rollout()).fail("x-rollout-1")
     looks(cluster)
     assert deletes(cluster) == ["x-rollout-1"]
 
 
-def test_one_that_is_wanted_again_in_time_is_put_back() -> None:
+def test_a_replica_desired_again_in_time_returns_to_its_service() -> None:
     cluster = running(rollout())
-    before = {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
+    before = cluster.uids
     cluster.scale("rollout", 1)
     looks(cluster)
     cluster.scale("rollout", 2)
@@ -175,9 +165,8 @@ def test_one_that_is_wanted_again_in_time_is_put_back() -> None:
     assert "MetadataRestored" not in {event.reason for event in cluster.events}
 
 
-def test_nobody_puts_the_label_back_while_it_waits() -> None:
-    cluster = running(rollout(), preemptible=False)
-    cluster.edit(suspend=True)
+def test_the_label_is_not_restored_during_a_drain() -> None:
+    cluster = running(rollout(), preemptible=False).edit(suspend=True)
     looks(cluster)
     assert listed(cluster) == []
     cluster.writes.clear()
@@ -186,20 +175,16 @@ def test_nobody_puts_the_label_back_while_it_waits() -> None:
     assert "MetadataRestored" not in {event.reason for event in cluster.events}
 
 
-def test_one_that_ends_by_itself_and_is_wanted_again_is_done() -> None:
-    cluster = running(rollout(2))
-    cluster.scale("rollout", 1)
+def test_a_replica_that_succeeded_while_draining_stays() -> None:
+    cluster = running(rollout(2)).scale("rollout", 1)
     looks(cluster)
-    cluster.succeed("x-rollout-1")
-    cluster.scale("rollout", 2)
-    cluster.settle()
+    cluster.succeed("x-rollout-1").scale("rollout", 2).settle()
     assert deletes(cluster) == []
     assert cluster.decide().requeue_after is None
 
 
-def test_a_label_that_somebody_puts_back_is_taken_off_again() -> None:
-    cluster = running(rollout())
-    cluster.scale("rollout", 2)
+def test_a_label_restored_by_a_user_is_removed_again() -> None:
+    cluster = running(rollout()).scale("rollout", 2)
     looks(cluster)
     metadata(cluster, "x-rollout-2")["labels"][IN_SERVICE] = "true"
     cluster.wait(LEAVE_SECONDS)
@@ -209,16 +194,15 @@ def test_a_label_that_somebody_puts_back_is_taken_off_again() -> None:
 
 
 @pytest.mark.parametrize("written", ["", "soon", "2026-01-01T18:00:00Z"])
-def test_a_time_that_somebody_edits_does_not_keep_a_replica(written: str) -> None:
-    cluster = running(rollout())
-    cluster.scale("rollout", 2)
+def test_an_edited_drain_time_does_not_keep_a_replica(written: str) -> None:
+    cluster = running(rollout()).scale("rollout", 2)
     looks(cluster)
     metadata(cluster, "x-rollout-2")["annotations"][LEFT] = written
     cluster.settle()
     assert deletes(cluster) == ["x-rollout-2"]
 
 
-def test_a_mark_that_somebody_makes_takes_nothing_away() -> None:
+def test_a_forged_drain_mark_removes_no_replica() -> None:
     cluster = running(rollout())
     metadata(cluster, "x-rollout-1")["annotations"][LEFT] = format_time(cluster.now)
     cluster.settle()
@@ -227,9 +211,8 @@ def test_a_mark_that_somebody_makes_takes_nothing_away() -> None:
     assert deletes(cluster) == []
 
 
-def test_suspension_takes_all_out_first_and_ends_them_then() -> None:
-    cluster = running(rollout(2), task("learner"))
-    cluster.edit(suspend=True)
+def test_a_suspension_drains_before_it_deletes() -> None:
+    cluster = running(rollout(2), task("learner")).edit(suspend=True)
     looks(cluster)
     assert (listed(cluster), deletes(cluster)) == ([], ["x-learner-0"])
     told = cluster.condition("Pending")["message"]
@@ -238,23 +221,17 @@ def test_suspension_takes_all_out_first_and_ends_them_then() -> None:
     assert deletes(cluster)[1:] == ["x-rollout-0", "x-rollout-1"]
 
 
-def test_a_suspension_that_is_taken_back_puts_all_back() -> None:
-    cluster = running(rollout(2))
-    cluster.edit(suspend=True)
+def test_a_suspension_taken_back_restores_all_replicas() -> None:
+    cluster = running(rollout(2)).edit(suspend=True)
     looks(cluster)
-    cluster.edit(suspend=False)
-    cluster.settle()
-    assert listed(cluster) == ["x-rollout-0", "x-rollout-1"]
-    assert deletes(cluster) == []
+    cluster.edit(suspend=False).settle()
+    assert (listed(cluster), deletes(cluster)) == (["x-rollout-0", "x-rollout-1"], [])
     assert cluster.phase == "Running"
 
 
-def test_preemption_takes_all_out_first_and_ends_them_then() -> None:
-    cluster = ClusterModel(job(rollout(2), preemptible=True))
-    cluster.place(rollout="a b")
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+def test_a_preemption_drains_before_it_deletes() -> None:
+    cluster = ClusterModel(job(rollout(2), preemptible=True)).place(rollout="a b")
+    cluster.settle().run().settle()
     assert listed(cluster) == ["x-rollout-0", "x-rollout-1"]
     cluster.place()
     looks(cluster)
@@ -264,26 +241,21 @@ def test_preemption_takes_all_out_first_and_ends_them_then() -> None:
     assert cluster.status["reschedules"] == 1
 
 
-def test_one_that_is_moved_leaves_first() -> None:
-    cluster = ClusterModel(job(rollout(2), preemptible=True))
-    cluster.place(rollout="a b")
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+def test_a_moved_replica_drains_first() -> None:
+    cluster = ClusterModel(job(rollout(2), preemptible=True)).place(rollout="a b")
+    cluster.settle().run().settle()
     cluster.place(rollout="a c")
     looks(cluster)
     assert (listed(cluster), deletes(cluster)) == (["x-rollout-0"], [])
     cluster.settle()
     assert deletes(cluster) == ["x-rollout-1"]
-    cluster.end("x-rollout-1")
-    cluster.settle()
+    cluster.end("x-rollout-1").settle()
     assert cluster.pods["x-rollout-1"]["metadata"]["annotations"]["diengine/node"] == "c"
 
 
-def test_a_task_that_is_restarted_as_a_whole_leaves_first() -> None:
+def test_a_restarted_task_drains_first() -> None:
     rules = [{"tasks": ["rollout"], "action": "RestartTask"}]
-    cluster = running(rollout(), failurePolicy={"rules": rules})
-    cluster.fail("x-rollout-0")
+    cluster = running(rollout(), failurePolicy={"rules": rules}).fail("x-rollout-0")
     looks(cluster)
     assert (listed(cluster), deletes(cluster)) == ([], ["x-rollout-0"])
     cluster.settle()
@@ -291,7 +263,7 @@ def test_a_task_that_is_restarted_as_a_whole_leaves_first() -> None:
 
 
 @pytest.mark.parametrize("end", ["succeed", "fail"])
-def test_the_end_of_a_job_waits_for_nobody_and_drains_within_the_template_s_time(end: str) -> None:
+def test_a_finished_job_drains_within_the_templates_grace_period(end: str) -> None:
     cluster = running(task("learner"), rollout(1), backoffLimit=0, successPolicy=SOON)
     getattr(cluster, end)("x-learner-0")
     while cluster.phase not in ("Succeeded", "Failed"):
@@ -306,7 +278,7 @@ SOON = {"tasks": ["learner"], "gracePeriodSeconds": 0}
 
 
 @pytest.mark.parametrize("written", ["0", "-1", "", "never", None])
-def test_a_time_of_the_template_that_somebody_edits_never_kills(written: str | None) -> None:
+def test_an_edited_grace_period_never_kills_at_once(written: str | None) -> None:
     cluster = running(task("learner"), rollout(1), backoffLimit=0)
     notes = metadata(cluster, "x-rollout-0")["annotations"]
     del notes["diengine/grace-seconds"]
@@ -321,8 +293,7 @@ def test_a_time_of_the_template_that_somebody_edits_never_kills(written: str | N
 
 @pytest.mark.parametrize("writes", range(1, 9))
 def test_an_operator_that_dies_at_any_write_loses_no_drain(writes: int) -> None:
-    cluster = running(rollout())
-    cluster.scale("rollout", 1)
+    cluster = running(rollout()).scale("rollout", 1)
     left, since = writes, dict.fromkeys(cluster.pods, cluster.now)
     for _ in range(20):
         before = len(cluster.writes)
@@ -357,7 +328,7 @@ FIRST = ["x-rollout-0-0", "x-rollout-0-1"]
 SECOND = ["x-rollout-1-0", "x-rollout-1-1"]
 
 
-def test_the_leader_alone_is_asked_where_the_service_lists_leaders() -> None:
+def test_only_leaders_drain_if_the_service_lists_leaders() -> None:
     cluster = running(groups("Leaders"))
     asked = {
         name
@@ -368,43 +339,31 @@ def test_the_leader_alone_is_asked_where_the_service_lists_leaders() -> None:
     assert asked == {FIRST[0], SECOND[0]}
 
 
-def test_the_others_of_a_replica_go_when_its_leader_has_gone() -> None:
-    cluster = running(groups("Leaders"))
-    cluster.scale("rollout", 1)
-    cluster.settle()
+def test_the_others_of_a_replica_follow_its_leader() -> None:
+    cluster = running(groups("Leaders")).scale("rollout", 1).settle()
     assert (listed(cluster), deletes(cluster)) == ([FIRST[0]], [SECOND[0]])
     cluster.wait(20)
     assert deletes(cluster) == [SECOND[0]]
-    cluster.end(SECOND[0])
-    cluster.settle()
+    cluster.end(SECOND[0]).settle()
     assert deletes(cluster) == SECOND
 
 
-def test_so_they_do_when_somebody_deletes_the_leader() -> None:
-    cluster = running(groups("Leaders"))
-    cluster.delete_pod(SECOND[0])
-    cluster.settle()
+def test_the_others_of_a_replica_follow_a_deleted_leader() -> None:
+    cluster = running(groups("Leaders")).delete_pod(SECOND[0]).settle()
     assert deletes(cluster) == []
-    cluster.end(SECOND[0])
-    cluster.settle()
+    cluster.end(SECOND[0]).settle()
     assert deletes(cluster) == [SECOND[1]]
-    cluster.end(SECOND[1])
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.end(SECOND[1]).settle().run().settle()
     assert (listed(cluster), cluster.phase) == ([FIRST[0], SECOND[0]], "Running")
 
 
 def test_a_leader_that_failed_is_not_waited_for() -> None:
-    cluster = running(groups("Leaders"))
-    cluster.fail(SECOND[0])
-    cluster.settle()
+    cluster = running(groups("Leaders")).fail(SECOND[0]).settle()
     assert sorted(deletes(cluster)) == SECOND
 
 
 def test_all_pods_of_a_replica_leave_together_where_all_are_listed() -> None:
-    cluster = running(groups("All"))
-    cluster.scale("rollout", 1)
+    cluster = running(groups("All")).scale("rollout", 1)
     looks(cluster)
     assert (listed(cluster), deletes(cluster)) == (FIRST, [])
     cluster.wait(LEAVE_SECONDS)
@@ -413,8 +372,7 @@ def test_all_pods_of_a_replica_leave_together_where_all_are_listed() -> None:
 
 def test_leaders_of_replicas_of_one_pod_go_on_their_own() -> None:
     service = {"ports": PORTS, "select": "Leaders"}
-    cluster = running(rollout(3, service=service))
-    cluster.edit(suspend=True)
+    cluster = running(rollout(3, service=service)).edit(suspend=True)
     looks(cluster)
     cluster.wait(LEAVE_SECONDS)
     assert len(deletes(cluster)) == 3

@@ -29,8 +29,7 @@ TOTAL = 100
 
 def training(*tasks: Any, seconds: float = 600, **spec: Any) -> ClusterModel:
     """A job that has reported twice, so many seconds apart, ten steps each."""
-    cluster = running(*(tasks or TASKS), **spec)
-    cluster.wait(60)
+    cluster = running(*(tasks or TASKS), **spec).wait(60)
     report(cluster, 10)
     cluster.wait(seconds)
     report(cluster, 20)
@@ -39,8 +38,7 @@ def training(*tasks: Any, seconds: float = 600, **spec: Any) -> ClusterModel:
 
 def report(cluster: ClusterModel, step: float, total: float | None = TOTAL, **more: Any) -> None:
     told = {} if total is None else {"totalSteps": total}
-    cluster.report(step=step, **told, **more)
-    cluster.settle()
+    cluster.report(step=step, **told, **more).settle()
 
 
 def left(cluster: ClusterModel) -> list[float] | None:
@@ -63,16 +61,15 @@ def test_what_is_left_goes_on_at_the_pace_since_the_first_report() -> None:
     )
 
 
-def test_nothing_is_said_before_the_second_report() -> None:
-    cluster = running(*TASKS)
-    cluster.wait(60)
+def test_there_is_no_estimate_before_the_second_report() -> None:
+    cluster = running(*TASKS).wait(60)
     report(cluster, 10)
     assert left(cluster) is None
     assert "pace" in cluster.status
 
 
 @pytest.mark.parametrize(("step", "total"), [(20, None), (100, 100), (120, 100), (0, 100)], ids=str)
-def test_reports_without_an_end_say_nothing(step: float, total: float | None) -> None:
+def test_reports_without_a_maximum_give_no_estimate(step: float, total: float | None) -> None:
     cluster = running(*TASKS)
     for _ in range(3):
         cluster.wait(600)
@@ -80,7 +77,7 @@ def test_reports_without_an_end_say_nothing(step: float, total: float | None) ->
         assert left(cluster) is None
 
 
-def test_a_steady_job_costs_one_write_more_and_one_that_changes_one_a_minute() -> None:
+def test_an_estimate_costs_at_most_one_write_a_minute() -> None:
     cluster = training()
     before = cluster.writes.count("status")
     for step in range(21, 40):
@@ -102,8 +99,7 @@ def test_what_else_is_written_brings_it_up_to_date() -> None:
     report(cluster, 21)
     stale = left(cluster)
     assert stale == [each - 66 for each in told]
-    cluster.edit(suspend=True)
-    cluster.settle()
+    cluster.edit(suspend=True).settle()
     assert left(cluster) is None
     assert "pace" not in cluster.status
 
@@ -111,11 +107,9 @@ def test_what_else_is_written_brings_it_up_to_date() -> None:
 def test_a_restart_keeps_it_and_begins_a_new_measure() -> None:
     cluster = training(backoffLimit=3)
     told = cluster.status["expectedCompletion"]
-    cluster.fail("x-learner-0")
-    cluster.settle()
+    cluster.fail("x-learner-0").settle()
     assert cluster.status["expectedCompletion"] == told
-    cluster.run(*cluster.pods)
-    cluster.settle()
+    cluster.run(*cluster.pods).settle()
     assert (cluster.phase, cluster.status["restarts"]) == ("Running", 1)
     assert cluster.status["expectedCompletion"] == told
     # It went back to a checkpoint.
@@ -138,9 +132,8 @@ def test_a_job_that_is_silent_is_not_expected_to_end() -> None:
     assert "pace" in cluster.status
 
 
-def test_a_program_that_does_something_else_has_no_end_in_sight() -> None:
-    cluster = training()
-    cluster.wait(60)
+def test_a_program_in_another_phase_has_no_estimate() -> None:
+    cluster = training().wait(60)
     report(cluster, 21, phase="evaluation")
     assert left(cluster) is None
 
@@ -153,10 +146,8 @@ def test_a_deadline_comes_first() -> None:
     assert cluster.status["expectedCompletion"]["latest"] == "2026-01-01T13:00:00Z"
 
 
-def test_an_end_is_forgotten_with_the_job() -> None:
-    cluster = training()
-    cluster.succeed(*cluster.pods)
-    cluster.settle()
+def test_a_finished_job_has_no_estimate() -> None:
+    cluster = training().succeed().settle()
     assert cluster.phase == "Succeeded"
     assert left(cluster) is None
     assert "pace" not in cluster.status
@@ -199,7 +190,7 @@ def test_whatever_is_reported_makes_three_moments_in_order_or_none(found: Run) -
         assert ExpectedCompletion.read(told.dump()) == ExpectedCompletion.read(told.dump())
 
 
-def test_one_that_the_allocator_has_just_enlarged_is_as_much_faster() -> None:
+def test_the_rate_grows_with_replicas_added_by_the_allocator() -> None:
     reported = Reported(
         reported_at=_NOW,
         progressed_at=None,
@@ -219,18 +210,14 @@ def test_one_that_the_allocator_has_just_enlarged_is_as_much_faster() -> None:
 def placed(*, starting: float) -> ClusterModel:
     """A job of one replica on each of two nodes that took so long to run there."""
     cluster = ClusterModel(job(task("learner", 2), preemptible=True, backoffLimit=3))
-    cluster.place(learner="a b")
-    cluster.settle()
-    cluster.wait(starting)
-    cluster.run()
-    cluster.settle()
+    cluster.place(learner="a b").settle().wait(starting)
+    cluster.run().settle()
     assert cluster.phase == "Running"
     return cluster
 
 
 def test_the_first_pace_of_one_that_was_placed_leaves_out_its_start() -> None:
-    cluster = placed(starting=90)
-    cluster.wait(30)
+    cluster = placed(starting=90).wait(30)
     report(cluster, 10)
     found = left(cluster)
     assert found is not None
@@ -239,12 +226,8 @@ def test_the_first_pace_of_one_that_was_placed_leaves_out_its_start() -> None:
 
 
 def test_the_first_pace_after_a_restart_counts_what_ran_there_before() -> None:
-    cluster = placed(starting=0)
-    cluster.wait(100)
-    cluster.fail("x-learner-0")
-    cluster.settle()
-    cluster.run(*cluster.pods)
-    cluster.settle()
+    cluster = placed(starting=0).wait(100).fail("x-learner-0").settle()
+    cluster.run(*cluster.pods).settle()
     assert (cluster.phase, cluster.status["restarts"]) == ("Running", 1)
     report(cluster, 50)
     cluster.wait(10)
@@ -261,7 +244,7 @@ def test_the_spreads_are_in_order(spreads: Any) -> None:
         assert 0 < spread.earliest <= spread.expected <= spread.latest
 
 
-def test_what_somebody_wrote_by_hand_counts_for_nothing() -> None:
+def test_a_hand_written_estimate_is_ignored() -> None:
     cluster = training()
     told = cluster.status["expectedCompletion"]
     cluster.job["status"]["expectedCompletion"] = {"earliest": 1, "expected": told["latest"]}

@@ -31,11 +31,10 @@ def foretold(minutes: float | None) -> Grant:
 def waiting(minutes: float | None) -> ClusterModel:
     cluster = ClusterModel(job(task("learner"), preemptible=True))
     cluster.grant = foretold(minutes)
-    cluster.settle()
-    return cluster
+    return cluster.settle()
 
 
-def test_a_job_that_waits_says_when_it_is_expected_to_start_and_what_was_said_first() -> None:
+def test_a_waiting_job_shows_its_expected_start_and_the_first_one() -> None:
     cluster = waiting(30)
     first = "2026-01-01T12:40:00Z"
     assert cluster.status["expectedStart"] == {**start(30).dump(), "promised": first}
@@ -50,21 +49,19 @@ def test_a_job_that_waits_says_when_it_is_expected_to_start_and_what_was_said_fi
     assert cluster.status["expectedStart"] == {"promised": first}
 
 
-def test_it_is_gone_when_the_job_has_its_nodes() -> None:
+def test_a_job_with_nodes_has_no_expected_start() -> None:
     cluster = waiting(30)
     cluster.grant = Grant(placement={"learner": ("a",)})
     cluster.settle()
     assert "expectedStart" not in cluster.status
 
 
-def test_a_suspended_job_is_expected_at_no_time() -> None:
-    cluster = waiting(30)
-    cluster.edit(suspend=True)
-    cluster.settle()
+def test_a_suspended_job_has_no_expected_start() -> None:
+    cluster = waiting(30).edit(suspend=True).settle()
     assert "expectedStart" not in cluster.status
 
 
-def test_a_little_later_is_not_worth_a_write() -> None:
+def test_a_slightly_later_start_is_not_written() -> None:
     cluster = waiting(30)
     before = len(cluster.writes)
     cluster.wait(120)
@@ -75,12 +72,11 @@ def test_a_little_later_is_not_worth_a_write() -> None:
 
 
 @pytest.mark.parametrize("written", ["soon", {"promised": "soon"}, {"promised": 3}])
-def test_what_somebody_wrote_there_by_hand_is_written_over(written: object) -> None:
+def test_a_hand_written_expected_start_is_replaced(written: object) -> None:
     cluster = waiting(None)
     cluster.job["status"]["expectedStart"] = written
     cluster.grant = foretold(30)
-    cluster.wait(60)
-    cluster.settle()
+    cluster.wait(60).settle()
     assert cluster.status["expectedStart"] == {
         **start(30).dump(),
         "promised": "2026-01-01T12:40:00Z",

@@ -32,9 +32,7 @@ def gang(*tasks: Object, scheduling: Object = PLUGINS, **spec: Any) -> ClusterMo
 
 
 def up(cluster: ClusterModel) -> ClusterModel:
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.settle().run().settle()
     assert cluster.phase == "Running"
     cluster.writes.clear()
     return cluster
@@ -45,9 +43,8 @@ def group(cluster: ClusterModel) -> Object:
     return spec
 
 
-def test_the_group_stands_before_the_pods_and_has_all_of_them() -> None:
-    cluster = gang()
-    cluster.settle()
+def test_the_group_is_made_before_the_pods_and_counts_all_of_them() -> None:
+    cluster = gang().settle()
     assert cluster.writes[0] == "create PodGroup x"
     made = cluster.objects[GROUP]
     assert made["apiVersion"] == "scheduling.x-k8s.io/v1alpha1"
@@ -63,8 +60,7 @@ def test_the_group_stands_before_the_pods_and_has_all_of_them() -> None:
 def test_volcano_reads_an_annotation_and_has_queues_and_priorities() -> None:
     learner = asking("learner", cpu="250m")
     learner["template"]["spec"]["priorityClassName"] = "urgent"
-    cluster = gang(learner, scheduling={**VOLCANO, "queue": "rl"})
-    cluster.settle()
+    cluster = gang(learner, scheduling={**VOLCANO, "queue": "rl"}).settle()
     assert cluster.objects[GROUP]["apiVersion"] == "scheduling.volcano.sh/v1beta1"
     assert group(cluster) == {
         "minMember": 1,
@@ -81,8 +77,7 @@ def test_volcano_reads_an_annotation_and_has_queues_and_priorities() -> None:
 def test_the_group_of_kubernetes_itself_has_the_pods_name_it_in_their_spec() -> None:
     learner = asking("learner", 2)
     learner["template"]["spec"]["priorityClassName"] = "urgent"
-    cluster = gang(learner, scheduling={"gangScheduler": "kubernetes"})
-    cluster.settle()
+    cluster = gang(learner, scheduling={"gangScheduler": "kubernetes"}).settle()
     assert cluster.objects[GROUP]["apiVersion"] == "scheduling.k8s.io/v1beta1"
     assert group(cluster) == {
         "schedulingPolicy": {"gang": {"minCount": 2}},
@@ -94,8 +89,7 @@ def test_the_group_of_kubernetes_itself_has_the_pods_name_it_in_their_spec() -> 
     assert "schedulerName" not in pod["spec"]
     # Its priority class is what nobody may change.
     group(cluster)["priorityClassName"] = "default"
-    cluster.scale("learner", 3)
-    cluster.settle()
+    cluster.scale("learner", 3).settle()
     assert group(cluster) == {
         "schedulingPolicy": {"gang": {"minCount": 3}},
         "priorityClassName": "default",
@@ -105,25 +99,22 @@ def test_the_group_of_kubernetes_itself_has_the_pods_name_it_in_their_spec() -> 
 def test_a_scheduler_that_the_template_names_stays() -> None:
     learner = asking("learner")
     learner["template"]["spec"]["schedulerName"] = "default-scheduler"
-    cluster = gang(learner)
-    cluster.settle()
+    cluster = gang(learner).settle()
     pod = cluster.pods["x-learner-0"]
     assert pod["spec"]["schedulerName"] == "default-scheduler"
     assert pod["metadata"]["labels"][LABEL] == "x"
 
 
-def test_a_job_without_a_gang_scheduler_is_never_looked_at() -> None:
-    cluster = ClusterModel(job())
-    cluster.settle()
+def test_a_job_without_a_gang_scheduler_costs_no_extra_read() -> None:
+    cluster = ClusterModel(job()).settle()
     assert cluster.looks == 0
     assert GROUP not in cluster.objects
     assert "schedulerName" not in cluster.pods["x-learner-0"]["spec"]
 
 
-def test_tasks_that_wait_for_others_join_the_minimum_when_their_pods_are_made() -> None:
+def test_dependent_tasks_join_the_minimum_with_their_pods() -> None:
     tasks = (asking("learner", 2), asking("collector", 3, dependsOn=["learner"]))
-    cluster = gang(*tasks, scheduling=VOLCANO)
-    cluster.settle()
+    cluster = gang(*tasks, scheduling=VOLCANO).settle()
     # Over all pods it would never start: three of them come later.
     assert group(cluster)["minMember"] == 2
     assert set(cluster.pods) == {"x-learner-0", "x-learner-1"}
@@ -139,49 +130,37 @@ def test_tasks_that_wait_for_others_join_the_minimum_when_their_pods_are_made() 
     ]
     assert cluster.objects[GROUP]["metadata"]["annotations"] == {"diengine/pods-made": "5"}
     assert group(cluster)["minMember"] == 5
-    assert group(cluster)["minResources"]["cpu"] == "2500m"
-    assert len(cluster.pods) == 5
+    assert (group(cluster)["minResources"]["cpu"], len(cluster.pods)) == ("2500m", 5)
 
 
 def test_the_minimum_follows_the_replicas() -> None:
-    cluster = up(gang(asking("collector", 2)))
-    cluster.scale("collector", 5)
-    cluster.settle()
+    cluster = up(gang(asking("collector", 2))).scale("collector", 5).settle()
     assert group(cluster)["minMember"] == 5
-    cluster.run()
-    cluster.settle()
-    cluster.scale("collector", 3)
-    cluster.settle()
-    cluster.delete_pod("x-collector-0", force=True)
-    cluster.settle()
+    cluster.run().settle().scale("collector", 3).settle()
+    cluster.delete_pod("x-collector-0", force=True).settle()
     # The one that is made anew waits for two others, not for four.
     assert group(cluster)["minMember"] == 3
 
 
 def test_pods_that_have_succeeded_are_not_waited_for() -> None:
-    cluster = up(gang(asking("collector", 3)))
-    cluster.succeed("x-collector-0")
-    cluster.settle()
+    cluster = up(gang(asking("collector", 3))).succeed("x-collector-0").settle()
     # Nothing waits for the group now: a write for each pod that succeeds would be for nobody.
     assert "patch PodGroup x" not in cluster.writes
-    cluster.delete_pod("x-collector-1", force=True)
-    cluster.settle()
+    cluster.delete_pod("x-collector-1", force=True).settle()
     assert group(cluster)["minMember"] == 2
 
 
 def test_elastic_tiers_are_no_members_and_have_the_same_scheduler() -> None:
     tier = asking("collector", 3, minReplicas=1, maxReplicas=3, elastic={})
-    cluster = up(gang(tier))
-    cluster.settle()
+    cluster = up(gang(tier)).settle()
     assert group(cluster)["minMember"] == 1
     beyond = cluster.pods["x-collector-2"]
     assert LABEL not in beyond["metadata"]["labels"]
     assert beyond["spec"]["schedulerName"] == "scheduler-plugins-scheduler"
 
 
-def test_a_group_that_was_deleted_is_made_again_and_an_edited_one_put_right() -> None:
-    cluster = gang(scheduling=VOLCANO)
-    cluster.settle()
+def test_a_deleted_or_edited_group_is_restored() -> None:
+    cluster = gang(scheduling=VOLCANO).settle()
     del cluster.objects[GROUP]
     cluster.settle()
     assert group(cluster)["minMember"] == 4
@@ -190,14 +169,12 @@ def test_a_group_that_was_deleted_is_made_again_and_an_edited_one_put_right() ->
     cluster.settle()
     # What the job does not speak of is left as it is.
     assert group(cluster)["scheduleTimeoutSeconds"] == 60
-    assert group(cluster)["minMember"] == 4
-    assert group(cluster)["minResources"]["cpu"] == "2"
+    assert (group(cluster)["minMember"], group(cluster)["minResources"]["cpu"]) == (4, "2")
     assert not group(cluster)["minResources"].get("example.org/gpu")
 
 
-def test_amounts_that_somebody_writes_in_other_words_are_the_same() -> None:
-    cluster = gang(scheduling=VOLCANO)
-    cluster.settle()
+def test_equal_quantities_in_other_notations_cost_no_write() -> None:
+    cluster = gang(scheduling=VOLCANO).settle()
     cluster.writes.clear()
     group(cluster)["minResources"] = {"cpu": "2000m", "memory": "4Gi"}
     cluster.settle()
@@ -215,8 +192,7 @@ def test_no_pod_is_made_where_nothing_serves_the_kind() -> None:
     condition = cluster.condition("Pending")
     assert (condition["reason"], condition["message"]) == ("SchedulingKindMissing", words)
     cluster.refuse_scheduling_objects = None
-    cluster.pass_time(60)
-    cluster.settle()
+    cluster.pass_time(60).settle()
     assert len(cluster.pods) == 4
 
 
@@ -231,7 +207,7 @@ def test_a_job_that_is_up_goes_on_where_its_group_is_refused() -> None:
     assert cluster.events[-1].reason == "SchedulingObjectRefused"
 
 
-def test_a_group_of_somebody_else_is_not_touched() -> None:
+def test_a_foreign_group_is_not_touched() -> None:
     cluster = gang()
     theirs = foreign("PodGroup", "x")
     cluster.put(theirs)
@@ -243,8 +219,7 @@ def test_a_group_of_somebody_else_is_not_touched() -> None:
 
 
 def test_pods_wait_for_the_group_of_an_earlier_job_to_be_gone() -> None:
-    old = gang()
-    old.settle()
+    old = gang().settle()
     new = gang()
     new.job["metadata"]["uid"] = "uid-new"
     new.objects[GROUP] = old.objects[GROUP]
@@ -257,17 +232,13 @@ def test_pods_wait_for_the_group_of_an_earlier_job_to_be_gone() -> None:
     assert len(new.pods) == 4
 
 
-def test_the_group_stays_while_the_job_is_suspended_and_counts_anew_after() -> None:
-    cluster = up(gang())
-    cluster.edit(suspend=True)
-    cluster.settle()
+def test_the_group_stays_through_a_suspension() -> None:
+    cluster = up(gang()).edit(suspend=True).settle()
     for pod in list(cluster.pods):
         cluster.end(pod)
     cluster.settle()
     assert GROUP in cluster.objects
-    cluster.scale("collector", 1)
-    cluster.edit(suspend=False)
-    cluster.settle()
+    cluster.scale("collector", 1).edit(suspend=False).settle()
     assert group(cluster)["minMember"] == 2
 
 
@@ -278,20 +249,17 @@ def test_the_group_stays_while_the_job_is_suspended_and_counts_anew_after() -> N
         pytest.param({"type": "PodGroupInitiallyScheduled", "status": "False"}, id="Kubernetes"),
     ],
 )
-def test_the_condition_of_the_job_has_the_words_of_its_group(condition: Object) -> None:
-    cluster = gang(scheduling=VOLCANO)
-    cluster.settle()
+def test_the_jobs_condition_has_the_message_of_its_group(condition: Object) -> None:
+    cluster = gang(scheduling=VOLCANO).settle()
     status = {"phase": "Inqueue", "conditions": [{**condition, "message": WORDS}]}
     cluster.objects[GROUP]["status"] = status
     cluster.settle()
     found = cluster.condition("Starting")
     assert (found["reason"], found["message"]) == ("PodGroupPending", f"PodGroup x: {WORDS}")
     # What is said of a pod is closer.
-    cluster.refuse("x-learner-0", "0/1 nodes are available: Insufficient cpu.")
-    cluster.settle()
+    cluster.refuse("x-learner-0", "0/1 nodes are available: Insufficient cpu.").settle()
     assert cluster.condition("Starting")["reason"] == "Unschedulable"
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert cluster.phase == "Running"
 
 
@@ -301,23 +269,20 @@ def test_a_crash_after_any_write_leaves_what_the_next_run_repairs() -> None:
         with pytest.raises(Crash):
             cluster.reconcile(crash_after=writes)
         cluster.settle()
-        assert group(cluster)["minMember"] == 4
-        assert len(cluster.pods) == 4
+        assert (group(cluster)["minMember"], len(cluster.pods)) == (4, 4)
         assert sum(write == "create PodGroup x" for write in cluster.writes) == 1
 
 
-def test_of_a_quantity_that_cannot_be_read_the_group_says_nothing() -> None:
+def test_an_unreadable_quantity_is_left_out_of_the_group() -> None:
     cluster = up(gang(asking("learner"), scheduling=VOLCANO))
     cluster.edit(tasks=[asking("learner", cpu="a lot")])
-    cluster.delete_pod("x-learner-0", force=True)
-    cluster.settle()
+    cluster.delete_pod("x-learner-0", force=True).settle()
     assert group(cluster)["minMember"] == 1
     assert set(group(cluster)["minResources"].values()) <= {None}
 
 
-def test_a_scheduler_that_refused_pods_is_asked_again_after_growing_pauses() -> None:
-    cluster = gang(asking("learner", 2))
-    cluster.settle()
+def test_a_scheduler_that_refused_pods_is_retried_with_backoff() -> None:
+    cluster = gang(asking("learner", 2)).settle()
     asked = []
     for _ in range(40):
         cluster.refuse("x-learner-0", "pre-filter pod x-learner-0 cannot find enough sibling pods")
@@ -329,17 +294,14 @@ def test_a_scheduler_that_refused_pods_is_asked_again_after_growing_pauses() -> 
     assert 15 <= pauses[0] <= 20
     assert 60 <= pauses[-1] <= 65
     # One whose pods are bound is left alone.
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     cluster.writes.clear()
-    cluster.pass_time(600)
-    cluster.settle()
+    cluster.pass_time(600).settle()
     assert "patch PodGroup x" not in cluster.writes
 
 
-def test_volcano_looks_again_by_itself() -> None:
-    cluster = gang(asking("learner"), scheduling=VOLCANO)
-    cluster.settle()
+def test_volcano_needs_no_retry() -> None:
+    cluster = gang(asking("learner"), scheduling=VOLCANO).settle()
     cluster.refuse("x-learner-0", "no room")
     cluster.writes.clear()
     cluster.settle()

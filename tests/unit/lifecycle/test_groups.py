@@ -1,4 +1,4 @@
-"""Who belongs to a process group: the rows D of the acceptance scenarios."""
+"""The members of a process group."""
 
 from __future__ import annotations
 
@@ -14,29 +14,20 @@ from di_operator.lifecycle.reasons import Problem, Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, Object, job, task
 
 GROUP: Object = {"elastic": True, "lastCallSeconds": 60, "deadlineSeconds": 600}
+ELASTIC: Object = {"processGroup": GROUP, "minReplicas": 2, "maxReplicas": 4}
 LEARNERS = [f"x-learner-{index}" for index in range(4)]
 
 
 def elastic(replicas: int = 4, **fields: Any) -> ClusterModel:
     """A job whose pods are made, and do not run yet."""
-    group = {"processGroup": GROUP, "minReplicas": 2, "maxReplicas": 4, **fields}
+    group = {**ELASTIC, **fields}
     cluster = ClusterModel(job(task("learner", replicas, **group), backoffLimit=99))
-    cluster.settle()
-    return cluster
-
-
-def look(cluster: ClusterModel) -> Decision:
-    """Reconcile until nothing is left to do at this moment."""
-    for _ in range(10):
-        decision = cluster.reconcile()
-        if not decision.actions and decision.status is None:
-            return decision
-    raise AssertionError("no fixed point")
+    return cluster.settle()
 
 
 def join(cluster: ClusterModel, *indexes: int) -> Decision:
     cluster.run(*(LEARNERS[index] for index in indexes))
-    return look(cluster)
+    return cluster.wait(0).decide()
 
 
 def group(cluster: ClusterModel) -> Object:
@@ -67,20 +58,17 @@ def uids(cluster: ClusterModel, *indexes: int) -> dict[str, str]:
     }
 
 
-def test_d1_a_world_is_formed_when_nobody_has_joined_for_the_last_call() -> None:
+def test_a_group_forms_after_the_last_call_without_a_new_member() -> None:
     cluster = elastic()
     assert told(cluster)["state"] == "Forming"
     join(cluster, 0)
     cluster.pass_time(10)
     waits = join(cluster, 1)
     assert waits.requeue_after == 60
-    cluster.pass_time(59)
-    look(cluster)
+    cluster.pass_time(59).wait(0)
     assert world(cluster) == (0, [])
-    cluster.pass_time(1)
-    look(cluster)
-    assert world(cluster) == (1, [0, 1])
-    assert group(cluster)["members"] == uids(cluster, 0, 1)
+    cluster.pass_time(1).wait(0)
+    assert (world(cluster), group(cluster)["members"]) == ((1, [0, 1]), uids(cluster, 0, 1))
     assert told(cluster) == {
         "generation": 1,
         "state": "Formed",
@@ -92,78 +80,63 @@ def test_d1_a_world_is_formed_when_nobody_has_joined_for_the_last_call() -> None
     assert event.message == "task learner: generation 1 with 2 members"
 
 
-def test_d2_with_all_of_them_it_is_formed_at_once() -> None:
-    cluster = elastic()
+def test_a_group_forms_at_once_when_all_members_have_joined() -> None:
+    cluster = elastic(processGroup={**GROUP, "processesPerReplica": 2})
     join(cluster, 0, 1)
     join(cluster, 2)
     assert world(cluster) == (0, [])
     join(cluster, 3)
-    assert world(cluster) == (1, [0, 1, 2, 3])
+    assert (world(cluster), told(cluster)["worldSize"]) == ((1, [0, 1, 2, 3]), 8)
 
 
-def test_d3_who_trickles_in_does_not_put_it_off_past_the_deadline() -> None:
+def test_late_members_do_not_delay_the_group_past_the_deadline() -> None:
     cluster = elastic()
     for passed in range(0, 600, 50):
         # Two that stay, and one that comes again and again.
         join(cluster, 0, 1)
-        cluster.fail(LEARNERS[2])
-        look(cluster)
+        cluster.fail(LEARNERS[2]).wait(0)
         join(cluster, 2)
         assert world(cluster) == (0, []), passed
         cluster.pass_time(50)
-    look(cluster)
+    cluster.wait(0)
     assert world(cluster) == (1, [0, 1, 2])
 
 
-def test_d4_there_is_no_world_below_the_least() -> None:
+def test_no_group_forms_below_the_minimum_of_members() -> None:
     cluster = elastic()
     assert join(cluster, 3).requeue_after == 600
-    cluster.pass_time(600)
-    look(cluster)
-    assert world(cluster) == (0, [])
-    assert group(cluster)["state"] == "InsufficientReplicas"
+    cluster.pass_time(600).wait(0)
+    assert (world(cluster), group(cluster)["state"]) == ((0, []), "InsufficientReplicas")
     short = cluster.condition("InsufficientReplicas")
     assert (short["status"], short["reason"]) == ("True", "DeadlinePassed")
     assert "task learner had 1 of at least 2 members" in short["message"]
     assert [each.reason for each in cluster.events].count(Problem.INSUFFICIENT_REPLICAS) == 1
     assert cluster.phase == "Starting"
-
     cluster.pass_time(5000)
     join(cluster, 1)
     assert cluster.condition("InsufficientReplicas")["status"] == "False"
-    cluster.pass_time(60)
-    look(cluster)
+    cluster.pass_time(60).wait(0)
     assert world(cluster) == (1, [1, 3])
 
 
-def test_d5_a_new_pod_takes_the_place_of_the_old_one_and_the_dead_are_no_members() -> None:
+def test_a_new_pod_takes_its_predecessors_place_in_the_group() -> None:
     cluster = elastic()
     join(cluster, 0, 1, 2, 3)
     before = uids(cluster, 0, 1, 2)
-    cluster.fail(LEARNERS[3])
-    look(cluster)
-    assert world(cluster) == (1, [])
-    assert group(cluster)["members"] == before
-    cluster.run()
-    look(cluster)
+    cluster.fail(LEARNERS[3]).wait(0)
+    assert (world(cluster), group(cluster)["members"]) == ((1, []), before)
+    cluster.run().wait(0)
     assert world(cluster) == (2, [0, 1, 2, 3])
     assert group(cluster)["members"] == uids(cluster, 0, 1, 2, 3)
     assert before.items() <= group(cluster)["members"].items()
-
     # And one that nobody was seen to leave.
-    cluster.delete_pod(LEARNERS[0], force=True)
-    cluster.settle()
-    cluster.run()
-    look(cluster)
+    cluster.delete_pod(LEARNERS[0], force=True).settle().run().wait(0)
     assert world(cluster) == (3, [0, 1, 2, 3])
 
 
 @given(crash_after=st.integers(0, 6), seconds=st.integers(0, 59))
-def test_d6_an_operator_that_dies_in_between_leaves_the_same_world(
-    crash_after: int, seconds: int
-) -> None:
-    cluster = elastic()
-    cluster.run(*LEARNERS[:2])
+def test_an_operator_crash_does_not_change_the_group(crash_after: int, seconds: int) -> None:
+    cluster = elastic().run(*LEARNERS[:2])
     for passed in (0, seconds, 60 - seconds):
         cluster.pass_time(passed)
         for limit in (crash_after, None):
@@ -172,28 +145,26 @@ def test_d6_an_operator_that_dies_in_between_leaves_the_same_world(
             except Crash:
                 continue
     # The time of the join is that of the first write that held, which is this very moment.
-    look(cluster)
+    cluster.wait(0)
     assert world(cluster) == (1, [0, 1])
     assert group(cluster)["since"] == "2026-01-01T12:01:00Z"
 
 
-def test_d7_with_all_that_are_left_to_want_it_is_formed_at_once() -> None:
+def test_a_group_forms_at_once_when_its_size_falls_to_its_members() -> None:
     cluster = elastic()
     join(cluster, 0, 1, 2)
     assert world(cluster) == (0, [])
     tasks = [{**cluster.job["spec"]["tasks"][0], "replicas": 3, "maxReplicas": 3}]
-    cluster.edit(tasks=tasks)
-    look(cluster)
+    cluster.edit(tasks=tasks).wait(0)
     assert world(cluster) == (1, [0, 1, 2])
 
 
 @pytest.mark.parametrize("placed", [False, True])
-def test_d8_who_stays_keeps_its_pod(placed: bool) -> None:
+def test_scaling_keeps_the_pods_that_stay(placed: bool) -> None:
     cluster = elastic(2)
     if placed:
-        cluster = ClusterModel(job(task("learner", 2, **elastic_fields()), preemptible=True))
-        cluster.place(learner="a b")
-        cluster.settle()
+        cluster = ClusterModel(job(task("learner", 2, **ELASTIC), preemptible=True))
+        cluster.place(learner="a b").settle()
     join(cluster, 0, 1)
     first = uids(cluster, 0, 1)
     for replicas in (4, 3):
@@ -201,68 +172,40 @@ def test_d8_who_stays_keeps_its_pod(placed: bool) -> None:
             cluster.place(learner=" ".join("abcd"[:replicas]))
         else:
             cluster.scale("learner", replicas)
-        cluster.settle()
-        for name, pod in cluster.pods.items():
-            if "deletionTimestamp" in pod["metadata"]:
-                cluster.end(name)
-        cluster.run()
-        look(cluster)
-        assert len(cluster.pods) == replicas
-        assert uids(cluster, 0, 1) == first
-    assert world(cluster) == (3, [0, 1, 2])
-    assert cluster.status["restarts"] == 0
+        cluster.settle().end_deleted().run().wait(0)
+        assert (len(cluster.pods), uids(cluster, 0, 1)) == (replicas, first)
+    assert (world(cluster), cluster.status["restarts"]) == ((3, [0, 1, 2]), 0)
 
 
-def elastic_fields() -> Object:
-    return {"processGroup": GROUP, "minReplicas": 2, "maxReplicas": 4}
-
-
-def test_d9_one_that_stays_pending_is_taken_in_when_it_comes() -> None:
-    cluster = elastic()
-    cluster.refuse(LEARNERS[3], "no room")
+def test_a_pending_member_joins_when_it_runs() -> None:
+    cluster = elastic().refuse(LEARNERS[3], "no room")
     join(cluster, 0, 1, 2)
-    cluster.pass_time(60)
-    look(cluster)
+    cluster.pass_time(60).wait(0)
     assert world(cluster) == (1, [0, 1, 2])
     cluster.pass_time(1000)
-    assert look(cluster).requeue_after is None
+    assert cluster.wait(0).decide().requeue_after is None
     join(cluster, 3)
     assert world(cluster) == (2, [0, 1, 2, 3])
 
 
-def test_a_program_that_ends_is_no_member_that_left() -> None:
+def test_a_member_that_succeeded_stays_in_the_group() -> None:
     cluster = elastic()
     join(cluster, 0, 1, 2, 3)
-    cluster.succeed(LEARNERS[0])
-    look(cluster)
+    cluster.succeed(LEARNERS[0]).wait(0)
     assert world(cluster) == (1, [0, 1, 2, 3])
-    cluster.succeed()
-    cluster.settle()
-    assert cluster.phase == "Succeeded"
-    assert group(cluster)["generation"] == 1
+    cluster.succeed().settle()
+    assert (cluster.phase, group(cluster)["generation"]) == ("Succeeded", 1)
 
 
-def test_a_suspended_job_has_a_world_again_when_it_goes_on() -> None:
+def test_a_resumed_job_forms_its_group_again() -> None:
     cluster = elastic()
     join(cluster, 0, 1, 2, 3)
-    cluster.edit(suspend=True)
-    look(cluster)
+    cluster.edit(suspend=True).wait(0)
     assert group(cluster) == {"generation": 1, "state": "Forming", "members": {}}
-    for name in LEARNERS:
-        cluster.end(name)
-    look(cluster)
-    cluster.pass_time(3600)
-    cluster.edit(suspend=False)
-    cluster.settle()
-    cluster.run()
-    look(cluster)
+    cluster.end(*LEARNERS)
+    cluster.wait(0).pass_time(3600).edit(suspend=False).settle()
+    cluster.run().wait(0)
     assert world(cluster) == (2, [0, 1, 2, 3])
-
-
-def test_the_processes_of_a_pod_count() -> None:
-    cluster = elastic(processGroup={**GROUP, "processesPerReplica": 2})
-    join(cluster, 0, 1, 2, 3)
-    assert told(cluster)["worldSize"] == 8
 
 
 @pytest.mark.parametrize(
@@ -290,78 +233,44 @@ def test_the_processes_of_a_pod_count() -> None:
     ],
     ids=str,
 )
-def test_a_status_edited_by_hand_holds_nobody_up(written: object) -> None:
+def test_an_edited_group_status_does_not_block_the_group(written: object) -> None:
     cluster = elastic()
     join(cluster, 0, 1)
-    cluster.patch_status({"groups": None})
-    cluster.patch_status({"groups": written})
-    look(cluster)
-    cluster.pass_time(60)
-    look(cluster)
+    cluster.patch_status({"groups": None}).patch_status({"groups": written}).wait(0)
+    cluster.pass_time(60).wait(0)
     assert world(cluster)[1] == [0, 1]
 
 
-def test_the_file_is_put_back_and_no_restoration_is_told_of_news() -> None:
+def test_a_group_file_that_was_changed_is_restored_with_an_event() -> None:
     cluster = elastic()
     join(cluster, 0, 1, 2, 3)
     assert Reason.NODE_LISTS_RESTORED not in [each.reason for each in cluster.events]
     cluster.objects["ConfigMap", "di-x"]["data"]["groups.learner"] = "{}"
-    look(cluster)
+    cluster.wait(0)
     assert world(cluster) == (1, [0, 1, 2, 3])
     del cluster.objects["ConfigMap", "di-x"]
-    look(cluster)
+    cluster.wait(0)
     assert world(cluster) == (1, [0, 1, 2, 3])
     restored = [each for each in cluster.events if each.reason is Reason.NODE_LISTS_RESTORED]
     assert len(restored) == 2
 
 
-def test_a_group_of_fixed_size_has_a_world_of_all() -> None:
+def test_a_group_of_fixed_size_forms_with_all_members_only() -> None:
     cluster = ClusterModel(job(task("learner", 2, processGroup={"framework": "torch"})))
     cluster.settle()
     assert cluster.env(LEARNERS[0])["DI_GROUP_FILE"] == "/etc/diengine/nodes/groups.learner"
-    cluster.run(LEARNERS[1])
-    look(cluster)
-    cluster.pass_time(599)
-    look(cluster)
+    cluster.run(LEARNERS[1]).wait(0).pass_time(599).wait(0)
     assert world(cluster) == (0, [])
     join(cluster, 0)
     assert world(cluster) == (1, [0, 1])
-    cluster.scale("learner", 3)
-    cluster.settle()
-    cluster.run()
-    look(cluster)
+    cluster.scale("learner", 3).settle().run().wait(0)
     assert world(cluster) == (2, [0, 1, 2])
 
 
-def test_other_jobs_have_no_groups_and_no_file() -> None:
-    policy = {"rules": [{"action": "RestartTask"}]}
-    cluster = ClusterModel(job(task("learner", 2), failurePolicy=policy))
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-    assert "groups" not in cluster.status
-    assert not any(kind == "ConfigMap" for kind, _ in cluster.objects)
-
-
-def test_the_pods_find_the_file() -> None:
-    cluster = elastic()
-    spec = cluster.pods[LEARNERS[1]]["spec"]
-    assert cluster.env(LEARNERS[1])["DI_GROUP_FILE"] == "/etc/diengine/nodes/groups.learner"
-    assert spec["volumes"] == [{"name": "di-nodes", "configMap": {"name": "di-x"}}]
-    (mount,) = spec["containers"][0]["volumeMounts"]
-    assert (mount["mountPath"], mount["name"]) == ("/etc/diengine/nodes", "di-nodes")
-
-
-def test_a_restart_of_the_whole_task_forms_a_world_of_the_new_pods() -> None:
+def test_a_restarted_task_forms_a_group_of_its_new_pods() -> None:
     cluster = elastic()
     join(cluster, 0, 1, 2, 3)
-    cluster.patch_status({"restartAttempts": {"learner": 1}})
-    look(cluster)
+    cluster.patch_status({"restartAttempts": {"learner": 1}}).wait(0)
     assert world(cluster) == (1, [])
-    for name in [*cluster.pods]:
-        if "deletionTimestamp" in cluster.pods[name]["metadata"]:
-            cluster.end(name)
-    cluster.settle()
-    cluster.run()
-    look(cluster)
+    cluster.end_deleted().settle().run().wait(0)
     assert world(cluster) == (2, [0, 1, 2, 3])

@@ -13,8 +13,7 @@ def cluster_of(notify: str, known: frozenset[str] | None = KNOWN) -> ClusterMode
     cluster = running(task("learner"))
     cluster.notification_targets = known
     cluster.job["metadata"]["annotations"] = {"diengine/notify": notify}
-    cluster.settle()
-    return cluster
+    return cluster.settle()
 
 
 def conditions(cluster: ClusterModel) -> list[str]:
@@ -25,10 +24,8 @@ def warnings(cluster: ClusterModel) -> list[str]:
     return [each.message for each in cluster.events if each.reason == "NotifyTargetUnknown"]
 
 
-def test_a_target_that_there_is_not_is_told_of_once_until_it_is_named_no_more() -> None:
-    cluster = cluster_of("chat, hcat")
-    cluster.settle()
-
+def test_an_unknown_target_is_reported_once_until_it_is_removed() -> None:
+    cluster = cluster_of("chat, hcat").settle()
     found = cluster.condition("NotifyTargetUnknown")
     assert (found["status"], found["reason"]) == ("True", "NoSuchTarget")
     assert found["message"] == (
@@ -42,13 +39,13 @@ def test_a_target_that_there_is_not_is_told_of_once_until_it_is_named_no_more() 
 
 
 @pytest.mark.parametrize("notify", ["", "chat", " pipeline,chat ,"])
-def test_who_names_nobody_or_whom_there_is_hears_nothing(notify: str) -> None:
+def test_a_job_without_unknown_targets_gets_no_condition(notify: str) -> None:
     cluster = cluster_of(notify)
     assert "NotifyTargetUnknown" not in conditions(cluster)
     assert warnings(cluster) == []
 
 
-def test_without_targets_every_name_is_one_too_many_and_where_nobody_tells_none_is_judged() -> None:
+def test_no_targets_make_all_names_unknown_and_unread_targets_none() -> None:
     told = cluster_of("chat", known=frozenset()).condition("NotifyTargetUnknown")["message"]
     assert told.endswith("targets of this installation: none")
     assert "NotifyTargetUnknown" not in conditions(cluster_of("chat", known=None))
@@ -61,7 +58,7 @@ def test_thousands_of_names_make_a_short_message() -> None:
     assert "and 1992 others" in message
 
 
-def test_it_is_told_while_the_job_waits_for_its_pods_too() -> None:
+def test_unknown_targets_are_reported_before_pods_run() -> None:
     cluster = ClusterModel(job(task("learner")))
     cluster.notification_targets = KNOWN
     cluster.job["metadata"]["annotations"] = {"diengine/notify": "nobody"}

@@ -16,8 +16,7 @@ WORDS = "0/3 nodes are available: 3 Insufficient memory."
 
 def pending(*tasks: Any, **spec: Any) -> ClusterModel:
     cluster = ClusterModel(job(*tasks, **{"pendingTimeoutSeconds": 600, **spec}))
-    cluster.settle()
-    return cluster
+    return cluster.settle()
 
 
 def left(cluster: ClusterModel) -> float:
@@ -27,14 +26,12 @@ def left(cluster: ClusterModel) -> float:
     return delay
 
 
-def test_a7_a_pod_that_fits_no_node_fails_the_job_with_the_schedulers_words() -> None:
+def test_an_unschedulable_pod_fails_the_job_after_the_pending_timeout() -> None:
     cluster = pending(task("learner", 2))
     assert cluster.condition("BelowMinimum")["status"] == "True"
-    cluster.run("x-learner-0")
-    cluster.refuse("x-learner-1", WORDS)
+    cluster.run("x-learner-0").refuse("x-learner-1", WORDS)
     cluster.wait(599 - (600 - left(cluster)))
-    assert cluster.phase == "Starting"
-    assert left(cluster) == 1
+    assert (cluster.phase, left(cluster)) == ("Starting", 1)
     cluster.wait(1)
     assert cluster.phase == "Failed"
     failed = cluster.condition("Failed")
@@ -46,21 +43,17 @@ def test_a7_a_pod_that_fits_no_node_fails_the_job_with_the_schedulers_words() ->
     assert Reason.PENDING_TIMEOUT in [event.reason for event in cluster.events]
 
 
-def test_it_is_enough_to_have_the_minimum_or_to_have_succeeded() -> None:
+def test_ready_pods_at_the_minimum_or_succeeded_pods_are_enough() -> None:
     cluster = pending(task("learner"), task("collector", 4, minReplicas=2))
-    cluster.run("x-collector-0", "x-collector-1")
-    cluster.succeed("x-learner-0")
-    cluster.settle()
+    cluster.run("x-collector-0", "x-collector-1").succeed("x-learner-0").settle()
     assert cluster.condition("BelowMinimum")["status"] == "False"
     cluster.wait(10_000)
     assert cluster.phase == "Starting"
 
 
-def test_a_job_that_falls_below_its_minimum_later_has_the_whole_time_again() -> None:
-    cluster = running(task("learner", 2), pendingTimeoutSeconds=600)
-    cluster.wait(5000)
-    cluster.say("x-learner-0", phase="Running")
-    cluster.settle()
+def test_the_timeout_starts_again_when_a_job_falls_below_its_minimum() -> None:
+    cluster = running(task("learner", 2), pendingTimeoutSeconds=600).wait(5000)
+    cluster.say("x-learner-0", phase="Running").settle()
     assert cluster.condition("BelowMinimum")["message"] == (
         "task learner has fewer pods ready than its minimum, 2"
     )
@@ -75,15 +68,12 @@ def failing_every(seconds: int, *, for_seconds: int) -> ClusterModel:
     cluster = running(task("learner"), task("collector", backoffLimit="Unlimited"))
     began = cluster.now
     while cluster.phase != "Failed" and (cluster.now - began).total_seconds() < for_seconds:
-        cluster.run("x-collector-0")
-        cluster.wait(seconds)
-        cluster.fail("x-collector-0")
-        cluster.wait(0)
-        cluster.wait(310)
+        cluster.run("x-collector-0").wait(seconds)
+        cluster.fail("x-collector-0").wait(0).wait(310)
     return cluster
 
 
-def test_a_task_without_a_limit_that_fails_for_an_hour_fails_the_job() -> None:
+def test_an_unlimited_task_that_fails_for_an_hour_fails_the_job() -> None:
     cluster = failing_every(20, for_seconds=8000)
     assert cluster.phase == "Failed"
     failed = cluster.condition("Failed")
@@ -91,22 +81,20 @@ def test_a_task_without_a_limit_that_fails_for_an_hour_fails_the_job() -> None:
     assert "task collector has 0 of at least 1 pod ready for 3600 seconds" in failed["message"]
 
 
-def test_a_task_without_a_limit_may_fail_now_and_then_for_ever() -> None:
+def test_an_unlimited_task_with_rare_failures_runs_on() -> None:
     assert failing_every(2000, for_seconds=30_000).phase != "Failed"
 
 
-def test_the_time_goes_on_through_restarts() -> None:
+def test_restarts_do_not_reset_the_pending_timeout() -> None:
     cluster = pending(task("learner"), backoffLimit=100)
     for _ in range(6):
-        cluster.fail("x-learner-0")
-        cluster.wait(90)
+        cluster.fail("x-learner-0").wait(90)
     assert cluster.phase != "Failed"
-    cluster.fail("x-learner-0")
-    cluster.wait(90)
+    cluster.fail("x-learner-0").wait(90)
     assert cluster.condition("Failed")["reason"] == "PendingTimeout"
 
 
-def test_a_task_that_waits_for_another_is_not_judged_and_the_other_is() -> None:
+def test_a_dependent_task_has_no_pending_timeout_of_its_own() -> None:
     cluster = pending(task("learner"), task("collector", 2, dependsOn=["learner"]))
     cluster.wait(600)
     assert cluster.condition("Failed")["message"].startswith(
@@ -114,47 +102,40 @@ def test_a_task_that_waits_for_another_is_not_judged_and_the_other_is() -> None:
     )
 
 
-def test_a_suspended_job_is_not_judged() -> None:
-    cluster = pending(task("learner"), suspend=True)
-    cluster.wait(10_000)
+def test_the_pending_timeout_does_not_run_during_suspension() -> None:
+    cluster = pending(task("learner"), suspend=True).wait(10_000)
     assert cluster.phase == "Pending"
-    cluster.edit(suspend=False)
-    cluster.settle()
-    cluster.wait(590)
+    cluster.edit(suspend=False).settle().wait(590)
     assert cluster.phase == "Starting"
 
 
 @pytest.mark.parametrize("preemptible", [True, False], ids=["shared", "gang"])
-def test_a_job_that_waits_for_nodes_is_not_judged(preemptible: bool) -> None:
+def test_the_pending_timeout_does_not_run_without_assigned_nodes(preemptible: bool) -> None:
     cluster = ClusterModel(job(task("learner"), preemptible=preemptible, pendingTimeoutSeconds=600))
     placement: dict[str, tuple[str, ...]] | None = {} if preemptible else None
     cluster.grant = Grant(
         placement=placement, reason=Reason.WAITING_FOR_NODES, message="others have the room"
     )
-    cluster.settle()
-    cluster.wait(10_000)
+    cluster.settle().wait(10_000)
     assert cluster.phase == "Pending"
 
 
-def test_a_job_that_is_refused_by_a_quota_is_judged_and_says_so() -> None:
+def test_a_quota_refusal_is_named_in_the_pending_timeout() -> None:
     cluster = ClusterModel(job(task("learner"), pendingTimeoutSeconds=600))
     cluster.refuse_pods = QuotaExceeded(message="exceeded quota: compute")
     cluster.reconcile()
     for _ in range(10):
-        cluster.pass_time(60)
-        cluster.reconcile()
+        cluster.pass_time(60).reconcile()
     assert cluster.condition("Failed")["message"].endswith("seconds; exceeded quota: compute")
 
 
-def test_a_job_without_the_field_waits_for_ever() -> None:
-    cluster = ClusterModel(job(task("learner")))
-    cluster.settle()
-    cluster.wait(1_000_000)
+def test_without_a_pending_timeout_a_job_waits_without_end() -> None:
+    cluster = ClusterModel(job(task("learner"))).settle().wait(1_000_000)
     assert cluster.phase == "Starting"
     assert "BelowMinimum" not in [one["type"] for one in cluster.status["conditions"]]
 
 
-def test_of_a_coordinated_job_its_coordinator_is_the_minimum() -> None:
+def test_only_the_coordinator_counts_for_a_coordinated_jobs_timeout() -> None:
     body = job(pendingTimeoutSeconds=600)
     del body["spec"]["tasks"]
     template = task("learner")["template"]
@@ -163,21 +144,15 @@ def test_of_a_coordinated_job_its_coordinator_is_the_minimum() -> None:
         "collector": {"template": template},
         "replicas": [{"name": "x-collector-a", "role": "collector"}],
     }
-    cluster = ClusterModel(body)
-    cluster.settle()
-    cluster.run("x-coordinator")
-    cluster.refuse("x-collector-a", WORDS)
-    cluster.settle()
-    cluster.wait(10_000)
+    cluster = ClusterModel(body).settle().run("x-coordinator")
+    cluster.refuse("x-collector-a", WORDS).settle().wait(10_000)
     assert cluster.phase == "Running"
-    cluster.refuse("x-coordinator", WORDS)
-    cluster.settle()
-    cluster.wait(600)
+    cluster.refuse("x-coordinator", WORDS).settle().wait(600)
     assert cluster.condition("Failed")["reason"] == "PendingTimeout"
     assert WORDS in cluster.condition("Failed")["message"]
 
 
-def test_a_task_that_is_active_for_too_long_fails_the_job() -> None:
+def test_a_task_over_its_active_deadline_fails_the_job() -> None:
     cluster = running(
         task("learner"), task("collector", activeDeadlineSeconds=100), activeDeadlineSeconds=300
     )
@@ -192,27 +167,20 @@ def test_a_task_that_is_active_for_too_long_fails_the_job() -> None:
     )
 
 
-def test_a_task_that_has_succeeded_is_not_late() -> None:
+def test_a_succeeded_task_has_no_active_deadline() -> None:
     cluster = running(
         task("learner"), task("collector", activeDeadlineSeconds=100), activeDeadlineSeconds=300
     )
-    cluster.succeed("x-collector-0")
-    cluster.wait(200)
+    cluster.succeed("x-collector-0").wait(200)
     assert cluster.phase == "Running"
     cluster.wait(100)
     assert cluster.condition("Failed")["message"] == "active for longer than 300 seconds"
 
 
-def test_the_time_of_a_task_begins_anew_after_a_suspension() -> None:
-    cluster = running(task("learner", activeDeadlineSeconds=100))
-    cluster.edit(suspend=True)
-    cluster.settle()
-    cluster.wait(200)
-    for name in list(cluster.pods):
-        cluster.end(name)
-    cluster.edit(suspend=False)
-    cluster.settle()
-    cluster.wait(90)
+def test_a_suspension_resets_the_active_deadline_of_a_task() -> None:
+    cluster = running(task("learner", activeDeadlineSeconds=100)).edit(suspend=True)
+    cluster.settle().wait(200)
+    cluster.end().edit(suspend=False).settle().wait(90)
     assert cluster.phase == "Starting"
     cluster.wait(10)
     assert cluster.phase == "Failed"

@@ -20,17 +20,13 @@ def waiting(**spec: Any) -> ClusterModel:
         job(task("learner", maxReplicas=4), task("collector", 2), preemptible=True, **spec)
     )
     cluster.grant = Grant()
-    cluster.settle()
-    return cluster
+    return cluster.settle()
 
 
 def placed(**nodes: str) -> ClusterModel:
     """A preemptible job that runs on nodes."""
-    cluster = waiting()
-    cluster.place(**nodes or {"learner": "a", "collector": "a b"})
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster = waiting().place(**nodes or {"learner": "a", "collector": "a b"}).settle()
+    cluster.run().settle()
     assert cluster.phase == "Running"
     return cluster
 
@@ -48,21 +44,13 @@ def uids(cluster: ClusterModel) -> dict[str, str]:
     return {name.removeprefix("x-"): p["metadata"]["uid"] for name, p in cluster.pods.items()}
 
 
-def finish_deletions(cluster: ClusterModel) -> None:
-    """The kubelet ends the pods that were deleted, and what was waiting for them goes on."""
-    for name, pod in list(cluster.pods.items()):
-        if pod["metadata"].get("deletionTimestamp"):
-            cluster.end(name)
-    cluster.settle()
-
-
 def test_a_job_waits_until_it_is_placed() -> None:
     cluster = waiting()
     assert (cluster.phase, cluster.pods) == ("Pending", {})
     assert cluster.condition("Pending")["reason"] == "WaitingForNodes"
 
 
-def test_why_it_waits_is_told() -> None:
+def test_a_waiting_job_shows_the_allocators_reason() -> None:
     cluster = waiting()
     cluster.grant = Grant(placement={}, reason=Reason.UNSCHEDULABLE, message="needs 8 gpu, a has 4")
     cluster.settle()
@@ -75,8 +63,7 @@ def test_replicas_run_where_the_allocator_wants_them() -> None:
     assert where(cluster) == {"learner-0": "a", "learner-1": "a", "collector-0": "b"}
     assert cluster.status["placement"] == {"learner": ["a", "a"], "collector": ["b"]}
     assert cluster.status["allocation"] == ["a", "a", "b"]
-    assert cluster.status["replicas"] == 3
-    assert cluster.status["reschedules"] == 0
+    assert (cluster.status["replicas"], cluster.status["reschedules"]) == (3, 0)
 
 
 def test_what_batch_the_allocator_advises_is_in_the_status() -> None:
@@ -88,13 +75,11 @@ def test_what_batch_the_allocator_advises_is_in_the_status() -> None:
     cluster.now += timedelta(seconds=60)
     cluster.settle()
     assert cluster.status["batchSize"] == 256
-
     # An allocator that has just begun has said nothing yet.
     cluster.grant = Grant()
     cluster.now += timedelta(seconds=60)
     cluster.settle()
     assert cluster.status["batchSize"] == 256
-
     cluster.grant = Grant(placement={}, reason=Reason.WAITING_FOR_NODES, message="waits")
     cluster.settle()
     assert "batchSize" not in cluster.status
@@ -103,9 +88,7 @@ def test_what_batch_the_allocator_advises_is_in_the_status() -> None:
 def test_collectors_change_without_a_touch_of_the_learner() -> None:
     cluster = placed()
     before = uids(cluster)
-    cluster.place(learner="a", collector="a b c")
-    cluster.settle()
-
+    cluster.place(learner="a", collector="a b c").settle()
     assert where(cluster)["collector-2"] == "c"
     assert before.items() <= uids(cluster).items()
     assert cluster.status["reschedules"] == 1
@@ -116,10 +99,7 @@ def test_collectors_change_without_a_touch_of_the_learner() -> None:
 def test_a_collector_that_moves_is_replaced_alone() -> None:
     cluster = placed()
     before = uids(cluster)
-    cluster.place(learner="a", collector="a c")
-    cluster.settle()
-    finish_deletions(cluster)
-
+    cluster.place(learner="a", collector="a c").settle().end_deleted().settle()
     assert where(cluster) == {"learner-0": "a", "collector-0": "a", "collector-1": "c"}
     kept = {name for name, uid in uids(cluster).items() if before[name] == uid}
     assert kept == {"learner-0", "collector-0"}
@@ -128,30 +108,23 @@ def test_a_collector_that_moves_is_replaced_alone() -> None:
     assert message == "1 pod to move, x-collector-1 first"
 
 
-def test_what_the_scheduler_refused_moves_with_its_words_and_counts_as_no_failure() -> None:
-    cluster = waiting(backoffLimit=0)
-    cluster.place(learner="a", collector="a b")
-    cluster.settle()
+def test_a_pod_refused_by_the_scheduler_moves_and_is_no_failure() -> None:
+    cluster = waiting(backoffLimit=0).place(learner="a", collector="a b").settle()
     cluster.refuse("x-collector-1", "0/2 nodes are available")
-    cluster.place(learner="a", collector="a c")
-    cluster.settle()
-
+    cluster.place(learner="a", collector="a c").settle()
     assert cluster.status["restarts"] == 0
     message = cluster.condition("Rescheduling")["message"]
     words = "the scheduler refused it on node b: 0/2 nodes are available"
     assert message == f"1 pod to move, x-collector-1 ({words}) first"
 
 
-def test_a_group_of_learners_of_another_size_begins_anew() -> None:
+def test_a_resized_group_of_learners_restarts() -> None:
     cluster = placed()
     before = uids(cluster)
-    cluster.place(learner="a b", collector="a b")
-    cluster.settle()
+    cluster.place(learner="a b", collector="a b").settle()
     assert "learner-0" not in where(cluster)
-    finish_deletions(cluster)
-
-    assert where(cluster)["learner-0"] == "a"
-    assert where(cluster)["learner-1"] == "b"
+    cluster.end_deleted().settle()
+    assert (where(cluster)["learner-0"], where(cluster)["learner-1"]) == ("a", "b")
     after = uids(cluster)
     assert after["learner-0"] != before["learner-0"]
     assert after["collector-0"] == before["collector-0"]
@@ -167,17 +140,12 @@ def test_a_preempted_job_ends_its_pods_waits_and_comes_back() -> None:
     cluster.settle()
     assert (cluster.phase, where(cluster)) == ("Pending", {})
     assert cluster.condition("Pending")["message"] == "others go first"
-    assert cluster.status["reschedules"] == 1
-    assert cluster.status["allocation"] == []
-    finish_deletions(cluster)
+    assert (cluster.status["reschedules"], cluster.status["allocation"]) == (1, [])
+    cluster.end_deleted().settle()
     assert cluster.pods == {}
-
-    cluster.place(learner="b", collector="b b")
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.place(learner="b", collector="b b").settle().run().settle()
     assert (cluster.phase, set(where(cluster).values())) == ("Running", {"b"})
-    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (0, 1)
+    assert cluster.counts == (0, 1)
 
 
 @pytest.mark.parametrize("grant", [None, Grant()], ids=["no allocator", "a new leader's"])
@@ -191,39 +159,31 @@ def test_without_a_new_word_of_the_allocator_a_job_keeps_its_place(grant: Grant 
 
 
 def test_a_replacement_goes_where_its_predecessor_was() -> None:
-    cluster = placed()
-    cluster.fail("x-collector-1")
-    cluster.settle()
-    assert where(cluster)["collector-1"] == "b"
-    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (1, 0)
+    cluster = placed().fail("x-collector-1").settle()
+    assert (where(cluster)["collector-1"], cluster.counts) == ("b", (1, 0))
 
 
-def test_without_an_allocator_a_preemptible_job_has_the_replicas_of_its_spec() -> None:
-    cluster = ClusterModel(job(task("learner", 2), preemptible=True))
-    cluster.settle()
+def test_without_an_allocator_a_preemptible_job_has_its_spec_replicas() -> None:
+    cluster = ClusterModel(job(task("learner", 2), preemptible=True)).settle()
     assert len(cluster.pods) == 2
     assert "placement" not in cluster.status
 
 
 def test_a_crash_after_any_write_of_a_move_leads_to_the_same_end() -> None:
     def moved(crash_after: int | None) -> ClusterModel:
-        cluster = placed()
-        cluster.place(learner="b b", collector="a c d")
+        cluster = placed().place(learner="b b", collector="a c d")
         if crash_after is not None:
             for _ in range(crash_after):
                 cluster.reconcile()
             cluster.grant = Grant()  # a new leader, which keeps what the status says
             cluster.settle()
             cluster.place(learner="b b", collector="a c d")
-        cluster.settle()
-        finish_deletions(cluster)
-        return cluster
+        return cluster.settle().end_deleted().settle()
 
     clean = moved(None)
     for crash_after in range(4):
         found = moved(crash_after)
-        assert where(found) == where(clean)
-        assert found.status["reschedules"] == 1
+        assert (where(found), found.status["reschedules"]) == (where(clean), 1)
 
 
 def test_a_gang_is_held_back_until_it_fits() -> None:
@@ -232,15 +192,12 @@ def test_a_gang_is_held_back_until_it_fits() -> None:
     cluster.settle()
     assert (cluster.phase, cluster.pods) == ("Pending", {})
     assert cluster.condition("Pending")["message"] == "2 of 4 gpu are free"
-
     cluster.grant = Grant()
     assert sum(action.label == "CreatePod" for action in cluster.decide().actions) == 2
 
 
 def test_a_gang_that_runs_is_not_held_back_any_more() -> None:
-    cluster = ClusterModel(job(task("learner", 2)))
-    cluster.settle()
+    cluster = ClusterModel(job(task("learner", 2))).settle()
     cluster.grant = Grant(message="2 of 4 gpu are free", reason=Reason.UNSCHEDULABLE)
-    cluster.fail("x-learner-1")
-    cluster.settle()
+    cluster.fail("x-learner-1").settle()
     assert len(cluster.pods) == 2

@@ -24,12 +24,9 @@ def test_a_pod_that_is_the_same_object_is_not_read_again() -> None:
     assert read(seen) == Pod.read(seen)
 
 
-def test_a_pod_that_was_replaced_is_read_anew() -> None:
+def test_a_replaced_pod_is_read_again() -> None:
     read = PodCache(size=8)
-    assert [read(raw("1", phase)).phase for phase in ("Running", "Failed")] == [
-        "Running",
-        "Failed",
-    ]
+    assert [read(raw("1", phase)).phase for phase in ("Running", "Failed")] == ["Running", "Failed"]
 
 
 def test_the_pods_met_first_are_forgotten_first() -> None:
@@ -41,7 +38,7 @@ def test_the_pods_met_first_are_forgotten_first() -> None:
     assert read(one) is not first
 
 
-def test_a_pod_that_is_gone_takes_no_room() -> None:
+def test_a_deleted_pod_leaves_the_cache() -> None:
     read = PodCache(size=2)
     one, two = raw("1"), raw("2")
     first = read(one)
@@ -66,8 +63,7 @@ def test_of_pods_that_failed_alike_the_rules_are_asked_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = running(task("learner", 9))
-    cluster.fail(*cluster.pods)
-    cluster.evict("x-learner-3")
+    cluster.fail(*cluster.pods).evict("x-learner-3")
     asked: list[Case] = []
 
     def note(case: Case) -> Rule:
@@ -78,5 +74,4 @@ def test_of_pods_that_failed_alike_the_rules_are_asked_once(
     snapshot = cluster.snapshot()
     assert [pod.name for pod in snapshot.disrupted] == ["x-learner-3"]
     assert len(snapshot.failed) == 8
-    assert {case.pod_reason for case in asked} == {"", "Evicted"}
-    assert len(asked) == 2
+    assert ({case.pod_reason for case in asked}, len(asked)) == ({"", "Evicted"}, 2)

@@ -31,11 +31,7 @@ def behind(cluster: ClusterModel) -> set[str]:
 
 
 def uids(cluster: ClusterModel) -> dict[str, str]:
-    return {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
-
-
-def counts(cluster: ClusterModel) -> tuple[int, int]:
-    return cluster.status["restarts"], cluster.status["reschedules"]
+    return cluster.uids
 
 
 def settled(cluster: ClusterModel) -> set[str]:
@@ -43,12 +39,8 @@ def settled(cluster: ClusterModel) -> set[str]:
     before = uids(cluster)
     for _ in range(3):
         cluster.settle()
-        for name, pod in tuple(cluster.pods.items()):
-            if "deletionTimestamp" in pod["metadata"]:
-                cluster.end(name)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+        cluster.end_deleted()
+    cluster.settle().run().settle()
     after = uids(cluster)
     return {name for name in {*before, *after} if before.get(name) != after.get(name)}
 
@@ -85,7 +77,7 @@ def test_the_processes_of_a_replica_are_a_group() -> None:
     assert told["MASTER_ADDR"] == f"x-rollout-1-0.{DOMAIN}"
 
 
-def test_such_a_group_is_always_whole_so_nobody_is_told_who_has_come() -> None:
+def test_a_process_group_of_one_replica_has_no_group_file() -> None:
     cluster = running(rollout(processGroup={"framework": "torch"}))
     assert "groups" not in cluster.status
     assert not [kind for kind, _ in cluster.objects if kind == "ConfigMap"]
@@ -101,14 +93,11 @@ def test_a_service_lists_all_pods_or_the_leaders(select: str, listed: set[str]) 
     assert behind(cluster) == listed
 
 
-def test_a_replica_is_behind_its_service_for_as_long_as_all_its_pods_are_ready() -> None:
+def test_a_replica_is_behind_its_service_while_all_pods_are_ready() -> None:
     cluster = ClusterModel(job(rollout(service={**SERVICE, "select": "Leaders"})))
-    cluster.settle()
-    cluster.run("x-rollout-0-0", "x-rollout-1-0", "x-rollout-1-1")
-    cluster.settle()
+    cluster.settle().run("x-rollout-0-0", "x-rollout-1-0", "x-rollout-1-1").settle()
     assert behind(cluster) == {"x-rollout-1-0"}
-    cluster.run("x-rollout-0-1")
-    cluster.settle()
+    cluster.run("x-rollout-0-1").settle()
     assert behind(cluster) == {"x-rollout-0-0", "x-rollout-1-0"}
     for condition in cluster.pods["x-rollout-1-1"]["status"]["conditions"]:
         condition["status"] = "False"
@@ -119,9 +108,7 @@ def test_a_replica_is_behind_its_service_for_as_long_as_all_its_pods_are_ready()
 
 @pytest.mark.parametrize("writes", range(5))
 def test_an_operator_that_dies_meanwhile_leaves_no_replica_out(writes: int) -> None:
-    cluster = ClusterModel(job(rollout(service=SERVICE)))
-    cluster.settle()
-    cluster.run()
+    cluster = ClusterModel(job(rollout(service=SERVICE))).settle().run()
     with suppress(Crash):
         cluster.reconcile(crash_after=writes)
     cluster.settle()
@@ -131,10 +118,8 @@ def test_an_operator_that_dies_meanwhile_leaves_no_replica_out(writes: int) -> N
 def test_a_replica_that_is_scaled_away_leaves_and_is_asked_by_its_leader() -> None:
     drain = {"path": "/drain", "port": 80}
     leaders = {**SERVICE, "select": "Leaders"}
-    cluster = running(rollout(service=leaders, drain=drain))
-    cluster.settle()
-    cluster.scale("rollout", 1)
-    cluster.settle()
+    cluster = running(rollout(service=leaders, drain=drain)).settle()
+    cluster.scale("rollout", 1).settle()
     assert behind(cluster) == {"x-rollout-0-0"}
 
 
@@ -148,58 +133,42 @@ def test_a_leader_is_made_from_the_template_that_is_patched() -> None:
 
 
 def test_the_job_runs_when_all_pods_of_all_replicas_are_ready() -> None:
-    cluster = ClusterModel(job(rollout()))
-    cluster.settle()
-    cluster.run(*ROLLOUT[:3])
-    cluster.settle()
+    cluster = ClusterModel(job(rollout())).settle().run(*ROLLOUT[:3]).settle()
     assert cluster.phase == "Starting"
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert cluster.phase == "Running"
 
 
 def test_others_wait_for_all_pods_of_a_replica() -> None:
     cluster = ClusterModel(job(rollout(1), task("evaluator", dependsOn=["rollout"])))
-    cluster.settle()
-    cluster.run("x-rollout-0-0")
-    cluster.settle()
+    cluster.settle().run("x-rollout-0-0").settle()
     assert "x-evaluator-0" not in cluster.pods
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert "x-evaluator-0" in cluster.pods
 
 
 def test_success_is_that_of_all_pods() -> None:
-    cluster = running(rollout())
-    cluster.succeed(*ROLLOUT[:3])
-    cluster.settle()
+    cluster = running(rollout()).succeed(*ROLLOUT[:3]).settle()
     assert cluster.phase == "Running"
-    cluster.succeed()
-    cluster.settle()
+    cluster.succeed().settle()
     assert cluster.phase == "Succeeded"
 
 
 def test_scaling_adds_and_takes_whole_replicas() -> None:
-    cluster = running(task("learner"), rollout())
-    cluster.scale("rollout", 3)
+    cluster = running(task("learner"), rollout()).scale("rollout", 3)
     added = {"x-rollout-2-0", "x-rollout-2-1"}
-    assert settled(cluster) == added
-    assert cluster.env("x-rollout-2-1")["DI_RANK"] == "6"
+    assert (settled(cluster), cluster.env("x-rollout-2-1")["DI_RANK"]) == (added, "6")
     (told,) = (each for each in cluster.events if each.reason == "JobRescheduling")
     assert told.message == "replicas changed: rollout from 2 to 3"
     cluster.scale("rollout", 1)
-    assert settled(cluster) == SECOND | added
-    assert cluster.phase == "Running"
-    assert counts(cluster) == (0, 2)
+    assert (settled(cluster), cluster.phase) == (SECOND | added, "Running")
+    assert cluster.counts == (0, 2)
     assert "replicaAttempts" not in cluster.status
 
 
-def test_one_pod_that_fails_takes_its_replica_along_and_no_other() -> None:
-    cluster = running(task("learner"), rollout(), **COUNTED)
-    cluster.fail("x-rollout-0-1")
-    assert settled(cluster) == FIRST
-    assert cluster.phase == "Running"
-    assert counts(cluster) == (1, 0)
+def test_a_failed_pod_replaces_its_whole_replica_and_no_other() -> None:
+    cluster = running(task("learner"), rollout(), **COUNTED).fail("x-rollout-0-1")
+    assert (settled(cluster), cluster.phase, cluster.counts) == (FIRST, "Running", (1, 0))
     assert cluster.status["replicaAttempts"] == {"rollout": {"0": 1}}
     failures = cluster.status["replicaFailures"]
     assert {task: {i: r["restarts"] for i, r in failures[task].items()} for task in failures} == {
@@ -211,37 +180,28 @@ def test_one_pod_that_fails_takes_its_replica_along_and_no_other() -> None:
 def test_pods_of_a_replica_that_fail_together_count_once() -> None:
     cluster = running(rollout(), **COUNTED)
     cluster.fail("x-rollout-0-0", "x-rollout-0-1", "x-rollout-1-1")
-    assert settled(cluster) == {*ROLLOUT}
-    assert counts(cluster) == (1, 0)
+    assert (settled(cluster), cluster.counts) == ({*ROLLOUT}, (1, 0))
     failures = cluster.status["replicaFailures"]["rollout"]
     assert {index: record["restarts"] for index, record in failures.items()} == {"0": 1, "1": 1}
 
 
 def test_the_rest_of_a_replica_that_fails_later_does_not_count() -> None:
-    cluster = running(rollout(), **COUNTED)
-    cluster.fail("x-rollout-0-1")
+    cluster = running(rollout(), **COUNTED).fail("x-rollout-0-1")
     cluster.reconcile()
     cluster.fail("x-rollout-0-0")
-    assert settled(cluster) == FIRST
-    assert counts(cluster) == (1, 0)
+    assert (settled(cluster), cluster.counts) == (FIRST, (1, 0))
     assert cluster.status["replicaFailures"]["rollout"]["0"]["restarts"] == 1
 
 
-def test_a_pod_that_has_succeeded_begins_anew_with_its_replica() -> None:
-    cluster = running(rollout())
-    cluster.succeed("x-rollout-0-0")
-    cluster.fail("x-rollout-0-1")
+def test_a_succeeded_pod_is_replaced_with_its_replica() -> None:
+    cluster = running(rollout()).succeed("x-rollout-0-0").fail("x-rollout-0-1")
     assert settled(cluster) == FIRST
 
 
 def test_no_new_pod_of_a_replica_is_made_before_the_last_old_one_is_gone() -> None:
-    cluster = running(rollout())
-    cluster.fail("x-rollout-0-1")
-    cluster.settle()
-    assert set(cluster.pods) == {"x-rollout-0-0", *SECOND}
-    assert cluster.phase == "Restarting"
-    cluster.end("x-rollout-0-0")
-    cluster.settle()
+    cluster = running(rollout()).fail("x-rollout-0-1").settle()
+    assert (set(cluster.pods), cluster.phase) == ({"x-rollout-0-0", *SECOND}, "Restarting")
+    cluster.end("x-rollout-0-0").settle()
     assert set(cluster.pods) == {*ROLLOUT}
 
 
@@ -252,8 +212,7 @@ def test_a_pod_that_is_lost_takes_its_replica_along_uncounted(how: str) -> None:
         cluster.evict("x-rollout-1-0")
     else:
         cluster.delete_pod("x-rollout-1-0", force=how == "gone")
-    assert settled(cluster) == SECOND
-    assert counts(cluster) == (0, 1)
+    assert (settled(cluster), cluster.counts) == (SECOND, (0, 1))
     assert "replicaFailures" not in cluster.status
     assert cluster.status["replicaAttempts"] == {"rollout": {"1": 1}}
 
@@ -267,8 +226,7 @@ def test_a_replica_may_be_lost_again_and_be_scaled_away() -> None:
     cluster.scale("rollout", 1)
     settled(cluster)
     cluster.scale("rollout", 2)
-    assert settled(cluster) == SECOND
-    assert cluster.phase == "Running"
+    assert (settled(cluster), cluster.phase) == (SECOND, "Running")
 
 
 def test_a_replica_that_used_its_restarts_fails_the_job() -> None:
@@ -276,23 +234,19 @@ def test_a_replica_that_used_its_restarts_fails_the_job() -> None:
     for _ in range(2):
         cluster.fail("x-rollout-0-1")
         settled(cluster)
-    cluster.fail("x-rollout-0-0")
-    cluster.settle()
+    cluster.fail("x-rollout-0-0").settle()
     assert cluster.phase == "Failed"
     message = cluster.condition("Failed")["message"]
     assert message.startswith("replica x-rollout-0 has used its 2 restarts (replicaBackoffLimit 2)")
 
 
-def test_a_replica_waits_for_its_pause_as_one() -> None:
-    cluster = running(rollout(backoffLimit="Unlimited"))
-    cluster.fail("x-rollout-0-1")
+def test_a_replica_waits_for_its_backoff_as_a_whole() -> None:
+    cluster = running(rollout(backoffLimit="Unlimited")).fail("x-rollout-0-1")
     settled(cluster)
-    cluster.fail("x-rollout-0-0")
-    cluster.reconcile()
+    cluster.fail("x-rollout-0-0").reconcile()
     assert "x-rollout-0 is made again after 10 s" in cluster.condition("Restarting")["message"]
     cluster.reconcile()
-    cluster.end("x-rollout-0-1")
-    cluster.reconcile()
+    cluster.end("x-rollout-0-1").reconcile()
     assert set(cluster.pods) == SECOND
 
 
@@ -314,46 +268,37 @@ def test_memory_that_one_pod_needed_all_pods_of_its_replica_get() -> None:
 def test_a_task_that_restarts_as_a_whole_does_with_all_its_replicas() -> None:
     rules = [{"onExitCodes": {"operator": "In", "values": [3]}, "action": "RestartTask"}]
     cluster = running(rollout(), failurePolicy={"rules": rules})
-    cluster.fail("x-rollout-0-1", code=3)
-    cluster.settle()
+    cluster.fail("x-rollout-0-1", code=3).settle()
     # One that would be complete waits for the others too.
     for name in FIRST & {*cluster.pods}:
         cluster.end(name)
     cluster.settle()
-    assert set(cluster.pods) == SECOND
-    assert settled(cluster) == {*ROLLOUT}
+    assert (set(cluster.pods), settled(cluster)) == (SECOND, {*ROLLOUT})
     assert cluster.phase == "Running"
 
 
 def test_a_replica_is_ready_with_its_last_pod() -> None:
     cluster = ClusterModel(job(rollout(minReplicas=2), pendingTimeoutSeconds=60))
-    cluster.settle()
-    cluster.run(*ROLLOUT[:3])
-    cluster.settle()
+    cluster.settle().run(*ROLLOUT[:3]).settle()
     assert cluster.condition("BelowMinimum")["message"] == (
         "task rollout has fewer replicas ready than its minimum, 2"
     )
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert cluster.condition("BelowMinimum")["status"] == "False"
 
 
 @pytest.mark.parametrize("writes", range(1, 12))
 def test_a_crash_at_any_write_of_a_replacement_counts_nothing_twice(writes: int) -> None:
-    cluster = running(rollout(), **COUNTED)
-    cluster.fail("x-rollout-0-1")
+    cluster = running(rollout(), **COUNTED).fail("x-rollout-0-1")
     left = writes
     while left > 0:
         before = len(cluster.writes)
         with suppress(Crash):
             cluster.reconcile(crash_after=left)
         left -= max(1, len(cluster.writes) - before)
-        for name, pod in tuple(cluster.pods.items()):
-            if "deletionTimestamp" in pod["metadata"]:
-                cluster.end(name)
+        cluster.end_deleted()
     settled(cluster)
-    assert cluster.phase == "Running"
-    assert counts(cluster) == (1, 0)
+    assert (cluster.phase, cluster.counts) == ("Running", (1, 0))
     assert cluster.status["replicaAttempts"] == {"rollout": {"0": 1}}
     assert set(cluster.pods) == {*ROLLOUT}
 
@@ -374,10 +319,7 @@ def test_attempts_that_cannot_be_read_count_as_none(edited: object) -> None:
 
 def placed(nodes: str) -> ClusterModel:
     cluster = ClusterModel(job(rollout(minReplicas=1, maxReplicas=3), preemptible=True))
-    cluster.place(rollout=nodes)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.place(rollout=nodes).settle().run().settle()
     assert cluster.phase == "Running"
     return cluster
 
@@ -389,15 +331,12 @@ def test_the_allocator_places_each_pod_of_a_replica() -> None:
     }
     assert nodes == dict(zip(ROLLOUT, "abbc", strict=True))
     cluster.place(rollout="a b")
-    assert settled(cluster) == SECOND
-    assert counts(cluster) == (0, 1)
+    assert (settled(cluster), cluster.counts) == (SECOND, (0, 1))
 
 
-def test_a_replica_one_pod_of_which_is_moved_begins_anew() -> None:
-    cluster = placed("a b b c")
-    cluster.place(rollout="a b b d")
-    assert settled(cluster) == SECOND
-    assert counts(cluster) == (0, 1)
+def test_a_replica_with_a_moved_pod_is_replaced() -> None:
+    cluster = placed("a b b c").place(rollout="a b b d")
+    assert (settled(cluster), cluster.counts) == (SECOND, (0, 1))
     assert cluster.status["replicaAttempts"] == {"rollout": {"1": 1}}
 
 

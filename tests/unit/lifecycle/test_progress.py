@@ -1,4 +1,4 @@
-"""A job whose steps do not grow any more: the rows F of the acceptance scenarios."""
+"""A job whose steps stop growing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,8 @@ TASKS = (task("learner", 2), task("collector", 2))
 
 def training(*, step: int = 10, **policy: Any) -> ClusterModel:
     """A job that has just reported a step, a while after its start."""
-    cluster = running(*TASKS, progressPolicy={**POLICY, **policy})
-    cluster.pass_time(60)
-    cluster.report(envSteps=step, maxEnvSteps=100)
-    cluster.settle()
-    return cluster
+    cluster = running(*TASKS, progressPolicy={**POLICY, **policy}).pass_time(60)
+    return cluster.report(envSteps=step, maxEnvSteps=100).settle()
 
 
 def says(cluster: ClusterModel, condition: str) -> bool:
@@ -36,15 +33,13 @@ def hung_events(cluster: ClusterModel) -> int:
 
 
 @pytest.mark.parametrize("growing", [False, True])
-def test_f1_reports_that_stop_growing_are_told_of_at_the_timeout(growing: bool) -> None:
+def test_steps_that_stop_growing_set_hung_at_the_timeout(growing: bool) -> None:
     cluster = training(action="Notify")
     pods = cluster.pods
     assert cluster.decide().requeue_after == 1800
     if growing:
         # The program speaks, and says the same again and again.
-        cluster.wait(900)
-        cluster.report(envSteps=10)
-        cluster.wait(899)
+        cluster.wait(900).report(envSteps=10).wait(899)
     else:
         cluster.wait(1799)
     assert not says(cluster, "Hung")
@@ -56,33 +51,25 @@ def test_f1_reports_that_stop_growing_are_told_of_at_the_timeout(growing: bool) 
         "the reported step is 10 since 2026-01-01T12:01:00Z, for longer than 1800 seconds"
     )
     cluster.wait(7200)
-    assert hung_events(cluster) == 1
-    assert (cluster.phase, cluster.pods) == ("Running", pods)
+    assert (hung_events(cluster), cluster.phase, cluster.pods) == (1, "Running", pods)
     assert cluster.status["restarts"] == 0
-
-    cluster.report(envSteps=11)
-    cluster.settle()
+    cluster.report(envSteps=11).settle()
     assert not says(cluster, "Hung")
     cluster.wait(1800)
     assert (says(cluster, "Hung"), hung_events(cluster)) == (True, 2)
 
 
-def test_f2_growth_in_the_last_second_is_progress() -> None:
-    cluster = training(action="FailJob")
-    cluster.wait(1799)
-    cluster.report(envSteps=10.5)
-    cluster.wait(1799)
+def test_a_step_just_before_the_timeout_is_progress() -> None:
+    cluster = training(action="FailJob").wait(1799).report(envSteps=10.5).wait(1799)
     assert not says(cluster, "Hung")
     assert cluster.phase == "Running"
 
 
 @pytest.mark.parametrize("reported", [{"envSteps": 0}, {"envSteps": 10, "phase": "evaluation"}])
-def test_f3_before_the_first_step_and_in_a_phase_the_first_timeout_counts(
+def test_the_first_timeout_applies_before_a_step_and_in_a_phase(
     reported: dict[str, Any],
 ) -> None:
-    cluster = running(*TASKS, progressPolicy=POLICY)
-    cluster.pass_time(60)
-    cluster.report(**reported)
+    cluster = running(*TASKS, progressPolicy=POLICY).pass_time(60).report(**reported)
     in_a_phase = "phase" in reported
     cluster.wait(3599 if in_a_phase else 3539)
     assert not says(cluster, "Hung")
@@ -90,52 +77,39 @@ def test_f3_before_the_first_step_and_in_a_phase_the_first_timeout_counts(
     assert says(cluster, "Hung")
 
 
-def test_f3_after_a_phase_the_usual_timeout_counts_anew() -> None:
-    cluster = training(action="Notify")
-    cluster.wait(1000)
-    cluster.report(phase="saving")
-    cluster.wait(3000)
-    cluster.report(phase="training")
-    cluster.wait(1799)
+def test_the_usual_timeout_starts_again_after_a_phase() -> None:
+    cluster = training(action="Notify").wait(1000).report(phase="saving").wait(3000)
+    cluster.report(phase="training").wait(1799)
     assert not says(cluster, "Hung")
     cluster.wait(1)
     assert says(cluster, "Hung")
 
 
-def test_f4_a_restart_clears_all_marks() -> None:
-    cluster = training(action="Notify")
-    cluster.wait(1800)
+def test_a_restart_clears_hung_and_starts_the_first_timeout() -> None:
+    cluster = training(action="Notify").wait(1800)
     assert says(cluster, "Hung")
-    cluster.fail("x-learner-0")
-    cluster.settle()
+    cluster.fail("x-learner-0").settle()
     assert not says(cluster, "Hung")
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert cluster.phase == "Running"
     # It has to load its checkpoint first.
     cluster.wait(3599)
     assert not says(cluster, "Hung")
-    cluster.report(envSteps=5)
-    cluster.report(envSteps=6)
-    cluster.wait(1799)
+    cluster.report(envSteps=5).report(envSteps=6).wait(1799)
     assert not says(cluster, "Hung")
     cluster.wait(1)
     assert says(cluster, "Hung")
 
 
-def test_f4_a_job_that_reported_before_its_restart_and_never_since_hangs() -> None:
-    cluster = training(action="Notify")
-    cluster.fail("x-learner-0")
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-    cluster.wait(3600)
+def test_a_job_without_reports_since_its_restart_is_hung() -> None:
+    cluster = training(action="Notify").fail("x-learner-0").settle().run()
+    cluster.settle().wait(3600)
     assert says(cluster, "Hung")
     assert not says(cluster, "NoSignal")
 
 
 @pytest.mark.parametrize("reported", [{}, {"loss": 1}, {"envSteps": "x"}])
-def test_f5_without_any_step_nothing_is_done(reported: dict[str, Any]) -> None:
+def test_a_job_that_never_reported_a_step_only_gets_no_signal(reported: dict[str, Any]) -> None:
     cluster = running(*TASKS, progressPolicy={**POLICY, "action": "FailJob"})
     if reported:
         cluster.report(**reported)
@@ -149,14 +123,12 @@ def test_f5_without_any_step_nothing_is_done(reported: dict[str, Any]) -> None:
     cluster.wait(100_000)
     assert cluster.phase == "Running"
     assert [event.reason for event in cluster.events].count(Problem.NO_SIGNAL) == 1
-    cluster.report(envSteps=1)
-    cluster.settle()
+    cluster.report(envSteps=1).settle()
     assert not says(cluster, "NoSignal")
 
 
-def test_f6_fail_job_fails_the_job() -> None:
-    cluster = training(action="FailJob")
-    cluster.wait(1800)
+def test_action_fail_job_fails_a_hung_job() -> None:
+    cluster = training(action="FailJob").wait(1800)
     assert cluster.phase == "Failed"
     assert cluster.condition("Failed")["reason"] == "NoProgress"
     assert "the reported step is 10 since" in cluster.condition("Failed")["message"]
@@ -165,13 +137,11 @@ def test_f6_fail_job_fails_the_job() -> None:
     assert cluster.status["restarts"] == 0
 
 
-def test_f7_an_outage_begins_the_windows_anew() -> None:
-    cluster = training(action="FailJob")
-    cluster.wait(1500)
+def test_an_outage_of_the_server_restarts_the_timeout() -> None:
+    cluster = training(action="FailJob").wait(1500)
     cluster.reports_since = None
     cluster.wait(400)
-    assert cluster.phase == "Running"
-    assert cluster.decide().requeue_after == 10
+    assert (cluster.phase, cluster.decide().requeue_after) == ("Running", 10)
     cluster.reports_since = cluster.now
     cluster.wait(1799)
     assert cluster.phase == "Running"
@@ -179,9 +149,8 @@ def test_f7_an_outage_begins_the_windows_anew() -> None:
     assert cluster.phase == "Failed"
 
 
-def test_f7_what_was_said_before_an_outage_stands() -> None:
-    cluster = training(action="Notify")
-    cluster.wait(1800)
+def test_hung_stays_set_through_an_outage_of_the_server() -> None:
+    cluster = training(action="Notify").wait(1800)
     cluster.reports_since = None
     cluster.wait(400)
     assert says(cluster, "Hung")
@@ -190,102 +159,80 @@ def test_f7_what_was_said_before_an_outage_stands() -> None:
     assert (says(cluster, "Hung"), hung_events(cluster)) == (True, 1)
 
 
-def test_f7_an_operator_that_has_just_begun_to_lead_knows_of_no_time_before() -> None:
-    cluster = training(action="FailJob")
-    cluster.pass_time(5000)
+def test_time_before_the_operator_led_does_not_count() -> None:
+    cluster = training(action="FailJob").pass_time(5000)
     cluster.reports_since = cluster.now
     cluster.settle()
     assert cluster.phase == "Running"
 
 
-def test_f8_who_has_done_it_all_is_not_judged() -> None:
-    cluster = training(action="FailJob")
-    cluster.succeed("x-learner-0", "x-learner-1")
-    cluster.settle()
+def test_a_job_whose_learners_succeeded_is_not_hung() -> None:
+    cluster = training(action="FailJob").succeed("x-learner-0", "x-learner-1").settle()
     cluster.wait(100_000)
     assert not says(cluster, "Hung")
     assert cluster.phase == "Running"
 
 
-def test_f8_nor_is_a_job_whose_success_policy_is_met() -> None:
+def test_a_job_whose_success_policy_is_met_is_not_hung() -> None:
     policy = {"tasks": ["learner"], "operator": "All", "gracePeriodSeconds": 10_000}
     cluster = running(*TASKS, successPolicy=policy, progressPolicy={**POLICY, "action": "FailJob"})
-    cluster.report(envSteps=10)
-    cluster.succeed("x-learner-0", "x-learner-1")
-    cluster.settle()
+    cluster.report(envSteps=10).succeed("x-learner-0", "x-learner-1").settle()
     cluster.wait(5000)
     assert not says(cluster, "Hung")
 
 
-def test_f9_a_suspended_job_is_not_judged() -> None:
-    cluster = training(action="FailJob")
-    cluster.edit(suspend=True)
-    cluster.wait(100_000)
+def test_a_suspended_job_is_not_hung() -> None:
+    cluster = training(action="FailJob").edit(suspend=True).wait(100_000)
     assert cluster.phase == "Pending"
     assert not says(cluster, "Hung")
 
 
-def test_f9_a_job_below_its_minimum_is_not_judged() -> None:
-    cluster = training(action="FailJob")
-    cluster.say("x-learner-0", phase="Running")
+def test_a_job_below_its_minimum_is_not_hung() -> None:
+    cluster = training(action="FailJob").say("x-learner-0", phase="Running")
     cluster.wait(100_000)
     assert cluster.phase == "Running"
     assert not says(cluster, "Hung")
     # Its pods are there again, and have their time.
-    cluster.run("x-learner-0")
-    cluster.settle()
-    cluster.wait(1799)
+    cluster.run("x-learner-0").settle().wait(1799)
     assert cluster.phase == "Running"
     cluster.wait(1)
     assert cluster.phase == "Failed"
 
 
-def test_a_job_without_a_policy_is_let_alone() -> None:
-    cluster = running(*TASKS)
-    cluster.report(envSteps=10)
-    cluster.settle()
+def test_without_a_progress_policy_no_time_counts() -> None:
+    cluster = running(*TASKS).report(envSteps=10).settle()
     before = len(cluster.writes)
     cluster.wait(1_000_000)
     assert len(cluster.writes) == before
     assert cluster.decide().requeue_after is None
 
 
-def test_a_report_that_makes_no_sense_is_told_of_once_and_until_the_next_good_one() -> None:
+def test_a_rejected_report_is_shown_until_the_next_good_one() -> None:
     cluster = running(*TASKS)
     for _ in range(2):
-        cluster.report(reportedAt=1767225600.5)
-        cluster.settle()
+        cluster.report(reportedAt=1767225600.5).settle()
     assert cluster.condition("ReportRejected")["message"] == (
         "nothing of it was kept: reportedAt: must be a time, such as 2026-01-02T03:04:05Z"
     )
     assert [event.reason for event in cluster.events].count(Problem.REPORT_REJECTED) == 1
-    cluster.report(envSteps=1)
-    cluster.settle()
+    cluster.report(envSteps=1).settle()
     assert not says(cluster, "ReportRejected")
 
 
 def restarted(cluster: ClusterModel) -> list[str]:
     """Let the hung tasks' pods end and their successors come up; the names of new pods."""
-    before = {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
+    before = cluster.uids
     cluster.settle()
-    for name, pod in list(cluster.pods.items()):
-        if pod["metadata"].get("deletionTimestamp"):
-            cluster.end(name)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.end_deleted().settle().run().settle()
     assert cluster.phase == "Running"
     return [name for name, pod in cluster.pods.items() if pod["metadata"]["uid"] != before[name]]
 
 
-def test_all_learner_tasks_are_restarted_where_none_is_named() -> None:
+def test_restart_task_without_names_restarts_all_learner_tasks() -> None:
     policy = {"timeoutSeconds": 1800, "action": "RestartTask"}
     tasks = (task("learner"), task("critic", type="learner"), task("collector"))
-    cluster = running(*tasks, progressPolicy=policy)
-    cluster.pass_time(60)
-    cluster.report(envSteps=10)
-    cluster.settle()
-    cluster.wait(1801)
+    cluster = running(*tasks, progressPolicy=policy).pass_time(60).report(envSteps=10)
+    cluster.settle().wait(1801)
     assert cluster.status["restartAttempts"] == {"critic": 1, "learner": 1}
 
 
@@ -297,11 +244,10 @@ def test_all_learner_tasks_are_restarted_where_none_is_named() -> None:
         ({"action": "RestartJob"}, {"learner", "collector"}),
     ],
 )
-def test_f1_a_restart_makes_the_pods_anew_once_and_counts_once(
+def test_a_restart_of_a_hung_job_replaces_the_pods_and_counts_once(
     policy: dict[str, Any], tasks: set[str]
 ) -> None:
-    cluster = training(**policy)
-    cluster.wait(1799)
+    cluster = training(**policy).wait(1799)
     assert "restartAttempts" not in cluster.status
     cluster.pass_time(1)
     # One write says both.
@@ -319,14 +265,11 @@ def test_f1_a_restart_makes_the_pods_anew_once_and_counts_once(
     assert (cluster.status["restarts"], hung_events(cluster)) == (1, 1)
     assert cluster.status["restartAttempts"] == dict.fromkeys(sorted(tasks), 1)
     cluster.wait(1)
-    assert cluster.status["restarts"] == 2
-    assert hung_events(cluster) == 2
+    assert (cluster.status["restarts"], hung_events(cluster)) == (2, 2)
 
 
-def test_f1_a_restart_that_is_not_allowed_any_more_fails_the_job() -> None:
-    cluster = training(action="RestartTask")
-    cluster.edit(backoffLimit=1)
-    cluster.wait(1800)
+def test_a_hung_job_without_restarts_left_fails() -> None:
+    cluster = training(action="RestartTask").edit(backoffLimit=1).wait(1800)
     restarted(cluster)
     cluster.wait(3600)
     assert cluster.phase == "Failed"
@@ -334,18 +277,14 @@ def test_f1_a_restart_that_is_not_allowed_any_more_fails_the_job() -> None:
     assert cluster.condition("Failed")["message"].endswith("1 restart of 1 used")
 
 
-def test_f1_failures_of_a_task_with_its_own_limit_do_not_count_for_it() -> None:
+def test_failures_within_a_task_limit_leave_restarts_for_a_hang() -> None:
     tasks = (task("learner"), task("collector", backoffLimit="Unlimited"))
     policy = {**POLICY, "action": "RestartTask"}
     cluster = running(*tasks, progressPolicy=policy, backoffLimit=1)
     for _ in range(3):
-        cluster.fail("x-collector-0")
-        cluster.wait(0)
-        cluster.wait(310)
-        cluster.run("x-collector-0")
-        cluster.settle()
-    cluster.report(envSteps=10)
-    cluster.wait(3600)
+        cluster.fail("x-collector-0").wait(0).wait(310)
+        cluster.run("x-collector-0").settle()
+    cluster.report(envSteps=10).wait(3600)
     assert cluster.phase == "Restarting"
     assert (cluster.status["restarts"], cluster.status["jobRestarts"]) == (4, 1)
     restarted(cluster)
@@ -354,21 +293,18 @@ def test_f1_failures_of_a_task_with_its_own_limit_do_not_count_for_it() -> None:
     assert cluster.condition("Failed")["message"].endswith("1 restart of 1 used")
 
 
-def test_f1_a_coordinated_job_begins_anew_with_all_its_pods() -> None:
+def test_a_hung_coordinated_job_restarts_all_its_pods() -> None:
     cluster = test_coordinated.running(
         replica(FIRST), progressPolicy={**POLICY, "action": "RestartJob"}
     )
-    cluster.report(envSteps=10)
-    cluster.settle()
-    cluster.wait(3600)
+    cluster.report(envSteps=10).settle().wait(3600)
     assert cluster.phase == "Restarting"
     assert sorted(restarted(cluster)) == sorted(cluster.pods)
 
 
 @pytest.mark.parametrize("reconciles", [1, 2, 3])
-def test_f1_an_operator_that_is_killed_at_a_write_repeats_nothing(reconciles: int) -> None:
-    cluster = training(action="RestartTask")
-    cluster.pass_time(1800)
+def test_an_operator_crash_repeats_no_restart_of_a_hung_job(reconciles: int) -> None:
+    cluster = training(action="RestartTask").pass_time(1800)
     for _ in range(reconciles):
         with suppress(Crash):
             cluster.reconcile(crash_after=1)
@@ -387,19 +323,18 @@ def test_f1_an_operator_that_is_killed_at_a_write_repeats_nothing(reconciles: in
         {"step": True, "reportedAt": 1},
     ],
 )
-def test_whatever_anybody_wrote_of_a_jobs_progress_is_read_and_replaced(written: Any) -> None:
+def test_malformed_progress_in_the_status_is_replaced(written: Any) -> None:
     cluster = running(*TASKS, progressPolicy={**POLICY, "action": "FailJob"})
     cluster.job["status"]["progress"] = written
     cluster.wait(100_000)
     assert cluster.phase == "Running"
-    cluster.report(step=10)
-    cluster.settle()
+    cluster.report(step=10).settle()
     assert cluster.status["progress"]["step"] == 10
     cluster.wait(1800)
     assert cluster.phase == "Failed"
 
 
-def test_a_step_that_no_float_can_tell_is_none() -> None:
+def test_a_step_too_large_for_a_float_is_no_step() -> None:
     cluster = running(*TASKS, progressPolicy=POLICY)
     cluster.job["status"]["progress"] = {"step": 10**400}
     cluster.wait(3600)

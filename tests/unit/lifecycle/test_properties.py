@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.read import read_snapshot
-from tests.unit.lifecycle.cluster_model import (
-    SETTINGS,
-    START,
-    ClusterModel,
-    Crash,
-    job,
-    task,
-)
+from tests.unit.lifecycle.cluster_model import SETTINGS, START, ClusterModel, Crash, job, task
 
 FAST = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
@@ -28,9 +21,7 @@ KUBELET = ("run", "run all", "fail", "evict", "succeed", "delete", "vanish", "en
 OTHERS = ("scale", "suspend", "resume", "reconcile", "reconcile", "crash")
 # What happens, and a number that picks the pod, the size or the write.
 STEPS = st.lists(
-    st.tuples(st.sampled_from(KUBELET + OTHERS), st.integers(0, 9)),
-    min_size=1,
-    max_size=16,
+    st.tuples(st.sampled_from(KUBELET + OTHERS), st.integers(0, 9)), min_size=1, max_size=16
 )
 
 
@@ -147,11 +138,7 @@ class History:
         cluster = self.cluster
         cluster.edit(suspend=False)
         for _ in range(12):
-            cluster.pass_time(10)
-            cluster.settle()
-            for name in [n for n in cluster.pods if "deletionTimestamp" in _meta(cluster, n)]:
-                cluster.end(name)
-            cluster.settle()
+            cluster.pass_time(10).settle().end_deleted().settle()
             if cluster.phase == "Running":
                 cluster.succeed()
             elif cluster.phase in ("Succeeded", "Failed"):
@@ -182,7 +169,6 @@ def test_any_history_ends_well(
         history.reach_running()
     history.live_through(steps)
     history.let_everything_go_well()
-
     cluster = history.cluster
     if history.failures <= backoff_limit:
         assert cluster.phase == "Succeeded"
@@ -200,7 +186,6 @@ def test_deciding_twice_is_deciding_once(steps: list[tuple[str, int]], in_place:
     history.reach_running()
     history.live_through(steps)
     history.cluster.settle()
-
     again = history.cluster.decide()
     assert again.actions == ()
     assert again.status is None
@@ -282,6 +267,5 @@ def test_any_status_of_a_good_job_is_survived(status: dict[str, Any]) -> None:
     finished = status.get("phase") in ("Succeeded", "Failed")
     cluster.settle()
     if not finished:
-        cluster.run()
-        cluster.settle()
+        cluster.run().settle()
         assert cluster.phase in ("Running", "Failed")

@@ -17,8 +17,7 @@ REQUEST = ("ProvisioningRequest", "x")
 def asking(*tasks: Any, **spec: Any) -> ClusterModel:
     tasks = tasks or (task("learner", 2), task("collector", 3, dependsOn=["learner"]))
     cluster = ClusterModel(job(*tasks, scheduling={"provisioningClassName": CLASS}, **spec))
-    cluster.settle()
-    return cluster
+    return cluster.settle()
 
 
 def say(cluster: ClusterModel, *conditions: tuple[str, str, str]) -> None:
@@ -50,15 +49,14 @@ def test_all_that_a_job_needs_is_asked_for_before_its_first_pod() -> None:
     (owner,) = made["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["uid"], owner["controller"]) == ("DIJob", "uid-x", True)
     template = cluster.objects["PodTemplate", "x-learner"]["template"]
-    assert template["spec"]["containers"][0]["name"] == "di-container"
-    assert cluster.pods == {}
+    assert (template["spec"]["containers"][0]["name"], cluster.pods) == ("di-container", {})
     assert cluster.phase == "Pending"
     assert cluster.condition("Pending")["message"] == (
         "waiting for ProvisioningRequest x: no answer yet"
     )
 
 
-def test_pods_come_once_there_are_nodes_and_say_whose_room_they_take() -> None:
+def test_pods_come_after_provisioning_and_name_their_request() -> None:
     cluster = asking()
     say(cluster, ("Accepted", "True", "accepted"), ("Provisioned", "False", "no capacity yet"))
     assert cluster.pods == {}
@@ -70,7 +68,7 @@ def test_pods_come_once_there_are_nodes_and_say_whose_room_they_take() -> None:
     assert notes["autoscaling.x-k8s.io/provisioning-class-name"] == CLASS
 
 
-def test_a_request_that_has_failed_says_so_and_another_one_comes_when_it_is_deleted() -> None:
+def test_a_failed_request_is_reported_and_replaced_once_deleted() -> None:
     cluster = asking()
     say(cluster, ("Failed", "True", "no node group is as large"))
     assert cluster.pods == {}
@@ -82,7 +80,7 @@ def test_a_request_that_has_failed_says_so_and_another_one_comes_when_it_is_dele
 
 
 @pytest.mark.parametrize("late", ["BookingExpired", "CapacityRevoked"])
-def test_what_was_provisioned_once_holds_nobody_up(late: str) -> None:
+def test_a_job_provisioned_once_does_not_wait_again(late: str) -> None:
     cluster = asking()
     say(cluster, ("Provisioned", "True", "there is room"), (late, "True", "too late"))
     assert len(cluster.pods) == 2
@@ -91,17 +89,15 @@ def test_what_was_provisioned_once_holds_nobody_up(late: str) -> None:
 def test_a_job_that_runs_asks_for_nothing_more() -> None:
     cluster = asking(task("learner", 2))
     say(cluster, ("Provisioned", "True", "there is room"))
-    cluster.run()
-    cluster.settle()
+    cluster.run().settle()
     assert cluster.phase == "Running"
     cluster.objects[REQUEST]["status"] = {}
-    cluster.scale("learner", 3)
-    cluster.settle()
+    cluster.scale("learner", 3).settle()
     assert len(cluster.pods) == 3
     assert cluster.objects[REQUEST]["spec"]["podSets"][0]["count"] == 2
 
 
-def test_without_the_right_to_it_the_job_waits_and_says_so() -> None:
+def test_without_permission_for_requests_the_job_waits_with_a_reason() -> None:
     cluster = ClusterModel(job(task("learner"), scheduling={"provisioningClassName": CLASS}))
     cluster.refuse_scheduling_objects = SchedulingObjectRefused(
         seen=Seen.SCHEDULING_KIND_MISSING, message="nothing in this cluster serves it"

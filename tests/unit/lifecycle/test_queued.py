@@ -33,29 +33,18 @@ def submitted(
     *tasks: dict[str, Any], labels: dict[str, str] | None = None, **spec: Any
 ) -> QueuedCluster:
     cluster = QueuedCluster(queued(job(*tasks or (work(),), **spec), **(labels or {})))
-    cluster.settle()
-    return cluster
+    return cluster.settle()
 
 
 def admitted(*tasks: dict[str, Any], **spec: Any) -> QueuedCluster:
-    cluster = submitted(*tasks, **spec)
-    cluster.admit(CORE)
+    cluster = submitted(*tasks, **spec).admit(CORE)
     up(cluster)
     return cluster
 
 
 def up(cluster: QueuedCluster) -> None:
     """All that can be made is made, and runs."""
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-
-
-def gone(cluster: QueuedCluster) -> None:
-    """Pods that are to end have ended, and what follows is done."""
-    cluster.settle()
-    cluster.end_all()
-    cluster.settle()
+    cluster.settle().run().settle()
 
 
 def test_a_job_has_no_pods_before_it_is_admitted() -> None:
@@ -72,7 +61,7 @@ def test_a_job_has_no_pods_before_it_is_admitted() -> None:
     assert told["message"] == "queue team: couldn't assign flavors: insufficient quota"
 
 
-def test_its_workload_says_what_it_needs_and_who_holds_its_quota() -> None:
+def test_a_workload_lists_pod_sets_and_has_a_finalizer() -> None:
     body = submitted(work(2), task("learner"), priority="high").workloads[CORE]
     assert [(each["name"], each["count"]) for each in body["spec"]["podSets"]] == [
         ("work", 2),
@@ -86,8 +75,7 @@ def test_its_workload_says_what_it_needs_and_who_holds_its_quota() -> None:
 
 def test_an_admitted_job_is_resumed_and_runs_where_its_flavors_are() -> None:
     cluster = admitted()
-    assert cluster.phase == "Running"
-    assert len(cluster.pods) == 3
+    assert (cluster.phase, len(cluster.pods)) == ("Running", 3)
     assert cluster.job["spec"]["suspend"] is False
     assert "diengine/suspended-by" not in cluster.job["metadata"]["annotations"]
     assert cluster.condition("Queued")["status"] == "False"
@@ -99,10 +87,8 @@ def test_an_admitted_job_is_resumed_and_runs_where_its_flavors_are() -> None:
     assert any(each["type"] == "PodsReady" and each["status"] == "True" for each in conditions)
 
 
-def test_one_that_waits_for_checks_has_quota_and_no_pods() -> None:
-    cluster = submitted()
-    cluster.reserve(CORE)
-    cluster.settle()
+def test_a_job_that_waits_for_admission_checks_has_no_pods() -> None:
+    cluster = submitted().reserve(CORE).settle()
     assert not cluster.pods
     assert cluster.condition("Queued")["status"] == "True"
 
@@ -110,8 +96,7 @@ def test_one_that_waits_for_checks_has_quota_and_no_pods() -> None:
 def test_pods_wait_for_a_flavor_that_is_not_known_yet() -> None:
     cluster = submitted()
     flavors, cluster.flavors = cluster.flavors, {}
-    cluster.admit(CORE)
-    cluster.settle()
+    cluster.admit(CORE).settle()
     assert not cluster.pods
     assert cluster.condition("Queued")["reason"] == "FlavorNotFound"
     cluster.flavors = flavors
@@ -120,14 +105,11 @@ def test_pods_wait_for_a_flavor_that_is_not_known_yet() -> None:
 
 
 def test_an_evicted_job_gives_its_quota_back_once_its_pods_are_gone() -> None:
-    cluster = admitted()
-    cluster.evict_workload(CORE)
-    cluster.settle()
-    assert cluster.states() == {CORE: "evicted"}
-    assert len(cluster.pods) == 3
+    cluster = admitted().evict_workload(CORE).settle()
+    assert (cluster.states(), len(cluster.pods)) == ({CORE: "evicted"}, 3)
     assert (cluster.phase, cluster.job["spec"]["suspend"]) == ("Pending", True)
     assert cluster.condition("Queued")["reason"] == "Preempted"
-    gone(cluster)
+    cluster.settle().end_deleted().settle()
     assert cluster.states() == {CORE: "queued"}
     assert not cluster.pods
     # Once they have ended nothing tells of pods that are to end.
@@ -150,45 +132,37 @@ def test_an_evicted_job_gives_its_quota_back_once_its_pods_are_gone() -> None:
         ("Deactivated", "False"),
     ],
 )
-def test_kueue_says_when_what_it_has_evicted_may_come_back(reason: str, requeued: str) -> None:
-    cluster = admitted()
-    cluster.evict_workload(CORE, reason)
-    gone(cluster)
+def test_an_eviction_reason_decides_whether_the_job_is_requeued(reason: str, requeued: str) -> None:
+    cluster = admitted().evict_workload(CORE, reason).settle().end_deleted().settle()
     said = {each["type"]: each for each in cluster.workloads[CORE]["status"]["conditions"]}
     assert (said["Requeued"]["status"], said["Requeued"]["reason"]) == (requeued, reason)
 
 
-def test_a_workload_that_somebody_deletes_holds_its_quota_until_the_pods_are_gone() -> None:
-    cluster = admitted()
-    cluster.delete_by_hand(CORE)
-    cluster.settle()
+def test_a_deleted_workload_holds_quota_until_the_pods_are_gone() -> None:
+    cluster = admitted().delete_by_hand(CORE).settle()
     assert cluster.states() == {CORE: "admitted"}  # held by our finalizer
-    gone(cluster)
+    cluster.settle().end_deleted().settle()
     assert cluster.states() == {CORE: "queued"}
     assert "deletionTimestamp" not in cluster.workloads[CORE]["metadata"]
 
 
-def test_a_user_who_suspends_an_admitted_job_gives_its_quota_away() -> None:
-    cluster = admitted()
-    cluster.edit(suspend=True)
-    cluster.settle()
+def test_suspending_an_admitted_job_releases_its_quota() -> None:
+    cluster = admitted().edit(suspend=True).settle()
     assert cluster.states() == {CORE: "admitted"}
-    gone(cluster)
+    cluster.settle().end_deleted().settle()
     assert not cluster.states()
     assert cluster.condition("Pending")["reason"] == "JobSuspended"
     assert cluster.condition("Queued")["status"] == "False"
-    cluster.edit(suspend=False)
-    cluster.settle()
+    cluster.edit(suspend=False).settle()
     assert cluster.states() == {CORE: "queued"}
     assert not cluster.pods
     assert cluster.job["spec"]["suspend"] is True
 
 
-def test_one_that_a_user_has_made_suspended_waits_in_no_queue() -> None:
+def test_a_job_created_suspended_is_not_queued() -> None:
     body = queued(job(work()))
     del body["metadata"]["annotations"]
-    cluster = QueuedCluster(body)
-    cluster.settle()
+    cluster = QueuedCluster(body).settle()
     assert not cluster.states()
     assert cluster.condition("Pending")["reason"] == "JobSuspended"
 
@@ -196,13 +170,12 @@ def test_one_that_a_user_has_made_suspended_waits_in_no_queue() -> None:
 def test_without_the_webhook_nothing_starts_either() -> None:
     body = queued(job(work()))
     del body["metadata"]["annotations"], body["spec"]["suspend"]
-    cluster = QueuedCluster(body)
-    cluster.settle()
+    cluster = QueuedCluster(body).settle()
     assert cluster.states() == {CORE: "queued"}
     assert cluster.job["spec"]["suspend"] is True
 
 
-def test_a_job_without_kueue_waits_and_says_for_what() -> None:
+def test_a_queued_job_waits_while_kueue_is_not_installed() -> None:
     cluster = QueuedCluster(queued(job(work())))
     cluster.served = False
     cluster.settle()
@@ -214,7 +187,7 @@ def test_a_job_without_kueue_waits_and_says_for_what() -> None:
     assert cluster.states() == {CORE: "queued"}
 
 
-def test_one_that_runs_goes_on_while_kueue_is_away() -> None:
+def test_a_running_job_goes_on_without_kueue() -> None:
     cluster = admitted(tiered())
     cluster.served = False
     cluster.settle()
@@ -233,35 +206,29 @@ def test_a_task_is_admitted_in_part() -> None:
 
 
 def test_a_job_that_asks_for_more_while_it_runs_keeps_what_was_admitted() -> None:
-    cluster = admitted()
-    cluster.scale("work", 5)
-    cluster.settle()
+    cluster = admitted().scale("work", 5).settle()
     assert len(cluster.pods) == 3
 
 
 def test_a_job_that_is_changed_while_it_waits_asks_for_what_it_is_then() -> None:
     cluster = submitted()
     uid = cluster.workloads[CORE]["metadata"]["uid"]
-    cluster.scale("work", 5)
-    cluster.edit(priority="high")
-    cluster.settle()
+    cluster.scale("work", 5).edit(priority="high").settle()
     body = cluster.workloads[CORE]
     assert (body["metadata"]["uid"], body["spec"]["podSets"][0]["count"]) == (uid, 5)
     assert body["spec"]["priority"] == 1000
 
 
-def test_what_has_reserved_quota_for_another_job_is_made_anew() -> None:
-    cluster = submitted()
-    cluster.reserve(CORE)
+def test_a_workload_with_quota_for_another_size_is_replaced() -> None:
+    cluster = submitted().reserve(CORE)
     uid = cluster.workloads[CORE]["metadata"]["uid"]
-    cluster.scale("work", 5)
-    cluster.settle()
+    cluster.scale("work", 5).settle()
     body = cluster.workloads[CORE]
     assert body["metadata"]["uid"] != uid
     assert body["spec"]["podSets"][0]["count"] == 5
 
 
-def test_a_priority_class_has_the_last_word() -> None:
+def test_a_priority_class_overrides_the_jobs_priority() -> None:
     cluster = QueuedCluster(queued(job(work()), **{"kueue.x-k8s.io/priority-class": "urgent"}))
     cluster.settle()
     assert not cluster.states()
@@ -277,7 +244,7 @@ def test_a_priority_class_has_the_last_word() -> None:
     assert cluster.workloads[CORE]["spec"]["priority"] == 9
 
 
-def test_more_tasks_than_kueue_takes_are_said() -> None:
+def test_more_tasks_than_kueue_supports_are_reported() -> None:
     cluster = submitted(*(task(f"t{number}") for number in range(19)))
     assert not cluster.states()
     assert cluster.condition("Queued")["reason"] == "TooManyPodSets"
@@ -293,8 +260,7 @@ def test_further_replicas_come_one_by_one_once_the_core_is_there() -> None:
     assert cluster.states() == {CORE: "queued"}
     cluster.admit(CORE)
     up(cluster)
-    assert len(cluster.pods) == 2
-    assert cluster.phase == "Running"
+    assert (len(cluster.pods), cluster.phase) == (2, "Running")
     waiting = [name for name, state in cluster.states().items() if state == "queued"]
     assert waiting == [f"x-work-x{number}" for number in range(4)]
     extra = cluster.workloads["x-work-x0"]["spec"]
@@ -302,33 +268,26 @@ def test_further_replicas_come_one_by_one_once_the_core_is_there() -> None:
     assert extra["podSets"][0]["template"]["spec"]["nodeSelector"] == {"pool": "gpu"}
     cluster.admit("x-work-x2")
     up(cluster)
-    assert len(cluster.pods) == 3
-    assert cluster.phase == "Running"
+    assert (len(cluster.pods), cluster.phase) == (3, "Running")
     assert list(cluster.states().values()).count("queued") == 4
     assert cluster.status["reschedules"] == 0
 
 
 def test_the_last_replica_goes_for_a_workload_that_is_evicted() -> None:
-    cluster = admitted(tiered(4, 2))
-    cluster.admit("x-work-x0")
-    cluster.admit("x-work-x1")
+    cluster = admitted(tiered(4, 2)).admit("x-work-x0").admit("x-work-x1")
     up(cluster)
-    cluster.evict_workload("x-work-x0")
-    cluster.settle()
-    ending = [n for n, pod in cluster.pods.items() if "deletionTimestamp" in pod["metadata"]]
-    assert ending == ["x-work-3"]
-    assert cluster.states()["x-work-x0"] == "evicted"
-    gone(cluster)
+    cluster.evict_workload("x-work-x0").settle()
+    ending = cluster.ending
+    assert (ending, cluster.states()["x-work-x0"]) == (["x-work-3"], "evicted")
+    cluster.settle().end_deleted().settle()
     assert cluster.states() == {CORE: "admitted", "x-work-x0": "queued", "x-work-x1": "admitted"}
     assert (cluster.phase, len(cluster.pods)) == ("Running", 3)
 
 
-def test_with_its_core_all_of_a_job_goes() -> None:
-    cluster = admitted(tiered(4, 2))
-    cluster.admit("x-work-x0")
+def test_evicting_the_core_removes_all_pods() -> None:
+    cluster = admitted(tiered(4, 2)).admit("x-work-x0")
     up(cluster)
-    cluster.evict_workload(CORE)
-    gone(cluster)
+    cluster.evict_workload(CORE).settle().end_deleted().settle()
     assert cluster.states() == {CORE: "queued"}
     assert not cluster.pods
 
@@ -338,33 +297,26 @@ def test_scaled_down_a_replica_is_gone_before_its_quota() -> None:
     for name in ("x-work-x0", "x-work-x1"):
         cluster.admit(name)
     up(cluster)
-    cluster.scale("work", 3)
-    cluster.settle()
+    cluster.scale("work", 3).settle()
     assert list(cluster.states().values()).count("admitted") == 3
-    gone(cluster)
+    cluster.settle().end_deleted().settle()
     assert cluster.states() == {CORE: "admitted", "x-work-x0": "admitted"}
 
 
-def test_a_preemptible_job_has_what_is_admitted_of_what_the_allocator_gives() -> None:
+def test_a_preemptible_job_has_the_admitted_part_of_its_nodes() -> None:
     body = queued(job(work(4, minReplicas=2, maxReplicas=6), preemptible=True))
-    cluster = QueuedCluster(body)
-    cluster.place()
-    cluster.settle()
+    cluster = QueuedCluster(body).place().settle()
     assert cluster.workloads[CORE]["spec"]["podSets"][0]["count"] == 2
-    cluster.admit(CORE)
-    cluster.place(work="a a")
+    cluster.admit(CORE).place(work="a a")
     up(cluster)
-    assert cluster.status["admitted"] == {"work": 2}
-    assert len(cluster.pods) == 2
+    assert (cluster.status["admitted"], len(cluster.pods)) == ({"work": 2}, 2)
     assert cluster.states() == {CORE: "admitted", "x-work-x0": "queued", "x-work-x1": "queued"}
-    cluster.admit("x-work-x0")
-    cluster.settle()
+    cluster.admit("x-work-x0").settle()
     assert cluster.status["admitted"] == {"work": 3}  # the allocator reads it there
     cluster.place(work="a a b")
     up(cluster)
     assert len(cluster.pods) == 3
-    cluster.evict_workload("x-work-x0")
-    gone(cluster)
+    cluster.evict_workload("x-work-x0").settle().end_deleted().settle()
     up(cluster)
     assert (len(cluster.pods), cluster.status["placement"]) == (2, {"work": ["a", "a"]})
     assert cluster.states()["x-work-x0"] == "queued"
@@ -378,13 +330,11 @@ def test_what_a_coordinator_asks_for_is_admitted_one_by_one() -> None:
         "suspend": True,
         "coordinated": {"coordinator": pod, "collector": pod, "replicas": replicas},
     }
-    cluster = QueuedCluster(body)
-    cluster.settle()
+    cluster = QueuedCluster(body).settle()
     assert [each["name"] for each in cluster.workloads[CORE]["spec"]["podSets"]] == ["coordinator"]
     cluster.admit(CORE)
     up(cluster)
-    assert [*cluster.pods] == ["x-coordinator"]
-    assert cluster.phase == "Running"
+    assert ([*cluster.pods], cluster.phase) == (["x-coordinator"], "Running")
     # The first one finds the flavor that all others go to.
     assert cluster.states() == {CORE: "admitted", "x-collector-x0": "queued"}
     cluster.admit("x-collector-x0")
@@ -392,16 +342,13 @@ def test_what_a_coordinator_asks_for_is_admitted_one_by_one() -> None:
     assert [*cluster.pods] == ["x-coordinator", "x-collector-a"]
     cluster.admit("x-collector-x1")
     up(cluster)
-    cluster.evict_workload("x-collector-x0")
-    gone(cluster)
+    cluster.evict_workload("x-collector-x0").settle().end_deleted().settle()
     assert [*cluster.pods] == ["x-coordinator", "x-collector-a"]
-    assert cluster.states()["x-collector-x0"] == "queued"
-    assert cluster.phase == "Running"
+    assert (cluster.states()["x-collector-x0"], cluster.phase) == ("queued", "Running")
 
 
-def test_of_a_job_that_is_gone_the_last_pod_gives_the_quota_back() -> None:
-    cluster = admitted()
-    cluster.delete_by_hand(CORE)
+def test_the_last_pod_of_a_deleted_job_releases_its_quota() -> None:
+    cluster = admitted().delete_by_hand(CORE)
     (found,) = read_all(cluster.workloads.values())
     pods = [Pod.read(pod) for pod in cluster.pods.values()]
     assert not leftover_steps([found], pods)
@@ -424,13 +371,13 @@ def test_a_workload_of_an_earlier_job_goes_before_another_is_made() -> None:
     cluster.job["status"] = {}
     cluster.settle()
     assert cluster.states() == {CORE: "admitted"}  # as long as its pods are there
-    gone(cluster)
+    cluster.settle().end_deleted().settle()
     assert cluster.states() == {CORE: "queued"}
     (owner,) = cluster.workloads[CORE]["metadata"]["ownerReferences"]
     assert owner["uid"] == "uid-x"
 
 
-def test_a_workload_that_kueue_refuses_is_told_and_costs_nothing_else() -> None:
+def test_a_refused_workload_gives_an_event_and_a_retry() -> None:
     cluster = submitted()
     snapshot = cluster.snapshot()
     decision = on_error(snapshot, WorkloadRefused(message="no such field"), cluster.now)
@@ -445,15 +392,13 @@ def test_a_workload_that_kueue_refuses_is_told_and_costs_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("phase", "reason"), [("succeed", "Succeeded"), ("fail", "Failed")])
-def test_a_job_that_has_ended_says_so_to_kueue_when_its_pods_have(phase: str, reason: str) -> None:
+def test_a_workload_finishes_with_the_last_pod(phase: str, reason: str) -> None:
     cluster = admitted(work(2), task("learner"), backoffLimit=0)
     if phase == "succeed":
         cluster.succeed()
     else:
         cluster.fail("x-learner-0")
-    cluster.settle()
-    cluster.end_all()
-    cluster.settle()
+    cluster.settle().end_deleted().settle()
     assert cluster.states() == {CORE: "finished"}
     body = cluster.workloads[CORE]
     assert "finalizers" not in body["metadata"]
@@ -464,8 +409,7 @@ def test_a_job_that_has_ended_says_so_to_kueue_when_its_pods_have(phase: str, re
 def test_a_deleted_job_holds_its_quota_as_long_as_its_pods() -> None:
     cluster = admitted()
     cluster.job["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
-    cluster.delete_by_hand(CORE)
-    cluster.settle()
+    cluster.delete_by_hand(CORE).settle()
     assert cluster.states() == {CORE: "admitted"}
     for name in tuple(cluster.pods):
         cluster.delete_pod(name, force=True)
@@ -484,7 +428,9 @@ _HANDS = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(hands=_HANDS, crashes=st.lists(st.integers(1, 4), max_size=12))
-def test_never_a_pod_without_admission(hands: list[tuple[str, int]], crashes: list[int]) -> None:
+def test_no_pod_exists_without_admission_in_any_history(
+    hands: list[tuple[str, int]], crashes: list[int]
+) -> None:
     """Whatever Kueue, users and the kubelet do, and wherever the operator dies; and in the end all
     is as it would have been."""
     cluster = QueuedCluster(queued(job(tiered(5, 2), task("learner"))))
@@ -497,7 +443,7 @@ def test_never_a_pod_without_admission(hands: list[tuple[str, int]], crashes: li
     cluster.edit(suspend=False)
     for _ in range(12):
         cluster.settle()
-        cluster.end_all()
+        cluster.end_deleted()
         for name, state in cluster.states().items():
             if state == "queued" and "deletionTimestamp" not in cluster.workloads[name]["metadata"]:
                 cluster.admit(name)
@@ -518,7 +464,7 @@ def _move(cluster: QueuedCluster, hand: str, number: int) -> None:
         case "delete" if name:
             cluster.delete_by_hand(name)
         case "end":
-            cluster.end_all()
+            cluster.end_deleted()
         case "run":
             cluster.run(
                 *(n for n, p in cluster.pods.items() if "deletionTimestamp" not in p["metadata"])

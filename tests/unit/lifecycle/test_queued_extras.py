@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from tests.unit.lifecycle.test_queued import admitted, gone, tiered, up
+from tests.unit.lifecycle.test_queued import admitted, tiered, up
 
 EXTRA, POD = "x-work-x0", "x-work-2"
 
 
-def test_what_a_queue_takes_is_not_lost_and_is_back_when_it_is_admitted_again() -> None:
-    cluster = admitted(tiered(3))
-    cluster.admit(EXTRA)
+def test_a_replica_that_a_queue_evicts_is_no_loss_and_returns() -> None:
+    cluster = admitted(tiered(3)).admit(EXTRA)
     up(cluster)
     for _ in range(4):
         assert POD in cluster.pods
-        cluster.evict_workload(EXTRA)
-        cluster.settle()
-        assert "deletionTimestamp" in cluster.pods[POD]["metadata"]
-        gone(cluster)
+        cluster.evict_workload(EXTRA).settle()
+        assert POD in cluster.ending
+        cluster.settle().end_deleted().settle()
         assert POD not in cluster.pods
         # No second passes: a replica that was lost twice would wait for its pause.
         cluster.admit(EXTRA)
         up(cluster)
-
     assert POD in cluster.pods
     assert not cluster.status.get("failures")
     assert not cluster.status.get("replicaFailures")
     assert "ElasticReplicasLost" not in {event.reason for event in cluster.events}
 
 
-def test_one_that_is_lost_otherwise_still_counts() -> None:
-    cluster = admitted(tiered(3))
-    cluster.admit(EXTRA)
+def test_a_replica_lost_without_the_queue_counts() -> None:
+    cluster = admitted(tiered(3)).admit(EXTRA)
     up(cluster)
-    cluster.delete_pod(POD)
-    cluster.settle()
+    cluster.delete_pod(POD).settle()
     assert [each["pod"] for each in cluster.status["failures"]] == [POD]
     assert "ElasticReplicasLost" in {event.reason for event in cluster.events}

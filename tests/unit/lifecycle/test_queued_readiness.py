@@ -7,7 +7,7 @@ from tests.unit.lifecycle.kueue_model import QueuedCluster
 from tests.unit.lifecycle.test_queued import CORE, admitted, up, work
 
 
-def test_kueue_is_told_that_pods_are_not_ready_any_more_and_that_they_are_again() -> None:
+def test_pods_ready_of_the_workload_follows_the_pods() -> None:
     def told(cluster: QueuedCluster) -> tuple[str, str]:
         conditions = cluster.workloads[CORE]["status"]["conditions"]
         (found,) = (each for each in conditions if each["type"] == "PodsReady")
@@ -15,8 +15,7 @@ def test_kueue_is_told_that_pods_are_not_ready_any_more_and_that_they_are_again(
 
     cluster = admitted()
     assert told(cluster) == ("True", "Started")
-    cluster.fail("x-work-1")
-    cluster.settle()
+    cluster.fail("x-work-1").settle()
     assert told(cluster) == ("False", "WaitForRecovery")
     assert cluster.states() == {CORE: "admitted"}
     cluster.wait(60)
@@ -25,8 +24,6 @@ def test_kueue_is_told_that_pods_are_not_ready_any_more_and_that_they_are_again(
 
 
 def test_pods_that_have_succeeded_are_as_good_as_ready() -> None:
-    cluster = admitted(work(2), task("learner"))
-    cluster.succeed("x-work-0")
-    cluster.settle()
+    cluster = admitted(work(2), task("learner")).succeed("x-work-0").settle()
     conditions = cluster.workloads[CORE]["status"]["conditions"]
     assert any(each["type"] == "PodsReady" and each["status"] == "True" for each in conditions)

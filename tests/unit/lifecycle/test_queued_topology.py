@@ -19,14 +19,13 @@ def test_pods_of_the_core_wait_for_their_domain_and_others_do_not() -> None:
     cluster = admitted(tiered(3, core=2), scheduling=near("work"))
     (pod_set,) = cluster.workloads[CORE]["spec"]["podSets"]
     assert pod_set["topologyRequest"] == {"required": RACK}
-    cluster.admit("x-work-x0")
-    cluster.settle()
+    cluster.admit("x-work-x0").settle()
     gated = {name: GATE in str(pod["spec"]) for name, pod in cluster.pods.items()}
     assert gated == {"x-work-0": True, "x-work-1": True, "x-work-2": False}
     assert all(RACK in str(pod["spec"]["affinity"]) for pod in cluster.pods.values())
 
 
-def test_what_kueue_cannot_keep_together_is_told_and_never_asked_for() -> None:
+def test_a_topology_that_kueue_lacks_is_reported_and_not_requested() -> None:
     tasks = work(2), task("learner", 2)
     cluster = submitted(*tasks, scheduling=near("work", "learner", colocate="Tasks"))
     assert not cluster.workloads

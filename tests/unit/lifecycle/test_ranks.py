@@ -27,18 +27,13 @@ def ranks(cluster: ClusterModel) -> dict[str, int]:
 def shrunk_and_gone(name: str, replicas: int, **tasks: int) -> ClusterModel:
     """A job some of whose pods were scaled away and have ended."""
     cluster = running(*(task(kind, count) for kind, count in tasks.items()))
-    cluster.scale(name, replicas)
-    cluster.settle()
-    for pod in [n for n, body in cluster.pods.items() if "deletionTimestamp" in body["metadata"]]:
-        cluster.end(pod)
-    cluster.run()
-    cluster.settle()
-    return cluster
+    cluster.scale(name, replicas).settle()
+    cluster.end_deleted()
+    return cluster.run().settle()
 
 
 def test_a_new_job_is_ranked_in_task_order_then_by_index() -> None:
     cluster = running(task("collector", 2), task("learner", 2), task("evaluator"))
-
     assert ranks(cluster) == {
         "x-collector-0": 0,
         "x-collector-1": 1,
@@ -50,9 +45,7 @@ def test_a_new_job_is_ranked_in_task_order_then_by_index() -> None:
 
 def test_a_new_pod_takes_the_lowest_free_rank() -> None:
     cluster = shrunk_and_gone("collector", 1, collector=3, learner=1)
-    cluster.scale("learner", 3)
-    cluster.settle()
-
+    cluster.scale("learner", 3).settle()
     assert ranks(cluster) == {
         "x-collector-0": 0,
         "x-learner-0": 3,
@@ -62,10 +55,8 @@ def test_a_new_pod_takes_the_lowest_free_rank() -> None:
 
 
 def test_a_hole_is_written_localhost() -> None:
-    shrunk = shrunk_and_gone("collector", 1, collector=4, learner=2)
-    shrunk.scale("learner", 3)
+    shrunk = shrunk_and_gone("collector", 1, collector=4, learner=2).scale("learner", 3)
     shrunk.settle()
-
     assert shrunk.env("x-learner-2")["DI_NODES"].split(",") == [
         fqdn("x-collector-0"),
         fqdn("x-learner-2"),
@@ -77,21 +68,13 @@ def test_a_hole_is_written_localhost() -> None:
 
 
 def test_a_rank_is_not_free_while_its_pod_is_still_ending() -> None:
-    cluster = running(task("collector", 2), task("learner", 1))
-    cluster.scale("collector", 1)
-    cluster.settle()
-    cluster.scale("learner", 2)
-    cluster.settle()
-
+    cluster = running(task("collector", 2), task("learner", 1)).scale("collector", 1)
+    cluster.settle().scale("learner", 2).settle()
     assert ranks(cluster)["x-learner-1"] == 3
 
 
-def test_a_pod_that_has_succeeded_is_no_longer_looked_up() -> None:
-    cluster = running()
-    cluster.succeed("x-collector-1")
-    cluster.fail("x-learner-0")
-    cluster.settle()
-
+def test_a_succeeded_pod_is_no_longer_in_the_node_list() -> None:
+    cluster = running().succeed("x-collector-1").fail("x-learner-0").settle()
     env = cluster.env("x-learner-0")
     assert env["DI_NODES"].split(",")[2] == "localhost"
     assert env["DI_COLLECTOR_NODES"].split(",")[1] == "localhost"
@@ -102,7 +85,6 @@ def test_a_rank_annotation_that_makes_no_sense_reserves_nothing() -> None:
     cluster = running()
     for name, text in (("x-learner-0", "99999999999"), ("x-collector-0", "two")):
         cluster.pods[name]["metadata"]["annotations"]["diengine/rank"] = text
-
     assert assign_ranks(cluster.snapshot()) == {
         "x-learner-0": 0,
         "x-collector-0": 1,
@@ -114,7 +96,6 @@ def test_a_rank_annotation_that_makes_no_sense_reserves_nothing() -> None:
 def test_a_hundred_replicas_have_their_lists_in_the_environment() -> None:
     cluster = ClusterModel(job(task("learner"), task("collector", 99)))
     decision = cluster.decide()
-
     assert not any(action.label == "CreateConfigMap" for action in decision.actions)
 
 
@@ -125,7 +106,6 @@ def test_above_a_hundred_replicas_the_lists_come_by_file() -> None:
     bodies = {a.label: a.body for a in actions if isinstance(a, Create)}
     configmap, pod = bodies["CreateConfigMap"], bodies["CreatePod"]
     env = {e["name"]: e["value"] for e in pod["spec"]["containers"][0]["env"]}
-
     assert labels.index("CreateConfigMap") < labels.index("CreatePod")
     assert len(configmap["data"]["nodes"].split(",")) == 101
     assert configmap["data"]["tasks.learner"] == fqdn("x-learner-0")
@@ -138,11 +118,9 @@ def test_above_a_hundred_replicas_the_lists_come_by_file() -> None:
 def test_the_file_is_brought_up_to_date_before_a_new_pod_reads_it() -> None:
     cluster = ClusterModel(job(task("learner"), task("collector", 100)))
     cluster.reconcile()
-    cluster.scale("collector", 101)
-    cluster.reconcile()
+    cluster.scale("collector", 101).reconcile()
     actions = cluster.decide().actions
     cluster.reconcile()
-
     assert [action.label for action in actions] == ["ReplaceConfigMap", "CreatePod"]
     nodes = cluster.objects["ConfigMap", "di-x"]["data"]["nodes"].split(",")
     assert nodes[101] == fqdn("x-collector-100")
@@ -160,8 +138,7 @@ def test_the_lists_are_put_together_once_for_a_write(monkeypatch: pytest.MonkeyP
     cluster = ClusterModel(job(task("learner"), task("collector", 100)))
     cluster.reconcile()
     assert len(calls) == 1
-    cluster.scale("collector", 101)
-    cluster.settle()
+    cluster.scale("collector", 101).settle()
     assert len(calls) == 2
 
 
@@ -196,7 +173,6 @@ def test_the_file_is_put_back_for_pods_that_run(
     cluster.writes.clear()
     spoil(cluster)
     cluster.settle()
-
     assert cluster.objects["ConfigMap", "di-x"]["data"] == before
     assert len([write for write in cluster.writes if "ConfigMap" in write]) == writes
     assert [e.reason for e in cluster.events] == ["NodeListsRestored"] * writes
@@ -214,7 +190,6 @@ def test_the_file_goes_with_the_service_when_the_job_ends() -> None:
     cluster.succeed()
     for _ in range(4):
         cluster.reconcile()
-
     assert cluster.phase == "Succeeded"
     assert ("ConfigMap", "di-x") not in cluster.objects
 
@@ -226,37 +201,25 @@ def long_names(*tasks: Object) -> ClusterModel:
     return cluster
 
 
-def test_a_running_job_whose_lists_would_grow_too_long_runs_on_and_says_so() -> None:
-    cluster = long_names(task("collector", 110))
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+def test_a_running_job_reports_node_lists_that_grow_too_long() -> None:
+    cluster = long_names(task("collector", 110)).settle().run().settle()
     before, lists = cluster.pods, cluster.objects["ConfigMap", "di-x"]["data"]
-    cluster.scale("collector", 140)
-    cluster.settle()
-
+    cluster.scale("collector", 140).settle()
     assert cluster.phase == "Rescheduling"
     assert cluster.condition("Rescheduling")["reason"] == "NodeListsTooLong"
-    assert cluster.pods == before
-    assert cluster.objects["ConfigMap", "di-x"]["data"] == lists
+    assert (cluster.pods, cluster.objects["ConfigMap", "di-x"]["data"]) == (before, lists)
     (warning,) = [event for event in cluster.events if event.type == "Warning"]
     assert warning.reason == "NodeListsTooLong"
     assert "of 140 pods take 1126778 bytes of the 1048576" in warning.message
     assert "lower the replicas" in warning.message
-
-    cluster.scale("collector", 111)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.scale("collector", 111).settle().run().settle()
     assert cluster.phase == "Running"
     assert cluster.pods.keys() - before.keys() == {"x-collector-110"}
     assert cluster.status["restarts"] == 0
 
 
 def test_a_new_job_whose_lists_are_too_long_waits_without_pods() -> None:
-    cluster = long_names(task("collector", 140))
-    cluster.settle()
-
+    cluster = long_names(task("collector", 140)).settle()
     assert cluster.phase == "Pending"
     assert cluster.condition("Pending")["reason"] == "NodeListsTooLong"
     assert not cluster.pods
@@ -266,7 +229,6 @@ def test_lists_that_the_api_server_refuses_end_no_job() -> None:
     cluster = running(task("collector", 110))
     fault = NodeListsRefused(message="data: Too long")
     decision = on_error(cluster.snapshot(), fault, cluster.now)
-
     assert decision.status is not None
     assert decision.status["phase"] == "Running"
     (event,) = decision.events

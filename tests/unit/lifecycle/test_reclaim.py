@@ -50,14 +50,13 @@ def test_marks_are_put_back_and_nothing_is_counted(
     assert isinstance(action, Reclaim)
     status = dict(cluster.status)
     cluster.settle()
-    assert cluster.pods[POD]["metadata"][field] == before
-    assert cluster.status == status
+    assert (cluster.pods[POD]["metadata"][field], cluster.status) == (before, status)
     (event,) = [e for e in cluster.events if e.reason == "MetadataRestored"]
     assert event.type == "Warning"
     assert POD in event.message
 
 
-def test_many_edits_are_told_as_one() -> None:
+def test_many_edits_give_one_event() -> None:
     cluster = running()
     for name in cluster.pods:
         edit(cluster, name, "labels", job=None)
@@ -69,8 +68,7 @@ def test_many_edits_are_told_as_one() -> None:
 def test_a_new_pod_meets_the_rank_that_an_edited_one_really_has() -> None:
     cluster = running()
     edit(cluster, "x-collector-0", "annotations", rank="9")
-    cluster.scale("collector", 4)
-    cluster.settle()
+    cluster.scale("collector", 4).settle()
     ranks = [p["metadata"]["annotations"][names.ANNOTATION_RANK] for p in cluster.pods.values()]
     assert sorted(ranks) == ["0", "1", "2", "3", "4"]
     nodes = cluster.env("x-collector-3")["DI_NODES"].split(",")
@@ -92,24 +90,20 @@ def test_a_template_that_sets_the_rank_itself_is_not_believed() -> None:
 def test_a_pod_that_is_ending_is_left_as_it_is() -> None:
     cluster = running()
     edit(cluster, POD, "labels", job=None)
-    cluster.delete_pod(POD)
-    cluster.settle()
+    cluster.delete_pod(POD).settle()
     assert not any(write.startswith("reclaim") for write in cluster.writes)
 
 
 def test_whatever_else_is_to_be_done_comes_first() -> None:
     cluster = running()
     edit(cluster, POD, "labels", job=None)
-    cluster.fail("x-collector-0")
-    cluster.settle()
+    cluster.fail("x-collector-0").settle()
     reclaimed = cluster.writes.index(f"reclaim Pod {POD}")
     assert reclaimed > cluster.writes.index("create Pod x-collector-0", 5)
 
 
-def test_a_finished_job_is_not_looked_after() -> None:
-    cluster = ClusterModel(job(task("work"), cleanPodPolicy="None"))
-    cluster.settle()
-    cluster.succeed()
+def test_metadata_of_a_finished_job_is_not_restored() -> None:
+    cluster = ClusterModel(job(task("work"), cleanPodPolicy="None")).settle().succeed()
     cluster.settle()
     edit(cluster, "x-work-0", "labels", job=None)
     assert actions(cluster) == []

@@ -31,23 +31,12 @@ def ask(cluster: ClusterModel, task_name: str | None = None, text: str = "now") 
 
 def anew(cluster: ClusterModel) -> set[str]:
     """Let the job do all there is to do, with a kubelet that helps; the pods that are new."""
-    before = uids(cluster)
+    before = cluster.uids
     for _ in range(6):
-        cluster.settle()
-        for name in [n for n, p in cluster.pods.items() if "deletionTimestamp" in p["metadata"]]:
-            cluster.end(name)
-        cluster.settle()
+        cluster.settle().end_deleted().settle()
         cluster.run()
     cluster.settle()
-    return {name for name, uid in uids(cluster).items() if before.get(name) != uid}
-
-
-def uids(cluster: ClusterModel) -> dict[str, str]:
-    return {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
-
-
-def counts(cluster: ClusterModel) -> tuple[int, int]:
-    return cluster.status["restarts"], cluster.status["reschedules"]
+    return {name for name, uid in cluster.uids.items() if before.get(name) != uid}
 
 
 def told(cluster: ClusterModel) -> list[tuple[str, str]]:
@@ -57,7 +46,7 @@ def told(cluster: ClusterModel) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("name", "pods", "whose"), [(None, ALL, "the job"), ("learner", LEARNERS, "task learner")]
 )
-def test_pods_begin_anew_once_and_nothing_counts(
+def test_a_requested_restart_replaces_the_pods_once_and_counts_nothing(
     name: str | None, pods: set[str], whose: str
 ) -> None:
     cluster = running(*TASKS, backoffLimit=0)
@@ -65,31 +54,23 @@ def test_pods_begin_anew_once_and_nothing_counts(
     cluster.reconcile()
     assert cluster.phase == "Restarting"
     assert cluster.condition("Restarting")["reason"] == "RestartRequested"
-    assert anew(cluster) == pods
-    assert cluster.phase == "Running"
-    assert counts(cluster) == (0, 0)
+    assert (anew(cluster), cluster.phase, cluster.counts) == (pods, "Running", (0, 0))
     message = f"a restart of {whose} was asked for, {len(pods)} pods to replace"
-    assert told(cluster) == [("RestartRequested", message)]
-    assert anew(cluster) == set()
+    assert (told(cluster), anew(cluster)) == ([("RestartRequested", message)], set())
     # The same text again is no new request, nor is none.
     ask(cluster, name)
     cluster.edit(restartedAt=None)
     assert anew(cluster) == set()
     ask(cluster, name, "later")
-    assert anew(cluster) == pods
-    assert counts(cluster) == (0, 0)
-    assert len(told(cluster)) == 2
+    assert (anew(cluster), cluster.counts, len(told(cluster))) == (pods, (0, 0), 2)
 
 
 def test_no_new_pod_meets_an_old_one_of_its_task() -> None:
     cluster = running(*TASKS)
     ask(cluster)
-    cluster.settle()
-    cluster.end("x-learner-0")
-    cluster.settle()
+    cluster.settle().end("x-learner-0").settle()
     assert "x-learner-0" not in cluster.pods
-    cluster.end("x-learner-1")
-    cluster.settle()
+    cluster.end("x-learner-1").settle()
     assert cluster.pods.keys() >= LEARNERS
 
 
@@ -101,66 +82,55 @@ def test_requests_for_two_tasks_are_two() -> None:
     assert cluster.status["restartAttempts"] == {"learner": 1, "collector": 1}
 
 
-def test_one_request_after_the_other_is_heeded_while_pods_end() -> None:
+def test_a_second_request_is_handled_while_pods_end() -> None:
     cluster = running(*TASKS)
     ask(cluster, "learner")
     cluster.settle()
     ask(cluster, "learner", "later")
-    assert anew(cluster) == LEARNERS
-    assert cluster.status["restartAttempts"] == {"learner": 2}
+    assert (anew(cluster), cluster.status["restartAttempts"]) == (LEARNERS, {"learner": 2})
     assert len(told(cluster)) == 2
 
 
 def test_a_job_that_is_made_with_the_field_starts_once() -> None:
     cluster = ClusterModel(job(*TASKS, restartedAt="then"))
-    assert anew(cluster) == ALL
-    assert (cluster.phase, told(cluster)) == ("Running", [])
+    assert (anew(cluster), cluster.phase, told(cluster)) == (ALL, "Running", [])
     assert cluster.status["restartedAt"] == {"job": "then"}
 
 
-def test_what_waits_has_nothing_to_begin_anew() -> None:
+def test_a_waiting_job_ignores_a_restart_request() -> None:
     cluster = ClusterModel(job(task("learner"), task("collector", dependsOn=["learner"])))
     cluster.settle()
     assert (cluster.phase, {*cluster.pods}) == ("Pending", {"x-learner-0"})
     ask(cluster, "collector")
     cluster.settle()
-    assert told(cluster) == []
-    assert anew(cluster) == {"x-collector-0"}
-    assert told(cluster) == []
+    assert (told(cluster), anew(cluster), told(cluster)) == ([], {"x-collector-0"}, [])
 
 
-def test_a_part_of_a_job_that_waits_begins_anew() -> None:
+def test_a_requested_restart_covers_the_pods_of_a_waiting_job() -> None:
     cluster = ClusterModel(job(task("learner"), task("collector", dependsOn=["learner"])))
     cluster.settle()
     ask(cluster)
     cluster.reconcile()
     assert cluster.phase == "Restarting"
-    assert anew(cluster) == {"x-learner-0", "x-collector-0"}
-    assert len(told(cluster)) == 1
+    assert (anew(cluster), len(told(cluster))) == ({"x-learner-0", "x-collector-0"}, 1)
 
 
-def test_a_suspended_job_begins_anew_with_its_resumption_only() -> None:
-    cluster = running(*TASKS)
-    cluster.edit(suspend=True)
+def test_a_suspended_job_restarts_when_it_is_resumed() -> None:
+    cluster = running(*TASKS).edit(suspend=True)
     anew(cluster)
     assert not cluster.pods
     ask(cluster)
     anew(cluster)
     assert not cluster.pods
     cluster.edit(suspend=False)
-    assert anew(cluster) == ALL
-    assert told(cluster) == []
+    assert (anew(cluster), told(cluster)) == (ALL, [])
 
 
 def test_a_failure_that_is_seen_with_it_is_counted_first() -> None:
-    cluster = running(*TASKS)
-    cluster.fail("x-collector-0")
+    cluster = running(*TASKS).fail("x-collector-0")
     ask(cluster)
-    assert anew(cluster) == ALL
-    assert counts(cluster) == (1, 0)
-    assert cluster.phase == "Running"
-    cluster = running(*TASKS, backoffLimit=0)
-    cluster.fail("x-collector-0")
+    assert (anew(cluster), cluster.counts, cluster.phase) == (ALL, (1, 0), "Running")
+    cluster = running(*TASKS, backoffLimit=0).fail("x-collector-0")
     ask(cluster)
     cluster.settle()
     assert cluster.phase == "Failed"
@@ -168,17 +138,14 @@ def test_a_failure_that_is_seen_with_it_is_counted_first() -> None:
 
 def test_a_restart_by_a_rule_is_the_one_that_was_asked_for() -> None:
     policy = {"rules": [{"tasks": ["learner"], "action": "RestartTask"}]}
-    cluster = running(*TASKS, failurePolicy=policy)
-    cluster.fail("x-learner-0")
+    cluster = running(*TASKS, failurePolicy=policy).fail("x-learner-0")
     ask(cluster, "learner")
-    assert anew(cluster) == LEARNERS
-    assert (counts(cluster), told(cluster)) == ((1, 0), [])
+    assert (anew(cluster), cluster.counts, told(cluster)) == (LEARNERS, (1, 0), [])
     assert cluster.status["restartAttempts"] == {"learner": 1}
 
 
-def test_what_has_succeeded_begins_anew_but_no_job_that_is_over() -> None:
-    cluster = running(*TASKS)
-    cluster.succeed(*LEARNERS)
+def test_succeeded_pods_restart_and_finished_jobs_do_not() -> None:
+    cluster = running(*TASKS).succeed(*LEARNERS)
     ask(cluster)
     assert anew(cluster) == ALL
     cluster.succeed()
@@ -187,13 +154,13 @@ def test_what_has_succeeded_begins_anew_but_no_job_that_is_over() -> None:
     assert cluster.phase == "Succeeded"
 
 
-def test_those_that_stand_by_are_made_anew_too() -> None:
+def test_a_requested_restart_replaces_standby_pods() -> None:
     cluster = running(task("learner"), task("work", 2, standby=1))
     anew(cluster)
     assert "x-work-standby-0" in cluster.pods
     ask(cluster, "work")
     assert anew(cluster) == {"x-work-0", "x-work-1", "x-work-standby-0"}
-    assert counts(cluster) == (0, 0)
+    assert cluster.counts == (0, 0)
 
 
 def test_a_placed_job_stays_on_its_nodes() -> None:
@@ -201,8 +168,7 @@ def test_a_placed_job_stays_on_its_nodes() -> None:
     cluster.place(learner="a a", collector="b b")
     anew(cluster)
     ask(cluster)
-    assert anew(cluster) == ALL
-    assert (cluster.phase, counts(cluster)) == ("Running", (0, 0))
+    assert (anew(cluster), cluster.phase, cluster.counts) == (ALL, "Running", (0, 0))
     assert {pod["metadata"]["annotations"]["diengine/node"] for pod in cluster.pods.values()} == {
         *("a", "b")
     }
@@ -210,29 +176,26 @@ def test_a_placed_job_stays_on_its_nodes() -> None:
 
 def test_a_hanging_job_is_restarted_without_being_counted() -> None:
     policy = {"timeoutSeconds": 60, "action": "RestartJob"}
-    cluster = running(*TASKS, progressPolicy=policy, backoffLimit=1)
-    cluster.pass_time(1)
-    cluster.report(envSteps=10)
-    cluster.settle()
+    cluster = running(*TASKS, progressPolicy=policy, backoffLimit=1).pass_time(1)
+    cluster.report(envSteps=10).settle()
     ask(cluster)
     cluster.pass_time(61)
-    assert anew(cluster) == ALL
-    assert counts(cluster) == (0, 0)
+    assert (anew(cluster), cluster.counts) == (ALL, (0, 0))
 
 
 @pytest.mark.parametrize("crash_after", range(1, 8))
 def test_a_crash_repeats_no_restart(crash_after: int) -> None:
     cluster = running(*TASKS)
-    before = uids(cluster)
+    before = cluster.uids
     ask(cluster)
     for _ in range(3):
         with suppress(Crash):
             cluster.reconcile(crash_after=crash_after)
     anew(cluster)
     assert cluster.pods.keys() == ALL
-    assert all(uid != before[name] for name, uid in uids(cluster).items())
+    assert all(uid != before[name] for name, uid in cluster.uids.items())
     assert cluster.status["restartAttempts"] == {"learner": 1, "collector": 1}
-    assert counts(cluster) == (0, 0)
+    assert cluster.counts == (0, 0)
 
 
 def test_a_status_that_was_wiped_restarts_nothing() -> None:
@@ -240,29 +203,26 @@ def test_a_status_that_was_wiped_restarts_nothing() -> None:
     ask(cluster)
     assert anew(cluster) == ALL
     cluster.job["status"] = {}
-    assert anew(cluster) == set()
-    assert cluster.status["restartedAt"] == {"job": "now"}
+    assert (anew(cluster), cluster.status["restartedAt"]) == (set(), {"job": "now"})
 
 
 @pytest.mark.parametrize(
     "written",
     [None, 3, "x", {"job": 3}, {"job": "x" * 65}, {"tasks": [1]}, {"tasks": {"learner": 1}}],
 )
-def test_what_cannot_be_read_of_the_status_was_not_heeded(written: Any) -> None:
+def test_a_malformed_handled_request_counts_as_unhandled(written: Any) -> None:
     cluster = running(*TASKS)
     ask(cluster)
     anew(cluster)
     cluster.job["status"]["restartedAt"] = written
-    assert anew(cluster) == ALL
-    assert cluster.status["restartedAt"]["job"] == "now"
+    assert (anew(cluster), cluster.status["restartedAt"]["job"]) == (ALL, "now")
 
 
-def test_a_job_with_a_coordinator_begins_anew_as_a_whole() -> None:
+def test_a_coordinated_job_restarts_as_a_whole() -> None:
     cluster = test_coordinated.running(replica(FIRST))
     ask(cluster)
     cluster.reconcile()
-    assert cluster.phase == "Restarting"
-    assert anew(cluster) == {"x-coordinator", FIRST}
-    assert (cluster.phase, counts(cluster)) == ("Running", (0, 0))
+    assert (cluster.phase, anew(cluster)) == ("Restarting", {"x-coordinator", FIRST})
+    assert (cluster.phase, cluster.counts) == ("Running", (0, 0))
     assert not is_true(well_formed(cluster.status["conditions"]), "Restarting")
     assert anew(cluster) == set()

@@ -61,7 +61,7 @@ def test_every_row_decides_some_case() -> None:
     assert decided == set(RULES)
 
 
-def test_every_refusal_tells_a_reason_unless_it_is_nobody_elses_to_know() -> None:
+def test_every_refusal_has_a_reason_or_is_internal() -> None:
     silent = {rule.seen for rule in RULES if rule.seen in REFUSED and not rule.reason}
     assert silent == {Seen.NAME_OF_OWN, Seen.NAME_OF_EARLIER}
 
@@ -99,25 +99,22 @@ def test_a_case_without_a_row_is_an_error_that_names_it() -> None:
         ),
     ],
 )
-def test_what_a_pod_says_about_its_end_is_looked_up(
+def test_the_status_of_an_ended_pod_selects_the_row(
     status: dict[str, object], counters: tuple[int, int]
 ) -> None:
     cluster = running(task("learner", 2), backoffLimit=3)
     cluster._set("x-learner-0", status)
     cluster.reconcile()
-    assert (cluster.status["restarts"], cluster.status["reschedules"]) == counters
+    assert cluster.counts == counters
 
 
 @pytest.mark.parametrize(
     ("reason", "phase"), [("", "Failed"), ("Evicted", "Rescheduling"), ("OutOfcpu", "Rescheduling")]
 )
-def test_the_same_row_speaks_of_a_coordinator(reason: str, phase: str) -> None:
+def test_the_same_row_applies_to_a_coordinator(reason: str, phase: str) -> None:
     cluster: ClusterModel = coordinated()
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-    cluster.evict("x-coordinator", reason)
-    cluster.reconcile()
+    cluster.settle().run().settle()
+    cluster.evict("x-coordinator", reason).reconcile()
     assert cluster.phase == phase
 
 
@@ -125,7 +122,5 @@ def test_a_deleted_pod_of_a_job_that_waits_is_not_counted() -> None:
     cluster = ClusterModel(job(task("learner"), task("collector", dependsOn=["learner"])))
     cluster.settle()
     assert cluster.phase == "Pending"
-    cluster.run("x-learner-0")
-    cluster.delete_pod("x-learner-0")
-    cluster.reconcile()
+    cluster.run("x-learner-0").delete_pod("x-learner-0").reconcile()
     assert cluster.status["reschedules"] == 0

@@ -22,9 +22,7 @@ def made_with(authorities: str | None) -> ClusterModel:
     cluster = ClusterModel(job())
     tell(cluster, authorities)
     cluster.settle()
-    cluster.run()
-    cluster.settle()
-    return cluster
+    return cluster.run().settle()
 
 
 def told(cluster: ClusterModel) -> list[str | None]:
@@ -32,22 +30,20 @@ def told(cluster: ClusterModel) -> list[str | None]:
     return [pod["metadata"]["annotations"].get(KEY) for pod in cluster.pods.values()]
 
 
-def test_pods_are_told_once_when_the_authorities_change_and_no_event_says_so() -> None:
+def test_changed_authorities_reach_pods_once_and_without_an_event() -> None:
     cluster = made_with("old")
     assert told(cluster) == ["old"] * 4
-    uids = {pod["metadata"]["uid"] for pod in cluster.pods.values()}
+    uids = set(cluster.uids.values())
     cluster.events.clear()
     tell(cluster, "new")
     actions = cluster.decide().actions
-    assert {type(action) for action in actions} == {Reclaim}
-    assert len(actions) == 4
+    assert ({type(action) for action in actions}, len(actions)) == ({Reclaim}, 4)
     cluster.settle()
-    assert told(cluster) == ["new"] * 4
-    assert {pod["metadata"]["uid"] for pod in cluster.pods.values()} == uids
+    assert (told(cluster), set(cluster.uids.values())) == (["new"] * 4, uids)
     assert (cluster.decide().actions, cluster.events) == ((), [])
 
 
-def test_many_pods_are_told_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_pods_get_new_authorities_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = made_with("old")
     tell(cluster, "new")
     monkeypatch.setattr(server_ca, "AT_ONCE", 3)
@@ -56,7 +52,7 @@ def test_many_pods_are_told_in_several_steps(monkeypatch: pytest.MonkeyPatch) ->
     assert told(cluster) == ["new"] * 4
 
 
-def test_pods_made_before_the_authorities_were_known_are_told_later() -> None:
+def test_pods_made_before_the_authorities_get_them_later() -> None:
     cluster = made_with("")
     assert told(cluster) == [""] * 4
     tell(cluster, "new")
@@ -78,7 +74,7 @@ def test_pods_of_an_earlier_version_are_left_as_they_are() -> None:
     assert cluster.decide().actions == ()
 
 
-def test_pods_of_a_job_with_a_coordinator_have_nothing_to_be_told() -> None:
+def test_pods_of_a_coordinated_job_get_no_authorities() -> None:
     cluster = running_coordinated()
     tell(cluster, "new")
     cluster.settle()
@@ -86,18 +82,14 @@ def test_pods_of_a_job_with_a_coordinator_have_nothing_to_be_told() -> None:
 
 
 def test_a_job_whose_spec_cannot_be_read_goes_on_with_the_new_ones() -> None:
-    cluster = made_with("old")
-    cluster.edit(cleanPodPolicy="Archive")
-    cluster.settle()
+    cluster = made_with("old").edit(cleanPodPolicy="Archive").settle()
     tell(cluster, "new")
     cluster.settle()
     assert told(cluster) == ["new"] * 4
 
 
-def test_pods_that_have_ended_need_no_news() -> None:
-    cluster = made_with("old")
-    cluster.succeed("x-collector-0")
-    cluster.settle()
+def test_ended_pods_get_no_new_authorities() -> None:
+    cluster = made_with("old").succeed("x-collector-0").settle()
     tell(cluster, "new")
     cluster.settle()
     assert sorted(str(each) for each in told(cluster)) == ["new", "new", "new", "old"]

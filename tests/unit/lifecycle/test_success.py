@@ -1,4 +1,4 @@
-"""How a job with a success policy ends: the rows B of the acceptance scenarios."""
+"""How a job with a success policy ends."""
 
 from __future__ import annotations
 
@@ -23,16 +23,8 @@ def training(**policy: Any) -> ClusterModel:
     return running(*TASKS, successPolicy={**POLICY, **policy})
 
 
-def end_others(cluster: ClusterModel) -> None:
-    """The kubelet ends what is deleted."""
-    for name, pod in cluster.pods.items():
-        if "deletionTimestamp" in pod["metadata"]:
-            cluster.end(name)
-
-
-def test_b1_others_that_end_within_the_grace_period_end_the_job() -> None:
-    cluster = training()
-    cluster.succeed(LEARNER)
+def test_the_job_succeeds_when_the_other_pods_have_ended() -> None:
+    cluster = training().succeed(LEARNER)
     announced = cluster.reconcile()
     met = cluster.condition("SuccessCriteriaMet")
     assert (met["status"], met["reason"]) == ("True", "TasksSucceeded")
@@ -40,59 +32,36 @@ def test_b1_others_that_end_within_the_grace_period_end_the_job() -> None:
     # Written before anything is deleted: the pods that prove it may go with a node.
     assert announced.actions == ()
     assert cluster.events[-1].reason is Reason.SUCCESS_CRITERIA_MET
-
     cluster.pass_time(1)
     told = [a for a in cluster.reconcile().actions if isinstance(a, Delete)]
     assert {action.name for action in told} == OTHERS
     assert {action.grace_period_seconds for action in told} == {29}
     assert cluster.phase == "Running"
-
-    end_others(cluster)
-    cluster.settle()
+    cluster.end_deleted().settle()
     assert cluster.phase == "Succeeded"
     assert cluster.condition("Succeeded")["message"] == "task learner succeeded"
     assert [*cluster.pods] == [LEARNER]
 
 
-def test_b2_others_that_run_on_do_not_hold_it_up_for_longer() -> None:
-    cluster = training()
-    cluster.succeed(LEARNER)
-    cluster.settle()
-    cluster.pass_time(20)
-    cluster.settle()
+def test_the_job_succeeds_at_the_end_of_the_grace_period() -> None:
+    cluster = training().succeed(LEARNER).settle().pass_time(20).settle()
     assert cluster.phase == "Running"
-    cluster.pass_time(10)
-    cluster.settle()
+    cluster.pass_time(10).settle()
     assert cluster.phase == "Succeeded"
     assert all("deletionTimestamp" in cluster.pods[name]["metadata"] for name in OTHERS)
 
 
-def test_b3_a_failure_within_the_grace_period_is_none() -> None:
-    cluster = training()
-    cluster.succeed(LEARNER)
-    cluster.fail("x-collector-0", code=143)
-    cluster.settle()
-    cluster.fail("x-collector-1", code=1)
-    end_others(cluster)
-    cluster.settle()
-    assert cluster.phase == "Succeeded"
-    assert (cluster.status["restarts"], cluster.status["reschedules"]) == (0, 0)
-
-
-def test_b4_a_learner_that_fails_goes_by_the_rules_of_failures() -> None:
-    cluster = training()
-    cluster.fail(LEARNER, code=1)
-    cluster.reconcile()
-    assert cluster.phase == "Restarting"
-    assert cluster.status["restarts"] == 1
+def test_failures_within_the_grace_period_are_not_counted() -> None:
+    cluster = training().succeed(LEARNER).fail("x-collector-0", code=143).settle()
+    cluster.fail("x-collector-1", code=1).end_deleted().settle()
+    assert (cluster.phase, cluster.counts) == ("Succeeded", (0, 0))
 
 
 @given(crash_after=st.integers(0, 12), passed=st.integers(0, 40))
-def test_b5_an_operator_that_dies_leaves_the_same_end_at_the_same_time(
+def test_an_operator_crash_does_not_move_the_end_of_the_grace_period(
     crash_after: int, passed: int
 ) -> None:
-    cluster = training()
-    cluster.succeed(LEARNER)
+    cluster = training().succeed(LEARNER)
     for moment in (0, passed):
         cluster.pass_time(moment)
         try:
@@ -104,83 +73,43 @@ def test_b5_an_operator_that_dies_leaves_the_same_end_at_the_same_time(
     assert begun is not None
     left = 30 - (cluster.now - begun).total_seconds()
     assert cluster.phase == ("Running" if left > 0 else "Succeeded")
-    cluster.pass_time(max(0, left))
-    cluster.settle()
+    cluster.pass_time(max(0, left)).settle()
     assert cluster.phase == "Succeeded"
     assert cluster.status["restarts"] == cluster.status["reschedules"] == 0
 
 
-def test_b6_a_job_without_a_policy_needs_all_its_tasks() -> None:
-    cluster = running(task("collector", 2), task("evaluator"))
-    cluster.succeed("x-evaluator-0", "x-collector-0")
-    cluster.settle()
-    assert cluster.phase == "Running"
-    cluster.succeed("x-collector-1")
-    cluster.settle()
-    assert cluster.phase == "Succeeded"
-
-
 @pytest.mark.parametrize(("operator", "phase"), [("Any", "Succeeded"), ("All", "Running")])
-def test_b7_any_of_two_tasks(operator: str, phase: str) -> None:
+def test_one_task_is_enough_for_any_and_not_for_all(operator: str, phase: str) -> None:
     cluster = training(tasks=["learner", "evaluator"], operator=operator)
-    cluster.succeed("x-evaluator-0")
-    cluster.settle()
-    end_others(cluster)
-    cluster.settle()
+    cluster.succeed("x-evaluator-0").settle().end_deleted().settle()
     assert cluster.phase == phase
 
 
-def test_b8_a_job_of_before_needs_all_its_tasks() -> None:
-    cluster = running(*TASKS)
-    cluster.succeed(LEARNER)
-    cluster.pass_time(600)
-    cluster.settle()
-    assert cluster.phase == "Running"
-    assert len(cluster.pods) == 10
-
-
-def test_without_a_grace_period_the_clean_up_policy_decides() -> None:
-    cluster = training(gracePeriodSeconds=0)
-    cluster.edit(cleanPodPolicy="None")
-    cluster.succeed(LEARNER)
-    cluster.settle()
+def test_with_a_grace_period_of_zero_the_clean_up_policy_decides() -> None:
+    cluster = training(gracePeriodSeconds=0).edit(cleanPodPolicy="None")
+    cluster.succeed(LEARNER).settle()
     assert cluster.phase == "Succeeded"
-    assert not any("deletionTimestamp" in pod["metadata"] for pod in cluster.pods.values())
+    assert not cluster.ending
 
 
-def test_a_job_that_is_over_is_neither_late_nor_suspended_nor_scaled() -> None:
+def test_a_job_that_met_its_policy_is_not_suspended_scaled_or_late() -> None:
     cluster = running(*TASKS, successPolicy=POLICY, activeDeadlineSeconds=100)
-    cluster.pass_time(90)
-    cluster.succeed(LEARNER)
-    cluster.settle()
-    cluster.edit(suspend=True)
-    cluster.scale("collector", 20)
-    cluster.pass_time(20)
-    cluster.settle()
+    cluster.pass_time(90).succeed(LEARNER).settle()
+    cluster.edit(suspend=True).scale("collector", 20).pass_time(20).settle()
     assert cluster.phase == "Running"
-    end_others(cluster)
-    cluster.settle()
-    assert cluster.phase == "Succeeded"
-    assert [*cluster.pods] == [LEARNER]
+    cluster.end_deleted().settle()
+    assert (cluster.phase, [*cluster.pods]) == ("Succeeded", [LEARNER])
 
 
-def test_a_learner_that_is_gone_meanwhile_has_succeeded_all_the_same() -> None:
-    cluster = training()
-    cluster.succeed(LEARNER)
-    cluster.settle()
-    cluster.delete_pod(LEARNER, force=True)
-    end_others(cluster)
-    cluster.settle()
+def test_a_succeeded_learner_may_vanish_in_the_grace_period() -> None:
+    cluster = training().succeed(LEARNER).settle().delete_pod(LEARNER, force=True)
+    cluster.end_deleted().settle()
     assert cluster.phase == "Succeeded"
 
 
 @pytest.mark.parametrize("wait_for", ["collector", "learner"])
-def test_a_job_some_of_whose_pods_never_ran_can_be_over(wait_for: str) -> None:
+def test_a_policy_can_be_met_before_all_pods_have_run(wait_for: str) -> None:
     tasks = (task("learner"), task("collector"), task("evaluator", dependsOn=[wait_for]))
-    cluster = ClusterModel(job(*tasks, successPolicy=POLICY))
-    cluster.settle()
-    cluster.succeed(LEARNER)
-    cluster.settle()
-    end_others(cluster)
-    cluster.settle()
+    cluster = ClusterModel(job(*tasks, successPolicy=POLICY)).settle().succeed(LEARNER)
+    cluster.settle().end_deleted().settle()
     assert cluster.phase == "Succeeded"

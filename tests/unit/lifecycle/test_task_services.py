@@ -36,7 +36,7 @@ def test_the_service_of_a_task_selects_its_pods_and_no_others(select: str) -> No
     assert services(cluster) == OWN
 
 
-def test_only_who_is_behind_a_service_has_its_labels() -> None:
+def test_only_pods_behind_a_service_have_its_labels() -> None:
     leaders = {"ports": PORTS, "select": "Leaders"}
     cluster = running(*JUDGED, task("rollout", service=leaders))
     marks = {
@@ -52,7 +52,7 @@ def test_only_who_is_behind_a_service_has_its_labels() -> None:
     }
 
 
-def test_it_is_made_before_any_pod_with_one_write_more() -> None:
+def test_a_service_is_made_before_any_pod_with_one_write() -> None:
     cluster, plain = (
         ClusterModel(job(*JUDGED)),
         ClusterModel(job(task("learner"), task("judge", 2))),
@@ -67,7 +67,7 @@ def test_it_is_made_before_any_pod_with_one_write_more() -> None:
     assert len(cluster.writes) == len(plain.writes) + 1
 
 
-def test_all_pods_are_told_where_services_are() -> None:
+def test_all_pods_get_the_addresses_of_services() -> None:
     cluster = running(*JUDGED)
     for pod in cluster.pods:
         assert cluster.env(pod)["DI_JUDGE_SERVICE"] == "x-judge.rl.svc.cluster.local:80"
@@ -76,20 +76,19 @@ def test_all_pods_are_told_where_services_are() -> None:
 
 
 @pytest.mark.parametrize("lost", [["di-x"], ["x-judge"], ["di-x", "x-judge"]])
-def test_a_service_that_somebody_deletes_is_made_anew_and_nothing_else(lost: list[str]) -> None:
+def test_a_deleted_service_is_made_again_and_nothing_else(lost: list[str]) -> None:
     cluster = running(*JUDGED)
-    before = {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
+    before = cluster.uids
     for name in lost:
         del cluster.objects["Service", name]
     cluster.writes.clear()
     cluster.settle()
     assert cluster.writes == [f"create Service {name}" for name in lost]
-    assert {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()} == before
-    assert cluster.phase == "Running"
+    assert (cluster.uids, cluster.phase) == (before, "Running")
 
 
 @pytest.mark.parametrize("end", ["succeed", "fail"])
-def test_it_goes_with_the_job(end: str) -> None:
+def test_a_service_is_deleted_with_the_job(end: str) -> None:
     cluster = running(*JUDGED, backoffLimit=0)
     getattr(cluster, end)(*(cluster.pods if end == "succeed" else ["x-judge-0"]))
     cluster.settle()
@@ -97,15 +96,14 @@ def test_it_goes_with_the_job(end: str) -> None:
     assert services(cluster) == set()
 
 
-def test_one_of_an_earlier_job_of_the_name_goes_before_pods_are_made() -> None:
+def test_a_service_of_an_earlier_job_goes_before_pods_are_made() -> None:
     old = running(*JUDGED)
     new = ClusterModel(job(*JUDGED, uid="uid-new"))
     new.objects["Service", "x-judge"] = old.objects["Service", "x-judge"]
     new.settle()
     assert new.writes[0] == "delete Service x-judge"
     owner = new.objects["Service", "x-judge"]["metadata"]["ownerReferences"][0]
-    assert owner["uid"] == "uid-new"
-    assert len(new.pods) == 3
+    assert (owner["uid"], len(new.pods)) == ("uid-new", 3)
 
 
 def test_a_foreign_service_of_its_name_fails_a_new_job_and_is_not_touched() -> None:
@@ -114,11 +112,10 @@ def test_a_foreign_service_of_its_name_fails_a_new_job_and_is_not_touched() -> N
     cluster.settle()
     assert cluster.condition("Failed")["reason"] == "PodNameConflict"
     assert "Service x-judge exists" in cluster.condition("Failed")["message"]
-    assert cluster.objects["Service", "x-judge"] == stored
-    assert cluster.pods == {}
+    assert (cluster.objects["Service", "x-judge"], cluster.pods) == (stored, {})
 
 
-def test_a_running_job_goes_on_without_one_whose_name_was_taken() -> None:
+def test_a_running_job_goes_on_without_a_service_of_a_taken_name() -> None:
     cluster = running(*JUDGED)
     cluster.put(foreign("Service", "x-judge"))
     cluster.events.clear()
@@ -136,11 +133,10 @@ def test_an_operator_that_dies_at_any_write_leaves_nothing_out(writes: int) -> N
     with pytest.raises(Crash):
         cluster.reconcile(crash_after=writes)
     cluster.settle()
-    assert services(cluster) == OWN
-    assert len(cluster.pods) == 3
+    assert (services(cluster), len(cluster.pods)) == (OWN, 3)
 
 
-def test_a_label_that_somebody_took_off_a_pod_is_put_back() -> None:
+def test_a_removed_service_label_is_restored() -> None:
     cluster = running(*JUDGED)
     labels: dict[str, Any] = cluster.pods["x-judge-1"]["metadata"]["labels"]
     del labels["diengine/in-service"]
@@ -149,7 +145,7 @@ def test_a_label_that_somebody_took_off_a_pod_is_put_back() -> None:
     assert behind(cluster, "x-judge") == {"x-judge-0", "x-judge-1"}
 
 
-def test_one_without_ports_which_no_api_server_takes_is_told_to_nobody() -> None:
+def test_a_service_without_ports_is_not_made() -> None:
     cluster = running(*JUDGED)
     cluster.edit(tasks=[task("learner", 2), task("judge", 2, service={"ports": []})])
     cluster.settle()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, running, task
+from tests.unit.lifecycle.cluster_model import ClusterModel, running, task
 
 DOMAIN = "di-x.rl.svc.cluster.local"
 
@@ -24,13 +24,9 @@ def settled(cluster: ClusterModel) -> dict[str, str]:
     """Deleted pods end, all pods become ready; the UIDs that pods have then."""
     for _ in range(2):
         cluster.settle()
-        for name, pod in tuple(cluster.pods.items()):
-            if "deletionTimestamp" in pod["metadata"]:
-                cluster.end(name)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-    return {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
+        cluster.end_deleted()
+    cluster.settle().run().settle()
+    return cluster.uids
 
 
 def of(*indexes: int) -> set[str]:
@@ -41,7 +37,7 @@ def grown() -> ClusterModel:
     return running(task("learner"), task("rollout", 4))
 
 
-def test_the_replica_goes_whose_index_is_left_out_and_no_other() -> None:
+def test_only_the_replica_of_the_vacant_index_goes() -> None:
     cluster = grown()
     before = settled(cluster)
     vacate(cluster, 3, 1)
@@ -53,7 +49,7 @@ def test_the_replica_goes_whose_index_is_left_out_and_no_other() -> None:
     assert cluster.status["taskStatus"]["rollout"] == {"Running": 3}
 
 
-def test_the_next_fills_the_gap_and_is_no_loss() -> None:
+def test_the_next_replica_takes_the_vacant_index_and_is_no_loss() -> None:
     cluster = grown()
     vacate(cluster, 3, 1)
     before = settled(cluster)
@@ -66,7 +62,7 @@ def test_the_next_fills_the_gap_and_is_no_loss() -> None:
     assert cluster.status["reschedules"] == 2
 
 
-def test_others_are_told_of_the_gap() -> None:
+def test_node_lists_leave_the_vacant_index_out() -> None:
     cluster = grown()
     vacate(cluster, 3, 1)
     settled(cluster)
@@ -75,8 +71,7 @@ def test_others_are_told_of_the_gap() -> None:
     told = cluster.env("x-rollout-4")
     names = ["x-rollout-0", "", "x-rollout-2", "x-rollout-3", "x-rollout-4"]
     listed = [f"{name}.{DOMAIN}" if name else "localhost" for name in names]
-    assert told["DI_ROLLOUT_NODES"].split(",") == listed
-    assert told["DI_TASK_RANK"] == "4"
+    assert (told["DI_ROLLOUT_NODES"].split(","), told["DI_TASK_RANK"]) == (listed, "4")
     # It has the rank that is free, and finds itself there.
     assert told["DI_RANK"] == "2"
     by_rank = [f"x-learner-0.{DOMAIN}", listed[0], listed[4], *listed[2:4]]
@@ -94,18 +89,17 @@ def test_others_are_told_of_the_gap() -> None:
         (3, (7,), of(0, 1, 2)),
     ],
 )
-def test_who_is_there_follows_from_what_is_stored(
+def test_the_replicas_follow_from_the_stored_vacancies(
     replicas: int, vacant: tuple[int, ...], there: set[str]
 ) -> None:
     cluster = grown()
     vacate(cluster, 3, 1)
     settled(cluster)
     vacate(cluster, replicas, *vacant)
-    assert {*settled(cluster)} == {"x-learner-0", *there}
-    assert cluster.phase == "Running"
+    assert ({*settled(cluster)}, cluster.phase) == ({"x-learner-0", *there}, "Running")
 
 
-def test_a_replica_beyond_a_gap_fails_is_counted_and_comes_back() -> None:
+def test_a_failed_replica_above_a_vacancy_counts_and_returns() -> None:
     cluster = running(task("learner"), task("rollout", 4), failurePolicy={"replicaBackoffLimit": 3})
     vacate(cluster, 3, 1)
     before = settled(cluster)
@@ -117,7 +111,7 @@ def test_a_replica_beyond_a_gap_fails_is_counted_and_comes_back() -> None:
 
 
 @pytest.mark.parametrize("index", [0, 3])
-def test_one_that_vanishes_beside_a_gap_is_lost_once(index: int) -> None:
+def test_a_replica_lost_beside_a_vacancy_counts_once(index: int) -> None:
     cluster = grown()
     vacate(cluster, 3, 1)
     settled(cluster)
@@ -128,12 +122,11 @@ def test_one_that_vanishes_beside_a_gap_is_lost_once(index: int) -> None:
     assert cluster.status["reschedules"] == 2
 
 
-def test_success_is_that_of_those_who_are_there() -> None:
+def test_success_does_not_need_vacant_replicas() -> None:
     cluster = running(task("rollout", 4))
     vacate(cluster, 3, 1)
     settled(cluster)
-    cluster.succeed()
-    cluster.settle()
+    cluster.succeed().settle()
     assert cluster.phase == "Succeeded"
 
 
@@ -152,7 +145,7 @@ def test_replicas_of_several_pods_are_left_out_whole() -> None:
     assert "replicaAttempts" not in cluster.status
 
 
-def test_a_pod_of_a_replica_that_vanishes_while_a_gap_is_filled_takes_its_replica_along() -> None:
+def test_a_pod_lost_while_a_vacancy_fills_replaces_its_replica() -> None:
     cluster = running(task("rollout", 3, podsPerReplica=2))
     vacate(cluster, 2, 1)
     before = settled(cluster)
@@ -160,12 +153,11 @@ def test_a_pod_of_a_replica_that_vanishes_while_a_gap_is_filled_takes_its_replic
     vacate(cluster, 3)
     after = settled(cluster)
     kept = {name for name in before if after.get(name) == before[name]}
-    assert kept == {"x-rollout-0-0", "x-rollout-0-1"}
-    assert len(after) == 6
+    assert (kept, len(after)) == ({"x-rollout-0-0", "x-rollout-0-1"}, 6)
     assert cluster.status["replicaAttempts"] == {"rollout": {"2": 1}}
 
 
-def test_members_of_a_group_are_known_by_their_indexes() -> None:
+def test_group_members_are_listed_by_index() -> None:
     group: dict[str, Any] = {"processGroup": {"elastic": True}, "minReplicas": 1, "maxReplicas": 4}
     cluster = running(task("rollout", 3, **group))
     vacate(cluster, 2, 0)
@@ -178,13 +170,6 @@ def test_members_of_a_group_are_known_by_their_indexes() -> None:
 def test_an_operator_that_dies_at_any_write_takes_the_right_one(writes: int) -> None:
     cluster = grown()
     vacate(cluster, 3, 1)
-    left = writes
-    for _ in range(5):
-        before = len(cluster.writes)
-        try:
-            cluster.reconcile(crash_after=left)
-        except Crash:
-            break
-        left -= len(cluster.writes) - before
+    cluster.die_after(writes)
     assert {*settled(cluster)} == {"x-learner-0", *of(0, 2, 3)}
     assert cluster.status["reschedules"] == 1

@@ -9,13 +9,7 @@ from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 
 def test_a_four_pod_job_costs_nine_writes_and_three_events() -> None:
-    cluster = ClusterModel(job())
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
-    cluster.succeed()
-    cluster.settle()
-
+    cluster = ClusterModel(job()).settle().run().settle().succeed().settle()
     assert cluster.writes == [
         "create Service di-x",
         "create Pod x-learner-0",
@@ -36,55 +30,35 @@ def test_a_four_pod_job_costs_nine_writes_and_three_events() -> None:
 
 
 def test_pods_that_become_ready_one_by_one_do_not_cost_a_write_each() -> None:
-    cluster = ClusterModel(job(task("learner"), task("collector", 15)))
-    cluster.settle()
+    cluster = ClusterModel(job(task("learner"), task("collector", 15))).settle()
     for name in list(cluster.pods):
-        cluster.run(name)
-        cluster.reconcile()
-
-    assert cluster.writes.count("status") == 2
-    assert cluster.phase == "Running"
+        cluster.run(name).reconcile()
+    assert (cluster.writes.count("status"), cluster.phase) == (2, "Running")
 
 
 def test_counts_of_a_job_that_stays_as_it_is_are_written_ten_seconds_later() -> None:
-    cluster = ClusterModel(job())
-    cluster.settle()
-    cluster.run("x-learner-0")
-
-    assert cluster.reconcile().requeue_after == 10.0
-    assert cluster.status["readyReplicas"] == 0
-    cluster.pass_time(10)
-    cluster.reconcile()
-
-    assert cluster.phase == "Starting"
-    assert cluster.status["readyReplicas"] == 1
+    cluster = ClusterModel(job()).settle().run("x-learner-0")
+    assert (cluster.reconcile().requeue_after, cluster.status["readyReplicas"]) == (10.0, 0)
+    cluster.pass_time(10).reconcile()
+    assert (cluster.phase, cluster.status["readyReplicas"]) == ("Starting", 1)
     assert cluster.status["taskStatus"] == {"learner": {"Running": 1}, "collector": {"Pending": 3}}
 
 
 def test_a_clock_that_was_set_back_does_not_silence_the_counts() -> None:
-    cluster = ClusterModel(job())
-    cluster.settle()
-    cluster.run("x-learner-0")
-    cluster.pass_time(-3600)
+    cluster = ClusterModel(job()).settle().run("x-learner-0").pass_time(-3600)
     cluster.reconcile()
-
     assert cluster.status["readyReplicas"] == 1
 
 
 def test_a_running_job_at_rest_is_left_alone() -> None:
     cluster = running()
     written = len(cluster.writes)
-    cluster.pass_time(3600)
-    cluster.settle()
-
+    cluster.pass_time(3600).settle()
     assert len(cluster.writes) == written
 
 
 def test_sixty_four_pods_leave_fewer_than_ten_other_writes_and_events() -> None:
-    cluster = running(task("learner"), task("collector", 63))
-    cluster.succeed()
-    cluster.settle()
-
+    cluster = running(task("learner"), task("collector", 63)).succeed().settle()
     others = [write for write in cluster.writes if "Pod" not in write]
     assert len(others) + len(cluster.events) <= 10
 
@@ -93,6 +67,5 @@ def test_a_decision_about_a_large_job_holds_no_body_of_a_pod() -> None:
     cluster = ClusterModel(job(task("collector", 4096)))
     actions = cluster.decide().actions
     creates = [one for one in actions if isinstance(one, Create) and one.resource == PODS]
-
     frames = {id(one.recipe.frame) for one in creates if isinstance(one.recipe, PodRecipe)}
     assert (len(creates), len(frames)) == (4096, 1)
