@@ -22,6 +22,15 @@ def job(*tasks: Job, name: str = "cartpole", **spec: Any) -> Job:
     }
 
 
+def coordinated_job(name: str = "job", **spec: Any) -> Job:
+    """A job with a coordinator and all its roles; `coordinated` in the spec is merged."""
+    roles = {role: {"template": template()} for role in ("coordinator", "collector", "learner")}
+    return {
+        "metadata": {"name": name},
+        "spec": {**spec, "coordinated": roles | spec.get("coordinated", {})},
+    }
+
+
 def with_template(spec: Job | None = None, **metadata: Any) -> Job:
     """A job of one task whose pod spec and template metadata are changed."""
     result = job()

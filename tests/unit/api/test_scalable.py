@@ -9,40 +9,34 @@ from di_api.spec import Task
 from di_api.spec.reading import read
 from di_api.validation import validate_job
 from tests.unit.api.jobs import Job, job, task
+from tests.unit.api.refusals import refused
+
+BAD = refused(
+    job(task(scalable=True)),
+    """
+(suspend=true) spec.tasks[0].scalable: true: needs maxReplicas: what is written beyond the bounds is
+  refused
+(preemptible=true; tasks[0].maxReplicas=4) spec.tasks[0].scalable: true: does not go with
+  preemptible: the allocator chooses how many replicas there are, and an autoscaler would choose
+  others
+""",
+)
 
 
-def errors(body: Job) -> list[str]:
-    return [f"{error.path}: {error.message}" for error in validate_job(body)]
+@pytest.mark.parametrize(("message", "bad"), BAD)
+def test_a_scalable_task_needs_an_upper_bound_and_no_allocator(message: str, bad: Job) -> None:
+    assert [str(error) for error in validate_job(bad)] == [message]
 
 
 @pytest.mark.parametrize(
-    ("body", "wrong"),
-    [
-        pytest.param(job(task(scalable=True, maxReplicas=4)), [], id="with an upper bound"),
-        pytest.param(job(task(scalable=False), preemptible=True), [], id="not scalable"),
-        pytest.param(
-            job(task(scalable=True)),
-            [
-                "spec.tasks[0].scalable: needs maxReplicas: what is written beyond the bounds is "
-                "refused"
-            ],
-            id="without an upper bound",
-        ),
-        pytest.param(
-            job(task(scalable=True, maxReplicas=4), preemptible=True),
-            [
-                "spec.tasks[0].scalable: does not go with preemptible: the allocator chooses how "
-                "many replicas there are, and an autoscaler would choose others"
-            ],
-            id="whose replicas the allocator chooses",
-        ),
-    ],
+    "good",
+    [job(task(scalable=True, maxReplicas=4)), job(task(scalable=False), preemptible=True)],
 )
-def test_a_task_that_is_scalable(body: Job, wrong: list[str]) -> None:
-    assert errors(body) == wrong
+def test_a_scalable_task_is_accepted(good: Job) -> None:
+    assert validate_job(good) == []
 
 
-def test_the_field_is_read_and_not_filled_in() -> None:
+def test_scalable_is_read_and_has_no_default() -> None:
     assert read(Task, task(name="a", scalable=True, maxReplicas=4), "a").scalable
     assert not read(Task, task(name="a"), "a").scalable
     assert "scalable" not in with_defaults(job(task())["spec"])["tasks"][0]

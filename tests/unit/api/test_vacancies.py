@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from di_api.vacancies import filled, indexes, left_vacant
 from di_api.validation import validate_job
-from tests.unit.api.jobs import job, task
+from tests.unit.api.jobs import Job, job, task
+from tests.unit.api.refusals import refused
 
 PLACES = st.sets(st.integers(0, 20))
 COUNTS = st.integers(0, 20)
@@ -26,14 +27,14 @@ def test_replicas_have_the_lowest_indexes_that_are_not_vacant(count: int, vacant
 
 
 @given(COUNTS, PLACES)
-def test_what_is_left_out_above_the_last_means_nothing(count: int, vacant: set[int]) -> None:
+def test_vacancies_above_the_last_index_mean_nothing(count: int, vacant: set[int]) -> None:
     left = left_vacant(count, vacant)
     assert list(indexes(count, left)) == list(indexes(count, vacant))
     assert all(index < max(indexes(count, left)) for index in left)
 
 
 @given(st.integers(1, 20), PLACES, st.data())
-def test_who_is_taken_is_gone_and_all_others_stay(
+def test_removed_indexes_go_and_all_others_stay(
     count: int, vacant: set[int], data: st.DataObject
 ) -> None:
     before = {*indexes(count, vacant)}
@@ -43,7 +44,7 @@ def test_who_is_taken_is_gone_and_all_others_stay(
 
 
 @given(COUNTS, PLACES, COUNTS)
-def test_who_is_added_has_the_lowest_free_index_and_all_others_stay(
+def test_added_replicas_get_the_lowest_free_indexes_and_others_stay(
     count: int, vacant: set[int], added: int
 ) -> None:
     before = {*indexes(count, vacant)}
@@ -52,42 +53,27 @@ def test_who_is_added_has_the_lowest_free_index_and_all_others_stay(
     assert after == before | {next(free) for _ in range(added)}
 
 
-FIXED = "the ranks of a process group that is not elastic are its indexes, with no gap"
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no list": (job(task(vacant=1)), "spec.tasks[0].vacant: 1: must be a list"),
-    "a negative index": (
-        job(task(vacant=[-1])),
-        "spec.tasks[0].vacant[0]: -1: must be 0 or more",
-    ),
-    "an index that no job has": (
-        job(task(vacant=[4096])),
-        "spec.tasks[0].vacant[0]: 4096: must be 4095 or less",
-    ),
-    "one index twice": (
-        job(task(vacant=[1, 1])),
-        "spec.tasks[0].vacant: a list of 2: must hold no index twice",
-    ),
-    "a preemptible job": (
-        job(task(vacant=[1]), preemptible=True),
-        "spec.tasks[0].vacant: a list of 1: the allocator chooses which replicas a preemptible job "
-        "has",
-    ),
-    "members that are ranked by index": (
-        job(task(vacant=[1], processGroup={})),
-        f"spec.tasks[0].vacant: a list of 1: {FIXED}",
-    ),
-    "the core beside an elastic tier": (
-        job(task(vacant=[1], replicas=3, minReplicas=2, maxReplicas=4, elastic={})),
-        "spec.tasks[0].vacant: a list of 1: the core of a task with an elastic tier has the "
-        "indexes below 2, with no gap",
-    ),
-}
+BAD = refused(
+    job(),
+    """
+spec.tasks[0].vacant: 1: must be a list
+spec.tasks[0].vacant[0]: -1: must be 0 or more
+spec.tasks[0].vacant[0]: 4096: must be 4095 or less
+(tasks[0].vacant=[1, 1]) spec.tasks[0].vacant: a list of 2: must hold no index twice
+(tasks[0].vacant=[1]; preemptible=true) spec.tasks[0].vacant: a list of 1: the allocator chooses
+  which replicas a preemptible job has
+(tasks[0].vacant=[1]; tasks[0].processGroup={}) spec.tasks[0].vacant: a list of 1: the ranks of a
+  process group that is not elastic are its indexes, with no gap
+(tasks[0].vacant=[1]; tasks[0].replicas=3; tasks[0].minReplicas=2; tasks[0].elastic={})
+  spec.tasks[0].vacant: a list of 1: the core of a task with an elastic tier has the indexes below
+  2, with no gap
+""",
+)
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_it_is_refused(name: str) -> None:
-    body, message = BAD[name]
-    assert [str(error) for error in validate_job(body)] == [message]
+@pytest.mark.parametrize(("message", "bad"), BAD)
+def test_bad_vacancies_are_refused(message: str, bad: Job) -> None:
+    assert [str(error) for error in validate_job(bad)] == [message]
 
 
 @pytest.mark.parametrize(
@@ -100,11 +86,11 @@ def test_it_is_refused(name: str) -> None:
         {"vacant": [1], "processGroup": {"elastic": True}, "minReplicas": 1, "maxReplicas": 2},
     ],
 )
-def test_it_is_taken(fields: dict[str, Any]) -> None:
+def test_good_vacancies_are_accepted(fields: dict[str, Any]) -> None:
     assert validate_job(job(task(**fields))) == []
 
 
-def test_a_place_that_is_kept_free_counts_as_a_pod() -> None:
+def test_a_vacant_index_counts_as_a_pod() -> None:
     assert validate_job(job(task(replicas=4095, vacant=[7]))) == []
     (error,) = validate_job(job(task(replicas=4095, vacant=[7, 9])))
     assert error.path == "spec.tasks"
