@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from di_api.explain import Cause, Facts, explain
+from di_api.explain import Facts
 
 Object = dict[str, Any]
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -152,9 +152,14 @@ def facts(job: Object | None, *pods: Object, **others: Any) -> Facts:
     return Facts(name="cartpole", namespace="rl", now=NOW, job=job, pods=pods, **others)
 
 
-def assert_explained(seen: Facts, cause: Cause) -> None:
-    """That this cause is found, in a sentence that has all its words."""
-    found = explain(seen)
-    assert found.cause is cause
-    assert "{" not in found.summary + found.remedy.replace("{gpu", "")
-    assert "\n" not in found.summary
+def seen(phase: str, reason: str = "", message: str = "", *pods: Object, **others: Any) -> Facts:
+    """Of a job in a phase; `spec`, `status`, `metadata` and `conditions` are the job's."""
+    of_job = ("spec", "status", "metadata", "conditions")
+    changes = {name: others.pop(name) for name in of_job if name in others}
+    return facts(job(phase, reason, message, **changes), *pods, **others)
+
+
+def failed(code: int, reason: str = "Error", **changes: Any) -> Object:
+    """The first pod, which has ended with the code."""
+    ended = {"exitCode": code, "reason": reason, **changes.pop("ended", {})}
+    return pod(phase="Failed", node="gpu-1", ended=ended, **changes)

@@ -1,16 +1,13 @@
-"""What has to do with the whole job, and what an explanation shows."""
+"""Which of several possible causes is found, and what an explanation shows."""
 
 from __future__ import annotations
 
-import pytest
-
-from di_api.explain import Cause, Facts, explain
+from di_api.explain import Cause, explain
 from tests.unit.api.explain.cluster import (
     FULL,
     POD,
     STORY,
     TAINTED,
-    assert_explained,
     condition,
     event,
     facts,
@@ -20,61 +17,8 @@ from tests.unit.api.explain.cluster import (
     time,
 )
 
-CASES: dict[str, tuple[Facts, Cause]] = {
-    "deadline": (
-        facts(job("Failed", "DeadlineExceeded", "active for longer than 60 seconds")),
-        Cause.DEADLINE,
-    ),
-    "hung": (
-        facts(
-            job(
-                "Running",
-                conditions=[condition("Hung", value=True, message="step 12 for 60 seconds")],
-            ),
-            pod(phase="Running", ready=True, node="gpu-1"),
-        ),
-        Cause.HUNG,
-    ),
-    "hung, until it failed": (
-        facts(job("Failed", "NoProgress", "step 12 for 60 seconds; all 3 restarts are used")),
-        Cause.HUNG,
-    ),
-    "being deleted": (
-        facts(job("Running", metadata={"deletionTimestamp": time(59)})),
-        Cause.BEING_DELETED,
-    ),
-    "an operator that is away": (facts(job()), Cause.OPERATOR_SILENT),
-    "made a moment ago": (
-        facts(job(metadata={"creationTimestamp": "2026-03-01T11:59:55Z"})),
-        Cause.STARTING,
-    ),
-    "a mistake of the operator": (
-        facts(
-            job(
-                "Running",
-                conditions=[condition("ReconcileFailed", value=True, message="KeyError: 'x'")],
-            )
-        ),
-        Cause.OPERATOR_FAILED,
-    ),
-    "a restart that was asked for": (
-        facts(
-            job("Restarting", "RestartRequested", "a restart of the job was asked for, 3 pods"),
-            pod(phase="Running", ready=True),
-        ),
-        Cause.RESTARTED,
-    ),
-    "succeeded": (facts(job("Succeeded")), Cause.SUCCEEDED),
-    "running": (facts(job("Running"), pod(ready=True, phase="Running")), Cause.RUNNING),
-}
 
-
-@pytest.mark.parametrize(("seen", "cause"), CASES.values(), ids=CASES)
-def test_the_cause_is_found(seen: Facts, cause: Cause) -> None:
-    assert_explained(seen, cause)
-
-
-def test_an_old_failure_does_not_explain_what_is_wrong_now() -> None:
+def test_an_old_failure_is_not_the_cause_of_a_new_problem() -> None:
     """It ran out of memory once; now the image of its new pod is gone."""
     seen = facts(
         job(
@@ -91,7 +35,7 @@ def test_an_old_failure_does_not_explain_what_is_wrong_now() -> None:
     assert explain(seen).cause is Cause.IMAGE
 
 
-def test_what_once_kept_pods_from_running_does_not_explain_a_restart() -> None:
+def test_an_old_wait_for_a_node_is_not_the_cause_of_a_restart() -> None:
     """They waited for a node, ran, failed and run again, some hours after an eviction."""
     story = f"restart 1 of 3; pod {POD} failed first: exit code 1"
     seen = facts(
@@ -114,7 +58,7 @@ def test_what_once_kept_pods_from_running_does_not_explain_a_restart() -> None:
     assert found.summary.startswith("cartpole runs, after it was restarted or moved once: ")
 
 
-def test_a_pod_that_has_found_a_node_waits_for_none() -> None:
+def test_a_pod_on_a_node_does_not_wait_for_one() -> None:
     seen = facts(
         job("Starting"),
         pod(node="gpu-1", waiting=("ContainerCreating", "")),
@@ -123,7 +67,7 @@ def test_a_pod_that_has_found_a_node_waits_for_none() -> None:
     assert explain(seen).cause is Cause.STARTING
 
 
-def test_what_was_told_of_the_job_before_its_phase_does_not_explain_it() -> None:
+def test_events_older_than_the_phase_are_not_its_cause() -> None:
     old = {
         "type": "Warning",
         "reason": "QuotaExceeded",
@@ -137,7 +81,7 @@ def test_what_was_told_of_the_job_before_its_phase_does_not_explain_it() -> None
     assert explain(facts(job("Starting"), *pods, events=[new])).cause is Cause.QUOTA
 
 
-def test_what_is_said_of_a_pod_that_is_well_by_now_explains_nothing() -> None:
+def test_events_of_a_ready_pod_are_no_cause() -> None:
     seen = facts(
         job("Starting"),
         pod(ready=True, phase="Running"),
@@ -147,7 +91,7 @@ def test_what_is_said_of_a_pod_that_is_well_by_now_explains_nothing() -> None:
     assert explain(seen).cause is Cause.STARTING
 
 
-def test_an_explanation_shows_the_first_failing_pod_its_end_and_its_last_lines() -> None:
+def test_an_explanation_shows_the_first_failed_pod_and_its_log_tail() -> None:
     later = pod(
         "cartpole-collector-0",
         phase="Failed",
@@ -173,12 +117,12 @@ def test_an_explanation_shows_the_first_failing_pod_its_end_and_its_last_lines()
     assert found.remedy == "di logs cartpole --previous: correct what ended it"
 
 
-def test_a_name_that_is_nearly_right_is_told() -> None:
+def test_a_similar_job_name_is_suggested() -> None:
     assert explain(facts(None, jobs=["cartpole-2"])).remedy == "did you mean cartpole-2?"
     assert "di list -A" in explain(facts(None)).remedy
 
 
-def test_who_runs_again_is_told_of_the_restart_that_was_asked_for() -> None:
+def test_a_job_that_runs_again_shows_its_requested_restart() -> None:
     asked = condition(
         "Restarting", value=False, reason="RestartRequested", message="a restart was asked for"
     )

@@ -1,0 +1,263 @@
+"""The cause that is found where pods do not start, fail or are moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from di_api.explain import Cause, Facts, explain
+from tests.unit.api.explain.cluster import (
+    BLOCKED,
+    FULL,
+    POD,
+    STORY,
+    TAINTED,
+    condition,
+    event,
+    failed,
+    node,
+    pod,
+    seen,
+    time,
+    unhealthy,
+    unscheduled,
+)
+
+UID = f"uid-{POD}"
+PULL = 'Back-off pulling image "example/cartpol": ErrImagePull: not found'
+SELECTED = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+TAINTED_OR_NOT = (
+    "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had "
+    "untolerated taint {gpu: x}."
+)
+UNBOUND = (
+    "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/1"
+)
+LACKS = (
+    "task learner needs 1 replica, there is room for 0 on 2 of 2 nodes; closest to one more: gpu-1 "
+    "lacks 4 nvidia.com/gpu"
+)
+NOT_READY = (
+    f"{BLOCKED}its volumes or its network (ContainerCreating) have not been ready on its node "
+    f"since {time(40)}; kubectl describe pod {POD} says why"
+)
+TIMED_OUT = (
+    f"task learner has 0 of at least 1 pod ready for 60 seconds; {BLOCKED}container di-container: "
+    "ErrImagePull: not found"
+)
+NO_CONFIG_MAP = 'MountVolume.SetUp failed for volume "settings" : configmap "cartpole" not found'
+EXEC_FORMAT = "exec /app/learner: exec format error"
+NO_COMMAND = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc "
+    'create failed: unable to start container process: exec: "trian": executable file not found '
+    "in $PATH: unknown"
+)
+GROWN = (
+    "container di-container was OOM-killed with 4Gi of memory, the most that growMemory allows; "
+    f"pod {POD} failed first: exit code 137 (OOMKilled)"
+)
+USED_UP = (
+    f"task learner has used its 2 restarts (backoffLimit 2); pod {POD} failed first: exit code 3; "
+    "its last lines: OOMKilled / ErrImagePull / quota exceeded"
+)
+RULE = f"failurePolicy.rules[0] ends the job; pod {POD} failed first: exit code 42"
+RUNS = pod(phase="Running", node="gpu-1")
+SECOND = pod("cartpole-learner-1", phase="Running", node="gpu-1")
+READY = pod(phase="Running", node="gpu-1", ready=True)
+NODES = [node(labels={"pool": "gpu"}), node("gpu-2")]
+LOST = f"1 pod lost, {POD} first"
+BACK_OFF = ("CrashLoopBackOff", "back-off 10s restarting failed container")
+ENDED = {"exitCode": 7, "reason": "Error"}
+EVICTED = {"uid": "u", "pod": POD, "time": time(30), "reason": "Evicted"}
+BY_API = condition("DisruptionTarget", value=True, reason="EvictionByEvictionAPI")
+
+
+def was(kind: str, message: str) -> dict[str, object]:
+    """Fields of a job that runs again after it was in that phase."""
+    count = "restarts" if kind == "Restarting" else "reschedules"
+    return {
+        "status": {count: 1, "failures": [EVICTED] if kind == "Rescheduling" else []},
+        "conditions": [condition(kind, value=False, message=message)],
+    }
+
+
+def unfit(message: str, *nodes: dict[str, object], **selector: str) -> Facts:
+    """A pod that the scheduler has found no node for."""
+    waits = pod(conditions=[unscheduled(message)], spec={"nodeSelector": selector})
+    return seen("Starting", "Unschedulable", f"{BLOCKED}{message}", waits, nodes=nodes)
+
+
+def waits(reason: str, message: str = "", *events: dict[str, object], story: str = "") -> Facts:
+    """A pod on a node whose container waits for a reason."""
+    held = pod(node="gpu-1", waiting=(reason, message))
+    told = story or f"{BLOCKED}container di-container: {reason}"
+    return seen("Starting", reason, told, held, events=events)
+
+
+def ended(code: str, *pods: dict[str, object], **others: Any) -> Facts:
+    """A job that failed when its first pod had ended with the code."""
+    return seen("Failed", "JobFailed", f"{STORY} {code}", *pods, **others)
+
+
+def runs(*pods: dict[str, object], **others: Any) -> Facts:
+    return seen("Running", "JobRunning", "1 of 1 pod ready", *pods, **others)
+
+
+CASES: dict[Cause, list[Facts]] = {
+    Cause.IMAGE: [
+        waits("ImagePullBackOff", PULL),
+        waits("InvalidImageName", 'couldn\'t parse image name "A:"'),
+        seen("Failed", "PendingTimeout", TIMED_OUT),
+    ],
+    Cause.TAINT: [unfit(TAINTED), unfit(TAINTED_OR_NOT, *NODES, pool="gpu")],
+    Cause.NO_ROOM: [unfit(FULL), seen("Pending", "Unschedulable", LACKS)],
+    Cause.NO_SUCH_NODE: [unfit(SELECTED), unfit(TAINTED_OR_NOT, *NODES, pool="gpus")],
+    Cause.PROBE: [
+        ended("137", failed(137), events=[*unhealthy("Liveness", UID)]),
+        seen(
+            "Starting",
+            "JobStarting",
+            "0 of 1 pods ready",
+            RUNS,
+            events=[event("Unhealthy", "Readiness probe failed: refused", uid=UID)],
+        ),
+    ],
+    Cause.VOLUME: [
+        seen(
+            "Starting",
+            "VolumeNotBound",
+            f"{BLOCKED}{UNBOUND}",
+            pod(conditions=[unscheduled(UNBOUND)]),
+        ),
+        waits("ContainerCreating", "", event("FailedAttachVolume", "Multi-Attach error", uid=UID)),
+    ],
+    Cause.SCHEDULING_GATE: [
+        seen(
+            "Starting",
+            "SchedulingGated",
+            f"{BLOCKED}Scheduling is blocked",
+            pod(conditions=[unscheduled("Scheduling is blocked", "SchedulingGated")]),
+        )
+    ],
+    Cause.CONFIG_MISSING: [
+        waits(
+            "ContainerCreating", "", event("FailedMount", NO_CONFIG_MAP, uid=UID), story=NOT_READY
+        ),
+        waits("CreateContainerConfigError", 'configmap "cartpole" not found'),
+    ],
+    Cause.INIT_CONTAINER: [
+        seen("Restarting", "JobRestarting", f"1 pod failed, pod {POD}", failed(1, init=True))
+    ],
+    Cause.CANNOT_EXECUTE: [
+        ended(f"255; its last lines: {EXEC_FORMAT}", failed(255), logs={POD: [EXEC_FORMAT]}),
+        ended("128 (StartError)", failed(128, "StartError", ended={"message": NO_COMMAND})),
+        ended("127"),
+    ],
+    Cause.NOT_MADE: [
+        seen(
+            "Starting",
+            "ContainerWaiting",
+            f"{BLOCKED}container c: CreateContainerError: x",
+            pod(node="gpu-1", waiting=("CreateContainerError", "cannot load seccomp profile")),
+        )
+    ],
+    Cause.OUT_OF_MEMORY: [
+        ended("137 (OOMKilled)", failed(137, "OOMKilled")),
+        seen("Failed", "OOMLimit", GROWN),
+    ],
+    Cause.CRASH_LOOP: [
+        seen(
+            "Running",
+            "CrashLoopBackOff",
+            f"{BLOCKED}container sidecar ended with exit code 1",
+            pod(phase="Running", node="gpu-1", waiting=BACK_OFF, last=ENDED),
+        ),
+        # The container has just ended.
+        runs(pod(phase="Running", node="gpu-1", ended=ENDED, last=ENDED, restarts=3)),
+        seen(
+            "Starting",
+            "CrashLoopBackOff",
+            f"{BLOCKED}container prepare ended",
+            pod(
+                node="gpu-1",
+                init=True,
+                waiting=BACK_OFF,
+                last=ENDED,
+                spec={"initContainers": [{"name": "prepare", "restartPolicy": "Always"}]},
+            ),
+        ),
+    ],
+    Cause.PROGRAM_FAILED: [
+        # One restart is no loop yet.
+        runs(pod(phase="Running", node="gpu-1", ended=ENDED, last=ENDED, restarts=1)),
+        runs(READY, **was("Restarting", f"pod {POD} failed first: exit code 1")),
+    ],
+    Cause.BACKOFF_LIMIT: [
+        # A probe of another pod, one that ends nothing, and one that failed without an end.
+        *(
+            ended("1", failed(1), SECOND, events=events)
+            for events in (
+                unhealthy("Liveness", "uid-cartpole-learner-1"),
+                unhealthy("Readiness", UID),
+                unhealthy("Liveness", UID)[:1],
+            )
+        ),
+        ended(
+            "1",
+            failed(1),
+            status={"restarts": 3},
+            logs={POD: ["Traceback (most recent call last):", "KeyError: 'reward'"]},
+        ),
+        seen("Failed", "TaskBackoffLimit", USED_UP),
+    ],
+    Cause.FAILURE_RULE: [seen("Failed", "PodFailurePolicy", RULE)],
+    Cause.NODE_LOST: [
+        runs(RUNS, nodes=[node(ready="Unknown", message="Kubelet stopped.")]),
+        runs(
+            pod(phase="Running", node="gpu-2", ready=True),
+            status={"reschedules": 1},
+            events=[event("TaintManagerEviction", "Marking for deletion", kind="Normal")],
+            nodes=[node("gpu-2")],
+        ),
+        runs(RUNS, events=[event("NodeNotReady", "Node is not ready", uid=UID)]),
+    ],
+    Cause.EVICTED: [
+        seen(
+            "Rescheduling",
+            "JobRescheduling",
+            LOST,
+            pod(phase="Failed", node="gpu-1", reason="Evicted", message="low on memory"),
+        ),
+        runs(READY, **was("Rescheduling", LOST)),
+        seen(
+            "Rescheduling",
+            "JobRescheduling",
+            LOST,
+            pod(phase="Failed", node="gpu-1", conditions=[BY_API]),
+        ),
+    ],
+    Cause.PREEMPTED: [
+        runs(
+            READY,
+            status={"reschedules": 1},
+            events=[event("Preempted", "Preempted by pod 1f3 on node gpu-1", kind="Normal")],
+        ),
+        seen(
+            "Pending",
+            "WaitingForNodes",
+            "waiting for the allocator",
+            events=[event("PodsDeleted", "preempted, 2 pods to end", kind="Normal")],
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "cause"), [(each, cause) for cause, cases in CASES.items() for each in cases]
+)
+def test_the_cause_of_a_pod_is_found(found: Facts, cause: Cause) -> None:
+    explanation = explain(found)
+    assert explanation.cause is cause
+    assert "{" not in (explanation.summary + explanation.remedy).replace("{gpu", "")
+    assert "\n" not in explanation.summary
