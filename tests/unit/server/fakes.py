@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -26,10 +26,9 @@ from di_api.names import (
     LABEL_TASK_NAME,
     OPERATOR_NAME,
 )
-from di_api.service.settings import Address
 from di_api.service.spans import Tracing
 from di_api.service.tracing import OFF
-from di_server.config import DEFAULT_MAX_REPLICAS, AuthMode, Config
+from di_server.config import AuthMode, load_config
 from di_server.jobs.profilings import merge
 from di_server.main import build_app
 from di_server.members.service import lives
@@ -306,67 +305,52 @@ class Harness:
         value: int = self.job()["spec"]["tasks"][index]["replicas"]
         return value
 
+    def ask(
+        self,
+        path: str,
+        body: object = None,
+        *,
+        method: str | None = None,
+        token: str | None = None,
+        ip: str = "127.0.0.1",
+        scheme: str = "http",
+        headers: dict[str, str] | None = None,
+    ) -> tuple[int, Any]:
+        """The status of the answer, and its data or the message of the refusal.
+
+        GET, or POST with a body: bytes as they are, anything else as JSON.
+        """
+        answer = self.client.open(
+            path,
+            method=method or ("GET" if body is None else "POST"),
+            data=body if isinstance(body, bytes | None) else json.dumps(body),
+            headers={**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})},
+            environ_overrides={"REMOTE_ADDR": ip, "wsgi.url_scheme": scheme},
+        )
+        found = json.loads(answer.data)
+        return answer.status_code, found["data" if answer.status_code == 200 else "message"]
+
 
 def make_harness(
-    *,
-    auth: AuthMode = AuthMode.OFF,
-    rate: float = 20.0,
-    burst: int = 40,
-    refusal_burst: int = 20,
-    review_rate: float = 100.0,
-    lookup_rate: float = 20.0,
-    namespace: str | None = None,
-    config: ConfigRef | None = None,
-    nodes: bool = True,
-    tls_port: int | None = None,
-    peer_token_file: Path | None = None,
-    traces: Tracing = OFF,
-    names_callers: bool = False,
+    *, config: ConfigRef | None = None, traces: Tracing = OFF, **settings: Any
 ) -> Harness:
-    """Build the application over an empty fake."""
+    """The application over an empty fake; without sign-in, and `settings` of Config besides."""
     kube, clock, draining, caches = FakeKube(), Clock(), threading.Event(), Caches()
-    certified = threading.Event()
+    certified, asked = threading.Event(), threading.Event()
     certified.set()
-    asked = threading.Event()
     asked.set()
-    settings = Config(
-        binds=(Address(host="127.0.0.1", port=0),),
-        tls_port=tls_port,
-        cert_dir=Path("/nowhere"),
-        health_bind=None,
-        watch_namespace=namespace,
-        service_domain="svc.cluster.local",
-        auth=auth,
-        kubeconfig=None,
-        threads=1,
-        rate=rate,
-        burst=burst,
-        default_max_replicas=DEFAULT_MAX_REPLICAS,
-        names_callers=names_callers,
-        refusal_rate=1.0,
-        refusal_burst=refusal_burst,
-        review_rate=review_rate,
-        lookup_rate=lookup_rate,
-        peers=(),
-        peer_token_file=peer_token_file,
-        peer_host="di-server",
-        drain_seconds=0,
-        aggregator_config=config,
-        watch_nodes=nodes,
-        log_level="info",
-        traces=None,
-        trace_ratio=1.0,
-    )
+    defaults = replace(load_config([], {}), auth=AuthMode.OFF, threads=1, watch_nodes=True)
+    used = replace(defaults, aggregator_config=config, **settings)
     metrics = Metrics()
     members = Members(lives=lives(caches.pods), clock=clock, now=clock.wall)
     app = build_app(
-        settings=settings,
+        settings=used,
         kube=kube,
         caches=caches,
         members=members,
         server="this",
         probes=Probes(
-            jobs=JobStore(kube=kube, namespace=namespace, cache=caches.jobs),
+            jobs=JobStore(kube=kube, namespace=used.watch_namespace, cache=caches.jobs),
             registry=metrics.registry,
             draining=draining,
             has_certificate=certified.is_set,
@@ -404,3 +388,12 @@ def watch(harness: Harness) -> None:
             if plural == resource.plural:
                 cache.on_event("ADDED", transform(body))
         cache.mark_synced()
+
+
+def pod_user(name: str, *, namespace: str = "rl", uid: str | None = None) -> Object:
+    """What a TokenReview returns for the token of a pod."""
+    extra = {
+        "authentication.kubernetes.io/pod-name": [name],
+        "authentication.kubernetes.io/pod-uid": [uid or f"uid-of-{name}"],
+    }
+    return {"username": f"system:serviceaccount:{namespace}:default", "extra": extra}

@@ -140,7 +140,7 @@ def test_a_base_url_that_ends_in_a_slash_works(harness: Harness) -> None:
 
 
 def test_jobs_outside_the_served_namespace_do_not_exist() -> None:
-    harness = make_harness(namespace="other")
+    harness = make_harness(watch_namespace="other")
     harness.add(make_job())
     assert harness.client.get(PATH).status_code == 404
 

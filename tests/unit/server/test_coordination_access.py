@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from werkzeug.test import TestResponse
 
 from di_server.config import AuthMode
 from tests.unit.server.fakes import (
@@ -13,6 +14,7 @@ from tests.unit.server.fakes import (
     job,
     make_harness,
     pod,
+    pod_user,
     replica,
     watch,
 )
@@ -20,8 +22,8 @@ from tests.unit.server.fakes import (
 PATH = "/v1alpha1/replicas"
 MINE, THEIRS = "10.0.0.1", "10.0.0.2"
 UNKNOWN = "10.9.9.9"
-_POD_NAME = "authentication.kubernetes.io/pod-name"
-_POD_UID = "authentication.kubernetes.io/pod-uid"
+COORDINATOR = "cartpole-coordinator"
+OF_RL = [COORDINATOR, "other-coordinator"]
 
 
 def _coordinator(job: Object, ip: str, name: str | None = None) -> Object:
@@ -40,43 +42,15 @@ def _harness(mode: AuthMode, *, watched: bool, tls_port: int | None = None) -> H
     return harness
 
 
-def _post(
-    harness: Harness, name: str = "cartpole", *, token: str | None = None, ip: str = MINE
-) -> TestResponse:
-    return harness.client.post(
-        PATH,
-        json={
-            "namespace": "rl",
-            "coordinator": f"{name}-coordinator",
-            "collectors": {"replicas": 1},
-        },
-        headers={"Authorization": f"Bearer {token}"} if token else {},
-        environ_overrides={"REMOTE_ADDR": ip},
-    )
+def _post(harness: Harness, name: str = "cartpole", *, ip: str = MINE, **caller: Any) -> int:
+    body = {"namespace": "rl", "coordinator": f"{name}-coordinator", "collectors": {"replicas": 1}}
+    return harness.ask(PATH, body, ip=ip, **caller)[0]
 
 
-def _list(
-    harness: Harness,
-    query: str = "",
-    *,
-    token: str | None = None,
-    ip: str = MINE,
-    scheme: str = "http",
-) -> object:
-    answer = harness.client.get(
-        f"{PATH}{query}",
-        headers={"Authorization": f"Bearer {token}"} if token else {},
-        environ_overrides={"REMOTE_ADDR": ip, "wsgi.url_scheme": scheme},
-    )
-    if answer.status_code != 200:
-        return answer.status_code
-    assert answer.json is not None
-    return [each["coordinator"] for each in answer.json["data"]]
-
-
-def _pod_user(name: str = "cartpole-coordinator") -> Object:
-    extra = {_POD_NAME: [name], _POD_UID: [f"uid-of-{name}"]}
-    return {"username": "system:serviceaccount:rl:default", "extra": extra}
+def _list(harness: Harness, query: str = "", *, ip: str = MINE, **caller: Any) -> object:
+    """The coordinators that are listed, or the status of a refusal."""
+    status, data = harness.ask(f"{PATH}{query}", ip=ip, **caller)
+    return [each["coordinator"] for each in data] if status == 200 else status
 
 
 @pytest.fixture(params=[False, True], ids=["live", "watched"])
@@ -88,27 +62,27 @@ def watched(request: pytest.FixtureRequest) -> bool:
 
 def test_a_pod_reaches_its_own_job_by_its_address(watched: bool) -> None:
     harness = _harness(AuthMode.OPTIONAL, watched=watched)
-    assert _post(harness).status_code == 200
-    assert _post(harness, "other").status_code == 401
-    assert _post(harness, ip=UNKNOWN).status_code == 401
+    assert _post(harness) == 200
+    assert _post(harness, "other") == 401
+    assert _post(harness, ip=UNKNOWN) == 401
     assert (harness.kube.calls["list", "pods"] == 2) is watched
 
 
-def test_a_pod_that_has_only_just_started_reaches_it_too(watched: bool) -> None:
+def test_a_pod_that_has_just_started_reaches_its_job(watched: bool) -> None:
     harness = _harness(AuthMode.OPTIONAL, watched=watched)
     harness.add_pods(_coordinator(coordinated(), "10.0.0.3", "cartpole-aggregator-bbbbb"))
-    assert _post(harness, ip="10.0.0.3").status_code == 200
-    assert _list(harness, ip="10.0.0.3") == ["cartpole-coordinator"]
+    assert _post(harness, ip="10.0.0.3") == 200
+    assert _list(harness, ip="10.0.0.3") == [COORDINATOR]
 
 
-def test_an_address_that_went_from_one_pod_to_another_is_looked_at_again(watched: bool) -> None:
+def test_an_address_that_another_pod_has_taken_over_is_looked_up_again(watched: bool) -> None:
     harness = _harness(AuthMode.OPTIONAL, watched=watched)
     successor = _coordinator(coordinated(name="far", namespace="lab", uid="uid-3"), MINE)
     harness.add_pods(successor)
     if watched:
         watch(harness)
     del harness.kube.objects["pods", "rl", "cartpole-coordinator"]
-    assert _post(harness).status_code == 401
+    assert _post(harness) == 401
     assert _list(harness) == ["far-coordinator"]
 
 
@@ -117,26 +91,22 @@ def test_a_pod_of_an_earlier_job_of_the_name_is_refused(watched: bool) -> None:
     harness.add_pods(_coordinator(job(uid="uid-0"), "10.0.0.8", "cartpole-collector-bbbbb"))
     if watched:
         watch(harness)
-    assert _post(harness, ip="10.0.0.8").status_code == 403
+    assert _post(harness, ip="10.0.0.8") == 403
     assert _list(harness, ip="10.0.0.8") == []
 
 
 @pytest.mark.parametrize("query", ["", "?namespace=rl"])
 def test_a_pod_lists_its_own_job_alone(watched: bool, query: str) -> None:
     harness = _harness(AuthMode.OPTIONAL, watched=watched)
-    assert _list(harness, query) == ["cartpole-coordinator"]
+    assert _list(harness, query) == [COORDINATOR]
     assert _list(harness, query, ip=THEIRS) == ["other-coordinator"]
     assert _list(harness, query, ip=UNKNOWN) == 401
     assert _list(harness, "?namespace=lab") == []
 
 
-def test_without_checks_everything_is_listed(watched: bool) -> None:
+def test_without_sign_in_all_jobs_are_listed(watched: bool) -> None:
     harness = _harness(AuthMode.OFF, watched=watched)
-    assert _list(harness, ip=UNKNOWN) == [
-        "far-coordinator",
-        "cartpole-coordinator",
-        "other-coordinator",
-    ]
+    assert _list(harness, ip=UNKNOWN) == ["far-coordinator", *OF_RL]
 
 
 @pytest.mark.parametrize("mode", [AuthMode.OPTIONAL, AuthMode.REQUIRED])
@@ -145,52 +115,41 @@ def test_with_a_token_the_permission_decides_what_is_listed(mode: AuthMode, watc
     harness.kube.users["t"] = {"username": "ann"}
     assert _list(harness, token="t") == 403
     harness.kube.allowed.add(("ann", "get", "rl/"))
-    assert _list(harness, "?namespace=rl", token="t") == [
-        "cartpole-coordinator",
-        "other-coordinator",
-    ]
+    assert _list(harness, "?namespace=rl", token="t") == OF_RL
     assert _list(harness, token="t") == 403
     harness.kube.allowed.add(("ann", "get", "/"))
     harness.clock.sleep(11)
-    assert _list(harness, token="t") == [
-        "far-coordinator",
-        "cartpole-coordinator",
-        "other-coordinator",
-    ]
+    assert _list(harness, token="t") == ["far-coordinator", *OF_RL]
 
 
 @pytest.mark.parametrize("mode", [AuthMode.OPTIONAL, AuthMode.REQUIRED])
 def test_the_token_of_a_pod_lists_its_own_job(mode: AuthMode, watched: bool) -> None:
     harness = _harness(mode, watched=watched)
-    harness.kube.users["t"] = _pod_user()
-    assert _list(harness, token="t", ip=UNKNOWN) == ["cartpole-coordinator"]
-    assert _post(harness, token="t", ip=UNKNOWN).status_code == 200
-    assert _post(harness, "other", token="t", ip=UNKNOWN).status_code == 403
+    harness.kube.users["t"] = pod_user(COORDINATOR)
+    assert _list(harness, token="t", ip=UNKNOWN) == [COORDINATOR]
+    assert _post(harness, token="t", ip=UNKNOWN) == 200
+    assert _post(harness, "other", token="t", ip=UNKNOWN) == 403
 
 
-def test_where_a_token_is_required_an_address_is_none(watched: bool) -> None:
+def test_where_a_token_is_required_an_address_is_not_enough(watched: bool) -> None:
     harness = _harness(AuthMode.REQUIRED, watched=watched)
-    assert _post(harness).status_code == 401
+    assert _post(harness) == 401
     assert _list(harness) == 401
 
 
-def test_a_refusal_does_not_tell_whether_the_job_exists(watched: bool) -> None:
+def test_a_refusal_does_not_show_whether_the_job_exists(watched: bool) -> None:
     harness = _harness(AuthMode.OPTIONAL, watched=watched)
-    assert _post(harness, "missing").status_code == 401
+    assert _post(harness, "missing") == 401
     harness.kube.users["t"] = {"username": "ann"}
-    assert _post(harness, "missing", token="t").status_code == 403
+    assert _post(harness, "missing", token="t") == 403
 
 
-def test_where_https_is_served_a_token_shows_all_jobs_over_it_alone() -> None:
+def test_beside_https_a_token_lists_all_jobs_over_https_alone() -> None:
     harness = _harness(AuthMode.OPTIONAL, watched=True, tls_port=8443)
-    account = "system:serviceaccount:rl:default"
-    extra = {_POD_NAME: ["cartpole-coordinator"], _POD_UID: ["uid-of-cartpole-coordinator"]}
-    harness.kube.users |= {"ann": {"username": "ann"}, "pod": {"username": account, "extra": extra}}
-    harness.kube.allowed |= {("ann", "get", "rl/"), (account, "get", "rl/")}
+    user = pod_user(COORDINATOR)
+    harness.kube.users |= {"ann": {"username": "ann"}, "pod": user}
+    harness.kube.allowed |= {("ann", "get", "rl/"), (user["username"], "get", "rl/")}
     assert _list(harness, "?namespace=rl", token="ann") == 403
-    assert _list(harness, "?namespace=rl", token="pod") == ["cartpole-coordinator"]
+    assert _list(harness, "?namespace=rl", token="pod") == [COORDINATOR]
     for token in ("ann", "pod"):
-        assert _list(harness, "?namespace=rl", token=token, scheme="https") == [
-            "cartpole-coordinator",
-            "other-coordinator",
-        ]
+        assert _list(harness, "?namespace=rl", token=token, scheme="https") == OF_RL

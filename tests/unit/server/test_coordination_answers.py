@@ -180,7 +180,7 @@ def test_learners_on_several_gpus_are_spread_over_nodes(harness: Harness) -> Non
 
 
 def test_nodes_that_may_not_be_read_leave_a_learner_in_one_pod() -> None:
-    harness = make_harness(config=CONFIG, nodes=False)
+    harness = make_harness(config=CONFIG, watch_nodes=False)
     harness.add(coordinated())
     harness.kube.put(AGGREGATOR_CONFIGS, _config())
     harness.kube.put(NODES, _node("n", 8))
@@ -375,7 +375,7 @@ def test_a_write_costs_one_request(harness: Harness) -> None:
 
 
 def test_jobs_outside_the_served_namespace_do_not_exist() -> None:
-    harness = make_harness(namespace="other")
+    harness = make_harness(watch_namespace="other")
     harness.add(coordinated())
     query = {"namespace": "rl", "coordinator": COORDINATOR}
     assert harness.client.get(PATH, query_string=query).status_code == 404

@@ -17,6 +17,8 @@ from di_server.coordination.requests import (
 from di_server.model.references import JobRef
 from di_server.problems import Problem
 
+ONE = {"replicas": 1}
+
 
 @pytest.mark.parametrize(
     ("raw", "wanted"),
@@ -25,15 +27,12 @@ from di_server.problems import Problem
         ({}, RoleDemand()),
         ({"replicas": None}, RoleDemand()),
         ({"replicas": 2, "cpu": "1", "gpu": 3}, RoleDemand(2)),
-        ({"replicas": 1, "cpus": 0, "gpus": "0", "memory": ""}, RoleDemand(1)),
-        ({"replicas": 1, "cpus": 0.5}, RoleDemand(1, {"cpu": "500m"})),
-        (
-            {"replicas": 1, "cpus": "2", "memory": " 1Gi "},
-            RoleDemand(1, {"cpu": "2", "memory": "1Gi"}),
-        ),
-        ({"replicas": 1, "memory": 1024}, RoleDemand(1, {"memory": "1Ki"})),
-        ({"replicas": 1, "gpus": "2"}, RoleDemand(1, {"nvidia.com/gpu": 2})),
-        ({"replicas": 1, "gpus": 2.0}, RoleDemand(1, {"nvidia.com/gpu": 2})),
+        (ONE | {"cpus": 0, "gpus": "0", "memory": ""}, RoleDemand(1)),
+        (ONE | {"cpus": 0.5}, RoleDemand(1, {"cpu": "500m"})),
+        (ONE | {"cpus": "2", "memory": " 1Gi "}, RoleDemand(1, {"cpu": "2", "memory": "1Gi"})),
+        (ONE | {"memory": 1024}, RoleDemand(1, {"memory": "1Ki"})),
+        (ONE | {"gpus": "2"}, RoleDemand(1, {"nvidia.com/gpu": 2})),
+        (ONE | {"gpus": 2.0}, RoleDemand(1, {"nvidia.com/gpu": 2})),
     ],
 )
 def test_amounts_are_read_as_clients_write_them(raw: object, wanted: RoleDemand) -> None:
@@ -42,28 +41,20 @@ def test_amounts_are_read_as_clients_write_them(raw: object, wanted: RoleDemand)
 
 
 @pytest.mark.parametrize(
-    ("raw", "status"),
+    ("status", "raw"),
     [
-        ([], 400),
-        ("2", 400),
-        ({"replicas": "2"}, 400),
-        ({"replicas": 1.0}, 400),
-        ({"replicas": True}, 400),
-        ({"replicas": -1}, 422),
-        ({"replicas": 2049}, 422),
-        ({"replicas": 1, "cpus": "many"}, 400),
-        ({"replicas": 1, "cpus": [1]}, 400),
-        ({"replicas": 1, "cpus": True}, 400),
-        ({"replicas": 1, "cpus": -1}, 422),
-        ({"replicas": 1, "memory": "-1Gi"}, 422),
-        ({"replicas": 1, "memory": "100000Ei"}, 422),
-        ({"replicas": 1, "gpus": 1.5}, 422),
-        ({"replicas": 1, "gpus": 1025}, 422),
-        ({"replicas": 1, "gpus": -2}, 422),
+        *(
+            (400, raw)
+            for raw in ([], "2", {"replicas": "2"}, {"replicas": 1.0}, {"replicas": True})
+        ),
+        *((400, ONE | {"cpus": cpus}) for cpus in ("many", [1], True)),
+        *((422, {"replicas": count}) for count in (-1, 2049)),
+        *((422, ONE | more) for more in ({"cpus": -1}, {"memory": "-1Gi"}, {"memory": "100000Ei"})),
+        *((422, ONE | {"gpus": gpus}) for gpus in (1.5, 1025, -2)),
     ],
 )
 @pytest.mark.parametrize("kind", ["collectors", "learners"])
-def test_what_is_no_amount_is_refused(kind: str, raw: object, status: int) -> None:
+def test_other_amounts_are_refused(kind: str, raw: object, status: int) -> None:
     with pytest.raises(Problem, match=kind) as refusal:
         demand({kind: raw})
     assert refusal.value.status == status
@@ -77,7 +68,7 @@ def test_what_is_no_amount_is_refused(kind: str, raw: object, status: int) -> No
         ("cartpole-aggregator-bcdfg", "cartpole"),
     ],
 )
-def test_the_job_of_a_requester_is_in_its_name(pod: str, job: str) -> None:
+def test_the_name_of_a_requester_names_its_job(pod: str, job: str) -> None:
     found = requester("rl", pod)
     assert found == Requester(JobRef("rl", job), pod)
     assert found.coordinator == f"{job}-coordinator"
@@ -86,15 +77,9 @@ def test_the_job_of_a_requester_is_in_its_name(pod: str, job: str) -> None:
 @pytest.mark.parametrize(
     ("namespace", "pod", "status"),
     [
-        (None, "a-coordinator", 400),
-        ("rl", None, 400),
-        ("rl", "", 400),
-        ("rl", 3, 400),
-        ("rl/x", "a-coordinator", 400),
-        ("rl", "a_coordinator", 400),
-        ("rl", "-coordinator", 400),
-        ("rl", "coordinator", 404),
-        ("rl", "a-collector-bcdfg", 404),
+        *((namespace, "a-coordinator", 400) for namespace in (None, "rl/x")),
+        *(("rl", pod, 400) for pod in (None, "", 3, "a_coordinator", "-coordinator")),
+        *(("rl", pod, 404) for pod in ("coordinator", "a-collector-bcdfg")),
     ],
 )
 def test_other_names_are_no_requesters(namespace: object, pod: object, status: int) -> None:
@@ -116,7 +101,9 @@ def test_other_names_are_no_requesters(namespace: object, pod: object, status: i
         ),
     ],
 )
-def test_queries(pairs: list[tuple[str, str]], asked: object) -> None:
+def test_a_query_names_a_namespace_or_a_requester(
+    pairs: list[tuple[str, str]], asked: object
+) -> None:
     assert query(pairs) == asked
 
 
@@ -137,13 +124,12 @@ def test_other_queries_are_refused(pairs: list[tuple[str, str]], message: str) -
 
 
 def test_failed_replicas_are_names_in_either_list() -> None:
-    body = {"collectors": ["a", "b", "a"], "learners": ["c"]}
-    assert failed(body) == {"a", "b", "c"}
+    assert failed({"collectors": ["a", "b", "a"], "learners": ["c"]}) == {"a", "b", "c"}
     assert failed({"collectors": None}) == frozenset()
 
 
 @pytest.mark.parametrize("names", ["a", [1], {"a": 1}, [None]])
-def test_other_lists_are_refused(names: Any) -> None:
+def test_other_lists_of_failed_replicas_are_refused(names: Any) -> None:
     with pytest.raises(Problem, match="learners") as refusal:
         failed({"learners": names})
     assert refusal.value.status == 400

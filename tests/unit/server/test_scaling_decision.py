@@ -9,15 +9,25 @@ import pytest
 from di_api.spec import MAX_PODS
 from di_server.config import DEFAULT_MAX_REPLICAS
 from di_server.jobs.idempotency import ScalingResult
-from di_server.jobs.requests import addition, removal
+from di_server.jobs.requests import addition, removal, setting
 from di_server.jobs.scaling import ScalingPatch, ScalingRequest, decide
-from di_server.problems import NotNow, OutOfBounds, Problem
-from tests.unit.server.fakes import job, task
+from di_server.problems import Malformed, NotNow, OutOfBounds, Problem
+from tests.unit.server.fakes import Object, job, task
+
+UP = ScalingRequest(1)
 
 
-def test_only_the_count_changes_and_only_under_the_version_read() -> None:
-    write = decide(job(), ScalingRequest(1), None)
-    assert write == ScalingPatch(
+def scaled(*tasks: Object, **more: Any) -> Object:
+    return job(tasks=tasks or None, **more)
+
+
+def collectors(replicas: int, **more: object) -> Object:
+    """A job of collectors alone."""
+    return scaled(task("collector", replicas, **more))
+
+
+def test_only_the_replicas_change_and_only_under_the_version_read() -> None:
+    assert decide(job(), UP, None) == ScalingPatch(
         [
             {"op": "replace", "path": "/metadata/resourceVersion", "value": "1"},
             {"op": "add", "path": "/spec/tasks/1/replicas", "value": 3},
@@ -26,185 +36,132 @@ def test_only_the_count_changes_and_only_under_the_version_read() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("tasks", "asked", "result"),
-    [
-        pytest.param(
-            [task("learner", 1), task("collector", 2)],
-            ScalingRequest(2),
-            ScalingResult("collector", 4),
-            id="the collector task is the default",
-        ),
-        pytest.param(
-            [task("learner", 1)],
-            ScalingRequest(1),
-            ScalingResult("learner", 2),
-            id="else the only task",
-        ),
-        pytest.param(
-            [task("learner", 1), task("collector", 2)],
-            ScalingRequest(-1, "collector"),
-            ScalingResult("collector", 1),
-            id="a named task",
-        ),
-        pytest.param(
-            [{"type": "learner", "template": {}}, task("collector", 2)],
-            ScalingRequest(1, "learner"),
-            ScalingResult("learner", 2),
-            id="a task without name and count has the defaults",
-        ),
-        pytest.param(
-            [task("collector", 2, minReplicas=1, maxReplicas=4)],
-            ScalingRequest(2),
-            ScalingResult("collector", 4),
-            id="up to maxReplicas",
-        ),
-        pytest.param(
-            [task("collector", 3, minReplicas=2, maxReplicas=4)],
-            ScalingRequest(-1),
-            ScalingResult("collector", 2),
-            id="down to minReplicas",
-        ),
-        pytest.param(
-            [task("collector", 1)],
-            ScalingRequest(DEFAULT_MAX_REPLICAS - 1),
-            ScalingResult("collector", DEFAULT_MAX_REPLICAS),
-            id="without maxReplicas up to the default",
-        ),
-        pytest.param(
-            [task("collector", 200)],
-            ScalingRequest(-1),
-            ScalingResult("collector", 199),
-            id="down from more than the default",
-        ),
-        pytest.param(
-            [task("collector", 1, maxReplicas=MAX_PODS)],
-            ScalingRequest(MAX_PODS - 1),
-            ScalingResult("collector", MAX_PODS),
-            id="up to the most pods of a job",
-        ),
-        pytest.param(
-            [task("none", 1, name="actor"), task("collector", 1, name="gather")],
-            ScalingRequest(1),
-            ScalingResult("gather", 2),
-            id="the collector task by its type, whatever its name",
-        ),
-    ],
-)
-def test_the_task_meant_gets_the_count(
-    tasks: list[dict[str, Any]], asked: ScalingRequest, result: ScalingResult
-) -> None:
-    assert decide(job(tasks=tasks), asked, None).result == result
+UNNAMED = {"type": "learner", "template": {}}
 
 
 @pytest.mark.parametrize(
-    ("raw", "asked", "refusal", "bound"),
+    ("raw", "asked", "name", "replicas"),
     [
-        (job(), ScalingRequest(-2), OutOfBounds, "at least 1 replicas, has 2"),
-        (
-            job(),
-            ScalingRequest(31),
-            OutOfBounds,
-            "task collector has no maxReplicas and is scaled here to at most 32 replicas, has 2; "
-            "set maxReplicas of the task to allow more",
-        ),
-        (
-            job(tasks=[task(replicas=200)]),
-            ScalingRequest(1),
-            OutOfBounds,
-            "at most 32 replicas, has 200; set maxReplicas",
-        ),
-        (
-            job(tasks=[task("learner", maxReplicas=4090), task("collector", 6)]),
-            ScalingRequest(1),
-            OutOfBounds,
-            "with 7 replicas of task collector the job may reach 4097 pods",
-        ),
-        (
-            job(name="j" * 45, tasks=[task("learner", maxReplicas=3440), task("collector", 2)]),
-            ScalingRequest(9),
-            OutOfBounds,
-            "with 11 replicas of task collector the job may reach 3451 pods, whose DNS names take",
-        ),
-        (
-            job(tasks=[task(replicas=2, minReplicas=2)]),
-            ScalingRequest(-1),
-            OutOfBounds,
-            r"at least 2 replicas \(minReplicas\), has 2",
-        ),
-        (
-            job(tasks=[task(replicas=2, maxReplicas=2)]),
-            ScalingRequest(1),
-            OutOfBounds,
-            r"at most 2 replicas \(maxReplicas\), has 2; raise maxReplicas",
-        ),
-        (job(name="j" * 51), ScalingRequest(9), OutOfBounds, "pod names over 63 characters"),
-        (
-            job(),
-            ScalingRequest(1, "actor"),
-            OutOfBounds,
-            "the tasks of this job are learner, collector",
-        ),
-        (
-            job(tasks=[task("learner"), task("evaluator")]),
-            ScalingRequest(1),
-            OutOfBounds,
-            "task must be given, one of learner, evaluator",
-        ),
-        (
-            job(
-                tasks=[
-                    task("learner"),
-                    task("collector", name="rollout"),
-                    task("collector", name="tools"),
-                ]
-            ),
-            ScalingRequest(1),
-            OutOfBounds,
-            "task must be given, one of rollout, tools$",
-        ),
-        (job(tasks=[]), ScalingRequest(1), OutOfBounds, "task must be given"),
-        (job(phase="Succeeded"), ScalingRequest(1), NotNow, "finished"),
-        (job(phase="Failed"), ScalingRequest(1), NotNow, "finished"),
-        (job(suspend=True), ScalingRequest(1), NotNow, "suspended"),
+        # The collector task by its type, else the only task.
+        (job(), ScalingRequest(2), "collector", 4),
+        (scaled(task("learner", 1)), UP, "learner", 2),
+        (scaled(task("none", 1, name="a"), task("collector", 1, name="b")), UP, "b", 2),
+        # The task that is named, whose name and count may be defaults.
+        (job(), ScalingRequest(-1, "collector"), "collector", 1),
+        (scaled(UNNAMED, task()), ScalingRequest(1, "learner"), "learner", 2),
+        # Up to each bound.
+        (collectors(2, minReplicas=1, maxReplicas=4), ScalingRequest(2), "collector", 4),
+        (collectors(3, minReplicas=2, maxReplicas=4), ScalingRequest(-1), "collector", 2),
+        (collectors(1), ScalingRequest(DEFAULT_MAX_REPLICAS - 1), "collector", 32),
+        (collectors(200), ScalingRequest(-1), "collector", 199),
+        (collectors(1, maxReplicas=MAX_PODS), ScalingRequest(4095), "collector", 4096),
+        (collectors(3, minReplicas=2), ScalingRequest(0, to=2), "collector", 2),
+        ({key: value for key, value in job().items() if key != "status"}, UP, "collector", 3),
     ],
 )
-def test_a_bound_in_the_way_is_named(
-    raw: dict[str, Any], asked: ScalingRequest, refusal: type[Problem], bound: str
+def test_the_task_that_is_meant_is_scaled(
+    raw: Object, asked: ScalingRequest, name: str, replicas: int
 ) -> None:
-    with pytest.raises(refusal, match=bound):
+    assert decide(raw, asked, None).result == ScalingResult(name, replicas)
+
+
+NO_MAX = (
+    "task collector has no maxReplicas and is scaled here to at most 32 replicas, has 2; "
+    "set maxReplicas of the task to allow more"
+)
+MAY_REACH = "replicas of task collector the job may reach"
+BOUNDED = collectors(2, minReplicas=2, maxReplicas=2)
+LEARNERS = task("learner", maxReplicas=3440)
+ROLES = [task("collector", name="rollout"), task("collector", name="tools")]
+DELETED = job()
+DELETED["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("raw", "asked", "bound"),
+    [
+        (job(), ScalingRequest(-2), "at least 1 replicas, has 2"),
+        (job(), ScalingRequest(31), NO_MAX),
+        (collectors(200), UP, "at most 32 replicas, has 200; set maxReplicas"),
+        (scaled(task("learner", maxReplicas=4090), task("collector", 6)), UP,
+         f"with 7 {MAY_REACH} 4097 pods"),
+        (scaled(LEARNERS, task(), name="j" * 45), ScalingRequest(9),
+         f"with 11 {MAY_REACH} 3451 pods, whose DNS names take"),
+        (BOUNDED, ScalingRequest(-1), r"at least 2 replicas \(minReplicas\), has 2"),
+        (BOUNDED, UP, r"at most 2 replicas \(maxReplicas\), has 2; raise maxReplicas"),
+        (BOUNDED, ScalingRequest(0, to=1), "task collector must have at least"),
+        (BOUNDED, ScalingRequest(0, to=3), "task collector must have at most"),
+        (job(name="j" * 51), ScalingRequest(9), "pod names over 63 characters"),
+        (job(), ScalingRequest(1, "actor"), "the tasks of this job are learner, collector"),
+        (scaled(task("learner"), task("evaluator")), UP, "must be given, one of learner, eval"),
+        (scaled(task("learner"), *ROLES), UP, "task must be given, one of rollout, tools$"),
+        (job(tasks=[]), UP, "task must be given"),
+    ],
+)  # fmt: skip
+def test_the_bound_that_refuses_a_change_is_named(
+    raw: Object, asked: ScalingRequest, bound: str
+) -> None:
+    with pytest.raises(OutOfBounds, match=bound):
         decide(raw, asked, None)
 
 
-def test_a_job_being_deleted_is_not_scaled() -> None:
-    raw = job()
-    raw["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    with pytest.raises(NotNow, match="being deleted"):
-        decide(raw, ScalingRequest(1), None)
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (job(phase="Succeeded"), "finished"),
+        (job(phase="Failed"), "finished"),
+        (job(suspend=True), "suspended"),
+        (DELETED, "being deleted"),
+    ],
+)
+def test_a_job_that_does_not_run_is_not_scaled(raw: Object, why: str) -> None:
+    with pytest.raises(NotNow, match=why):
+        decide(raw, UP, None)
 
 
-def test_a_job_without_status_is_scaled() -> None:
-    raw = job(phase=None)
-    del raw["status"]
-    assert decide(raw, ScalingRequest(1), None).result == ScalingResult("collector", 3)
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        ({"replicas": 3}, [ScalingRequest(3), ScalingRequest(-3), ScalingRequest(0, to=3)]),
+        ({"replicas": 3, "task": "a", "x": 1},
+         [ScalingRequest(3, "a"), ScalingRequest(-3, "a"), ScalingRequest(0, "a", to=3)]),
+        *(({"replicas": count}, OutOfBounds) for count in (0, -1, MAX_PODS + 1, -(2**62))),
+        ({}, Malformed),
+    ],
+)  # fmt: skip
+def test_a_body_is_an_addition_a_removal_or_a_setting(
+    body: Object, read: list[ScalingRequest] | type[Problem]
+) -> None:
+    if isinstance(read, list):
+        assert [addition(body), removal(body), setting(body)] == read
+        return
+    rule = "between 1 and 4096, the most pods of a job" if body else "replicas: is missing"
+    for reader in (addition, removal, setting):
+        with pytest.raises(read, match=rule):
+            reader(body)
 
 
-@pytest.mark.parametrize("count", [0, -1, MAX_PODS + 1, -(2**62)])
-def test_a_count_that_is_none_is_refused(count: int) -> None:
-    with pytest.raises(OutOfBounds, match="between 1 and 4096, the most pods of a job"):
-        addition({"replicas": count})
+@pytest.mark.parametrize(("to", "operations"), [(5, 2), (1, 2), (2, 0)])
+def test_replicas_are_set_whatever_they_are(to: int, operations: int) -> None:
+    found = decide(job(), ScalingRequest(0, "collector", to=to), None)
+    assert isinstance(found, ScalingPatch)
+    assert found.result == ScalingResult("collector", to)
+    assert len(found.operations) == operations
 
 
-def test_removing_is_a_negative_change() -> None:
-    assert removal({"replicas": 3, "task": "learner"}) == ScalingRequest(-3, "learner")
+def test_setting_replicas_fills_and_leaves_gaps_as_adding_and_removing_do() -> None:
+    raw = collectors(3, vacant=[1])
+    for to, change in ((4, 1), (2, -1)):
+        found = decide(raw, ScalingRequest(0, to=to), None)
+        assert found == decide(raw, ScalingRequest(change), None)
 
 
 def test_a_job_with_a_queue_is_scaled_within_what_was_admitted() -> None:
-    tasks = [task("collector", 3, maxReplicas=9)]
-    body = job(tasks=tasks) | {"status": {"phase": "Running", "admitted": {"collector": 4}}}
-    assert isinstance(decide(body, ScalingRequest(1), None), ScalingPatch)
+    body = collectors(3, maxReplicas=9)
+    body["status"] = {"phase": "Running", "admitted": {"collector": 4}}
+    assert isinstance(decide(body, UP, None), ScalingPatch)
     with pytest.raises(OutOfBounds, match="at most 4 replicas, which its queue has admitted"):
         decide(body, ScalingRequest(2), None)
-    tasks[0]["elastic"] = {}  # its replicas queue one by one
-    tasks[0]["minReplicas"] = 1
+    # Replicas of an elastic tier queue one by one.
+    body["spec"]["tasks"][0] |= {"elastic": {}, "minReplicas": 1}
     assert isinstance(decide(body, ScalingRequest(2), None), ScalingPatch)

@@ -2,80 +2,80 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from di_api.service.settings import SettingsError
-from di_server.config import AuthMode, load_config
+from di_api.service.settings import Address, SettingsError
+from di_server.config import AuthMode, Config, load_config
+
+DEFAULTS = load_config([], {"PATH": "/bin", "DI_SERVER_WATCH_NAMESPACE": ""})
+
+
+def _local(port: int) -> Address:
+    return Address(host="127.0.0.1", port=port)
 
 
 def test_defaults_are_those_of_the_chart() -> None:
-    config = load_config([], {"PATH": "/bin", "DI_SERVER_WATCH_NAMESPACE": ""})
-    assert tuple(map(str, config.binds)) == ("0.0.0.0:8080", "0.0.0.0:8081")
-    assert config.tls_port is None
-    assert config.watch_namespace is None
-    assert config.service_domain == "svc.cluster.local"
-    assert config.auth is AuthMode.OPTIONAL
-    assert (config.rate, config.burst) == (20, 40)
-    assert config.default_max_replicas == 32
-    assert (config.refusal_rate, config.refusal_burst) == (1, 20)
-    assert (config.review_rate, config.lookup_rate) == (100, 20)
+    every = Address(host="0.0.0.0", port=8080)
+    assert (
+        replace(
+            DEFAULTS,
+            binds=(every, replace(every, port=8081)),
+            tls_port=None,
+            watch_namespace=None,
+            service_domain="svc.cluster.local",
+            auth=AuthMode.OPTIONAL,
+            rate=20,
+            burst=40,
+            default_max_replicas=32,
+            refusal_rate=1,
+            refusal_burst=20,
+            review_rate=100,
+            lookup_rate=20,
+        )
+        == DEFAULTS
+    )
 
 
 def test_every_variable_is_read() -> None:
-    config = load_config(
-        [],
-        {
-            "DI_SERVER_BINDS": "127.0.0.1:1, 127.0.0.1:2",
-            "DI_SERVER_TLS_PORT": "2",
-            "DI_SERVER_CERT_DIR": "/tls",
-            "DI_SERVER_HEALTH_BIND": "127.0.0.1:3",
-            "DI_SERVER_WATCH_NAMESPACE": "rl",
-            "DI_SERVER_SERVICE_DOMAIN": "svc.example",
-            "DI_SERVER_AUTH": "required",
-            "DI_SERVER_THREADS": "8",
-            "DI_SERVER_RATE": "5.5",
-            "DI_SERVER_BURST": "6",
-            "DI_SERVER_DEFAULT_MAX_REPLICAS": "7",
-            "DI_SERVER_REFUSAL_RATE": "0.5",
-            "DI_SERVER_REFUSAL_BURST": "7",
-            "DI_SERVER_REVIEW_RATE": "8",
-            "DI_SERVER_LOOKUP_RATE": "9.5",
-            "DI_SERVER_DRAIN_SECONDS": "0",
-            "DI_SERVER_LOG_LEVEL": "warning",
-            "KUBECONFIG": "/config",
-        },
-    )
-    assert tuple(map(str, config.binds)) == ("127.0.0.1:1", "127.0.0.1:2")
-    assert (config.tls_port, str(config.cert_dir)) == (2, "/tls")
-    assert str(config.health_bind) == "127.0.0.1:3"
-    assert (config.watch_namespace, config.auth) == ("rl", AuthMode.REQUIRED)
-    assert config.service_domain == "svc.example"
-    assert (config.threads, config.rate, config.burst) == (8, 5.5, 6)
-    assert config.default_max_replicas == 7
-    assert (config.refusal_rate, config.refusal_burst) == (0.5, 7)
-    assert (config.review_rate, config.lookup_rate) == (8, 9.5)
-    assert (config.drain_seconds, config.kubeconfig) == (0, "/config")
-    assert config.log_level == "warning"
+    given: dict[str, tuple[str, object]] = {
+        "BINDS": ("127.0.0.1:1, 127.0.0.1:2", (_local(1), _local(2))),
+        "TLS_PORT": ("2", 2),
+        "CERT_DIR": ("/tls", Path("/tls")),
+        "HEALTH_BIND": ("127.0.0.1:3", _local(3)),
+        "WATCH_NAMESPACE": ("rl", "rl"),
+        "SERVICE_DOMAIN": ("svc.example", "svc.example"),
+        "AUTH": ("required", AuthMode.REQUIRED),
+        "THREADS": ("8", 8),
+        "RATE": ("5.5", 5.5),
+        "BURST": ("6", 6),
+        "DEFAULT_MAX_REPLICAS": ("7", 7),
+        "REFUSAL_RATE": ("0.5", 0.5),
+        "REFUSAL_BURST": ("7", 7),
+        "REVIEW_RATE": ("8", 8),
+        "LOOKUP_RATE": ("9.5", 9.5),
+        "DRAIN_SECONDS": ("0", 0),
+        "LOG_LEVEL": ("warning", "warning"),
+    }
+    environ = {f"DI_SERVER_{name}": text for name, (text, _) in given.items()}
+    read: Config = load_config([], {**environ, "KUBECONFIG": "/config"})
+    assert read.kubeconfig == "/config"
+    assert {name: getattr(read, name.lower()) for name in given} == {
+        name: value for name, (_, value) in given.items()
+    }
 
 
 @pytest.mark.parametrize("port", ["3", "-1", "http"])
-def test_a_port_for_https_is_one_of_those_that_are_bound(port: str) -> None:
+def test_the_port_for_https_is_one_of_those_that_are_bound(port: str) -> None:
     with pytest.raises(SettingsError, match="DI_SERVER_TLS_PORT"):
         load_config([], {"DI_SERVER_BINDS": "127.0.0.1:1,127.0.0.1:2", "DI_SERVER_TLS_PORT": port})
 
 
 def test_all_mistakes_are_named_at_once() -> None:
+    bad = {"AUTH": "maybe", "THREADS": "0", "DEFAULT_MAX_REPLICAS": "4097", "HEALTH_BIND": "8082"}
     with pytest.raises(SettingsError) as raised:
-        load_config(
-            [],
-            {
-                "DI_SERVER_AUTH": "maybe",
-                "DI_SERVER_THREADS": "0",
-                "DI_SERVER_DEFAULT_MAX_REPLICAS": "4097",
-                "DI_SERVER_HEALTH_BIND": "8082",
-            },
-        )
-    assert "DI_SERVER_AUTH" in str(raised.value)
-    assert "DI_SERVER_THREADS" in str(raised.value)
-    assert "DI_SERVER_DEFAULT_MAX_REPLICAS" in str(raised.value)
-    assert "DI_SERVER_HEALTH_BIND" in str(raised.value)
+        load_config([], {f"DI_SERVER_{name}": value for name, value in bad.items()})
+    for name in bad:
+        assert f"DI_SERVER_{name}" in str(raised.value)

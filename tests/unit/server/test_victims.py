@@ -49,7 +49,7 @@ def rollout(replicas: int, *vacant: int, **fields: Any) -> Object:
         pytest.param(rollout(3, 1), ScalingRequest(3), 6, None, id="all gaps and more"),
     ],
 )
-def test_the_number_and_the_gaps_are_one_write(
+def test_replicas_and_vacancies_are_one_write(
     raw: Object, request_: ScalingRequest, replicas: int, vacant: list[int] | str | None
 ) -> None:
     written: dict[str, Any] = {"/spec/tasks/1/replicas": replicas}
@@ -58,117 +58,104 @@ def test_the_number_and_the_gaps_are_one_write(
     assert patched(raw, request_) == written
 
 
-@pytest.mark.parametrize("name", ["x-collector-1", "x-collector-standby-0"])
-def test_the_pod_that_serves_in_place_of_a_replica_stands_for_it(name: str) -> None:
-    raw = rollout(3, standby=1)
-    raw["status"]["standIns"] = {"collector": {"1": "x-collector-standby-0"}}
-    assert patched(raw, asked(name)) == {
-        "/spec/tasks/1/replicas": 2,
-        "/spec/tasks/1/vacant": [1],
-    }
-
-
-def test_pods_that_stand_by_are_no_replicas() -> None:
-    with pytest.raises(OutOfBounds, match="no replica or pod x-collector-standby-0"):
-        patched(rollout(3, standby=1), asked("x-collector-standby-0"))
-
-
-def test_pods_of_a_replica_stand_for_it() -> None:
-    for name in ("x-collector-1", "x-collector-1-0", "x-collector-1-1"):
-        written = patched(rollout(3, podsPerReplica=2), asked(name))
-        assert written == {"/spec/tasks/1/replicas": 2, "/spec/tasks/1/vacant": [1]}
-
-
-def test_one_of_an_elastic_tier_may_be_named() -> None:
-    raw = rollout(3, minReplicas=1, maxReplicas=4, elastic={})
-    assert patched(raw, asked("x-collector-1"))["/spec/tasks/1/vacant"] == [1]
-
-
-def test_names_say_which_task_is_meant() -> None:
-    raw = job(name="x", tasks=[task("learner", 3), task("collector", 3)])
-    assert patched(raw, asked("x-learner-0"))["/spec/tasks/0/vacant"] == [0]
-    assert decide(raw, asked("x-learner-0", task="learner"), None).result == ScalingResult(
-        "learner", 2
-    )
+STANDBY = rollout(3, standby=1)
+PROMOTED = rollout(3, standby=1)
+PROMOTED["status"]["standIns"] = {"collector": {"1": "x-collector-standby-0"}}
+OF_TWO = rollout(3, podsPerReplica=2)
+TIERED = rollout(3, minReplicas=1, maxReplicas=4, elastic={})
 
 
 @pytest.mark.parametrize(
-    ("raw", "request_", "why"),
+    ("raw", "name"),
     [
-        (rollout(3), asked("y-collector-0"), "this job has no replica or pod y-collector-0"),
-        (rollout(3), asked("x-collector-3"), "this job has no replica or pod x-collector-3"),
-        (rollout(3, 1), asked("x-collector-1"), "this job has no replica or pod x-collector-1"),
-        (rollout(3), asked("x-collector-01"), "this job has no replica or pod x-collector-01"),
+        (PROMOTED, "x-collector-1"),
+        (PROMOTED, "x-collector-standby-0"),
+        *((OF_TWO, name) for name in ("x-collector-1", "x-collector-1-0", "x-collector-1-1")),
+        (TIERED, "x-collector-1"),
+    ],
+)
+def test_a_replica_is_named_by_itself_or_one_of_its_pods(raw: Object, name: str) -> None:
+    assert patched(raw, asked(name)) == {"/spec/tasks/1/replicas": 2, "/spec/tasks/1/vacant": [1]}
+
+
+def test_the_task_is_that_of_the_names() -> None:
+    raw = job(name="x", tasks=[task("learner", 3), task("collector", 3)])
+    assert patched(raw, asked("x-learner-0"))["/spec/tasks/0/vacant"] == [0]
+    result = decide(raw, asked("x-learner-0", task="learner"), None).result
+    assert result == ScalingResult("learner", 2)
+
+
+CHOSEN = "replicas of task collector cannot be chosen: "
+ONE_REPLICA = "are one replica, which is to be named once"
+
+
+@pytest.mark.parametrize(
+    ("raw", "names", "why"),
+    [
+        *(
+            (raw, [name], f"this job has no replica or pod {name}")
+            for raw, name in (
+                (rollout(3), "y-collector-0"),
+                (rollout(3), "x-collector-3"),
+                (rollout(3, 1), "x-collector-1"),
+                (rollout(3), "x-collector-01"),
+                (OF_TWO, "x-collector-1-2"),
+                (STANDBY, "x-collector-standby-0"),
+            )
+        ),
+        (rollout(3), ["x-collector-0"] * 2, f"x-collector-0 and x-collector-0 {ONE_REPLICA}"),
         (
-            rollout(3, podsPerReplica=2),
-            asked("x-collector-1-2"),
-            "this job has no replica or pod x-collector-1-2",
+            OF_TWO,
+            ["x-collector-1-0", "x-collector-1-1"],
+            f"x-collector-1-0 and x-collector-1-1 {ONE_REPLICA}",
         ),
         (
             rollout(3),
-            asked("x-learner-0", task="collector"),
-            "task collector has no replica or pod x-learner-0",
-        ),
-        (
-            rollout(3),
-            asked("x-collector-0", task="none"),
-            "task none has no replica or pod x-collector-0",
-        ),
-        (
-            rollout(3),
-            asked("x-collector-0", "x-collector-0"),
-            "x-collector-0 and x-collector-0 are one replica, which is to be named once",
-        ),
-        (
-            rollout(3, podsPerReplica=2),
-            asked("x-collector-1-0", "x-collector-1-1"),
-            "x-collector-1-0 and x-collector-1-1 are one replica, which is to be named once",
-        ),
-        (
-            rollout(3),
-            asked("x-collector-0", "x-learner-0"),
+            ["x-collector-0", "x-learner-0"],
             "names must be of one task, and are of learner, collector",
         ),
         (
             rollout(3, minReplicas=3),
-            asked("x-collector-0"),
+            ["x-collector-0"],
             "task collector must have at least 3 replicas (minReplicas), has 3",
         ),
-        (
-            rollout(1),
-            asked("x-collector-0"),
-            "task collector must have at least 1 replicas, has 1",
-        ),
+        (rollout(1), ["x-collector-0"], "task collector must have at least 1 replicas, has 1"),
         (
             job(name="x", preemptible=True, tasks=[task("collector", 3)]),
-            asked("x-collector-2"),
-            "replicas of task collector cannot be chosen: the allocator chooses which replicas a "
-            "preemptible job has",
+            ["x-collector-2"],
+            f"{CHOSEN}the allocator chooses which replicas a preemptible job has",
         ),
         (
             rollout(3, processGroup={}),
-            asked("x-collector-2"),
-            "replicas of task collector cannot be chosen: the ranks of a process group that is not "
-            "elastic are its indexes, with no gap",
+            ["x-collector-2"],
+            f"{CHOSEN}the ranks of a process group that is not elastic are its indexes, with no "
+            "gap",
         ),
         (
-            rollout(3, minReplicas=1, maxReplicas=4, elastic={}),
-            asked("x-collector-0"),
-            "replicas of task collector cannot be chosen: the core of a task with an elastic tier "
-            "has the indexes below 1, with no gap",
+            TIERED,
+            ["x-collector-0"],
+            f"{CHOSEN}the core of a task with an elastic tier has the indexes below 1, with no gap",
         ),
         (
             rollout(1025 + 1, *range(1024), maxReplicas=4096),
-            asked("x-collector-1030"),
+            ["x-collector-1030"],
             "task collector would leave 1025 indexes vacant and may leave 1024; remove those of "
             "the highest indexes",
         ),
     ],
 )
-def test_what_cannot_be_is_refused(raw: Object, request_: ScalingRequest, why: str) -> None:
+def test_names_that_cannot_be_removed_are_refused(raw: Object, names: list[str], why: str) -> None:
     with pytest.raises(OutOfBounds) as refused:
-        decide(raw, request_, None)
+        decide(raw, asked(*names), None)
     assert str(refused.value) == why
+
+
+@pytest.mark.parametrize(
+    ("name", "task"), [("x-learner-0", "collector"), ("x-collector-0", "none")]
+)
+def test_a_name_of_another_task_is_refused(name: str, task: str) -> None:
+    with pytest.raises(OutOfBounds, match=f"^task {task} has no replica or pod {name}$"):
+        decide(rollout(3), asked(name, task=task), None)
 
 
 @pytest.mark.parametrize(
@@ -183,16 +170,13 @@ def test_what_cannot_be_is_refused(raw: Object, request_: ScalingRequest, why: s
         ({"names": ["a"] * 4097}, OutOfBounds, "names must be between 1 and 4096"),
     ],
 )
-def test_a_body_that_makes_no_sense_is_refused(
+def test_a_body_without_names_or_number_is_refused(
     body: Object, problem: type[Problem], why: str
 ) -> None:
     with pytest.raises(problem, match=why):
         removal(body)
 
 
-def test_names_mean_nothing_where_replicas_are_added() -> None:
+def test_names_are_ignored_where_none_are_removed() -> None:
     assert addition({"replicas": 1, "names": ["a"]}) == ScalingRequest(1)
-
-
-def test_no_names_are_as_none_given() -> None:
     assert removal({"replicas": 1, "names": None}) == ScalingRequest(-1)
